@@ -1,0 +1,133 @@
+# Evenstep. `make help` lists the targets. One folder is one room (docs/data-flow.md); every room is one static library, and
+# every program and test links the rooms that it may use. Variables: DEVELOPER=1 (strict, -Werror), SANITIZE=address,undefined|thread,
+# BUILD=folder, CC, PREFIX, CUDA=auto|0|1.
+BUILD   ?= build
+CC      ?= gcc
+PREFIX  ?= /usr/local
+MPICC   ?= mpicc
+PYTHON  := /usr/bin/python3
+OPT     ?= -O2
+MARCH   ?= -march=x86-64-v2
+
+WARN    := -Wall -Wextra -Wno-unused-parameter
+ifeq ($(DEVELOPER),1)
+WARN    += -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
+endif
+ifneq ($(SANITIZE),)
+SAN     := -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
+endif
+CFLAGS  += -std=c11 -D_GNU_SOURCE -g $(OPT) $(WARN) $(SAN) -I. -MMD -MP -fPIC -ffp-contract=off
+LDFLAGS += $(SAN)
+MPI_CFLAGS := $(shell $(MPICC) --showme:compile 2>/dev/null)
+MPI_LIBS   := $(shell $(MPICC) --showme:link 2>/dev/null)
+KERNEL_FLAGS := -O3 $(MARCH) -fopenmp
+
+ROOMS   := common job store http coordinator cli kernels worker simulator
+src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c))
+obj      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c %/main_%.c,$(call src,$(1))))
+lib      = $(BUILD)/lib$(1).a
+
+# what a program of each room links, upper rooms first
+L_common  := -ljansson -lm -lpthread
+L_job     := $(L_common)
+L_store   := -lhiredis -lcrypto $(L_common)
+L_http    := -lmicrohttpd $(L_store)
+L_kernels := -ldnnl -fopenmp -ldl $(L_common)
+L_worker  := $(MPI_LIBS) -lz $(L_kernels) -lhiredis -lcrypto
+L_cli     := -lcurl $(L_http) -lz
+D_common      := common
+D_job         := job common
+D_store       := store job common
+D_http        := http store job common
+D_coordinator := coordinator http store job common
+D_cli         := cli coordinator http store job common
+D_kernels     := kernels job common
+D_worker      := worker kernels store job common
+D_simulator   := simulator worker kernels store job common
+
+PROGRAMS := $(BUILD)/evenstep $(BUILD)/evenstep-worker $(BUILD)/evenstep-simulate
+
+.DEFAULT_GOAL := all
+.PHONY: all help clean install lint format layers docs bundle demo check
+all: $(PROGRAMS) ## builds every program into $(BUILD)
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(EXTRA) -c $< -o $@
+$(BUILD)/kernels/%.o: EXTRA = $(KERNEL_FLAGS)
+$(BUILD)/worker/exchange/comm_mpi.o $(BUILD)/worker/main.o $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
+
+define room
+$(call lib,$(1)): $(call obj,$(1))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	ar rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call room,$(r))))
+libs = $(foreach r,$(D_$(1)),$(call lib,$(r)))
+
+$(BUILD)/evenstep: $(BUILD)/cli/main.o $(call libs,cli)
+	$(CC) $(LDFLAGS) -o $@ $^ $(L_cli)
+$(BUILD)/evenstep-worker: $(BUILD)/worker/main.o $(call libs,worker)
+	$(CC) $(LDFLAGS) -o $@ $^ $(L_worker)
+$(BUILD)/evenstep-simulate: $(BUILD)/simulator/main.o $(call libs,simulator)
+	$(CC) $(LDFLAGS) -o $@ $^ $(L_worker)
+
+# ---- tests: tests/unit/ROOM/test_*.c (cmocka), tests/kernels/test_*.c, tests/mpi/test_*.c ---------------------------
+unit_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/*/test_*.c))
+kernel_tests := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/kernels/test_*.c))
+mpi_tests    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/mpi/test_*.c))
+define unit_room
+$(BUILD)/tests/unit/$(1)/test_%: $(BUILD)/tests/unit/$(1)/test_%.o $(call libs,$(1))
+	$$(CC) $$(LDFLAGS) -o $$@ $$^ -lcmocka $(2)
+endef
+$(eval $(call unit_room,common,$(L_common)))
+$(eval $(call unit_room,job,$(L_job)))
+$(eval $(call unit_room,store,$(L_store)))
+$(eval $(call unit_room,http,$(L_http)))
+$(eval $(call unit_room,coordinator,$(L_http)))
+$(eval $(call unit_room,worker,$(L_worker)))
+$(eval $(call unit_room,simulator,$(L_worker)))
+$(BUILD)/tests/kernels/test_%: $(BUILD)/tests/kernels/test_%.o $(call libs,kernels)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(L_kernels)
+$(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
+	$(CC) $(LDFLAGS) -o $@ $^ $(L_worker)
+.SECONDARY:
+
+check-build: all $(unit_tests) $(kernel_tests) $(mpi_tests)
+.PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser
+check: check-build layers ## every test; closes with a line that counts what ran
+	tests/run all BUILD=$(BUILD)
+check-unit: $(unit_tests) ## unit tests (cmocka)
+	tests/run unit BUILD=$(BUILD)
+check-kernels: $(kernel_tests) ## kernels against the plain reference and finite differences
+	tests/run kernels BUILD=$(BUILD)
+check-mpi: all $(mpi_tests) ## exchange and strategies over MPI, 1 to 4 ranks
+	tests/run mpi BUILD=$(BUILD)
+check-integration: all ## real redis-server and mpirun
+	tests/run integration BUILD=$(BUILD)
+check-browser: all ## the page in a real browser
+	tests/run browser BUILD=$(BUILD)
+
+demo: all ## the service with four unequal nodes and a job
+	BUILD=$(BUILD) deploy/demo --no-setup
+layers: ## checks that the arrows between rooms run down only
+	@tests/layers
+lint: ## clang-tidy over every room
+	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
+compile_commands.json: Makefile ## for editors
+	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
+format: ## clang-format over everything
+	clang-format -i $(foreach r,$(ROOMS),$(wildcard $(r)/*.[ch] $(r)/*/*.[ch])) $(wildcard tests/*/*.[ch] tests/*/*/*.[ch])
+docs: all ## regenerates what the docs take from the code
+	BUILD=$(BUILD) docs/generate
+install: all ## into PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/evenstep
+	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	cp -r static $(DESTDIR)$(PREFIX)/share/evenstep/
+clean: ## removes what was built
+	rm -rf $(BUILD)
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22 | sort
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,40 @@
+/* Options from one table: command line, environment (EVENSTEP_NAME), configuration file (name = value),
+ * in that order of strength; --help and the example configuration are printed from the same table.
+ */
+#ifndef COMMON_OPT_H
+#define COMMON_OPT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "common/err.h"
+
+enum opt_kind { OPT_FLAG, OPT_STRING, OPT_INT, OPT_REAL, OPT_LIST };
+
+struct opt {
+    const char *name;     /* "data-dir" */
+    const char *metavar;  /* "DIR" */
+    enum opt_kind kind;
+    const char *fallback; /* text of the default, or NULL */
+    double min, max;      /* for numbers */
+    const char *help;     /* one sentence */
+};
+
+struct opt_values; /* parsed; owns every string */
+
+/* Parses argv[0..argc) (no program name). Positionals are kept in order. `--config FILE` is known to every
+ * table. NULL with every problem in the message (separated by "; ") if anything is wrong. */
+struct opt_values *opt_parse(const struct opt *table, int argc, char **argv, struct err *e);
+void opt_free(struct opt_values *v);
+const char *opt_string(const struct opt_values *v, const char *name); /* NULL if not given, no default */
+long opt_int(const struct opt_values *v, const char *name);
+double opt_real(const struct opt_values *v, const char *name);
+bool opt_flag(const struct opt_values *v, const char *name);
+int opt_count(const struct opt_values *v, const char *name); /* of an OPT_LIST */
+const char *opt_item(const struct opt_values *v, const char *name, int i);
+int opt_positionals(const struct opt_values *v);
+const char *opt_positional(const struct opt_values *v, int i);
+void opt_help(const struct opt *table, const char *usage, FILE *out);
+void opt_example(const struct opt *table, FILE *out); /* configuration file with every default, commented */
+
+#endif

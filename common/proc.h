@@ -1,0 +1,38 @@
+/* Child processes and the files a daemon lives with. */
+#ifndef COMMON_PROC_H
+#define COMMON_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+
+struct proc_spec {
+    const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
+    const char *const *env;  /* NULL-terminated NAME=VALUE that are added to ours, or NULL */
+    const char *stdout_path; /* appended to; NULL: /dev/null */
+    const char *stderr_path; /* may equal stdout_path */
+    const char *cwd;         /* NULL: ours */
+    bool new_session;        /* setsid: it survives our terminal and our death */
+    bool die_with_parent;    /* PR_SET_PDEATHSIG (fires when the *thread* that forked ends) */
+};
+/* Starts a child; exec failures are reported here, through a pipe. Returns its pid or a negative code. */
+pid_t proc_start(const struct proc_spec *spec, struct err *e);
+/* 1 ended (status as of waitpid, in *exit_code: code, or 128+signal), 0 still running. */
+int proc_poll(pid_t pid, int *exit_code);
+/* Is this very process alive (same start time, no zombie)? Works for processes that are not ours. */
+bool proc_alive(pid_t pid, uint64_t start_ticks);
+uint64_t proc_start_ticks(pid_t pid); /* 0 if there is none */
+/* TERM to the process group, KILL after `grace` seconds; reaps if it is our child. */
+void proc_stop(pid_t pid, double grace);
+
+int proc_mkdirs(const char *path, mode_t mode, struct err *e);
+/* Writes a whole file under a temporary name, syncs file and folder, renames. */
+int proc_write_file(const char *path, const void *bytes, size_t n, mode_t mode, struct err *e);
+/* Reads a whole file of at most max bytes; the caller frees; NUL-terminated. */
+char *proc_read_file(const char *path, size_t max, size_t *n, struct err *e);
+/* Removes a folder and what is in it (does not follow links). */
+int proc_remove_tree(const char *path, struct err *e);
+
+#endif

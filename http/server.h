@@ -1,0 +1,41 @@
+/* The HTTP room: the only code that includes microhttpd. It reads and writes the store; what it must ask of the
+ * coordinator it gets as a table of functions at start.
+ */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "common/err.h"
+#include "common/jsonx.h"
+
+struct http_hooks { /* may be called from any HTTP thread */
+    void *ctx;
+    /* Placement for a dry run: {"nodes":[{"rank","node","device","batch","memory_bytes"}], "warnings":[…], "starts": "now"|"waits for …"}.
+     * Problems that only machines know (missing data, too many workers for the nodes there are: a warning, not an error) are added. */
+    json_t *(*plan)(void *ctx, const json_t *spec, struct jsonx_problems *problems, struct err *e);
+    /* Wakes the scheduler: something was queued, cancelled, paused, resumed. */
+    void (*wake)(void *ctx);
+    /* Data sets beneath EVENSTEP_DATA: [{"path","format","shape","classes","samples","test_samples"}]. */
+    json_t *(*datasets)(void *ctx, struct err *e);
+};
+
+struct http_config {
+    const char *listen;        /* "127.0.0.1:8080"; port 0: any free one */
+    const char *data_dir;      /* jobs/ID/{logs,history,checkpoints,artifacts} are beneath it */
+    const char *static_dir;    /* the dashboard's files */
+    const char *store_url, *store_password;
+    const char *token_file;    /* made with mode 0600 if absent; its token is an admin's */
+    const char *const *allow_hosts; /* NULL-terminated, or NULL */
+    struct http_hooks hooks;
+};
+
+struct http_server;
+struct http_server *http_start(const struct http_config *config, struct err *e);
+void http_stop(struct http_server *s); /* resumes and closes every connection */
+int http_port(const struct http_server *s);
+/* A fresh address for the browser with a code for one use within 24 hours, into out[512]. */
+int http_link(struct http_server *s, char *out, struct err *e);
+
+#endif

@@ -1,0 +1,26 @@
+/* The fitted step time of a node for a network: t(b) = a + k*b, by recursive least squares with
+ * forgetting, so that it follows a node whose speed changes. Pure.
+ */
+#ifndef JOB_PROFILE_H
+#define JOB_PROFILE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct profile {
+    double a, k;            /* seconds, seconds per sample; valid if count > 0 */
+    int64_t count;          /* observations */
+    double weight, sb, st, sbb, sbt; /* forgetting sums behind the fit */
+    double deviation;       /* of recent residuals, seconds */
+    int max_batch;          /* memory limit, 0: none */
+};
+
+void profile_init(struct profile *p);
+/* Adds one measured step. Robust: an outlier beyond 4 deviations counts little until it repeats. */
+void profile_observe(struct profile *p, int batch, double seconds);
+double profile_seconds(const struct profile *p, int batch);
+json_t *profile_json(const struct profile *p);
+int profile_read(struct profile *p, const json_t *j); /* negative if malformed */
+
+#endif

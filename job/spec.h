@@ -1,0 +1,103 @@
+/* A job spec, parsed and validated: DESIGN.md section 6, SEMANTICS.md 13. The only place that knows the
+ * keys of the JSON. Pure: files and nodes are checked by those who have them.
+ */
+#ifndef JOB_SPEC_H
+#define JOB_SPEC_H
+
+#include "job/network.h"
+
+enum { SPEC_NAME = 128, SPEC_PATH = 256, SPEC_WORKERS = 1024, SPEC_EPOCHS_AT = 64 };
+
+enum batching_policy { BATCH_EQUAL, BATCH_STATIC, BATCH_DYNAMIC };
+enum weighting { WEIGHT_SAMPLE, WEIGHT_PLAIN };
+enum scale { SCALE_GLOBAL, SCALE_PER_UPDATE };
+enum softsync_rate { RATE_FIXED, RATE_N, RATE_TAU };
+enum pull_mode { PULL_FREE, PULL_BLOCKING };
+
+struct strategy_spec {
+    int type; /* CAT_STRATEGY_… */
+    enum weighting weighting;
+    enum scale scale;
+    int n;                   /* softsync, dbs-sgd; 0: not given */
+    enum softsync_rate rate;
+    enum pull_mode pull;
+    char c_mode[8];          /* dbs-sgd: "1" or "lam" */
+    int s;                   /* ssp */
+    double lambda, m, eps;   /* dc-asgd */
+    bool adaptive;
+    double mu;               /* ddc-asgd; < 0: from W */
+    int k;                   /* local-sgd, hpsgd; 0: auto */
+    int k1, k2, group_size;  /* hier-sgd */
+    int servers;             /* server strategies, 1 by default */
+};
+
+struct data_spec {
+    int format; /* CAT_FORMAT_… */
+    char path[SPEC_PATH];
+    int64_t samples, test_samples; /* glyphs */
+    bool shuffle;
+    bool normalize_unit;   /* x/255; else mean and deviation below (n_normalize values each) */
+    int n_normalize;
+    float mean[16], deviation[16];
+    double validation;     /* share split off, 0 */
+};
+
+struct optimizer_spec {
+    int type; /* CAT_OPTIMIZER_… */
+    double learning_rate, momentum, weight_decay, clip_norm, beta1, beta2, eps;
+    bool nesterov;
+    int schedule; /* CAT_SCHEDULE_… */
+    double at_epochs[SPEC_EPOCHS_AT];
+    int n_at_epochs;
+    double factor, warmup_epochs, floor;
+};
+
+struct batching_spec {
+    int global_batch;
+    enum batching_policy policy;
+    int sizes[SPEC_WORKERS];      /* static; n_sizes may be 0 */
+    double weights[SPEC_WORKERS]; /* static */
+    int n_sizes, n_weights;
+    int min_batch, max_batch;     /* 1; 0: no limit */
+};
+
+struct jobspec {
+    char name[SPEC_NAME];
+    struct network network;
+    struct data_spec data;
+    struct optimizer_spec optimizer;
+    struct strategy_spec strategy;
+    struct batching_spec batching;
+    int workers, min_workers;
+    double epochs; /* whole numbers in fact */
+    uint64_t seed;
+    int priority, max_restarts;
+    double max_seconds; /* 0: none */
+    double evaluate_every_epochs; /* 1 by default; 0 if by steps */
+    int64_t evaluate_every_steps;
+    double checkpoint_every_seconds; /* 30 by default */
+    int64_t checkpoint_every_steps;
+    int checkpoint_keep;
+    double target_accuracy; /* 0: none */
+    char init[SPEC_PATH];   /* or "" */
+    char precision[8];      /* "fp32" */
+    char allreduce[8];      /* "ring" or "mpi" */
+    size_t bucket_bytes;    /* 1 MiB by default */
+    char nodes[64][64];     /* names or labels */
+    int n_nodes;
+    json_t *augment;        /* or NULL; owned */
+    json_t *cluster;        /* or NULL; owned: a virtual cluster */
+    json_t *json;           /* the spec as given, with defaults filled in; owned */
+};
+
+/* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or negative.
+ * `spec` needs jobspec_release either way. It is about 15 KB: not for small stacks. */
+int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problems *problems);
+void jobspec_release(struct jobspec *spec);
+/* Learning rate at an epoch (fraction allowed), schedule applied. */
+double jobspec_rate(const struct optimizer_spec *o, double epoch);
+bool jobspec_uses_server(const struct jobspec *spec);
+/* The JSON schema of a spec, made from the catalogue, for /openapi.json. New reference. */
+json_t *jobspec_schema(void);
+
+#endif

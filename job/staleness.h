@@ -1,0 +1,33 @@
+/* Staleness figures (SEMANTICS.md 5): cumulative histogram and the last 100 per worker. Pure. */
+#ifndef JOB_STALENESS_H
+#define JOB_STALENESS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { STALENESS_BINS = 4096, STALENESS_RECENT = 100 };
+
+struct staleness {
+    int64_t count;
+    int64_t *histogram; /* [bins], owned; staleness beyond the last bin counts there */
+    int bins;           /* grows up to STALENESS_BINS */
+    double sum, sample_sum, samples;
+    int max;
+    uint16_t recent[STALENESS_RECENT];
+    int32_t recent_samples[STALENESS_RECENT];
+    int recent_at, recent_n;
+};
+
+void staleness_init(struct staleness *s);
+void staleness_release(struct staleness *s);
+void staleness_add(struct staleness *s, int tau, int samples);
+/* {"mean","sample_mean","p50","p95","p99","max","histogram"} of one worker (nearest rank). */
+json_t *staleness_json(const struct staleness *s);
+/* {"update_mean","node_mean","sample_mean","p50","p95","p99","max","histogram"} over workers; recent: of the last
+ * 100 per worker. Workers without gradients do not count in node_mean. */
+json_t *staleness_job_json(const struct staleness *const *workers, int n, bool recent);
+int staleness_read(struct staleness *s, const json_t *j); /* from {"histogram", "sum", …} of staleness_dump */
+json_t *staleness_dump(const struct staleness *s);        /* everything needed to go on, for heartbeats and checkpoints */
+
+#endif

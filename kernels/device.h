@@ -1,0 +1,130 @@
+/* The device seam: what a worker asks of the hardware it runs on.
+ *
+ * A device runs *programs*. A program is a network compiled for one minibatch size; it has two parts:
+ * `compute` (gather samples, forward, loss, backward) and `update` (optimizer). Inputs that change without
+ * building it again: which samples, learning rate, weight, random counters. `compute` calls `mark(bucket)` as
+ * the backward pass finishes each bucket of gradients (last layers first), so that the exchange of a bucket
+ * overlaps the rest of the pass. A new size is prepared in the background (dev_program_new may be called from
+ * another thread) while the old one runs.
+ *
+ * Parameters, gradients, optimizer state and statistics are each ONE flat block of floats in the network's
+ * tensor order (job/network.h); a device reorders inside. Activations are NHWC. Every device passes the
+ * conformance suite in tests/kernels against the plain reference and finite differences.
+ *
+ * Threads: one thread at a time per program's run; dev_program_new may run beside it.
+ */
+#ifndef KERNELS_DEVICE_H
+#define KERNELS_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "job/network.h"
+#include "job/spec.h"
+
+struct device; /* opaque: the implementation's struct begins with `const struct device_ops *ops` */
+
+enum dev_block { DEV_PARAMS, DEV_GRADS, DEV_OPTIM, DEV_STATS, DEV_BLOCKS };
+
+/* A replica: one network's four blocks on a device. For a device in host memory, `host` points into the very block
+ * (fetch and store do nothing); for others it is a pinned mirror. */
+struct dev_replica {
+    struct device *dev;
+    const struct network *net; /* borrowed, outlives the replica */
+    struct optimizer_spec optimizer;
+    float *host[DEV_BLOCKS];
+    size_t count[DEV_BLOCKS]; /* floats; DEV_OPTIM: momentum 0 or 1 x n_params, Adam 2 x n_params (+1) */
+    void *impl;
+};
+
+/* A bucket of gradients: a contiguous range of the flat block. Bucket 0 is ready first (the last layers). */
+struct dev_bucket {
+    size_t first, count;
+    double work_done; /* share of compute's work that is done when it is ready (0..1], for pacing */
+};
+
+/* What one run of `compute` works on. */
+struct dev_input {
+    const float *x;           /* [count][input shape], NHWC, normalised; host memory */
+    const void *y;            /* int32 labels [count], or float targets [count][output] for LOSS_MSE */
+    const int64_t *sample;    /* [count] index in the data set: the counter of random choices */
+    int count;                /* samples in use, <= the program's minibatch; gradients are means over these */
+    int64_t epoch;
+    uint64_t seed;
+    bool training;            /* false: forward and loss only, dropout off, running statistics used */
+};
+struct dev_result {
+    double loss;   /* sum over the samples */
+    int64_t correct;
+    bool finite;   /* loss is finite */
+};
+
+typedef void dev_mark_fn(void *ctx, int bucket);
+
+struct dev_program; /* opaque, begins with a struct dev_program_head */
+struct dev_program_head {
+    struct dev_replica *replica;
+    int batch;
+    int n_buckets;
+    struct dev_bucket *buckets;
+};
+
+struct device_ops {
+    const char *name; /* "cpu" */
+    /* `args` is what follows the colon: threads, or the index of a GPU. */
+    struct device *(*open)(const char *args, struct err *e);
+    void (*close)(struct device *dev);
+    /* One line for people: "AMD EPYC, 1 thread, avx512". */
+    const char *(*describe)(struct device *dev);
+    size_t (*memory_bytes)(struct device *dev); /* free for training */
+    int (*quantum)(struct device *dev);         /* minibatches are multiples of this */
+    int (*threads)(struct device *dev);
+    int (*replica_init)(struct device *dev, struct dev_replica *r, const struct network *net,
+                        const struct optimizer_spec *opt, struct err *e);
+    void (*replica_release)(struct dev_replica *r);
+    int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e); /* device -> host mirror */
+    int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e); /* host mirror -> device */
+    /* max_bucket_bytes: buckets are cut at tensors and are at least this large where the network allows. */
+    struct dev_program *(*program_new)(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
+    void (*program_free)(struct dev_program *p);
+    /* Runs forward, loss and (if training) backward; gradients are the MEAN over in->count samples. Calls mark for each
+     * bucket in order, on the calling thread. logits: NULL or [count][outputs], host. */
+    int (*compute)(struct dev_program *p, const struct dev_input *in, struct dev_result *out, float *logits,
+                   dev_mark_fn *mark, void *ctx, struct err *e);
+    /* Optimizer step on the replica: g = scale * grads (+ decay * w where the tensor decays); learning rate lr. */
+    int (*update)(struct dev_replica *r, double lr, double scale, struct err *e);
+};
+
+struct device {
+    const struct device_ops *ops;
+};
+
+/* "cpu:2", "cuda:0", "auto" (cuda if there is one, else cpu with all threads). */
+struct device *dev_open(const char *name, struct err *e);
+void dev_close(struct device *dev);
+/* Bytes a program for this minibatch needs, blocks included (placement, memory limit). */
+size_t dev_memory_needed(const struct network *net, const struct optimizer_spec *opt, int batch);
+
+/* ---- server rules: the update at the parameter server (kernels/rules, one header each) -------------------- */
+struct rule_state {       /* of one shard of n floats; arrays the rule does not use are NULL */
+    float *w;             /* weights */
+    float *v;             /* velocity */
+    float *m2;            /* mean square (dc-asgd adaptive) */
+    const uint8_t *decay; /* NULL, or 1 where weight decay applies */
+    size_t n;
+};
+struct rule_args {
+    const float *g;      /* gradient of this arrival */
+    const float *pulled; /* version the worker pulled, or NULL */
+    float lr;            /* eta of the epoch of the gradient's slice */
+    float factor;        /* s * c_i: what the gradient is multiplied with before momentum */
+    float momentum, weight_decay;
+    float tau;           /* staleness at application */
+    float p0, p1, p2;    /* parameters of the rule, see its header */
+};
+/* Applies the rule of strategy `type` (CAT_STRATEGY_…) on the host, several threads allowed. */
+void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a);
+
+#endif

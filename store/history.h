@@ -1,0 +1,33 @@
+/* Rows on disk: every point that reached the store is kept. JOBDIR/history has one file of rows per rank, and a
+ * min/max pyramid per series so that a chart of any width is read in a few pages and never loses an extreme.
+ * Rows past a restart's checkpoint are marked superseded and leave series (SEMANTICS.md 3). One writer (the monitor, or the
+ * simulator); readers in other threads or processes see whole rows only.
+ */
+#ifndef STORE_HISTORY_H
+#define STORE_HISTORY_H
+
+#include <jansson.h>
+
+#include "common/err.h"
+#include "store/row.h"
+
+struct history;
+
+struct history *history_open(const char *job_dir, int workers, const char *const *nodes, struct err *e); /* for writing; goes on where it ended */
+void history_close(struct history *h);
+int history_append(struct history *h, const struct row *rows, int n, struct err *e);
+/* Rows of all ranks with step > version are superseded (an attempt restarted from that checkpoint). */
+int history_supersede(struct history *h, int64_t version, struct err *e);
+/* A test figure: loss and accuracy at a step. */
+int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy, struct err *e);
+int history_flush(struct history *h, struct err *e); /* to disk; after it rows may leave Redis */
+
+/* The answer of GET …/series. names: "train_loss,staleness" (train_loss test_loss test_accuracy train_accuracy batch samples_per_second
+ * compute_seconds exchange_seconds wait_seconds staleness); x: "step" "samples" "time"; from/to in units of x (NAN: open); points: at most that
+ * many buckets per series. train_loss, train_accuracy, test_*, samples_per_second are job-wide ("node": null); staleness, batch, *_seconds per node.
+ * {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. Unknown names: ERR_INVALID with the nearest. */
+json_t *history_series(const char *job_dir, const char *names, const char *x, double from, double to, int points, struct err *e);
+/* The last n rows of every rank (timeline of the last steps): [{"node","rank","rows":[…]}]. */
+json_t *history_last(const char *job_dir, int n, struct err *e);
+
+#endif

@@ -1,0 +1,113 @@
+/* The store: where a job's facts are kept, in Redis and (rows) on disk. The only code that speaks Redis.
+ *
+ * One connection per thread: a struct store belongs to one thread. Calls block at most 2 s; with Redis away they
+ * return ERR_UNAVAILABLE, and the next call tries to connect again. Keys (docs/store-schema.md), all beginning "es:":
+ *
+ *   es:jobs            zset  id by creation time        es:queue  zset  id by (-priority, creation)
+ *   es:job:ID          hash  spec state attempt priority created started finished error restarts request …
+ *   es:job:ID:live     string  JSON the monitor writes: progress metrics staleness staleness_recent assignment servers workers
+ *   es:job:ID:detail   hash  staleness, evaluations … JSON documents of the monitor
+ *   es:job:ID:assign   list  assignment JSON, oldest first
+ *   es:job:ID:plan     string  JSON of the attempt's plan: ranks, nodes, data, first sizes
+ *   es:job:ID:control  string  JSON {version, sizes, stop, pause, checkpoint}
+ *   es:job:ID:beats    hash  rank → JSON heartbeat
+ *   es:job:ID:rows:R   stream  packed step rows of rank R (field "r": row bytes)
+ *   es:job:ID:facts    stream  evaluations, profiles, checkpoints from ranks (JSON in field "j"), read by the monitor
+ *   es:events          stream  what browsers are told (fields job, type, j); capped
+ *   es:node:NAME       hash  JSON and heartbeat          es:nodes  set
+ *   es:claim:NAME      string  job id that uses the node  es:profile:NODE:NETHASH  string  JSON
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "job/state.h"
+
+struct store;
+
+/* "redis://host:port/db", "unix:PATH" or "unix:PATH?db=N". The password may be NULL; it is copied. Does not connect yet. */
+struct store *store_open(const char *url, const char *password, struct err *e);
+void store_close(struct store *s);
+int store_ping(struct store *s, struct err *e);
+const char *store_url(const struct store *s);
+
+/* ---- the private server (redis.c) ----------------------------------------------------------------------- */
+/* Starts redis-server on DIR/redis.sock with an append-only file in DIR/redis, or finds the one that is there (by its socket
+ * and pid file; it outlives a killed coordinator). Puts "unix:DIR/redis.sock" into url[512]. Owned: 1 if it was started. */
+int redis_private_start(const char *dir, char *url, int *pid, struct err *e);
+/* Asks it to save and end, and waits for it. */
+void redis_private_stop(const char *dir);
+
+/* ---- jobs (jobs.c) -------------------------------------------------------------------------------------- */
+enum { STORE_ID = 17 }; /* 16 hex digits */
+/* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that was used before, gives the
+ * job it made and returns 1 (ERR_CONFLICT if the spec differs). */
+int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key, char id[STORE_ID], struct err *e);
+/* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with ERR_NOT_FOUND. */
+json_t *store_job_get(struct store *s, const char *id, struct err *e);
+/* {"jobs": [...], "next": cursor or null}. Newest first; sort: "created" "-created" "priority" "name"; state: filter or NULL; q: part of the name or NULL. */
+json_t *store_job_list(struct store *s, const char *state, const char *q, const char *sort, const char *cursor, int limit, struct err *e);
+/* Compare-and-set along job/state.c's arrows, sets started/finished, publishes the event. ERR_CONFLICT if the state is not `from`
+ * (message names what it is). `error`: NULL, or {"code","message","rank","node","attempt"}. */
+int store_job_transition(struct store *s, const char *id, enum job_state from, enum job_state to, const json_t *error, struct err *e);
+int store_job_state(struct store *s, const char *id, enum job_state *out, struct err *e);
+/* What a user asked: "cancel", "pause", "resume". Picks the arrow for the state it finds. ERR_CONFLICT says why not. */
+int store_job_request(struct store *s, const char *id, const char *what, struct err *e);
+int store_job_delete(struct store *s, const char *id, struct err *e); /* 409 if it has not ended */
+int store_job_set_priority(struct store *s, const char *id, int priority, struct err *e);
+/* Fields of the hash. NULL value removes. store_job_field gives a malloc'd string or NULL. */
+int store_job_set(struct store *s, const char *id, const char *field, const char *value, struct err *e);
+char *store_job_field(struct store *s, const char *id, const char *field, struct err *e);
+int64_t store_job_increment(struct store *s, const char *id, const char *field, struct err *e);
+/* Ids in one state, oldest first (queued: in queue order). Array of strings. */
+json_t *store_job_ids(struct store *s, enum job_state state, struct err *e);
+
+/* JSON documents of a job: "plan" "control" "live"; and "detail:NAME". NULL without error: there is none. */
+int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value, struct err *e);
+json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct err *e);
+int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
+json_t *store_assignments(struct store *s, const char *id, struct err *e);
+
+/* ---- feed (feed.c): rows, facts, heartbeats up; events out ---------------------------------------------- */
+/* n packed rows of one rank in one entry. */
+int store_rows_add(struct store *s, const char *id, int rank, const void *rows, size_t bytes, struct err *e);
+/* Calls fn for each entry after `last` (updated; start with "0-0"), at most `count`. Returns entries seen. */
+typedef void store_rows_fn(void *ctx, const void *rows, size_t bytes);
+int store_rows_read(struct store *s, const char *id, int rank, char last[32], int count, store_rows_fn *fn, void *ctx, struct err *e);
+int store_rows_trim(struct store *s, const char *id, int rank, const char *upto, struct err *e); /* after they are on disk */
+int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e);
+json_t *store_facts_read(struct store *s, const char *id, char last[32], int count, struct err *e); /* array, last updated */
+int store_beat_set(struct store *s, const char *id, int rank, const json_t *beat, struct err *e);
+json_t *store_beats(struct store *s, const char *id, struct err *e); /* {"0": {...}}; each has "at" in ms by Redis's clock, and "age" in s */
+int store_beats_clear(struct store *s, const char *id, struct err *e);
+/* Events: job may be "" (nodes). Types: "job" "live" "rows" "evaluation" "assignment" "staleness" "node" "log" "deleted". */
+int store_event(struct store *s, const char *job, const char *type, const json_t *body, struct err *e);
+/* Events after `last` ("$": from now on; it is updated). [{"id","job","type","data"}]. block_ms 0: does not wait.
+ * *gap: `last` is older than the oldest kept. */
+json_t *store_events_read(struct store *s, char last[32], int count, int block_ms, bool *gap, struct err *e);
+
+/* ---- nodes (nodes.c) ------------------------------------------------------------------------------------ */
+/* node: {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{},"quantum", …}. Heartbeat with each call. */
+int store_node_put(struct store *s, const json_t *node, struct err *e);
+json_t *store_node_get(struct store *s, const char *name, struct err *e); /* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
+json_t *store_nodes(struct store *s, struct err *e);                      /* array, by name */
+int store_node_remove(struct store *s, const char *name, struct err *e);
+int store_node_set(struct store *s, const char *name, const char *field, const char *value, struct err *e); /* "drained", "disabled" */
+/* Claims a node for a job: 1 claimed (or already by this job), 0 by another. */
+int store_node_claim(struct store *s, const char *name, const char *job, struct err *e);
+int store_node_release(struct store *s, const char *name, const char *job, struct err *e);
+int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile, struct err *e);
+json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e);
+
+/* ---- stats (stats.c): counters of the service for /metrics ---------------------------------------------- */
+json_t *store_stats(struct store *s, struct err *e); /* {"jobs": {"queued": n, …}, "memory_bytes", "connected_clients", …} */
+/* Small secrets and links: key → value with a lifetime in seconds (0: for ever); take removes it. */
+int store_secret_put(struct store *s, const char *key, const char *value, int seconds, struct err *e);
+char *store_secret_get(struct store *s, const char *key, struct err *e);
+char *store_secret_take(struct store *s, const char *key, struct err *e);
+
+#endif

@@ -1,0 +1,71 @@
+/* Comm: what a strategy may use to talk to other ranks. Works on any transport.
+ *
+ * Ranks 0..W-1 are workers, rank W is the keeper and first server, more servers follow (SEMANTICS.md 9).
+ * Groups: all workers; the workers of my group (one host, or S in a row); the first worker of each group.
+ */
+#ifndef WORKER_EXCHANGE_COMM_H
+#define WORKER_EXCHANGE_COMM_H
+
+#include "worker/exchange/transport.h"
+
+enum comm_group { COMM_ALL, COMM_MINE, COMM_LEADERS, COMM_GROUPS };
+
+struct comm {
+    struct transport *t; /* borrowed */
+    int rank, workers, servers; /* servers >= 1: rank W is always there */
+    int *members[COMM_GROUPS];  /* ranks, ascending; owned */
+    int n_members[COMM_GROUPS]; /* 0: I am not in it */
+    bool native;                /* exchange.allreduce is "mpi" */
+    double deadline;            /* seconds that any wait may take, 120 by default; 0 none */
+};
+
+int comm_init(struct comm *c, struct transport *t, int workers, int servers, struct err *e);
+/* groups[i] is the group number of worker i. */
+int comm_set_groups(struct comm *c, const int *groups, struct err *e);
+void comm_release(struct comm *c);
+
+double comm_now(struct comm *c);
+void comm_pace(struct comm *c, double share, int count);
+
+/* Sum over a group, in place. One ring with fixed chunks (recursive doubling below 4096 floats): the order of
+ * additions depends on rank numbers and n alone, so every rank and every transport gets the same bits. Calls on one group must
+ * be started in the same order by all its members. `data` belongs to the op until it ended. */
+struct allreduce {
+    struct comm_op op;
+    struct comm *comm;
+    enum comm_group group;
+    float *data, *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
+    size_t n;
+    uint32_t serial;
+    int phase, round, mine, size;
+    struct transport_req in, out;
+    bool in_busy, out_busy, own_scratch;
+    size_t scratch_n;
+};
+void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
+void allreduce_release(struct allreduce *a);
+void allreduce_start(struct allreduce *a, float *data, size_t n);
+/* 1 done, 0 not yet, negative failed. */
+int comm_test(struct comm_op *op);
+int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
+
+/* Messages: a fixed header and a body of floats, sent as one transfer each. Tags are below 1000. */
+struct message {
+    struct comm_op op;
+    struct comm *comm;
+    int peer, tag; /* peer: TRANSPORT_ANY to receive from whoever comes first; then who it was */
+    bool sending;
+    void *head;
+    size_t head_bytes;
+    float *body;
+    size_t body_floats; /* of a receive: room; then what came */
+    struct transport_req r[2];
+    int phase;
+};
+void message_send(struct message *m, struct comm *c, int to, int tag, void *head, size_t head_bytes, float *body, size_t floats);
+void message_recv(struct message *m, struct comm *c, int from, int tag, void *head, size_t head_bytes, float *body, size_t floats);
+
+/* Rank `root` of all ranks gives n floats to all others (workers, keeper, servers), blocking. */
+int comm_broadcast(struct comm *c, int root, float *data, size_t n, struct err *e);
+
+#endif

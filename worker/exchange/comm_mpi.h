@@ -1,0 +1,19 @@
+/* Transport over Open MPI: the only code besides worker/main.c that includes mpi.h. Its communication thread
+ * owns all MPI traffic and never blocks in MPI: non-blocking point-to-point, MPI_Test, 20 to 200 microseconds of sleep
+ * between polls once a short spin found nothing (SEMANTICS.md 12). */
+#ifndef WORKER_EXCHANGE_COMM_MPI_H
+#define WORKER_EXCHANGE_COMM_MPI_H
+
+#include "worker/exchange/transport.h"
+
+/* After MPI_Init_thread(MULTIPLE). Duplicates MPI_COMM_WORLD and starts the thread. */
+struct transport *comm_mpi_open(struct err *e);
+void comm_mpi_close(struct transport *t);
+/* This node is emulated as slower: a step over b samples lasts at least seconds_fixed + b*seconds_per_sample of wall time
+ * from step start (comm_mpi_step_begin), spread by pace(share). 0, 0: no slowdown. */
+void comm_mpi_set_slowdown(struct transport *t, double fixed_seconds, double seconds_per_sample);
+void comm_mpi_step_begin(struct transport *t);
+/* Age in seconds of the communication thread's last turn (heartbeat). */
+double comm_mpi_thread_age(struct transport *t);
+
+#endif

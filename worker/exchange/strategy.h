@@ -1,0 +1,129 @@
+/* Strategy: how a rank's gradients become everybody's parameters. One file each; one line in job/catalog.def.
+ *
+ * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a data set. The trainer's
+ * loop, the same on every transport:
+ *
+ *     start ─► next ─► (trainer loads the slice, computes) ─► on_bucket … on_gradients ─► next … ─► finish
+ *
+ * `next` says what to do: train on this slice, evaluate that range, write a checkpoint, pause, stop.
+ * The server half runs on rank W (and further servers) as `serve`, which returns when the job is done.
+ */
+#ifndef WORKER_EXCHANGE_STRATEGY_H
+#define WORKER_EXCHANGE_STRATEGY_H
+
+#include "job/assign.h"
+#include "job/sample.h"
+#include "job/spec.h"
+#include "job/staleness.h"
+#include "kernels/device.h"
+#include "worker/exchange/comm.h"
+
+enum { NODE_CONTROL_WORDS = 8 };
+
+/* What the store asks of a job: read by rank 0's pulse (sync, averaging) or the keeper's (servers). */
+struct control {
+    int version;                 /* of the assignment */
+    int sizes[SPEC_WORKERS];
+    bool stop, pause, checkpoint;
+};
+
+/* A measured step of one worker: becomes a row (SEMANTICS.md 11). */
+struct step_row {
+    int rank;
+    int64_t step;       /* server version after the update; of all workers in sync */
+    int64_t local_step;
+    double epoch;       /* fraction */
+    int batch;
+    float loss;         /* mean over the slice */
+    float accuracy;     /* of the slice */
+    float compute_s, exchange_s, wait_s;
+    int32_t staleness;
+    uint64_t bytes;
+    double time;        /* seconds since the job's start */
+    float extra[2];     /* strategy's own: local steps of the round, distance of replicas … */
+};
+
+struct evaluation {
+    int64_t step;
+    double epoch, time;
+    double loss, accuracy; /* means over the test set */
+    int64_t samples;
+    bool final;
+};
+
+enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
+
+struct work {
+    enum action action;
+    struct slice slice;      /* DO_TRAIN: count may be 0 (make no step, still take part) */
+    int64_t eval_first, eval_count; /* DO_EVALUATE: range of the test set */
+    double learning_rate;
+    int batch;               /* the minibatch to have a program for (slice.count <= batch) */
+    struct slice hint;       /* what probably comes next (count 0: unknown), so that loading overlaps */
+    int next_batch;          /* a size to prepare in the background, 0: none */
+};
+
+/* Everything a checkpoint holds besides the tensors. `optim`: as DEV_OPTIM, averaged or of the server. */
+struct run_state {
+    const float *params, *optim, *stats; /* borrowed */
+    size_t n_params, n_optim, n_stats;
+    int64_t version;             /* step */
+    int64_t applied_samples;     /* in all */
+    struct cursor cursor;
+    struct slice out[SPEC_WORKERS * 2]; /* handed out, not applied */
+    int n_out;
+    json_t *extra;               /* strategy's own and cumulative staleness; borrowed; may be NULL */
+    enum { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE } why;
+    double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
+};
+
+/* What the strategy may ask of the rank it runs in: all function pointers may be called from the main thread (or fiber). */
+struct rank_env {
+    const struct jobspec *spec;
+    struct comm *comm;
+    int64_t train_samples, test_samples;
+    size_t n_params, n_stats;
+    struct dev_replica *replica;      /* NULL on keeper and servers */
+    const uint8_t *decay;             /* [n_params] 1 where weight decay applies */
+    int first_sizes[SPEC_WORKERS];    /* assignment at start */
+    int first_version;
+    double speeds[SPEC_WORKERS];      /* relative, for sharing out the test set; 1 if unknown */
+    void *ctx;
+    void (*row)(void *ctx, const struct step_row *row);
+    void (*evaluated)(void *ctx, const struct evaluation *ev);
+    void (*control)(void *ctx, struct control *out);      /* last known; never blocks */
+    bool (*ready)(void *ctx, int batch);                  /* is a program for this size there? starts preparing it if not */
+    /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the call. */
+    int (*save)(void *ctx, const struct run_state *state, struct err *e);
+    double job_start;                 /* comm_now() at the job's time 0 */
+};
+
+struct strategy; /* begins with const struct strategy_ops *ops */
+
+struct strategy_ops {
+    int id; /* CAT_STRATEGY_… */
+    bool server; /* rank W runs serve() as a parameter server */
+    /* What no JSON schema says: combinations. Reports into problems. */
+    void (*check)(const struct jobspec *spec, struct jsonx_problems *problems);
+    /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank (workers have received it). */
+    struct strategy *(*start)(struct rank_env *env, const struct run_state *state, struct err *e);
+    int (*next)(struct strategy *s, struct work *out, struct err *e);
+    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the host mirror. */
+    void (*on_bucket)(struct strategy *s, const struct dev_bucket *b, int index, int n_buckets);
+    /* All gradients of the slice are there; result and compute seconds (waits excluded). */
+    int (*on_gradients)(struct strategy *s, const struct work *w, const struct dev_result *r, double compute_s, struct err *e);
+    int (*on_evaluated)(struct strategy *s, const struct work *w, const struct dev_result *r, struct err *e);
+    int (*finish)(struct strategy *s, struct err *e); /* after DO_END, DO_PAUSE or DO_STOP */
+    void (*free)(struct strategy *s);
+    /* Rank W and up: until the job ends. Strategies without a server have a keeper's half here: it takes states from rank 0
+     * and saves them. Returns 0 (ended), 1 (paused), 2 (stopped), negative. */
+    int (*serve)(struct rank_env *env, const struct run_state *state, struct err *e);
+};
+
+struct strategy {
+    const struct strategy_ops *ops;
+};
+
+const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */
+
+#endif

@@ -1,0 +1,62 @@
+/* Transport: how bytes go from rank to rank. Two implementations: comm_mpi.c (Open MPI) and simulator/comm_sim.c
+ * (virtual clock). Everything above it (collectives, comm, strategies, trainer) is the same code in both.
+ *
+ * A comm_op is a small state machine: step() is called until it says it is done. Over MPI the communication
+ * thread calls it between sleeps; in the simulator the scheduler calls it when a message of that rank arrives.
+ * No call here blocks except wait().
+ */
+#ifndef WORKER_EXCHANGE_TRANSPORT_H
+#define WORKER_EXCHANGE_TRANSPORT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct transport;
+
+enum { TRANSPORT_ANY = -1 };
+
+struct transport_req { /* one message under way; the caller's storage, used by the transport until it tests done */
+    int from;          /* of a receive, once done */
+    size_t bytes;      /* of a receive, once done */
+    uint64_t impl[6];
+};
+
+struct comm_op {
+    /* 1 done, 0 not yet, negative: failed (err says why). Runs on the communication thread. */
+    int (*step)(struct comm_op *op, struct transport *t);
+    atomic_int state; /* 0 under way, 1 done, negative failed; read it through comm_test or comm_wait */
+    double started, finished; /* transport time */
+    struct err err;
+    struct comm_op *next;     /* the transport's queue */
+};
+
+struct transport_ops {
+    int (*rank)(struct transport *t);
+    int (*size)(struct transport *t);                       /* ranks, servers and keeper included */
+    const char *(*host)(struct transport *t, int rank);
+    int (*send)(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *r);
+    /* A message larger than `bytes` is an error. Messages of one sender and tag arrive in order. */
+    int (*recv)(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *r);
+    int (*test)(struct transport *t, struct transport_req *r); /* 1 done, 0 not yet, negative failed */
+    int (*cancel)(struct transport *t, struct transport_req *r); /* a receive that nothing will match */
+    double (*now)(struct transport *t);                     /* seconds, monotonic or virtual */
+    void (*start)(struct transport *t, struct comm_op *op); /* runs op in the background; op stays the caller's */
+    /* Blocks the caller until the op ended or `deadline` (of now(); 0: none) passed: 1, 0, or negative. */
+    int (*wait)(struct transport *t, struct comm_op *op, double deadline);
+    /* Marks that `share` (0..1) of this step's computing for `count` samples is done: sleeps on a node with an emulated slowdown,
+     * advances virtual time in the simulator, else nothing. */
+    void (*pace)(struct transport *t, double share, int count);
+    /* The library's own all-reduce of n floats over all workers, in place, blocking on the communication thread;
+     * NULL where there is none. */
+    int (*native_allreduce)(struct transport *t, float *data, size_t n);
+};
+
+struct transport {
+    const struct transport_ops *ops;
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* Where a trainer's facts go and its orders come from: the pulse (Redis) in a worker, the report in the simulator. */
+#ifndef WORKER_TELEMETRY_H
+#define WORKER_TELEMETRY_H
+
+#include "worker/exchange/strategy.h"
+
+enum phase { PHASE_LOAD, PHASE_PREPARE, PHASE_COMPUTE, PHASE_EXCHANGE, PHASE_EVALUATE, PHASE_CHECKPOINT, PHASE_SERVE, PHASE_DONE };
+const char *phase_name(enum phase p); /* "computing", "exchange", … */
+
+struct telemetry {
+    void *ctx;
+    void (*phase)(void *ctx, enum phase p);
+    void (*row)(void *ctx, const struct step_row *row);
+    void (*evaluated)(void *ctx, const struct evaluation *ev);
+    void (*profile)(void *ctx, const struct profile *p);  /* reference time of this node, measured at start */
+    void (*saved)(void *ctx, const char *kind, const char *path, int64_t step); /* checkpoint or artifact */
+    void (*control)(void *ctx, struct control *out);
+};
+
+#endif

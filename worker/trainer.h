@@ -1,0 +1,32 @@
+/* The trainer: one rank's life, the same over MPI and on the virtual clock. All state is in the struct, so that many
+ * trainers live in one process.
+ */
+#ifndef WORKER_TRAINER_H
+#define WORKER_TRAINER_H
+
+#include "worker/data/dataset.h"
+#include "worker/exchange/strategy.h"
+#include "worker/telemetry.h"
+
+struct trainer_env {
+    const struct jobspec *spec;
+    const struct dataset *data;  /* NULL on the keeper if it needs none */
+    struct device *dev;          /* NULL on keeper and servers */
+    struct comm *comm;
+    struct telemetry *telemetry;
+    int first_sizes[SPEC_WORKERS];
+    int first_version;
+    double speeds[SPEC_WORKERS];
+    bool virtual_time;           /* step times come from the transport, programs are prepared at once */
+    /* start (keeper only; others receive it): parameters come from here */
+    const char *job_dir;         /* where checkpoints and artifacts go (keeper); NULL: none are written */
+    const char *init_path;       /* resolved path of `init`, or NULL */
+    void (*step_begin)(void *ctx); /* before compute; may be NULL */
+    void *step_ctx;
+};
+/* Runs to the end: 0 finished, 1 paused, 2 stopped, negative failed (e says why). Workers call it on ranks < W. */
+int trainer_run(struct trainer_env *env, struct err *e);
+/* Rank W and up. Reads checkpoint or init, hands out the start, serves, writes checkpoints and artifacts. */
+int keeper_run(struct trainer_env *env, struct err *e);
+
+#endif
