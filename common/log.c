@@ -1,0 +1,119 @@
+/* Log lines: see log.h. A line is built in a local buffer and written at once, so lines of threads and of processes that
+ * share a file never mix. */
+#include "common/log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+enum { REPEATS = 20, SITES = 64 };
+
+static enum log_level least = LOG_INFO;
+static char context[200];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards sites */
+static struct {
+    char what[96]; /* module and message */
+    double since;
+    int count;
+} sites[SITES];
+
+void log_set_level(enum log_level level)
+{
+    least = level;
+}
+
+void log_set_context(const char *pairs)
+{
+    snprintf(context, sizeof context, "%s", pairs);
+}
+
+const char *log_quote(char *out, unsigned long out_bytes, const char *value)
+{
+    size_t n = 0;
+    if (out_bytes < 4) {
+        if (out_bytes) {
+            out[0] = 0;
+        }
+        return out;
+    }
+    out[n++] = '"';
+    for (const char *p = value ? value : ""; *p && n + 4 < out_bytes; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c == '"' || c == '\\') {
+            out[n++] = '\\';
+            out[n++] = (char)c;
+        } else if (c == '\n') {
+            out[n++] = '\\';
+            out[n++] = 'n';
+        } else {
+            out[n++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
+        }
+    }
+    out[n++] = '"';
+    out[n] = 0;
+    return out;
+}
+
+/* How many repeats of this event were swallowed before; -1: swallow this one too. */
+static int admit(const char *module, const char *msg)
+{
+    char what[sizeof sites[0].what];
+    snprintf(what, sizeof what, "%s %s", module, msg);
+    unsigned h = 5381;
+    for (const char *p = what; *p; p++) {
+        h = h * 33 + (unsigned char)*p;
+    }
+    int swallowed = 0;
+    double now = clock_now();
+    pthread_mutex_lock(&lock);
+    unsigned i = h % SITES;
+    if (strcmp(sites[i].what, what) != 0 || now - sites[i].since > 1) {
+        swallowed = strcmp(sites[i].what, what) == 0 && sites[i].count > REPEATS
+                        ? sites[i].count - REPEATS : 0;
+        memcpy(sites[i].what, what, sizeof what);
+        sites[i].since = now;
+        sites[i].count = 1;
+    } else if (++sites[i].count > REPEATS) {
+        swallowed = -1;
+    }
+    pthread_mutex_unlock(&lock);
+    return swallowed;
+}
+
+void log_write(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    if (level < least) {
+        return;
+    }
+    int swallowed = admit(module, msg);
+    if (swallowed < 0) {
+        return;
+    }
+    char when[32], quoted[512], line[2048];
+    int n = snprintf(line, sizeof line, "ts=%s level=%s mod=%s msg=%s",
+                     clock_format(when, clock_wall_ms()), names[level], module,
+                     log_quote(quoted, sizeof quoted, msg));
+    if (context[0]) {
+        n += snprintf(line + n, sizeof line - (size_t)n, " %s", context);
+    }
+    if (swallowed > 0) {
+        n += snprintf(line + n, sizeof line - (size_t)n, " suppressed=%d", swallowed);
+    }
+    if (pairs && pairs[0]) {
+        line[n++] = ' ';
+        va_list ap;
+        va_start(ap, pairs);
+        int more = vsnprintf(line + n, sizeof line - 1 - (size_t)n, pairs, ap);
+        va_end(ap);
+        n += more > 0 ? more : 0;
+        n = n > (int)sizeof line - 2 ? (int)sizeof line - 2 : n;
+    }
+    line[n++] = '\n';
+    ssize_t ignored = write(STDERR_FILENO, line, (size_t)n);
+    (void)ignored;
+}
