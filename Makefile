@@ -2,14 +2,16 @@
 # every program and test links the rooms that it may use. Variables: DEVELOPER=1 (strict, -Werror), SANITIZE=address,undefined|thread,
 # BUILD=folder, CC, PREFIX, CUDA=auto|0|1.
 BUILD   ?= build
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
 PREFIX  ?= /usr/local
 MPICC   ?= mpicc
 PYTHON  := /usr/bin/python3
 OPT     ?= -O2
 MARCH   ?= -march=x86-64-v2
 
-WARN    := -Wall -Wextra -Wno-unused-parameter
+WARN    := -Wall -Wextra -Wno-unused-parameter -Wno-format-truncation
 ifeq ($(DEVELOPER),1)
 WARN    += -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
 endif

@@ -15,6 +15,7 @@ struct telemetry {
     void (*profile)(void *ctx, const struct profile *p);  /* reference time of this node, measured at start */
     void (*saved)(void *ctx, const char *kind, const char *path, int64_t step); /* checkpoint or artifact */
     void (*control)(void *ctx, struct control *out);
+    void (*restored)(void *ctx, const struct run_state *state); /* the attempt starts from this checkpoint; may be NULL */
 };
 
 #endif
