@@ -51,7 +51,8 @@ D_kernels     := kernels job common
 D_worker      := worker kernels store job common
 D_simulator   := simulator worker kernels store job common
 
-PROGRAMS := $(BUILD)/evenstep $(BUILD)/evenstep-worker $(BUILD)/evenstep-simulate
+# a program is built as soon as its main stands
+PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate))
 
 .DEFAULT_GOAL := all
 .PHONY: all help clean install lint format layers docs bundle demo check

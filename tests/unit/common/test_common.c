@@ -1,0 +1,245 @@
+/* The common room: errors, buffers, JSON, options, processes, random numbers, clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/err.h"
+#include "common/jsonx.h"
+#include "common/log.h"
+#include "common/opt.h"
+#include "common/proc.h"
+#include "common/rng.h"
+
+static void an_error_keeps_code_message_and_cause(void **state)
+{
+    struct err e;
+    assert_int_equal(err_set(&e, ERR_DATA, "file ends at byte %d of %d", 812, 1024), -ERR_DATA);
+    assert_int_equal(err_prefix(&e, "cannot read dataset '%s'", "train-images"), -ERR_DATA);
+    assert_string_equal(e.message, "cannot read dataset 'train-images': file ends at byte 812 of 1024");
+    err_set(&e, ERR_IO, "again: %s", e.message); /* its own message as an argument */
+    assert_string_equal(e.message, "again: cannot read dataset 'train-images': file ends at byte 812 of 1024");
+    assert_string_equal(err_name(ERR_NOT_FOUND), "not_found");
+    assert_int_equal(err_http_status(ERR_INVALID), 422);
+    errno = ENOENT;
+    err_errno(&e, ERR_IO, "cannot open '%s'", "x");
+    assert_string_equal(e.message, "cannot open 'x': No such file or directory");
+    for (int i = 0; i < 10; i++) {
+        err_prefix(&e, "%0100d", i); /* grows past the end: cut, never overflown */
+    }
+    assert_true(strlen(e.message) < sizeof e.message);
+}
+
+static void a_buffer_stops_at_its_cap(void **state)
+{
+    struct buf b;
+    buf_init(&b, 10);
+    buf_addf(&b, "%d-%s", 12, "abc");
+    assert_string_equal(b.data, "12-abc");
+    buf_adds(&b, "12345");
+    assert_true(b.failed);
+    assert_int_equal(b.len, 6);
+    buf_reset(&b);
+    buf_adds(&b, "0123456789");
+    assert_false(b.failed);
+    size_t n;
+    char *text = buf_take(&b, &n);
+    assert_int_equal(n, 10);
+    assert_string_equal(text, "0123456789");
+    free(text);
+    buf_release(&b);
+}
+
+static void malformed_json_is_refused_with_line_and_column(void **state)
+{
+    static const char *const bad[] = {"", "{", "{\"a\":1,\"a\":2}", "[1,2", "{\"a\":1} x", "{'a':1}", "[1e999]", "\"\\ud800\""};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct err e;
+        assert_null(jsonx_parse(bad[i], strlen(bad[i]), &e));
+        assert_int_equal(e.code, ERR_SYNTAX);
+        assert_non_null(strstr(e.message, "line 1"));
+    }
+    char deep[300];
+    memset(deep, '[', sizeof deep);
+    struct err e;
+    assert_null(jsonx_parse(deep, sizeof deep, &e));
+    assert_non_null(strstr(e.message, "nested deeper"));
+    json_t *j = jsonx_parse("{\"a\": \"[[[[\"}", 13, &e);
+    assert_non_null(j);
+    json_decref(j);
+}
+
+static void numbers_print_as_people_write_them(void **state)
+{
+    json_t *j = json_pack("{s:f, s:f, s:f, s:i, s:s}", "a", 0.4, "b", 1.0, "c", 1e-9, "d", 3, "e", "q\"\n");
+    size_t n;
+    char *text = jsonx_dump(j, false, &n);
+    assert_string_equal(text, "{\"a\":0.4,\"b\":1.0,\"c\":1e-09,\"d\":3,\"e\":\"q\\\"\\u000a\"}");
+    json_t *back = jsonx_parse(text, n, NULL);
+    assert_true(json_equal(j, back));
+    json_decref(back);
+    free(text);
+    json_object_set_new(j, "a", json_real(1.0 / 3));
+    text = jsonx_dump(j, true, &n);
+    back = jsonx_parse(text, n, NULL);
+    assert_true(json_equal(j, back));
+    json_decref(back);
+    free(text);
+    json_decref(j);
+}
+
+static void pointers_escape_and_names_have_neighbours(void **state)
+{
+    char p[64];
+    assert_string_equal(jsonx_join(p, sizeof p, "/a", "b/c~d"), "/a/b~1c~0d");
+    assert_string_equal(jsonx_join_index(p, sizeof p, p, 3), "/a/b~1c~0d/3");
+    static const char *const names[] = {"strategy", "batching", "workers"};
+    assert_string_equal(jsonx_nearest("stratgey", names, 3), "strategy");
+    assert_null(jsonx_nearest("zzz", names, 3));
+    struct jsonx_problems problems = {0};
+    for (int i = 0; i < 150; i++) {
+        jsonx_problem(&problems, "/x", "number %d", i);
+    }
+    assert_int_equal(problems.count, 100);
+    assert_int_equal(problems.dropped, 50);
+    json_t *j = jsonx_problems_json(&problems);
+    assert_int_equal(json_array_size(j), 100);
+    json_decref(j);
+    jsonx_problems_release(&problems);
+}
+
+static const struct opt table[] = {
+    {"data-dir", "DIR", OPT_STRING, "here", 0, 0, "folder"},
+    {"port", "N", OPT_INT, "80", 1, 65535, "port"},
+    {"verbose", NULL, OPT_FLAG, NULL, 0, 0, "more"},
+    {"local-node", "NODE", OPT_LIST, NULL, 0, 0, "a node"},
+    {0}};
+
+static void options_come_from_line_environment_and_file_in_that_order(void **state)
+{
+    char path[] = "/tmp/evenstep-opt-XXXXXX";
+    int fd = mkstemp(path);
+    static const char text[] = "# comment\nport = 1\ndata-dir = file\nlocal-node=a\nlocal-node=b\n";
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    setenv("EVENSTEP_PORT", "2", 1);
+    char *argv[] = {"--config", path, "sub", "--local-node=c", "--verbose", "--", "--x"};
+    struct err e;
+    struct opt_values *v = opt_parse(table, 7, argv, &e);
+    assert_non_null(v);
+    assert_int_equal(opt_int(v, "port"), 2);
+    assert_string_equal(opt_string(v, "data-dir"), "file");
+    assert_int_equal(opt_count(v, "local-node"), 1);
+    assert_string_equal(opt_item(v, "local-node", 0), "c");
+    assert_true(opt_flag(v, "verbose"));
+    assert_int_equal(opt_positionals(v), 2);
+    assert_string_equal(opt_positional(v, 1), "--x");
+    opt_free(v);
+    unsetenv("EVENSTEP_PORT");
+    unlink(path);
+}
+
+static void every_wrong_option_is_named_at_once(void **state)
+{
+    char *argv[] = {"--prot", "1", "--port", "70000", "--data-dir"};
+    struct err e;
+    assert_null(opt_parse(table, 5, argv, &e));
+    assert_non_null(strstr(e.message, "did you mean '--port'"));
+    assert_non_null(strstr(e.message, "1 to 65535"));
+    assert_non_null(strstr(e.message, "--data-dir needs a value"));
+}
+
+static void a_process_is_told_from_its_successor(void **state)
+{
+    const char *argv[] = {"sleep", "60", NULL};
+    struct proc_spec spec = {.argv = argv};
+    struct err e;
+    pid_t pid = proc_start(&spec, &e);
+    assert_true(pid > 0);
+    uint64_t ticks = proc_start_ticks(pid);
+    assert_true(proc_alive(pid, ticks));
+    assert_false(proc_alive(pid, ticks + 1));
+    proc_stop(pid, 5);
+    assert_false(proc_alive(pid, ticks));
+    argv[0] = "no-such-program-evenstep";
+    assert_true(proc_start(&spec, &e) < 0);
+    assert_non_null(strstr(e.message, "No such file"));
+}
+
+static void a_file_is_written_whole_or_not_at_all(void **state)
+{
+    char dir[] = "/tmp/evenstep-proc-XXXXXX", path[128];
+    assert_non_null(mkdtemp(dir));
+    struct err e;
+    snprintf(path, sizeof path, "%s/a/b", dir);
+    assert_int_equal(proc_mkdirs(path, 0755, &e), 0);
+    snprintf(path, sizeof path, "%s/a/b/file", dir);
+    assert_int_equal(proc_write_file(path, "hello", 5, 0600, &e), 0);
+    size_t n;
+    char *text = proc_read_file(path, 100, &n, &e);
+    assert_string_equal(text, "hello");
+    free(text);
+    assert_null(proc_read_file(path, 4, &n, &e));
+    assert_int_equal(e.code, ERR_TOO_LARGE);
+    assert_true(proc_write_file("/proc/nowhere/x", "a", 1, 0600, &e) < 0);
+    assert_int_equal(proc_remove_tree(dir, &e), 0);
+    assert_null(proc_read_file(path, 4, &n, &e));
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+}
+
+static void random_numbers_are_functions_of_their_place(void **state)
+{
+    /* known answer of Philox 4x32-10 with counter and key zero (Random123, kat_vectors) */
+    struct rng_block b = rng_philox(0, 0, 0);
+    assert_int_equal(b.v[0], 0x6627e8d5);
+    assert_int_equal(b.v[1], 0xe169c58d);
+    assert_int_equal(b.v[2], 0xbc57ac4c);
+    assert_int_equal(b.v[3], 0x9b00dbd8);
+    double sum = 0, squares = 0;
+    enum { N = 20000 };
+    for (int i = 0; i < N; i++) {
+        double x = rng_normal(1, 2, (uint64_t)i);
+        sum += x;
+        squares += x * x;
+        assert_true(rng_below(1, 3, (uint64_t)i, 7) < 7);
+    }
+    assert_true(fabs(sum / N) < 0.03);
+    assert_true(fabs(squares / N - 1) < 0.05);
+    assert_true(rng_double(1, 2, 3) == rng_double(1, 2, 3));
+}
+
+static void times_print_in_utc_with_milliseconds(void **state)
+{
+    char out[32];
+    assert_string_equal(clock_format(out, 1767323045678), "2026-01-02T03:04:05.678Z");
+    char quoted[32];
+    assert_string_equal(log_quote(quoted, sizeof quoted, "a\"b\n"), "\"a\\\"b\\n\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_keeps_code_message_and_cause),
+        cmocka_unit_test(a_buffer_stops_at_its_cap),
+        cmocka_unit_test(malformed_json_is_refused_with_line_and_column),
+        cmocka_unit_test(numbers_print_as_people_write_them),
+        cmocka_unit_test(pointers_escape_and_names_have_neighbours),
+        cmocka_unit_test(options_come_from_line_environment_and_file_in_that_order),
+        cmocka_unit_test(every_wrong_option_is_named_at_once),
+        cmocka_unit_test(a_process_is_told_from_its_successor),
+        cmocka_unit_test(a_file_is_written_whole_or_not_at_all),
+        cmocka_unit_test(random_numbers_are_functions_of_their_place),
+        cmocka_unit_test(times_print_in_utc_with_milliseconds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
