@@ -1,0 +1,76 @@
+/* What the files of store/ share and nobody else sees: the connection, commands whose replies were checked, scripts, keys.
+ * A newcomer's mistake would be to look at a redisReply's fields before its type: use the reply_… readers, which turn a
+ * wrong type into an error.
+ */
+#ifndef STORE_INTERNAL_H
+#define STORE_INTERNAL_H
+
+#include <hiredis/hiredis.h>
+
+#include "store/store.h"
+
+enum {
+    STORE_CALL_MS = 2000,           /* a call blocks at most this long */
+    STORE_KEY = 256,                /* bytes of a key */
+    STORE_DOC_BYTES = 8 << 20,      /* of one JSON document */
+    STORE_ROWS_BYTES = 1 << 20,     /* of one entry of rows */
+    STORE_EVENTS = 20000,           /* entries kept of es:events, about */
+    STORE_ROWS_ENTRIES = 20000,     /* of a rank's rows: half an hour at ten a second */
+    STORE_FACTS = 10000,
+    STORE_RANKS = 4096,
+    STORE_NODE_LOST_MS = 10000,     /* without a heartbeat a node is lost */
+    STORE_IDEMPOTENCY_S = 86400,
+    STORE_PROFILE_S = 180 * 86400,
+    STORE_PRIORITY = 100000,        /* priorities are within ± this */
+};
+
+struct store {
+    char url[512];
+    char *password;      /* or NULL; owned */
+    bool is_unix;
+    char address[256];   /* host or path */
+    int port, db;
+    redisContext *redis;  /* commands; NULL while not connected */
+    redisContext *events; /* XREAD BLOCK waits here */
+};
+
+/* A Lua script; the hash is computed at first use (by any thread, always to the same bytes). */
+struct script {
+    const char *text;
+};
+
+/* One command by its arguments (binary safe). The reply is never NULL on success and never an error; freeReplyObject. */
+redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens, struct err *e);
+/* As redisCommand. */
+redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...);
+/* On the second connection; waits block_ms beyond the usual. */
+redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e);
+/* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are NUL-terminated strings, except that
+ * lens (if not NULL) gives lengths of args. */
+redisReply *store_script(struct store *s, const struct script *script, int nkeys, const char **keys, int nargs,
+                         const char **args, const size_t *lens, struct err *e);
+
+/* Readers: the value, or an error that says what was expected. */
+int reply_int(const redisReply *r, int64_t *out, struct err *e);
+int reply_text(const redisReply *r, const char **out, size_t *len, struct err *e); /* 1; 0 for nil */
+int reply_array(const redisReply *r, size_t at_least, struct err *e);              /* 0 for nil or empty, else count */
+bool reply_is_status(const redisReply *r, const char *text);
+json_t *reply_json(const redisReply *r, struct err *e); /* NULL without error for nil */
+/* The value of a field in a flat array of pairs, or NULL. */
+const char *reply_field(const redisReply *pairs, const char *name, size_t *len);
+
+/* Compact JSON of at most STORE_DOC_BYTES; the caller frees. NULL with an error. */
+char *store_dump(const json_t *j, const char *what, struct err *e);
+/* "es:job:ID" + suffix into key; ERR_NOT_FOUND for what cannot be an id. */
+int store_job_key(char key[STORE_KEY], const char *id, const char *suffix, struct err *e);
+int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e);
+int store_no_job(const char *id, struct err *e);
+/* Compares stream ids "ms-seq"; a malformed one is an error of -2. */
+int store_stream_compare(const char *a, const char *b);
+bool store_stream_valid(const char *id);
+void store_hex_sha256(const void *bytes, size_t n, char out[65]);
+
+/* jobs_view.c */
+json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisReply *live, struct err *e);
+
+#endif

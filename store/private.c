@@ -1,0 +1,338 @@
+/* The private redis-server of a data directory: started, found again, ended.
+ *
+ *   DIR/redis.sock   its socket (or the path in DIR/redis.path, where DIR is too long for a socket's 107 bytes)
+ *   DIR/redis.pid    written by redis-server
+ *   DIR/redis.log    its log
+ *   DIR/redis/       append-only file
+ *   DIR/redis.lock   held while it is being started, so that two coordinators do not start two
+ *
+ * It is a daemon of its own: it outlives a killed coordinator, and the next one finds it by the socket. What is written is
+ * synced before it is answered (appendfsync always): an accepted job survives a power cut. A socket nobody answers on is
+ * stale and goes; a server of this folder that has lost its socket is ended first, for two on one append-only file destroy it.
+ */
+#include "store/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/proc.h"
+
+enum { SOCKET_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) }; /* 108, with the NUL */
+static const double START_S = 60; /* a long append-only file takes its time to load */
+
+struct place {
+    char dir[PATH_MAX];          /* absolute */
+    char socket[SOCKET_BYTES];   /* "" if it is not known yet */
+    char pidfile[PATH_MAX + 16], pathfile[PATH_MAX + 16], logfile[PATH_MAX + 16], data[PATH_MAX + 16], lock[PATH_MAX + 16];
+};
+
+static int place_find(struct place *p, const char *dir, struct err *e)
+{
+    memset(p, 0, sizeof *p);
+    if (!realpath(dir, p->dir)) {
+        return err_errno(e, ERR_IO, "cannot find the data directory '%s'", dir);
+    }
+    snprintf(p->pidfile, sizeof p->pidfile, "%s/redis.pid", p->dir);
+    snprintf(p->pathfile, sizeof p->pathfile, "%s/redis.path", p->dir);
+    snprintf(p->logfile, sizeof p->logfile, "%s/redis.log", p->dir);
+    snprintf(p->data, sizeof p->data, "%s/redis", p->dir);
+    snprintf(p->lock, sizeof p->lock, "%s/redis.lock", p->dir);
+    if (strlen(p->dir) + strlen("/redis.sock") < sizeof p->socket) {
+        snprintf(p->socket, sizeof p->socket, "%.*s/redis.sock", (int)sizeof p->socket - 12, p->dir);
+        return 0;
+    }
+    size_t n = 0;
+    char *path = proc_read_file(p->pathfile, sizeof p->socket, &n, NULL);
+    if (path) {
+        path[strcspn(path, "\n")] = 0;
+        if (path[0] == '/' && strlen(path) < sizeof p->socket) {
+            snprintf(p->socket, sizeof p->socket, "%s", path);
+        }
+        free(path);
+    }
+    return 0;
+}
+
+/* The socket goes into a short folder of its own, and its path into DIR/redis.path. */
+static int place_short(struct place *p, struct err *e)
+{
+    char folder[] = "/tmp/evenstep-XXXXXX";
+    if (!mkdtemp(folder)) {
+        return err_errno(e, ERR_IO, "cannot make a folder for the socket of redis-server in '/tmp'");
+    }
+    snprintf(p->socket, sizeof p->socket, "%s/redis.sock", folder);
+    return proc_write_file(p->pathfile, p->socket, strlen(p->socket), 0600, e);
+}
+
+/* ---- who is there --------------------------------------------------------------------------------------- */
+
+/* Is this process a redis-server that works in our folder? */
+static bool is_ours(const struct place *p, long pid)
+{
+    char name[64], cwd[PATH_MAX + 1];
+    snprintf(name, sizeof name, "/proc/%ld/cwd", pid);
+    ssize_t n = readlink(name, cwd, PATH_MAX);
+    if (n <= 0) {
+        return false;
+    }
+    cwd[n] = 0;
+    snprintf(name, sizeof name, "/proc/%ld/comm", pid);
+    size_t len = 0;
+    char *comm = proc_read_file(name, 64, &len, NULL);
+    bool ours = comm && !strncmp(comm, "redis-server", 12) && !strcmp(cwd, p->data);
+    free(comm);
+    return ours;
+}
+
+static long pid_of(const struct place *p)
+{
+    size_t n = 0;
+    char *text = proc_read_file(p->pidfile, 32, &n, NULL);
+    long pid = text ? strtol(text, NULL, 10) : 0;
+    free(text);
+    return pid > 1 && is_ours(p, pid) ? pid : 0;
+}
+
+/* 1: it answers (its pid in *pid); 0: nobody listens; -1: somebody listens but does not answer (it loads, or is stuck). */
+static int answers(const struct place *p, int *pid)
+{
+    struct timeval limit = {2, 0};
+    int found = 0;
+    redisContext *c = p->socket[0] ? redisConnectUnixWithTimeout(p->socket, limit) : NULL;
+    if (!c || c->err) {
+        goto out;
+    }
+    found = -1;
+    redisSetTimeout(c, limit);
+    redisReply *r = redisCommand(c, "PING");
+    if (reply_is_status(r, "PONG")) {
+        found = 1;
+    }
+    if (r) {
+        freeReplyObject(r);
+    }
+    if (found == 1) {
+        r = redisCommand(c, "INFO server");
+        const char *at = r && r->type == REDIS_REPLY_STRING ? strstr(r->str, "process_id:") : NULL;
+        *pid = at ? (int)strtol(at + 11, NULL, 10) : 0;
+        if (r) {
+            freeReplyObject(r);
+        }
+    }
+out:
+    if (c) {
+        redisFree(c);
+    }
+    return found;
+}
+
+static bool wait_answer(const struct place *p, int *pid, double seconds)
+{
+    double until = clock_now() + seconds;
+    for (;;) {
+        if (answers(p, pid) == 1) {
+            return true;
+        }
+        if (clock_now() > until || (!pid_of(p) && clock_now() > until - seconds + 5)) {
+            return false;
+        }
+        clock_sleep(0.005);
+    }
+}
+
+static void end_process(long pid)
+{
+    uint64_t ticks = proc_start_ticks((pid_t)pid);
+    kill((pid_t)pid, SIGTERM);
+    double until = clock_now() + 10;
+    while (proc_alive((pid_t)pid, ticks) && clock_now() < until) {
+        clock_sleep(0.01);
+    }
+    if (proc_alive((pid_t)pid, ticks)) {
+        kill((pid_t)pid, SIGKILL);
+        until = clock_now() + 5;
+        while (proc_alive((pid_t)pid, ticks) && clock_now() < until) {
+            clock_sleep(0.01);
+        }
+    }
+}
+
+/* ---- start and stop ------------------------------------------------------------------------------------- */
+
+/* The last lines of its log, for the error message. */
+static void log_tail(const struct place *p, char *out, size_t n)
+{
+    size_t len = 0;
+    char *text = proc_read_file(p->logfile, 1 << 20, &len, NULL);
+    out[0] = 0;
+    if (text) {
+        while (len && text[len - 1] == '\n') {
+            text[--len] = 0;
+        }
+        const char *last = strrchr(text, '\n');
+        snprintf(out, n, "%.200s", last ? last + 1 : text);
+        free(text);
+    }
+}
+
+static int launch(const struct place *p, struct err *e)
+{
+    const char *const argv[] = {"redis-server", "--port", "0", "--unixsocket", p->socket, "--unixsocketperm", "700",
+                                "--dir", p->data, "--appendonly", "yes", "--appendfsync", "always", "--save", "",
+                                "--daemonize", "yes", "--pidfile", p->pidfile, "--logfile", p->logfile,
+                                "--maxmemory-policy", "noeviction", "--stop-writes-on-bgsave-error", "no", NULL};
+    struct proc_spec spec = {.argv = argv, .stdout_path = p->logfile, .stderr_path = p->logfile, .cwd = p->data, .new_session = true};
+    pid_t pid = proc_start(&spec, e);
+    if (pid < 0) {
+        err_prefix(e, "cannot start redis-server");
+        err_hint(e, "install the package redis-server, or give a store with --store");
+        return pid;
+    }
+    int code = 0;
+    double until = clock_now() + 10; /* the parent of the daemon ends at once */
+    while (!proc_poll(pid, &code)) {
+        if (clock_now() > until) {
+            proc_stop(pid, 1);
+            return err_set(e, ERR_UNAVAILABLE, "cannot start redis-server: it did not go into the background within 10 s");
+        }
+        clock_sleep(0.002);
+    }
+    if (code) {
+        char tail[220];
+        log_tail(p, tail, sizeof tail);
+        return err_set(e, ERR_UNAVAILABLE, "cannot start redis-server in '%s': it ended with code %d: %s", p->dir, code, tail);
+    }
+    return 0;
+}
+
+static int start_locked(struct place *p, int *pid, struct err *e)
+{
+    int there = answers(p, pid);
+    if (there == 1 || (there == -1 && wait_answer(p, pid, START_S))) {
+        return 0;
+    }
+    if (there == -1) {
+        return err_set(e, ERR_UNAVAILABLE, "the private redis-server on '%s' does not answer", p->socket);
+    }
+    long old = pid_of(p);
+    if (old) { /* about to listen or about to end, or it has lost its socket */
+        if (wait_answer(p, pid, 3)) {
+            return 0;
+        }
+        end_process(old);
+    }
+    if (p->socket[0]) {
+        unlink(p->socket);
+    }
+    unlink(p->pidfile);
+    int rc = proc_mkdirs(p->data, 0700, e);
+    if (rc < 0) {
+        return rc;
+    }
+    char folder[SOCKET_BYTES];
+    snprintf(folder, sizeof folder, "%s", p->socket);
+    char *slash = strrchr(folder, '/');
+    if (slash) {
+        *slash = 0;
+    }
+    if ((!p->socket[0] || access(folder, W_OK)) && (rc = place_short(p, e)) < 0) {
+        return rc;
+    }
+    if ((rc = launch(p, e)) < 0) {
+        return rc;
+    }
+    if (!wait_answer(p, pid, START_S)) {
+        char tail[220];
+        log_tail(p, tail, sizeof tail);
+        return err_set(e, ERR_UNAVAILABLE, "the private redis-server in '%s' does not answer: %s", p->dir, tail);
+    }
+    return 1;
+}
+
+int redis_private_start(const char *dir, char *url, int *pid, struct err *e)
+{
+    struct place p;
+    int rc = proc_mkdirs(dir, 0700, e), server = 0;
+    if (rc < 0 || (rc = place_find(&p, dir, e)) < 0) {
+        return rc;
+    }
+    int lock = open(p.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0) {
+        return err_errno(e, ERR_IO, "cannot open '%s'", p.lock);
+    }
+    double until = clock_now() + START_S + 10;
+    while (flock(lock, LOCK_EX | LOCK_NB)) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            rc = err_errno(e, ERR_IO, "cannot lock '%s'", p.lock);
+            goto out;
+        }
+        if (clock_now() > until) {
+            rc = err_set(e, ERR_UNAVAILABLE, "cannot start redis-server in '%s': somebody else has been starting it for a minute", p.dir);
+            goto out;
+        }
+        clock_sleep(0.01);
+    }
+    if ((rc = place_find(&p, dir, e)) == 0 && (rc = start_locked(&p, &server, e)) >= 0) {
+        snprintf(url, 512, "unix:%s", p.socket);
+        if (pid) {
+            *pid = server;
+        }
+    }
+out:
+    close(lock);
+    return rc;
+}
+
+void redis_private_stop(const char *dir)
+{
+    struct place p;
+    if (place_find(&p, dir, NULL) < 0) {
+        return;
+    }
+    int pid = 0;
+    uint64_t ticks = 0;
+    if (answers(&p, &pid) == 1 && pid > 1) {
+        ticks = proc_start_ticks(pid);
+        struct timeval limit = {2, 0};
+        redisContext *c = redisConnectUnixWithTimeout(p.socket, limit);
+        if (c && !c->err) {
+            redisSetTimeout(c, limit);
+            redisReply *r = redisCommand(c, "SHUTDOWN");
+            if (r) {
+                freeReplyObject(r);
+            }
+        }
+        if (c) {
+            redisFree(c);
+        }
+        double until = clock_now() + 10;
+        while (proc_alive(pid, ticks) && clock_now() < until) {
+            clock_sleep(0.005);
+        }
+    }
+    long left = pid_of(&p);
+    if (left) {
+        end_process(left);
+    }
+    size_t inside = strlen(p.dir);
+    if (p.socket[0] && strncmp(p.socket, p.dir, inside)) { /* the short folder goes with its server */
+        unlink(p.socket);
+        unlink(p.pathfile);
+        char *slash = strrchr(p.socket, '/');
+        if (slash) {
+            *slash = 0;
+            rmdir(p.socket);
+        }
+    }
+}

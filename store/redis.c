@@ -1,0 +1,537 @@
+/* The connection to Redis: opened at first use, checked before each command, opened again after a failure; commands whose
+ * replies have been checked; scripts. Everything else in store/ goes through these few functions.
+ *
+ * What a newcomer would get wrong: a command whose reply did not come back may have been carried out. It is therefore never
+ * sent twice. A connection that the server closed while it lay idle (a restart of Redis) is noticed before sending, by a look
+ * at the socket, so that such a restart costs no call at all.
+ */
+#include "store/internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <openssl/evp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/jsonx.h"
+
+/* ---- opening -------------------------------------------------------------------------------------------- */
+
+static int parse_db(const char *text, int *db)
+{
+    char *end = NULL;
+    long v = strtol(text, &end, 10);
+    if (end == text || *end || v < 0 || v > 100000) {
+        return -1;
+    }
+    *db = (int)v;
+    return 0;
+}
+
+static int parse_unix(struct store *s, const char *rest, struct err *e)
+{
+    const char *query = strchr(rest, '?');
+    size_t n = query ? (size_t)(query - rest) : strlen(rest);
+    if (n == 0 || n > 107) {
+        return err_set(e, ERR_INVALID, "cannot use store '%s': the path of a socket has 1 to 107 bytes, this one %zu", s->url, n);
+    }
+    if (query && (strncmp(query, "?db=", 4) || parse_db(query + 4, &s->db) < 0)) {
+        return err_set(e, ERR_INVALID, "cannot use store '%s': after the path only ?db=NUMBER may follow", s->url);
+    }
+    s->is_unix = true;
+    memcpy(s->address, rest, n);
+    s->address[n] = 0;
+    return 0;
+}
+
+static int parse_tcp(struct store *s, const char *rest, struct err *e)
+{
+    const char *slash = strchr(rest, '/');
+    size_t n = slash ? (size_t)(slash - rest) : strlen(rest);
+    char host[sizeof s->address];
+    if (memchr(rest, '@', n)) {
+        err_set(e, ERR_INVALID, "cannot use this store address: it carries a password");
+        err_hint(e, "give the password in a file, with --store-password-file");
+        return -ERR_INVALID;
+    }
+    if (n == 0 || n >= sizeof host) {
+        return err_set(e, ERR_INVALID, "cannot use store '%s': the host is missing or too long", s->url);
+    }
+    memcpy(host, rest, n);
+    host[n] = 0;
+    s->port = 6379;
+    char *name = host, *colon = strrchr(host, ':');
+    if (host[0] == '[') { /* an IPv6 address */
+        char *close = strchr(host, ']');
+        if (!close || (close[1] && close[1] != ':')) {
+            return err_set(e, ERR_INVALID, "cannot use store '%s': a bracket is not closed", s->url);
+        }
+        *close = 0;
+        name = host + 1;
+        colon = close[1] ? close + 1 : NULL;
+    }
+    if (colon) {
+        char *end = NULL;
+        long port = strtol(colon + 1, &end, 10);
+        if (end == colon + 1 || *end || port < 1 || port > 65535) {
+            return err_set(e, ERR_INVALID, "cannot use store '%s': the port is a number from 1 to 65535", s->url);
+        }
+        s->port = (int)port;
+        *colon = 0;
+    }
+    if (slash && slash[1] && parse_db(slash + 1, &s->db) < 0) {
+        return err_set(e, ERR_INVALID, "cannot use store '%s': after the slash comes the number of a database", s->url);
+    }
+    snprintf(s->address, sizeof s->address, "%s", name);
+    return 0;
+}
+
+static void on_sigpipe(int sig)
+{
+    (void)sig;
+}
+
+/* hiredis writes without MSG_NOSIGNAL. A handler that does nothing, unlike SIG_IGN, is not inherited by programs we start. */
+static void survive_sigpipe(void)
+{
+    struct sigaction now;
+    if (!sigaction(SIGPIPE, NULL, &now) && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL) {
+        struct sigaction sa = {.sa_handler = on_sigpipe, .sa_flags = SA_RESTART};
+        sigaction(SIGPIPE, &sa, NULL);
+    }
+}
+
+struct store *store_open(const char *url, const char *password, struct err *e)
+{
+    struct store *s = calloc(1, sizeof *s);
+    if (!s) {
+        err_set(e, ERR_MEMORY, "cannot open the store: memory ran out");
+        return NULL;
+    }
+    int rc;
+    if (!url || strlen(url) >= sizeof s->url) {
+        rc = err_set(e, ERR_INVALID, "cannot open the store: the address is missing or too long");
+        goto fail;
+    }
+    snprintf(s->url, sizeof s->url, "%s", url);
+    if (!strncmp(url, "unix:", 5)) {
+        rc = parse_unix(s, url + 5, e);
+    } else if (!strncmp(url, "redis://", 8)) {
+        rc = parse_tcp(s, url + 8, e);
+    } else {
+        rc = err_set(e, ERR_INVALID, "cannot use store '%s': an address begins with redis:// or unix:", url);
+    }
+    if (rc < 0) {
+        goto fail;
+    }
+    if (password && !(s->password = strdup(password))) {
+        err_set(e, ERR_MEMORY, "cannot open the store: memory ran out");
+        goto fail;
+    }
+    survive_sigpipe();
+    return s;
+fail:
+    store_close(s);
+    return NULL;
+}
+
+void store_close(struct store *s)
+{
+    if (s) {
+        if (s->redis) {
+            redisFree(s->redis);
+        }
+        if (s->events) {
+            redisFree(s->events);
+        }
+        free(s->password);
+        free(s);
+    }
+}
+
+const char *store_url(const struct store *s)
+{
+    return s->url;
+}
+
+/* ---- connecting ----------------------------------------------------------------------------------------- */
+
+static int away(struct store *s, struct err *e, const char *cause)
+{
+    err_set(e, ERR_UNAVAILABLE, "the store at '%s' is away: %s", s->url, cause);
+    err_hint(e, "it is tried again with the next request");
+    return -ERR_UNAVAILABLE;
+}
+
+/* Turns an error reply into our error. */
+static int refused(struct store *s, const redisReply *r, struct err *e)
+{
+    static const char *const later[] = {"LOADING", "BUSY", "MASTERDOWN", "READONLY", "MISCONF", "OOM", "CLUSTERDOWN", "TRYAGAIN"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        if (!strncmp(r->str, later[i], strlen(later[i]))) {
+            return away(s, e, r->str);
+        }
+    }
+    if (!strncmp(r->str, "NOAUTH", 6) || !strncmp(r->str, "WRONGPASS", 9) || !strncmp(r->str, "NOPERM", 6) ||
+        strstr(r->str, "invalid password")) {
+        err_set(e, ERR_UNAVAILABLE, "the store at '%s' refused the password: %s", s->url, r->str);
+        err_hint(e, "give it in a file, with --store-password-file");
+        return -ERR_UNAVAILABLE;
+    }
+    if (!strncmp(r->str, "WRONGTYPE", 9)) {
+        return err_set(e, ERR_DATA, "the store at '%s' holds another kind of value than expected: %s", s->url, r->str);
+    }
+    return err_set(e, ERR_INTERNAL, "the store at '%s' refused a command: %s", s->url, r->str);
+}
+
+static int greet(struct store *s, redisContext *c, struct err *e, const char *what, const char *value)
+{
+    redisReply *r = redisCommand(c, "%s %s", what, value);
+    if (!r) {
+        return away(s, e, c->errstr);
+    }
+    int rc = r->type == REDIS_REPLY_ERROR ? refused(s, r, e) : 0;
+    freeReplyObject(r);
+    return rc;
+}
+
+static redisContext *connect_store(struct store *s, struct err *e)
+{
+    struct timeval limit = {STORE_CALL_MS / 1000, STORE_CALL_MS % 1000 * 1000};
+    redisContext *c = s->is_unix ? redisConnectUnixWithTimeout(s->address, limit)
+                                 : redisConnectWithTimeout(s->address, s->port, limit);
+    if (!c || c->err) {
+        away(s, e, c ? c->errstr : "memory ran out");
+        goto fail;
+    }
+    char db[16];
+    snprintf(db, sizeof db, "%d", s->db);
+    if (redisSetTimeout(c, limit) != REDIS_OK) {
+        away(s, e, "its socket takes no time limit");
+        goto fail;
+    }
+    if ((s->password && s->password[0] && greet(s, c, e, "AUTH", s->password) < 0) ||
+        (s->db && greet(s, c, e, "SELECT", db) < 0)) {
+        goto fail;
+    }
+    return c;
+fail:
+    if (c) {
+        redisFree(c);
+    }
+    return NULL;
+}
+
+/* Did the server close it, or send what nobody asked for? */
+static bool still_good(redisContext *c)
+{
+    char byte;
+    ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+}
+
+static int ready(struct store *s, redisContext **slot, struct err *e)
+{
+    if (*slot && !still_good(*slot)) {
+        redisFree(*slot);
+        *slot = NULL;
+    }
+    if (!*slot) {
+        *slot = connect_store(s, e);
+    }
+    return *slot ? 0 : -ERR_UNAVAILABLE;
+}
+
+/* Takes the reply of the command just sent; drops the connection when there is none. */
+static redisReply *check(struct store *s, redisContext **slot, redisReply *r, struct err *e)
+{
+    if (!r) {
+        away(s, e, (*slot)->errstr[0] ? (*slot)->errstr : "the connection failed");
+        redisFree(*slot);
+        *slot = NULL;
+        return NULL;
+    }
+    if (r->type == REDIS_REPLY_ERROR) {
+        refused(s, r, e);
+        freeReplyObject(r);
+        return NULL;
+    }
+    return r;
+}
+
+redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens, struct err *e)
+{
+    if (ready(s, &s->redis, e) < 0) {
+        return NULL;
+    }
+    return check(s, &s->redis, redisCommandArgv(s->redis, argc, argv, lens), e);
+}
+
+redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...)
+{
+    if (ready(s, &s->redis, e) < 0) {
+        return NULL;
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    redisReply *r = redisvCommand(s->redis, fmt, ap);
+    va_end(ap);
+    return check(s, &s->redis, r, e);
+}
+
+redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e)
+{
+    if (ready(s, &s->events, e) < 0) {
+        return NULL;
+    }
+    int ms = STORE_CALL_MS + block_ms;
+    struct timeval limit = {ms / 1000, ms % 1000 * 1000};
+    if (redisSetTimeout(s->events, limit) != REDIS_OK) {
+        away(s, e, "its socket takes no time limit");
+        return NULL;
+    }
+    return check(s, &s->events, redisCommandArgv(s->events, argc, argv, NULL), e);
+}
+
+int store_ping(struct store *s, struct err *e)
+{
+    redisReply *r = store_commandf(s, e, "PING");
+    if (!r) {
+        return -(e ? (int)e->code : ERR_UNAVAILABLE);
+    }
+    int rc = reply_is_status(r, "PONG") ? 0 : err_set(e, ERR_UNAVAILABLE, "the store at '%s' does not answer as Redis does", s->url);
+    freeReplyObject(r);
+    return rc;
+}
+
+/* ---- scripts -------------------------------------------------------------------------------------------- */
+
+static void hex_digest(const EVP_MD *kind, const void *bytes, size_t n, char *out)
+{
+    unsigned char md[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    BUG_ON(!EVP_Digest(bytes, n, md, &len, kind, NULL));
+    for (unsigned i = 0; i < len; i++) {
+        snprintf(out + 2 * i, 3, "%02x", md[i]);
+    }
+}
+
+void store_hex_sha256(const void *bytes, size_t n, char out[65])
+{
+    hex_digest(EVP_sha256(), bytes, n, out);
+}
+
+redisReply *store_script(struct store *s, const struct script *script, int nkeys, const char **keys, int nargs,
+                         const char **args, const size_t *lens, struct err *e)
+{
+    char sha[41], count[16];
+    hex_digest(EVP_sha1(), script->text, strlen(script->text), sha);
+    snprintf(count, sizeof count, "%d", nkeys);
+    int argc = 3 + nkeys + nargs;
+    const char **argv = calloc((size_t)argc, sizeof *argv);
+    size_t *len = calloc((size_t)argc, sizeof *len);
+    redisReply *r = NULL;
+    if (!argv || !len) {
+        err_set(e, ERR_MEMORY, "cannot run a script in the store: memory ran out");
+        goto out;
+    }
+    argv[0] = "EVALSHA";
+    argv[1] = sha;
+    argv[2] = count;
+    for (int i = 0; i < nkeys; i++) {
+        argv[3 + i] = keys[i];
+    }
+    for (int i = 0; i < nargs; i++) {
+        argv[3 + nkeys + i] = args[i];
+    }
+    for (int i = 0; i < argc; i++) {
+        int arg = i - 3 - nkeys;
+        len[i] = lens && arg >= 0 ? lens[arg] : strlen(argv[i]);
+    }
+    if (ready(s, &s->redis, e) < 0) {
+        goto out;
+    }
+    r = redisCommandArgv(s->redis, argc, argv, len);
+    if (r && r->type == REDIS_REPLY_ERROR && !strncmp(r->str, "NOSCRIPT", 8)) {
+        freeReplyObject(r);
+        argv[0] = "EVAL";
+        argv[1] = script->text;
+        len[0] = 4;
+        len[1] = strlen(script->text);
+        r = redisCommandArgv(s->redis, argc, argv, len);
+    }
+    r = check(s, &s->redis, r, e);
+out:
+    free(argv);
+    free(len);
+    return r;
+}
+
+/* ---- replies -------------------------------------------------------------------------------------------- */
+
+static int unexpected(const redisReply *r, const char *wanted, struct err *e)
+{
+    return err_set(e, ERR_DATA, "the store answered with something else than %s (reply type %d)", wanted, r ? r->type : 0);
+}
+
+int reply_int(const redisReply *r, int64_t *out, struct err *e)
+{
+    if (!r || r->type != REDIS_REPLY_INTEGER) {
+        return unexpected(r, "a number", e);
+    }
+    *out = r->integer;
+    return 0;
+}
+
+int reply_text(const redisReply *r, const char **out, size_t *len, struct err *e)
+{
+    if (r && r->type == REDIS_REPLY_NIL) {
+        return 0;
+    }
+    if (!r || (r->type != REDIS_REPLY_STRING && r->type != REDIS_REPLY_STATUS)) {
+        return unexpected(r, "a text", e);
+    }
+    *out = r->str;
+    if (len) {
+        *len = (size_t)r->len;
+    }
+    return 1;
+}
+
+int reply_array(const redisReply *r, size_t at_least, struct err *e)
+{
+    if (r && r->type == REDIS_REPLY_NIL) {
+        return 0;
+    }
+    if (!r || r->type != REDIS_REPLY_ARRAY || r->elements > INT_MAX || (r->elements && r->elements < at_least)) {
+        return unexpected(r, "a list", e);
+    }
+    return (int)r->elements;
+}
+
+bool reply_is_status(const redisReply *r, const char *text)
+{
+    return r && (r->type == REDIS_REPLY_STATUS || r->type == REDIS_REPLY_STRING) && !strcmp(r->str, text);
+}
+
+json_t *reply_json(const redisReply *r, struct err *e)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    if (reply_text(r, &text, &len, e) <= 0) {
+        return NULL;
+    }
+    json_t *j = jsonx_parse(text, len, e);
+    if (!j) {
+        err_prefix(e, "the store holds a damaged document");
+    }
+    return j;
+}
+
+const char *reply_field(const redisReply *pairs, const char *name, size_t *len)
+{
+    if (!pairs || pairs->type != REDIS_REPLY_ARRAY) {
+        return NULL;
+    }
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2) {
+        const redisReply *k = pairs->element[i], *v = pairs->element[i + 1];
+        if (k->type == REDIS_REPLY_STRING && v->type == REDIS_REPLY_STRING && !strcmp(k->str, name)) {
+            if (len) {
+                *len = (size_t)v->len;
+            }
+            return v->str;
+        }
+    }
+    return NULL;
+}
+
+/* ---- keys and documents --------------------------------------------------------------------------------- */
+
+char *store_dump(const json_t *j, const char *what, struct err *e)
+{
+    size_t len = 0;
+    char *text = j ? jsonx_dump(j, false, &len) : NULL;
+    if (!text) {
+        err_set(e, ERR_INTERNAL, "cannot store %s: it is no JSON document", what);
+        return NULL;
+    }
+    if (len > STORE_DOC_BYTES) {
+        err_set(e, ERR_TOO_LARGE, "cannot store %s: it has %zu bytes, and %d are allowed", what, len, STORE_DOC_BYTES);
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+int store_no_job(const char *id, struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND, "there is no job '%.40s'", id ? id : "");
+}
+
+static bool plain_name(const char *name, size_t max)
+{
+    size_t n = name ? strlen(name) : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i])) {
+            return false;
+        }
+    }
+    return n > 0 && n <= max;
+}
+
+int store_job_key(char key[STORE_KEY], const char *id, const char *suffix, struct err *e)
+{
+    if (!plain_name(id, 32)) {
+        return store_no_job(id, e);
+    }
+    snprintf(key, STORE_KEY, "es:job:%s%s", id, suffix);
+    return 0;
+}
+
+int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e)
+{
+    if (!plain_name(name, 128)) {
+        return err_set(e, ERR_INVALID, "'%.140s' cannot be a name: letters, digits, '-', '_' and '.' are allowed, up to 128", name ? name : "");
+    }
+    snprintf(key, STORE_KEY, "%s%s", prefix, name);
+    return 0;
+}
+
+static bool stream_parts(const char *id, uint64_t part[2])
+{
+    for (int i = 0; i < 2; i++) {
+        char *end = NULL;
+        if (!isdigit((unsigned char)*id)) {
+            return false;
+        }
+        errno = 0;
+        part[i] = strtoull(id, &end, 10);
+        if (errno || *end != (i ? '\0' : '-')) {
+            return false;
+        }
+        id = end + 1;
+    }
+    return true;
+}
+
+bool store_stream_valid(const char *id)
+{
+    uint64_t part[2];
+    return id && strlen(id) < 32 && stream_parts(id, part);
+}
+
+int store_stream_compare(const char *a, const char *b)
+{
+    uint64_t x[2], y[2];
+    if (!stream_parts(a, x) || !stream_parts(b, y)) {
+        return -2;
+    }
+    int i = x[0] == y[0];
+    return x[i] < y[i] ? -1 : x[i] > y[i];
+}
