@@ -1,0 +1,625 @@
+/* Transport on a virtual clock: see comm_sim.h.
+ *
+ * A message exists from send until it is matched by a receive of its destination (sender and tag agree, in order of arrival). Its
+ * bytes stay with the sender until then: the send is done when they were taken. Operations that were started are stepped when
+ * something of their rank happened, also while the rank's fiber computes, as the communication thread does over MPI.
+ *
+ * A server's link is shared fairly: n transfers in one direction each get min(client's bandwidth, server's / n). All have the same
+ * rate, so one counter of "bytes every transfer has got so far" per direction orders their ends without touching them all.
+ */
+#include "simulator/comm_sim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "simulator/fiber.h"
+
+enum { STACK_BYTES = 1 << 20 };
+
+enum event_kind { EVENT_WAKE, EVENT_ARRIVE, EVENT_LINK, EVENT_DEADLINE };
+
+struct parcel { /* a message under way or not yet received */
+    int from, to, tag;
+    const void *data;
+    size_t bytes;
+    struct transport_req *send;
+    double latency;
+    double ends_at; /* link counter at which its last byte is through */
+    struct parcel *next;
+};
+
+struct posted { /* a receive that waits for its message */
+    int from, tag;
+    void *data;
+    size_t bytes;
+    struct transport_req *req;
+    struct posted *next;
+};
+
+struct event {
+    double time;
+    int rank;
+    int order; /* among events of one instant: the rank that caused it, so that ties go to the lower rank */
+    uint64_t serial;
+    enum event_kind kind;
+    struct parcel *parcel;
+    uint64_t generation; /* of a link or a wait: older ones are void */
+};
+
+struct link_side { /* one direction of one server's link */
+    struct parcel *flows;
+    int n;
+    double got, since; /* bytes every transfer got until `since` */
+    uint64_t generation;
+};
+
+struct sim_rank {
+    struct transport base;
+    struct world *world;
+    int rank;
+    struct fiber *fiber;
+    struct comm_op *ops, *waiting;
+    bool blocked, deadline_passed, free_sends, runnable;
+    uint64_t wait_generation;
+    struct parcel *arrived, **arrived_tail;
+    struct posted *posted, **posted_tail;
+    double step_start, step_factor;
+    int64_t steps;
+};
+
+struct world {
+    const struct cluster *cluster;
+    int workers, size;
+    double now;
+    struct sim_rank *ranks;
+    struct event *heap;
+    size_t n_heap, heap_room;
+    uint64_t serial;
+    int64_t events;
+    struct link_side *sides; /* [servers][2]: to the server, from it */
+    struct parcel *spare_parcels;
+    struct posted *spare_posted;
+};
+
+/* values of transport_req.impl[0] */
+enum { REQ_BUSY = 1, REQ_DONE = 2, REQ_TOO_LONG = 3 };
+
+/* ---- events ------------------------------------------------------------------------------------------------ */
+
+static bool earlier(const struct event *a, const struct event *b)
+{
+    if (a->time != b->time) {
+        return a->time < b->time;
+    }
+    return a->order != b->order ? a->order < b->order : a->serial < b->serial;
+}
+
+static void push_event(struct world *w, double time, int rank, enum event_kind kind, struct parcel *p, uint64_t generation)
+{
+    if (w->n_heap == w->heap_room) {
+        w->heap_room = w->heap_room ? 2 * w->heap_room : 256;
+        w->heap = realloc(w->heap, w->heap_room * sizeof *w->heap);
+        BUG_ON(!w->heap);
+    }
+    struct event ev = {time, rank, p ? p->from : rank, w->serial++, kind, p, generation};
+    size_t i = w->n_heap++;
+    while (i > 0 && earlier(&ev, &w->heap[(i - 1) / 2])) {
+        w->heap[i] = w->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    w->heap[i] = ev;
+}
+
+static struct event pop_event(struct world *w)
+{
+    struct event top = w->heap[0], last = w->heap[--w->n_heap];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= w->n_heap) {
+            break;
+        }
+        if (child + 1 < w->n_heap && earlier(&w->heap[child + 1], &w->heap[child])) {
+            child++;
+        }
+        if (!earlier(&w->heap[child], &last)) {
+            break;
+        }
+        w->heap[i] = w->heap[child];
+        i = child;
+    }
+    w->heap[i] = last;
+    return top;
+}
+
+/* ---- a server's link ---------------------------------------------------------------------------------------- */
+
+static double side_rate(const struct world *w, const struct link_side *s)
+{
+    double own = w->cluster->links.bytes_per_second, server = w->cluster->server.bytes_per_second;
+    double share = server > 0 ? server / s->n : INFINITY;
+    return own > 0 && own < share ? own : share;
+}
+
+static void side_advance(struct world *w, struct link_side *s)
+{
+    if (s->n > 0) {
+        s->got += (w->now - s->since) * side_rate(w, s);
+    }
+    s->since = w->now;
+}
+
+static void side_schedule(struct world *w, struct link_side *s)
+{
+    s->generation++;
+    if (s->flows) {
+        double left = s->flows->ends_at - s->got;
+        double at = w->now + (left > 0 ? left / side_rate(w, s) : 0);
+        push_event(w, at, (int)(s - w->sides), EVENT_LINK, s->flows, s->generation);
+    }
+}
+
+static void side_add(struct world *w, struct link_side *s, struct parcel *p)
+{
+    side_advance(w, s);
+    if (s->n == 0) {
+        s->got = 0;
+    }
+    p->ends_at = s->got + (double)p->bytes;
+    struct parcel **at = &s->flows;
+    while (*at && (*at)->ends_at <= p->ends_at) {
+        at = &(*at)->next;
+    }
+    p->next = *at;
+    *at = p;
+    s->n++;
+    side_schedule(w, s);
+}
+
+static void side_finish(struct world *w, struct link_side *s)
+{
+    struct parcel *p = s->flows;
+    side_advance(w, s);
+    s->got = p->ends_at; /* exactly: no drift from rounding */
+    s->flows = p->next;
+    p->next = NULL;
+    s->n--;
+    push_event(w, w->now + p->latency, p->to, EVENT_ARRIVE, p, 0);
+    side_schedule(w, s);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------ */
+
+static void match(struct sim_rank *to, struct parcel *p, struct posted *q)
+{
+    struct world *w = to->world;
+    bool fits = p->bytes <= q->bytes;
+    if (fits && p->bytes) {
+        memcpy(q->data, p->data, p->bytes);
+    }
+    q->req->from = p->from;
+    q->req->bytes = p->bytes;
+    q->req->impl[0] = fits ? REQ_DONE : REQ_TOO_LONG;
+    p->send->impl[0] = REQ_DONE;
+    struct sim_rank *from = &w->ranks[p->from];
+    if (from != to) {
+        push_event(w, w->now, p->from, EVENT_WAKE, NULL, 0); /* its send is done */
+    }
+    p->next = w->spare_parcels;
+    w->spare_parcels = p;
+    q->next = w->spare_posted;
+    w->spare_posted = q;
+}
+
+static bool agrees(const struct posted *q, const struct parcel *p)
+{
+    return q->tag == p->tag && (q->from == TRANSPORT_ANY || q->from == p->from);
+}
+
+static void arrive(struct sim_rank *to, struct parcel *p)
+{
+    for (struct posted **at = &to->posted; *at; at = &(*at)->next) {
+        struct posted *q = *at;
+        if (agrees(q, p)) {
+            *at = q->next;
+            if (!*at) {
+                to->posted_tail = at;
+            }
+            match(to, p, q);
+            return;
+        }
+    }
+    p->next = NULL;
+    *to->arrived_tail = p;
+    to->arrived_tail = &p->next;
+}
+
+static const struct virtual_link *link_between(const struct world *w, int a, int b)
+{
+    const struct cluster *c = w->cluster;
+    bool same = c->groups && c->nodes[a].group == c->nodes[b].group;
+    return same ? &c->group_links : &c->links;
+}
+
+static int sim_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *req)
+{
+    struct sim_rank *r = (struct sim_rank *)t;
+    struct world *w = r->world;
+    struct parcel *p = w->spare_parcels;
+    if (p) {
+        w->spare_parcels = p->next;
+    } else if (!(p = malloc(sizeof *p))) {
+        return -ERR_MEMORY;
+    }
+    *p = (struct parcel){r->rank, to, tag, data, bytes, req, 0, 0, NULL};
+    memset(req, 0, sizeof *req);
+    req->impl[0] = REQ_BUSY;
+    if (r->free_sends || (r->rank >= w->workers && to >= w->workers)) {
+        push_event(w, w->now, to, EVENT_ARRIVE, p, 0);
+        return 0;
+    }
+    int server = to >= w->workers ? to : r->rank;
+    if (server < w->workers) {
+        const struct virtual_link *link = link_between(w, r->rank, to);
+        double took = link->latency_seconds + (link->bytes_per_second > 0 ? (double)bytes / link->bytes_per_second : 0);
+        push_event(w, w->now + took, to, EVENT_ARRIVE, p, 0);
+        return 0;
+    }
+    p->latency = w->cluster->links.latency_seconds + w->cluster->server.latency_seconds;
+    if (w->cluster->links.bytes_per_second > 0 || w->cluster->server.bytes_per_second > 0) {
+        side_add(w, &w->sides[2 * (server - w->workers) + (server == r->rank)], p);
+    } else {
+        push_event(w, w->now + p->latency, to, EVENT_ARRIVE, p, 0);
+    }
+    return 0;
+}
+
+static int sim_recv(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *req)
+{
+    struct sim_rank *r = (struct sim_rank *)t;
+    struct world *w = r->world;
+    struct posted *q = w->spare_posted;
+    if (q) {
+        w->spare_posted = q->next;
+    } else if (!(q = malloc(sizeof *q))) {
+        return -ERR_MEMORY;
+    }
+    *q = (struct posted){from, tag, data, bytes, req, NULL};
+    memset(req, 0, sizeof *req);
+    req->impl[0] = REQ_BUSY;
+    for (struct parcel **at = &r->arrived; *at; at = &(*at)->next) {
+        struct parcel *p = *at;
+        if (agrees(q, p)) {
+            *at = p->next;
+            if (!*at) {
+                r->arrived_tail = at;
+            }
+            match(r, p, q);
+            return 0;
+        }
+    }
+    *r->posted_tail = q;
+    r->posted_tail = &q->next;
+    return 0;
+}
+
+static int sim_test(struct transport *t, struct transport_req *req)
+{
+    return req->impl[0] == REQ_DONE ? 1 : req->impl[0] == REQ_TOO_LONG ? -ERR_PEER : 0;
+}
+
+static int sim_cancel(struct transport *t, struct transport_req *req)
+{
+    struct sim_rank *r = (struct sim_rank *)t;
+    for (struct posted **at = &r->posted; *at; at = &(*at)->next) {
+        struct posted *q = *at;
+        if (q->req == req) {
+            *at = q->next;
+            if (!*at) {
+                r->posted_tail = at;
+            }
+            q->next = r->world->spare_posted;
+            r->world->spare_posted = q;
+            req->impl[0] = REQ_DONE;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* ---- ranks --------------------------------------------------------------------------------------------------- */
+
+static int step_op(struct sim_rank *r, struct comm_op *op)
+{
+    int rc = op->step(op, &r->base);
+    if (rc != 0) {
+        op->finished = r->world->now;
+        atomic_store(&op->state, rc);
+    }
+    return rc;
+}
+
+/* Steps every operation under way until none gets further. */
+static void step_ops(struct sim_rank *r)
+{
+    for (struct comm_op **at = &r->ops; *at;) {
+        struct comm_op *op = *at, *next = op->next;
+        if (step_op(r, op) != 0) {
+            *at = next;
+        } else {
+            at = &op->next;
+        }
+    }
+    if (r->blocked && r->waiting && atomic_load(&r->waiting->state) != 0) {
+        r->runnable = true;
+    }
+}
+
+static void sim_start(struct transport *t, struct comm_op *op)
+{
+    struct sim_rank *r = (struct sim_rank *)t;
+    atomic_store(&op->state, 0);
+    op->started = r->world->now;
+    op->next = NULL;
+    if (step_op(r, op) == 0) {
+        struct comm_op **at = &r->ops;
+        while (*at) {
+            at = &(*at)->next;
+        }
+        *at = op;
+    }
+}
+
+static int sim_wait(struct transport *t, struct comm_op *op, double deadline)
+{
+    struct sim_rank *r = (struct sim_rank *)t;
+    if (atomic_load(&op->state) != 0) {
+        return atomic_load(&op->state);
+    }
+    r->waiting = op;
+    r->blocked = true;
+    r->deadline_passed = false;
+    r->wait_generation++;
+    /* virtual waits may be long where nodes are slow: only a deadlock ends them, see world_run */
+    (void)deadline;
+    fiber_yield();
+    r->blocked = false;
+    r->waiting = NULL;
+    return atomic_load(&op->state);
+}
+
+static void sleep_until(struct sim_rank *r, double time)
+{
+    struct world *w = r->world;
+    if (time <= w->now) {
+        return;
+    }
+    r->blocked = true;
+    r->waiting = NULL;
+    push_event(w, time, r->rank, EVENT_DEADLINE, NULL, ++r->wait_generation);
+    fiber_yield();
+    r->blocked = false;
+}
+
+static void sim_pace(struct transport *t, double share, int count)
+{
+    struct sim_rank *r = (struct sim_rank *)t;
+    if (r->rank < r->world->workers && count > 0) {
+        const struct virtual_node *n = &r->world->cluster->nodes[r->rank];
+        double whole = (n->fixed_seconds + n->seconds_per_sample * count) * r->step_factor;
+        sleep_until(r, r->step_start + share * whole);
+    }
+}
+
+static double sim_now(struct transport *t)
+{
+    return ((struct sim_rank *)t)->world->now;
+}
+
+static int sim_rank_of(struct transport *t)
+{
+    return ((struct sim_rank *)t)->rank;
+}
+
+static int sim_size(struct transport *t)
+{
+    return ((struct sim_rank *)t)->world->size;
+}
+
+static const char *sim_host(struct transport *t, int rank)
+{
+    const struct world *w = ((struct sim_rank *)t)->world;
+    return rank < w->workers ? w->cluster->nodes[rank].name : "server";
+}
+
+static const struct transport_ops sim_ops = {
+    .rank = sim_rank_of, .size = sim_size, .host = sim_host, .send = sim_send, .recv = sim_recv, .test = sim_test,
+    .cancel = sim_cancel, .now = sim_now, .start = sim_start, .wait = sim_wait, .pace = sim_pace,
+};
+
+/* ---- the world ----------------------------------------------------------------------------------------------- */
+
+struct world *world_new(const struct cluster *cluster, int workers, int servers, struct err *e)
+{
+    struct world *w = calloc(1, sizeof *w);
+    if (w) {
+        w->cluster = cluster;
+        w->workers = workers;
+        w->size = workers + servers;
+        w->ranks = calloc((size_t)w->size, sizeof *w->ranks);
+        w->sides = calloc((size_t)servers * 2, sizeof *w->sides);
+    }
+    if (!w || !w->ranks || !w->sides) {
+        err_set(e, ERR_MEMORY, "cannot make a virtual cluster of %d ranks: memory ran out", workers + servers);
+        world_free(w);
+        return NULL;
+    }
+    for (int i = 0; i < w->size; i++) {
+        struct sim_rank *r = &w->ranks[i];
+        r->base.ops = &sim_ops;
+        r->world = w;
+        r->rank = i;
+        r->arrived_tail = &r->arrived;
+        r->posted_tail = &r->posted;
+        r->step_factor = 1;
+        r->free_sends = true;
+    }
+    return w;
+}
+
+static void free_parcels(struct parcel *p)
+{
+    while (p) {
+        struct parcel *next = p->next;
+        free(p);
+        p = next;
+    }
+}
+
+static void free_posted(struct posted *q)
+{
+    while (q) {
+        struct posted *next = q->next;
+        free(q);
+        q = next;
+    }
+}
+
+void world_free(struct world *w)
+{
+    if (!w) {
+        return;
+    }
+    for (int i = 0; w->ranks && i < w->size; i++) {
+        fiber_free(w->ranks[i].fiber);
+        free_parcels(w->ranks[i].arrived);
+        free_posted(w->ranks[i].posted);
+    }
+    for (int i = 0; w->sides && i < 2 * (w->size - w->workers); i++) {
+        free_parcels(w->sides[i].flows);
+    }
+    while (w->n_heap > 0) {
+        struct event ev = pop_event(w);
+        if (ev.kind == EVENT_ARRIVE) {
+            free(ev.parcel);
+        }
+    }
+    free_parcels(w->spare_parcels);
+    free_posted(w->spare_posted);
+    free(w->heap);
+    free(w->sides);
+    free(w->ranks);
+    free(w);
+}
+
+struct transport *world_transport(struct world *w, int rank)
+{
+    return &w->ranks[rank].base;
+}
+
+int world_set(struct world *w, int rank, void (*fn)(void *arg), void *arg, struct err *e)
+{
+    w->ranks[rank].fiber = fiber_new(fn, arg, STACK_BYTES, e);
+    return w->ranks[rank].fiber ? 0 : -ERR_MEMORY;
+}
+
+/* Runs a rank until it blocks, and again while what it did made it runnable. */
+static void run_rank(struct sim_rank *r)
+{
+    if (fiber_ended(r->fiber)) {
+        return;
+    }
+    do {
+        r->runnable = false;
+        fiber_resume(r->fiber);
+        if (!fiber_ended(r->fiber)) {
+            step_ops(r);
+        }
+    } while (r->runnable && !fiber_ended(r->fiber));
+}
+
+static void handle(struct world *w, const struct event *ev)
+{
+    if (ev->kind == EVENT_LINK) {
+        struct link_side *s = &w->sides[ev->rank];
+        if (ev->generation == s->generation) {
+            side_finish(w, s);
+        }
+        return;
+    }
+    struct sim_rank *r = &w->ranks[ev->rank];
+    if (ev->kind == EVENT_ARRIVE) {
+        arrive(r, ev->parcel);
+    } else if (ev->kind == EVENT_DEADLINE && ev->generation == r->wait_generation && !fiber_ended(r->fiber)) {
+        r->runnable = true;
+    }
+    step_ops(r);
+    if (r->runnable) {
+        run_rank(r);
+    }
+}
+
+static int deadlock(const struct world *w, struct err *e)
+{
+    char names[200] = "";
+    int n = 0;
+    for (int i = 0; i < w->size; i++) {
+        if (!fiber_ended(w->ranks[i].fiber)) {
+            n++;
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, "%s%d", used ? ", " : "", i);
+        }
+    }
+    return n == 0 ? 0 : err_set(e, ERR_INTERNAL, "the virtual cluster stands still at %g s: %d ranks wait for a message that nobody sends (%s)", w->now, n, names);
+}
+
+int world_run(struct world *w, struct err *e)
+{
+    for (int i = w->size - 1; i >= 0; i--) { /* servers first, so that they listen */
+        run_rank(&w->ranks[i]);
+    }
+    while (w->n_heap > 0) {
+        struct event ev = pop_event(w);
+        w->now = ev.time;
+        w->events++;
+        handle(w, &ev);
+    }
+    return deadlock(w, e);
+}
+
+double world_now(const struct world *w)
+{
+    return w->now;
+}
+
+int64_t world_events(const struct world *w)
+{
+    return w->events;
+}
+
+void world_step_begin(struct world *w, int rank)
+{
+    struct sim_rank *r = &w->ranks[rank];
+    double jitter = w->cluster->nodes[rank].jitter, z = 0;
+    if (jitter > 0) {
+        uint64_t stream = rng_mix((uint64_t)rank, 0x6a69747465720000u);
+        /* redrawn beyond three deviations; a step has room for 64 draws */
+        for (uint64_t draw = 0; draw < 64; draw++) {
+            z = rng_normal(w->cluster->seed, stream, (uint64_t)r->steps * 64 + draw);
+            if (fabs(z) <= 3) {
+                break;
+            }
+        }
+    }
+    r->steps++;
+    r->step_start = w->now;
+    r->step_factor = 1 + jitter * z;
+}
+
+void world_set_free(struct world *w, int rank, bool is_free)
+{
+    w->ranks[rank].free_sends = is_free;
+}

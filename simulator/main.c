@@ -1,0 +1,250 @@
+/* evenstep-simulate: a job on a virtual cluster. The trainer, strategies, server rules and balancer are the very same code that runs over
+ * MPI; only the transport differs (comm_sim.c), and time is virtual. With real gradients, the same seed gives the same bits.
+ *
+ *   evenstep-simulate --job job.json --cluster cluster.json --out DIR [--seed N]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/opt.h"
+#include "common/proc.h"
+#include "simulator/cluster.h"
+#include "simulator/comm_sim.h"
+#include "simulator/report.h"
+#include "worker/trainer.h"
+
+static const struct opt options[] = {
+    {"job", "FILE", OPT_STRING, NULL, 0, 0, "the job spec; its `cluster` is used if --cluster is not given"},
+    {"cluster", "FILE", OPT_STRING, NULL, 0, 0, "nodes and links"},
+    {"out", "DIR", OPT_STRING, NULL, 0, 0, "where summary.json, history and model.safetensors go"},
+    {"seed", "N", OPT_INT, NULL, 0, 0, "the cluster's seed, in place of the file's"},
+    {"data", "DIRS", OPT_STRING, NULL, 0, 0, "where data sets are looked up (also EVENSTEP_DATA; default: the current folder)"},
+    {"log-level", "LEVEL", OPT_STRING, "warn", 0, 0, "debug, info, warn or error"},
+    {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this"},
+    {0}};
+
+struct simulation {
+    struct jobspec spec;
+    struct cluster cluster;
+    struct dataset data;
+    struct device *dev;
+    struct world *world;
+    struct report *report;
+    struct virtual_rank *ranks;
+    char init_path[4096];
+    const char *roots, *out;
+};
+
+struct virtual_rank {
+    struct simulation *sim;
+    int rank;
+    struct comm comm;
+    struct trainer_env env;
+    int rc;
+    struct err err;
+};
+
+static void print_problems(const char *what, const struct jsonx_problems *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        fprintf(stderr, "evenstep-simulate: %s: %s: %s\n", what, p->items[i].pointer[0] ? p->items[i].pointer : "/", p->items[i].message);
+    }
+}
+
+/* Reads both files; every mistake of both is printed before it gives up. */
+static int read_inputs(struct simulation *s, const struct opt_values *v, struct err *e)
+{
+    struct jsonx_problems of_job = {0}, of_cluster = {0};
+    json_t *job = jsonx_load(opt_string(v, "job"), 4 << 20, e), *file = NULL;
+    if (!job) {
+        return -(int)e->code;
+    }
+    if (opt_string(v, "cluster") && !(file = jsonx_load(opt_string(v, "cluster"), 4 << 20, e))) {
+        json_decref(job);
+        return -(int)e->code;
+    }
+    const json_t *cluster = file ? file : json_object_get(job, "cluster");
+    int rc = jobspec_parse(&s->spec, job, &of_job);
+    print_problems("job", &of_job);
+    if (cluster) {
+        int parsed = cluster_parse(&s->cluster, cluster, "", &of_cluster);
+        rc = rc < 0 ? rc : parsed;
+        print_problems("cluster", &of_cluster);
+    } else {
+        fprintf(stderr, "evenstep-simulate: there is no cluster: give --cluster FILE, or a `cluster` in the job\n");
+        rc = -ERR_INVALID;
+    }
+    if (rc == 0 && s->spec.workers > s->cluster.n_nodes) {
+        fprintf(stderr, "evenstep-simulate: /workers: %d workers are wanted, the cluster has %d nodes\n", s->spec.workers, s->cluster.n_nodes);
+        rc = -ERR_INVALID;
+    }
+    if (opt_string(v, "seed")) {
+        s->cluster.seed = (uint64_t)opt_int(v, "seed");
+    }
+    jsonx_problems_release(&of_job);
+    jsonx_problems_release(&of_cluster);
+    json_decref(job);
+    json_decref(file);
+    return rc < 0 ? err_set(e, ERR_INVALID, "the job cannot run as it is") : 0;
+}
+
+/* `init` is looked up under EVENSTEP_DATA and in the current folder. */
+static int find_init(struct simulation *s, struct err *e)
+{
+    if (!s->spec.init[0]) {
+        return 0;
+    }
+    if (dataset_find(s->roots, s->spec.init, s->init_path, e) < 0 && dataset_find(".", s->spec.init, s->init_path, e) < 0) {
+        return err_prefix(e, "cannot find `init`");
+    }
+    return 0;
+}
+
+static void run_rank(void *arg)
+{
+    struct virtual_rank *r = arg;
+    r->rc = r->rank < r->sim->spec.workers ? trainer_run(&r->env, &r->err) : keeper_run(&r->env, &r->err);
+}
+
+static void step_begin(void *ctx)
+{
+    struct virtual_rank *r = ctx;
+    world_step_begin(r->sim->world, r->rank);
+}
+
+static int set_rank(struct simulation *s, int rank, struct err *e)
+{
+    struct virtual_rank *r = &s->ranks[rank];
+    const struct jobspec *spec = &s->spec;
+    r->sim = s;
+    r->rank = rank;
+    int rc = comm_init(&r->comm, world_transport(s->world, rank), spec->workers, spec->strategy.servers, e);
+    if (rc < 0) {
+        return rc;
+    }
+    r->comm.deadline = 0;
+    if (s->cluster.groups) {
+        int groups[SPEC_WORKERS];
+        for (int i = 0; i < spec->workers; i++) {
+            groups[i] = s->cluster.nodes[i].group;
+        }
+        rc = comm_set_groups(&r->comm, groups, e);
+    }
+    const struct assignment *first = report_assignment(s->report);
+    r->env = (struct trainer_env){.spec = spec, .data = &s->data, .dev = rank < spec->workers ? s->dev : NULL, .comm = &r->comm,
+                                  .telemetry = report_telemetry(s->report, rank), .first_version = first->version,
+                                  .virtual_time = true, .job_dir = s->out, .init_path = s->init_path[0] ? s->init_path : NULL,
+                                  .step_begin = step_begin, .step_ctx = r};
+    memcpy(r->env.first_sizes, first->sizes, sizeof first->sizes);
+    for (int i = 0; i < spec->workers; i++) {
+        const struct virtual_node *n = &s->cluster.nodes[i];
+        double t = n->fixed_seconds + n->seconds_per_sample * spec->batching.global_batch / spec->workers;
+        r->env.speeds[i] = t > 0 ? 1 / t : 1;
+    }
+    return rc < 0 ? rc : world_set(s->world, rank, run_rank, r, e);
+}
+
+/* The first failure that is not "another rank failed" is the cause. */
+static int first_failure(const struct simulation *s, int ranks, struct err *e)
+{
+    int found = -1;
+    for (int i = 0; i < ranks; i++) {
+        if (s->ranks[i].rc < 0 && (found < 0 || (s->ranks[found].err.code == ERR_PEER && s->ranks[i].err.code != ERR_PEER))) {
+            found = i;
+        }
+    }
+    if (found < 0) {
+        return 0;
+    }
+    *e = s->ranks[found].err;
+    return err_prefix(e, "rank %d", found);
+}
+
+static int publish_model(const struct simulation *s, struct err *e)
+{
+    char from[4200], to[4200];
+    snprintf(from, sizeof from, "%s/artifacts/model.safetensors", s->out);
+    snprintf(to, sizeof to, "%s/model.safetensors", s->out);
+    return rename(from, to) == 0 ? 0 : err_errno(e, ERR_IO, "cannot put the model at '%s'", to);
+}
+
+static int simulate(struct simulation *s, const struct opt_values *v, struct err *e)
+{
+    int rc = read_inputs(s, v, e);
+    rc = rc < 0 ? rc : find_init(s, e);
+    rc = rc < 0 ? rc : proc_mkdirs(s->out, 0755, e);
+    rc = rc < 0 ? rc : dataset_open(&s->data, &s->spec.data, s->spec.seed, s->roots, e);
+    if (rc < 0) {
+        return rc;
+    }
+    int ranks = s->spec.workers + s->spec.strategy.servers;
+    s->dev = dev_open("cpu:1", e);
+    s->world = s->dev ? world_new(&s->cluster, s->spec.workers, s->spec.strategy.servers, e) : NULL;
+    s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out, e) : NULL;
+    s->ranks = calloc((size_t)ranks, sizeof *s->ranks);
+    if (!s->report || !s->ranks) {
+        return -ERR_MEMORY;
+    }
+    for (int i = 0; i < ranks && rc >= 0; i++) {
+        rc = set_rank(s, i, e);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    int ran = world_run(s->world, e);
+    rc = first_failure(s, ranks, e);
+    rc = rc < 0 ? rc : ran;
+    rc = rc < 0 ? rc : report_write(s->report, e);
+    return rc < 0 ? rc : publish_model(s, e);
+}
+
+static void set_log_level(const char *name)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            log_set_level((enum log_level)i);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    static const char usage[] = "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N]";
+    struct opt_values *v = opt_parse(options, argc - 1, argv + 1, &e);
+    if (v && opt_flag(v, "help")) {
+        opt_help(options, usage, stdout);
+        opt_free(v);
+        return 0;
+    }
+    if (!v || !opt_string(v, "job") || !opt_string(v, "out")) {
+        fprintf(stderr, "evenstep-simulate: %s\nusage: %s\n", v ? "--job and --out are needed" : e.message, usage);
+        opt_free(v);
+        return 2;
+    }
+    set_log_level(opt_string(v, "log-level"));
+    struct simulation *s = calloc(1, sizeof *s);
+    BUG_ON(!s);
+    s->out = opt_string(v, "out");
+    s->roots = opt_string(v, "data") ? opt_string(v, "data") : ".";
+    int rc = simulate(s, v, &e);
+    if (rc < 0) {
+        fprintf(stderr, "evenstep-simulate: %s%s%s\n", e.message, e.hint[0] ? "; " : "", e.hint);
+    }
+    report_free(s->report);
+    for (int i = 0; s->ranks && i < s->spec.workers + s->spec.strategy.servers; i++) {
+        comm_release(&s->ranks[i].comm);
+    }
+    free(s->ranks);
+    world_free(s->world);
+    dev_close(s->dev);
+    dataset_release(&s->data);
+    jobspec_release(&s->spec);
+    free(s);
+    opt_free(v);
+    return rc < 0 ? 1 : 0;
+}

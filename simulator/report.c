@@ -1,0 +1,243 @@
+/* What a virtual job leaves: see report.h. Nothing here reads a real clock, so a rerun writes the same bytes. */
+#include "simulator/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/proc.h"
+
+enum { RECENT = 100 };
+
+struct rank_report {
+    struct telemetry telemetry;
+    struct report *report;
+    int rank;
+    struct staleness staleness;
+    int64_t updates, samples;
+    double compute, exchange, wait;
+    int batch;
+};
+
+struct report {
+    const struct jobspec *spec;
+    const struct cluster *cluster;
+    struct world *world;
+    char dir[4096];
+    struct history *history;
+    struct balancer balancer;
+    struct rank_report *ranks; /* workers, keeper, servers */
+    int n_ranks;
+    int64_t rows, samples, steps;
+    double recent_loss[RECENT], recent_weight[RECENT];
+    struct evaluation last;
+    double best_accuracy;
+    struct err err; /* the first that happened while writing */
+};
+
+static void on_phase(void *ctx, enum phase p)
+{
+    struct rank_report *r = ctx;
+    /* start, evaluation and checkpoints cost no virtual time (SEMANTICS.md 13) */
+    world_set_free(r->report->world, r->rank, p == PHASE_LOAD || p == PHASE_PREPARE || p == PHASE_EVALUATE || p == PHASE_CHECKPOINT);
+}
+
+static void balance(struct report *w, const struct step_row *row)
+{
+    if (row->batch > 0) {
+        balancer_observe(&w->balancer, row->rank, row->batch, row->compute_s);
+        balancer_decide(&w->balancer, row->step);
+    }
+}
+
+static void on_row(void *ctx, const struct step_row *row)
+{
+    struct report *w = ((struct rank_report *)ctx)->report;
+    struct rank_report *r = &w->ranks[row->rank];
+    struct row packed = {.step = row->step, .local_step = row->local_step, .bytes = row->bytes, .time = row->time, .epoch = row->epoch,
+                         .loss = row->loss, .accuracy = row->accuracy, .compute_s = row->compute_s, .exchange_s = row->exchange_s,
+                         .wait_s = row->wait_s, .extra = {row->extra[0], row->extra[1]}, .batch = row->batch, .staleness = row->staleness,
+                         .rank = (int16_t)row->rank, .attempt = 1};
+    if (history_append(w->history, &packed, 1, w->err.code ? NULL : &w->err) < 0) {
+        return;
+    }
+    if (row->batch > 0) {
+        staleness_add(&r->staleness, row->staleness, row->batch);
+        r->updates++;
+    }
+    r->samples += row->batch;
+    r->compute += row->compute_s;
+    r->exchange += row->exchange_s;
+    r->wait += row->wait_s;
+    w->samples += row->batch;
+    w->recent_loss[w->rows % RECENT] = (double)row->loss * row->batch;
+    w->recent_weight[w->rows % RECENT] = row->batch;
+    w->rows++;
+    w->steps = row->step > w->steps ? row->step : w->steps;
+    balance(w, row);
+}
+
+static void on_evaluated(void *ctx, const struct evaluation *ev)
+{
+    struct report *w = ((struct rank_report *)ctx)->report;
+    w->last = *ev;
+    w->best_accuracy = ev->accuracy > w->best_accuracy ? ev->accuracy : w->best_accuracy;
+    history_evaluation(w->history, ev->step, ev->epoch, ev->time, (double)w->samples, ev->loss, ev->accuracy, w->err.code ? NULL : &w->err);
+}
+
+static void on_profile(void *ctx, const struct profile *p)
+{
+    (void)ctx;
+    (void)p;
+}
+
+static void on_saved(void *ctx, const char *kind, const char *path, int64_t step)
+{
+    (void)ctx;
+    log_debug("simulator", "saved", "kind=%s path=%s step=%lld", kind, path, (long long)step);
+}
+
+static void on_control(void *ctx, struct control *out)
+{
+    const struct assignment *a = &((struct rank_report *)ctx)->report->balancer.current;
+    memset(out, 0, sizeof *out);
+    out->version = a->version;
+    memcpy(out->sizes, a->sizes, sizeof out->sizes);
+}
+
+/* Without profiles of an earlier job the first minibatches are equal, as on real nodes. */
+static int init_balancer(struct report *r, struct err *e)
+{
+    const char *names[SPEC_WORKERS];
+    for (int i = 0; i < r->spec->workers; i++) {
+        names[i] = r->cluster->nodes[i].name;
+    }
+    return balancer_init(&r->balancer, &r->spec->batching, r->spec->workers, 4, NULL, names, e);
+}
+
+struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir, struct err *e)
+{
+    struct report *r = calloc(1, sizeof *r);
+    BUG_ON(!r);
+    r->spec = spec;
+    r->cluster = cluster;
+    r->world = world;
+    snprintf(r->dir, sizeof r->dir, "%s", dir);
+    r->n_ranks = spec->workers + spec->strategy.servers;
+    r->ranks = calloc((size_t)r->n_ranks, sizeof *r->ranks);
+    BUG_ON(!r->ranks);
+    const char *names[SPEC_WORKERS];
+    for (int i = 0; i < r->n_ranks; i++) {
+        struct rank_report *k = &r->ranks[i];
+        k->report = r;
+        k->rank = i;
+        k->telemetry = (struct telemetry){.ctx = k, .phase = on_phase, .row = on_row, .evaluated = on_evaluated,
+                                          .profile = on_profile, .saved = on_saved, .control = on_control};
+        staleness_init(&k->staleness);
+        if (i < spec->workers) {
+            names[i] = cluster->nodes[i].name;
+        }
+    }
+    if (init_balancer(r, e) < 0 || !(r->history = history_open(dir, spec->workers, names, e))) {
+        report_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void report_free(struct report *r)
+{
+    if (!r) {
+        return;
+    }
+    if (r->history) {
+        history_close(r->history);
+    }
+    for (int i = 0; i < r->n_ranks; i++) {
+        staleness_release(&r->ranks[i].staleness);
+    }
+    balancer_release(&r->balancer);
+    free(r->ranks);
+    free(r);
+}
+
+struct telemetry *report_telemetry(struct report *r, int rank)
+{
+    return &r->ranks[rank].telemetry;
+}
+
+const struct assignment *report_assignment(const struct report *r)
+{
+    return &r->balancer.current;
+}
+
+static json_t *workers_json(const struct report *r)
+{
+    json_t *out = json_array();
+    double t = world_now(r->world);
+    for (int i = 0; i < r->spec->workers; i++) {
+        const struct rank_report *k = &r->ranks[i];
+        double n = k->updates > 0 ? (double)k->updates : 1;
+        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o}", "rank", i, "node", r->cluster->nodes[i].name,
+                                             "device", "virtual", "batch", r->balancer.current.sizes[i], "updates", (json_int_t)k->updates,
+                                             "samples", (json_int_t)k->samples, "samples_per_second", t > 0 ? (double)k->samples / t : 0,
+                                             "compute_seconds", k->compute / n, "exchange_seconds", k->exchange / n, "wait_seconds", k->wait / n,
+                                             "staleness", staleness_json(&k->staleness)));
+    }
+    return out;
+}
+
+/* Virtual samples/s over those of the fastest node alone with the whole batch. */
+static double speedup(const struct report *r)
+{
+    double best = 0, t = world_now(r->world);
+    int B = r->spec->batching.global_batch;
+    for (int i = 0; i < r->spec->workers; i++) {
+        const struct virtual_node *n = &r->cluster->nodes[i];
+        double rate = B / (n->fixed_seconds + n->seconds_per_sample * B);
+        best = rate > best ? rate : best;
+    }
+    return t > 0 && best > 0 ? (double)r->samples / t / best : 0;
+}
+
+static json_t *metrics_json(const struct report *r)
+{
+    double loss = 0, weight = 0, t = world_now(r->world);
+    for (int i = 0; i < RECENT && i < r->rows; i++) {
+        loss += r->recent_loss[i];
+        weight += r->recent_weight[i];
+    }
+    json_t *test = r->last.samples > 0 ? json_real(r->last.loss) : json_null();
+    json_t *accuracy = r->last.samples > 0 ? json_real(r->last.accuracy) : json_null();
+    return json_pack("{s:f, s:o, s:o, s:f, s:f}", "train_loss", weight > 0 ? loss / weight : 0, "test_loss", test, "test_accuracy", accuracy,
+                     "samples_per_second", t > 0 ? (double)r->samples / t : 0, "step_seconds", r->steps > 0 ? t / (double)r->steps : 0);
+}
+
+int report_write(struct report *r, struct err *e)
+{
+    const struct staleness *all[SPEC_WORKERS];
+    for (int i = 0; i < r->spec->workers; i++) {
+        all[i] = &r->ranks[i].staleness;
+    }
+    if (r->err.code) {
+        return err_set(e, r->err.code, "%s", r->err.message);
+    }
+    json_t *j = json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o}", "name", r->spec->name, "strategy",
+                          catalog_get(r->spec->strategy.type)->name, "batching",
+                          r->spec->batching.policy == BATCH_DYNAMIC ? "dynamic" : r->spec->batching.policy == BATCH_STATIC ? "static" : "equal",
+                          "virtual_seconds", world_now(r->world), "updates", (json_int_t)r->steps, "epochs", r->spec->epochs, "samples",
+                          (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r), "staleness",
+                          staleness_job_json(all, r->spec->workers, false), "staleness_recent", staleness_job_json(all, r->spec->workers, true),
+                          "workers", workers_json(r));
+    char path[4200];
+    size_t n;
+    char *text = jsonx_dump(j, true, &n);
+    json_decref(j);
+    snprintf(path, sizeof path, "%s/summary.json", r->dir);
+    int rc = history_flush(r->history, e);
+    rc = rc < 0 ? rc : proc_write_file(path, text, n, 0644, e);
+    free(text);
+    return rc;
+}

@@ -1,0 +1,22 @@
+/* What a virtual job leaves: DIR/summary.json, DIR/history, DIR/model.safetensors. It is also the telemetry of every virtual rank:
+ * rows feed history, staleness and the balancer, whose assignments are the orders. */
+#ifndef SIMULATOR_REPORT_H
+#define SIMULATOR_REPORT_H
+
+#include "job/assign.h"
+#include "simulator/cluster.h"
+#include "simulator/comm_sim.h"
+#include "store/history.h"
+#include "worker/telemetry.h"
+
+struct report;
+
+struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir, struct err *e);
+void report_free(struct report *r);
+/* One telemetry per rank; owned by the report. */
+struct telemetry *report_telemetry(struct report *r, int rank);
+const struct assignment *report_assignment(const struct report *r);
+/* After the run: writes history and summary.json. */
+int report_write(struct report *r, struct err *e);
+
+#endif
