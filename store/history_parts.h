@@ -1,0 +1,67 @@
+/* What the writer (history.c) and the reader (series.c) of a history share: spans of positions, the merging of ranks' rows
+ * into steps, and meta.json. Inside store/ only.
+ *
+ *   JOBDIR/history/meta.json        {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],      which node a rank was, from which row on
+ *                                    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]}}   spans [a, b) that do not count
+ *                  rows-R.bin       rows of rank R, with rows-R.l1 .l2 .l3 (pyramid.h)
+ *                  steps.bin        one row for each step of the job, merged from all ranks, with its levels
+ *                  evaluations.bin  struct history_evaluation
+ * Nothing in these files comes from a clock: the same rows in the same order give the same bytes.
+ */
+#ifndef STORE_HISTORY_PARTS_H
+#define STORE_HISTORY_PARTS_H
+
+#include <jansson.h>
+
+#include "common/err.h"
+#include "store/row.h"
+
+enum { HISTORY_META_BYTES = 64 << 20, HISTORY_RANKS = 4096, HISTORY_PATH = 1000 };
+
+struct history_evaluation {
+    int64_t step;
+    double epoch, time, samples, loss, accuracy;
+};
+_Static_assert(sizeof(struct history_evaluation) == 48, "an evaluation has 48 bytes");
+
+/* ---- spans [a, b), ascending, disjoint ---- */
+struct span {
+    int64_t a, b;
+};
+struct spans {
+    struct span *items; /* owned */
+    int n, size;
+};
+void spans_release(struct spans *s);
+int spans_add(struct spans *s, int64_t a, int64_t b, struct err *e); /* at the end; joins neighbours */
+int spans_union(struct spans *s, const struct spans *more, struct err *e);
+/* [a, b) without `dead`. */
+int spans_alive(const struct spans *dead, int64_t a, int64_t b, struct spans *out, struct err *e);
+int64_t spans_total(const struct spans *s);
+
+/* ---- meta.json ---- */
+json_t *history_meta_load(const char *dir, struct err *e); /* an empty one if there is none; NULL if it is damaged */
+int history_meta_save(const char *dir, const json_t *meta, struct err *e);
+int history_meta_dead(const json_t *meta, const char *track, struct spans *out, struct err *e);
+int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e);
+int history_meta_ranks(const json_t *meta); /* the most any layout had */
+
+/* ---- rows of all ranks merged by step, ascending ---- */
+struct step_sum {
+    int64_t step;
+    int ranks, attempt, staleness;
+    double samples, loss, accuracy, time, epoch; /* loss and accuracy: sums weighted by samples */
+    float compute_s, exchange_s, wait_s;
+    uint64_t bytes;
+};
+struct step_merge {
+    struct step_sum *items; /* owned */
+    int n, size;
+};
+void step_merge_release(struct step_merge *m);
+int step_merge_add(struct step_merge *m, const struct row *row, struct err *e);
+void step_merge_drop(struct step_merge *m, int n); /* the first n */
+/* The step as a row: rank -1, local_step = how many rows it is made of, batch their sum, times and staleness the largest. */
+struct row step_merge_row(const struct step_sum *s);
+
+#endif

@@ -1,0 +1,739 @@
+/* Reading a history: series of at most so many points, and the last rows of every rank (GET …/series, the timeline).
+ *
+ *   source   the rows of one node, or the steps of the job, that count: parts of tracks, in order, superseded spans left out
+ *   bucket k of P over n rows: rows ceil(k·n/P) … ceil((k+1)·n/P) - 1, its x that of its first row, with least, greatest, mean
+ *
+ * A bucket is summed by the pyramid, so the cost depends on the points asked for, not on the length of the job, and a lone
+ * extreme is in some bucket's min or max whatever the width. Steps that are not in steps.bin yet (some rank has still to
+ * report) are merged here from the ends of the ranks' files, so a reader is never behind the rows.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/jsonx.h"
+#include "store/history.h"
+#include "store/history_parts.h"
+#include "store/pyramid.h"
+
+enum { NAMES_MOST = 16, POINTS_MOST = 20000, POINTS_USUAL = 600, TABLE_MOST = 16384, LAST_MOST = 10000, WINDOWS = 4 };
+enum axis { AXIS_STEP, AXIS_SAMPLES, AXIS_TIME, AXES };
+enum kind { KIND_NODE, KIND_JOB, KIND_TEST, KIND_RATE };
+
+static const char *const axis_names[AXES] = {"step", "samples", "time"};
+
+static const struct series_name {
+    const char *name;
+    enum kind kind;
+    int value;   /* enum pyramid_value; of KIND_TEST: 0 loss, 1 accuracy */
+    bool whole;  /* whole numbers */
+} series_names[] = {
+    {"train_loss", KIND_JOB, PYRAMID_LOSS, false},       {"train_accuracy", KIND_JOB, PYRAMID_ACCURACY, false},
+    {"test_loss", KIND_TEST, 0, false},                  {"test_accuracy", KIND_TEST, 1, false},
+    {"samples_per_second", KIND_RATE, 0, false},         {"batch", KIND_NODE, PYRAMID_BATCH, true},
+    {"staleness", KIND_NODE, PYRAMID_STALENESS, true},   {"compute_seconds", KIND_NODE, PYRAMID_COMPUTE, false},
+    {"exchange_seconds", KIND_NODE, PYRAMID_EXCHANGE, false}, {"wait_seconds", KIND_NODE, PYRAMID_WAIT, false},
+};
+enum { SERIES_NAMES = sizeof series_names / sizeof *series_names };
+
+/* ---- sources --------------------------------------------------------------------------------------------- */
+
+enum { TRACK_STEPS = -1, TRACK_TAIL = -2, TRACK_NONE = -3 };
+
+struct part {
+    int track;       /* a rank, TRACK_STEPS or TRACK_TAIL */
+    int64_t a, b;    /* positions in the track */
+    int64_t first;   /* index of a in the source */
+};
+
+struct source {
+    const char *dir;
+    struct part *parts; /* owned */
+    int n;
+    int64_t rows;
+    struct row *tail;   /* owned, or NULL */
+    struct pyramid_reader *reader; /* owned; of open_track */
+    int open_track;
+    bool failed;
+};
+
+static int source_init(struct source *s, const char *dir, struct err *e)
+{
+    *s = (struct source){.dir = dir, .open_track = TRACK_NONE, .reader = calloc(1, sizeof *s->reader)};
+    return s->reader ? 0 : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+}
+
+static void source_release(struct source *s)
+{
+    if (s->reader && s->open_track != TRACK_NONE) {
+        pyramid_reader_close(s->reader);
+    }
+    free(s->reader);
+    free(s->parts);
+    free(s->tail);
+}
+
+static void source_use(struct source *s, int track)
+{
+    char base[PYRAMID_PATH];
+    if (s->open_track == track) {
+        return;
+    }
+    if (s->open_track != TRACK_NONE) {
+        s->failed |= s->reader->failed;
+        pyramid_reader_close(s->reader);
+    }
+    if (track == TRACK_STEPS) {
+        snprintf(base, sizeof base, "%s/steps", s->dir);
+    } else {
+        snprintf(base, sizeof base, "%s/rows-%d", s->dir, track);
+    }
+    pyramid_reader_open(s->reader, base);
+    s->open_track = track;
+}
+
+static int source_part(struct source *s, int track, int64_t a, int64_t b, struct err *e)
+{
+    struct part *parts = realloc(s->parts, (size_t)(s->n + 1) * sizeof *parts);
+    if (!parts) {
+        return err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+    }
+    s->parts = parts;
+    s->parts[s->n++] = (struct part){track, a, b, s->rows};
+    s->rows += b - a;
+    return 0;
+}
+
+/* Adds positions [a, b) of a track, b < 0: to its end, without what is superseded. */
+static int source_add(struct source *s, const json_t *meta, int track, int64_t a, int64_t b, struct err *e)
+{
+    char name[32] = "steps";
+    struct spans dead = {0}, alive = {0};
+    if (track >= 0) {
+        snprintf(name, sizeof name, "rows-%d", track);
+    }
+    source_use(s, track);
+    int64_t end = s->reader->count[0];
+    b = b < 0 || b > end ? end : b;
+    int rc = history_meta_dead(meta, name, &dead, e);
+    rc = rc == 0 ? spans_alive(&dead, a, b, &alive, e) : rc;
+    for (int i = 0; i < alive.n && rc == 0; i++) {
+        rc = source_part(s, track, alive.items[i].a, alive.items[i].b, e);
+    }
+    spans_release(&dead);
+    spans_release(&alive);
+    return rc;
+}
+
+static const struct part *part_of(const struct source *s, int64_t i)
+{
+    int low = 0, high = s->n - 1;
+    while (low < high) {
+        int mid = low + (high - low + 1) / 2;
+        if (s->parts[mid].first <= i) {
+            low = mid;
+        } else {
+            high = mid - 1;
+        }
+    }
+    return &s->parts[low];
+}
+
+static struct row source_row(struct source *s, int64_t i)
+{
+    const struct part *p = part_of(s, i);
+    int64_t at = p->a + (i - p->first);
+    if (p->track == TRACK_TAIL) {
+        return s->tail[at];
+    }
+    source_use(s, p->track);
+    struct row none = {0};
+    return at < s->reader->count[0] ? *pyramid_row(s->reader, at) : none;
+}
+
+/* Adds rows a … b-1 of the source to the bucket. */
+static void source_range(struct source *s, int64_t a, int64_t b, struct pyramid_bucket *out)
+{
+    while (a < b) {
+        const struct part *p = part_of(s, a);
+        int64_t from = p->a + (a - p->first), to = p->b, more = b - a;
+        to = to - from > more ? from + more : to;
+        if (p->track == TRACK_TAIL) {
+            for (int64_t i = from; i < to; i++) {
+                pyramid_add(out, &s->tail[i]);
+            }
+        } else {
+            source_use(s, p->track);
+            int64_t end = s->reader->count[0];
+            pyramid_range(s->reader, from, to < end ? to : end, out);
+        }
+        a += to - from;
+    }
+}
+
+/* ---- the nodes and the steps ------------------------------------------------------------------------------ */
+
+/* Where the rows of a rank begin in the first layout after k that has this rank; -1: they go on to the end. */
+static int64_t layout_end(const json_t *layouts, size_t k, size_t rank)
+{
+    while (++k < json_array_size(layouts)) {
+        const json_t *from = json_object_get(json_array_get(layouts, k), "from");
+        if (rank < json_array_size(from)) {
+            return (int64_t)json_integer_value(json_array_get(from, rank));
+        }
+    }
+    return -1;
+}
+
+/* Every row of a node, whatever ranks it was. */
+static int node_source(struct source *s, const json_t *meta, const char *node, struct err *e)
+{
+    const json_t *layouts = json_object_get(meta, "layouts");
+    int rc = 0;
+    for (size_t k = 0; k < json_array_size(layouts) && rc == 0; k++) {
+        const json_t *layout = json_array_get(layouts, k), *nodes = json_object_get(layout, "nodes");
+        for (size_t r = 0; r < json_array_size(nodes) && rc == 0; r++) {
+            const char *name = json_string_value(json_array_get(nodes, r));
+            if (name && !strcmp(name, node)) {
+                int64_t from = (int64_t)json_integer_value(json_array_get(json_object_get(layout, "from"), r));
+                rc = source_add(s, meta, (int)r, from < 0 ? 0 : from, layout_end(layouts, k, r), e);
+            }
+        }
+    }
+    return rc;
+}
+
+/* Rows of a rank past the last step that is merged, from its end backwards. */
+static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, int rank, int64_t past, struct err *e)
+{
+    struct source s;
+    int rc = source_init(&s, dir, e);
+    rc = rc == 0 ? source_add(&s, meta, rank, 0, -1, e) : rc;
+    for (int64_t i = s.rows - 1; i >= 0 && rc == 0; i--) {
+        struct row row = source_row(&s, i);
+        if (row.step <= past) {
+            break;
+        }
+        rc = step_merge_add(m, &row, e);
+    }
+    source_release(&s);
+    return rc;
+}
+
+/* The steps of the job: steps.bin, then what the ranks' rows have beyond it. */
+static int steps_source(struct source *s, const json_t *meta, struct err *e)
+{
+    struct step_merge m = {0};
+    int rc = source_add(s, meta, TRACK_STEPS, 0, -1, e);
+    int64_t past = rc == 0 && s->rows ? source_row(s, s->rows - 1).step : -1;
+    int ranks = history_meta_ranks(meta);
+    for (int r = 0; r < ranks && rc == 0; r++) {
+        rc = add_tail(&m, s->dir, meta, r, past, e);
+    }
+    if (rc == 0 && m.n) {
+        s->tail = calloc((size_t)m.n, sizeof *s->tail);
+        rc = s->tail ? source_part(s, TRACK_TAIL, 0, m.n, e) : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+    }
+    for (int i = 0; i < m.n && rc == 0; i++) {
+        s->tail[i] = step_merge_row(&m.items[i]);
+    }
+    step_merge_release(&m);
+    return rc;
+}
+
+/* ---- a query ---------------------------------------------------------------------------------------------- */
+
+struct query {
+    char dir[HISTORY_PATH];
+    json_t *meta;
+    enum axis axis;
+    double from, to; /* NAN: open */
+    int points;
+    int names[NAMES_MOST], n; /* indexes of series_names */
+    json_t *found[NAMES_MOST]; /* arrays of series, one for each name */
+    struct source steps;
+    bool have_steps;
+    int64_t *table_step; /* x=samples: samples up to a step, owned */
+    double *table_samples;
+    int table_n;
+};
+
+static double samples_at(const struct query *q, int64_t step)
+{
+    int low = 0, high = q->table_n; /* the first entry with a step beyond */
+    while (low < high) {
+        int mid = low + (high - low) / 2;
+        if (q->table_step[mid] <= step) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    if (low == 0 || low == q->table_n) {
+        return low ? q->table_samples[low - 1] : 0;
+    }
+    double width = (double)(q->table_step[low] - q->table_step[low - 1]);
+    double share = (double)(step - q->table_step[low - 1]) / width;
+    return q->table_samples[low - 1] + share * (q->table_samples[low] - q->table_samples[low - 1]);
+}
+
+static double x_of(const struct query *q, const struct row *row)
+{
+    return q->axis == AXIS_STEP ? (double)row->step : q->axis == AXIS_TIME ? row->time : samples_at(q, row->step);
+}
+
+static int need_steps(struct query *q, struct err *e)
+{
+    if (q->have_steps) {
+        return 0;
+    }
+    int rc = source_init(&q->steps, q->dir, e);
+    q->have_steps = true;
+    return rc == 0 ? steps_source(&q->steps, q->meta, e) : rc;
+}
+
+/* Samples up to a step, for every step of a short job, for every 64th (or more) of a long one. */
+static int make_table(struct query *q, struct err *e)
+{
+    int rc = need_steps(q, e);
+    if (rc < 0) {
+        return rc;
+    }
+    int64_t n = q->steps.rows, stride = n <= TABLE_MOST ? 1 : PYRAMID_FAN * (n / PYRAMID_FAN / TABLE_MOST + 1);
+    q->table_step = calloc((size_t)(n / stride) + 3, sizeof *q->table_step);
+    q->table_samples = calloc((size_t)(n / stride) + 3, sizeof *q->table_samples);
+    if (!q->table_step || !q->table_samples) {
+        return err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+    }
+    double sum = 0;
+    for (int64_t a = 0; a < n; a += stride) {
+        int64_t b = a + stride < n ? a + stride : n;
+        struct pyramid_bucket bucket;
+        pyramid_empty(&bucket);
+        source_range(&q->steps, a, b, &bucket);
+        if (a == 0 && stride > 1) { /* so that the first stretch is straight too */
+            struct row first = source_row(&q->steps, 0);
+            q->table_step[q->table_n] = first.step;
+            q->table_samples[q->table_n++] = first.batch;
+        }
+        sum += bucket.samples;
+        q->table_step[q->table_n] = source_row(&q->steps, b - 1).step;
+        q->table_samples[q->table_n++] = sum;
+    }
+    return 0;
+}
+
+/* Indexes [*a, *b) of the rows with from <= x <= to. */
+static void source_clip(struct query *q, struct source *s, int64_t *a, int64_t *b)
+{
+    for (int end = 0; end < 2; end++) {
+        double bound = end ? q->to : q->from;
+        int64_t low = 0, high = s->rows;
+        while (!isnan(bound) && low < high) {
+            int64_t mid = low + (high - low) / 2;
+            struct row row = source_row(s, mid);
+            double x = x_of(q, &row);
+            if (end ? x <= bound : x < bound) {
+                low = mid + 1;
+            } else {
+                high = mid;
+            }
+        }
+        *(end ? b : a) = isnan(bound) ? (end ? s->rows : 0) : low;
+    }
+    *b = *b < *a ? *a : *b;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------- */
+
+/* Seven digits, as a float has them: 0.1f is 0.1. */
+static double rounded(double v)
+{
+    if (v == 0 || !isfinite(v) || fabs(v) < 1e-30 || fabs(v) > 1e30) {
+        return v;
+    }
+    int digits = 6 - (int)floor(log10(fabs(v)));
+    double scale = pow(10, abs(digits));
+    return digits >= 0 ? round(v * scale) / scale : round(v / scale) * scale;
+}
+
+static json_t *number(double v, bool whole)
+{
+    if (!isfinite(v)) {
+        return json_null();
+    }
+    return whole ? json_integer((json_int_t)llround(v)) : json_real(rounded(v));
+}
+
+static json_t *series_new(const char *name, const char *node, int64_t total)
+{
+    return json_pack("{s:s, s:s?, s:I, s:[], s:[], s:[], s:[]}", "name", name, "node", node, "total_points", (json_int_t)total, "x",
+                     "min", "max", "mean");
+}
+
+static void series_put(json_t *series, const struct query *q, double x, double min, double max, double mean, bool whole)
+{
+    json_t *at = q->axis == AXIS_TIME ? json_real(round(x * 1e6) / 1e6) : json_integer((json_int_t)llround(x));
+    json_array_append_new(json_object_get(series, "x"), at);
+    json_array_append_new(json_object_get(series, "min"), number(min, whole));
+    json_array_append_new(json_object_get(series, "max"), number(max, whole));
+    json_array_append_new(json_object_get(series, "mean"), number(mean, false));
+}
+
+/* Every name of this kind, from one pass over the source. */
+static void answer_source(struct query *q, enum kind kind, struct source *s, const char *node)
+{
+    int64_t a, b;
+    source_clip(q, s, &a, &b);
+    int64_t n = b - a, buckets = n < q->points ? n : q->points;
+    json_t *series[NAMES_MOST] = {0};
+    for (int k = 0; k < q->n; k++) {
+        if (series_names[q->names[k]].kind == kind) {
+            series[k] = series_new(series_names[q->names[k]].name, node, n);
+            json_array_append_new(q->found[k], series[k]);
+        }
+    }
+    for (int64_t i = 0; i < buckets; i++) {
+        int64_t from = a + (i * n + buckets - 1) / buckets, to = a + ((i + 1) * n + buckets - 1) / buckets;
+        struct pyramid_bucket bucket;
+        pyramid_empty(&bucket);
+        struct row first = source_row(s, from);
+        source_range(s, from, to, &bucket);
+        double x = x_of(q, &first);
+        for (int k = 0; k < q->n; k++) {
+            const struct series_name *name = &series_names[q->names[k]];
+            int v = name->value;
+            if (series[k]) {
+                double mean = bucket.weight[v] > 0 ? bucket.sum[v] / bucket.weight[v] : NAN;
+                series_put(series[k], q, x, bucket.min[v], bucket.max[v], mean, name->whole);
+            }
+        }
+    }
+}
+
+struct point {
+    double x, value, weight;
+};
+
+static void answer_points(struct query *q, int k, const struct point *points, int64_t n)
+{
+    json_t *series = series_new(series_names[q->names[k]].name, NULL, n);
+    int64_t buckets = n < q->points ? n : q->points;
+    for (int64_t i = 0; i < buckets; i++) {
+        int64_t from = (i * n + buckets - 1) / buckets, to = ((i + 1) * n + buckets - 1) / buckets;
+        double min = INFINITY, max = -INFINITY, sum = 0, weight = 0;
+        for (int64_t p = from; p < to; p++) {
+            if (isfinite(points[p].value)) {
+                min = fmin(min, points[p].value);
+                max = fmax(max, points[p].value);
+                sum += points[p].weight * points[p].value;
+                weight += points[p].weight;
+            }
+        }
+        series_put(series, q, points[from].x, min, max, weight > 0 ? sum / weight : NAN, false);
+    }
+    json_array_append_new(q->found[k], series);
+}
+
+/* Samples per second of the job: over windows of steps, samples of a window by the time from the last step before it to its
+ * last. A window has at least four steps, or with a step for each gradient two gradients of every worker: single steps of
+ * several workers may be apart by nothing. */
+static int answer_rate(struct query *q, int k, int workers, struct err *e)
+{
+    int64_t a, b, n = 0;
+    struct source *s = &q->steps;
+    source_clip(q, s, &a, &b);
+    bool single = b > a && source_row(s, b - 1).local_step <= 1;
+    int64_t width = single && workers > 2 ? 2 * workers : 4, rows = b - a - 1, least = rows / ((int64_t)q->points * WINDOWS);
+    width = width > least ? width : least;
+    width = rows < width ? rows : width;
+    int64_t windows = width > 0 ? rows / width : 0;
+    struct point *points = calloc((size_t)windows + 1, sizeof *points);
+    if (!points) {
+        return err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+    }
+    double before = windows ? source_row(s, a).time : 0, carried = 0;
+    for (int64_t i = 0; i < windows; i++) {
+        int64_t from = a + 1 + i * width, to = i + 1 < windows ? from + width : b;
+        struct pyramid_bucket bucket;
+        pyramid_empty(&bucket);
+        source_range(s, from, to, &bucket);
+        struct row first = source_row(s, from), last = source_row(s, to - 1);
+        double seconds = last.time - before;
+        carried += bucket.samples;
+        if (seconds > 0) { /* else its samples go to the next window */
+            points[n++] = (struct point){x_of(q, &first), carried / seconds, seconds};
+            carried = 0;
+            before = last.time;
+        }
+    }
+    answer_points(q, k, points, n);
+    free(points);
+    return 0;
+}
+
+/* Test figures; they are few and are read whole. */
+static int answer_tests(struct query *q, struct err *e)
+{
+    char path[HISTORY_PATH + 32];
+    struct stat st;
+    struct spans dead = {0}, alive = {0};
+    struct history_evaluation *all = NULL;
+    struct point *points = NULL;
+    snprintf(path, sizeof path, "%s/evaluations.bin", q->dir);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int64_t n = fd >= 0 && !fstat(fd, &st) ? (int64_t)st.st_size / (int64_t)sizeof *all : 0;
+    int rc = history_meta_dead(q->meta, "evaluations", &dead, e);
+    rc = rc == 0 ? spans_alive(&dead, 0, n, &alive, e) : rc;
+    all = calloc((size_t)n + 1, sizeof *all);
+    points = calloc((size_t)n + 1, sizeof *points);
+    if (rc < 0 || !all || !points) {
+        rc = rc < 0 ? rc : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+        goto out;
+    }
+    if (n && pread(fd, all, (size_t)n * sizeof *all, 0) != (ssize_t)((size_t)n * sizeof *all)) {
+        rc = err_errno(e, ERR_IO, "cannot read '%s'", path);
+        goto out;
+    }
+    for (int k = 0; k < q->n; k++) {
+        const struct series_name *name = &series_names[q->names[k]];
+        int64_t m = 0;
+        for (int i = 0; i < alive.n && name->kind == KIND_TEST; i++) {
+            for (int64_t p = alive.items[i].a; p < alive.items[i].b; p++) {
+                double x = q->axis == AXIS_STEP ? (double)all[p].step : q->axis == AXIS_TIME ? all[p].time : all[p].samples;
+                double value = name->value ? all[p].accuracy : all[p].loss;
+                if (isfinite(value) && (isnan(q->from) || x >= q->from) && (isnan(q->to) || x <= q->to)) {
+                    points[m++] = (struct point){x, value, 1};
+                }
+            }
+        }
+        if (name->kind == KIND_TEST) {
+            answer_points(q, k, points, m);
+        }
+    }
+out:
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(all);
+    free(points);
+    spans_release(&dead);
+    spans_release(&alive);
+    return rc;
+}
+
+/* Every node of any layout, in order of appearance. Array of names, a new reference. */
+static json_t *all_nodes(const json_t *meta)
+{
+    json_t *seen = json_object(), *out = json_array(), *layout, *node;
+    size_t k, r;
+    json_array_foreach(json_object_get(meta, "layouts"), k, layout)
+    {
+        json_array_foreach(json_object_get(layout, "nodes"), r, node)
+        {
+            const char *name = json_string_value(node);
+            if (name && !json_object_get(seen, name)) {
+                json_object_set_new(seen, name, json_true());
+                json_array_append(out, node);
+            }
+        }
+    }
+    json_decref(seen);
+    return out;
+}
+
+static int answer_nodes(struct query *q, struct err *e)
+{
+    json_t *nodes = all_nodes(q->meta), *node;
+    size_t i;
+    int rc = 0;
+    json_array_foreach(nodes, i, node)
+    {
+        struct source s;
+        if ((rc = source_init(&s, q->dir, e)) == 0 && (rc = node_source(&s, q->meta, json_string_value(node), e)) == 0) {
+            answer_source(q, KIND_NODE, &s, json_string_value(node));
+        }
+        source_release(&s);
+        if (rc < 0) {
+            break;
+        }
+    }
+    json_decref(nodes);
+    return rc;
+}
+
+/* ---- what was asked --------------------------------------------------------------------------------------- */
+
+static int unknown(const char *what, const char *given, const char *const *names, int n, struct err *e)
+{
+    const char *near = jsonx_nearest(given, names, n);
+    err_set(e, ERR_INVALID, "there is no %s '%.60s'", what, given);
+    if (near) {
+        err_hint(e, "did you mean '%s'?", near);
+    } else {
+        err_hint(e, "try '%s'", names[0]);
+    }
+    return -ERR_INVALID;
+}
+
+static int parse_names(struct query *q, const char *names, struct err *e)
+{
+    const char *known[SERIES_NAMES];
+    for (int i = 0; i < SERIES_NAMES; i++) {
+        known[i] = series_names[i].name;
+    }
+    while (*names) {
+        char one[64];
+        size_t len = strcspn(names, ",");
+        snprintf(one, sizeof one, "%.*s", (int)(len < sizeof one ? len : sizeof one - 1), names);
+        names += len + (names[len] == ',');
+        int i = 0;
+        while (i < SERIES_NAMES && strcmp(one, known[i])) {
+            i++;
+        }
+        if (i == SERIES_NAMES) {
+            return unknown("series", one, known, SERIES_NAMES, e);
+        }
+        bool again = false;
+        for (int k = 0; k < q->n; k++) {
+            again |= q->names[k] == i;
+        }
+        if (!again) { /* so there are never more than there are names */
+            q->names[q->n++] = i;
+        }
+    }
+    return q->n ? 0 : err_set(e, ERR_INVALID, "no series is asked for");
+}
+
+static int query_init(struct query *q, const char *job_dir, const char *names, const char *x, struct err *e)
+{
+    int axis = 0;
+    x = x && x[0] ? x : axis_names[0];
+    while (axis < AXES && strcmp(x, axis_names[axis])) {
+        axis++;
+    }
+    if (axis == AXES) {
+        return unknown("axis", x, axis_names, AXES, e);
+    }
+    q->axis = (enum axis)axis;
+    if (strlen(job_dir) + 16 > sizeof q->dir) {
+        return err_set(e, ERR_IO, "cannot read the history in '%.200s': the path is too long", job_dir);
+    }
+    snprintf(q->dir, sizeof q->dir, "%s/history", job_dir);
+    int rc = parse_names(q, names ? names : "", e);
+    for (int k = 0; k < q->n; k++) {
+        q->found[k] = json_array();
+    }
+    if (rc == 0 && !(q->meta = history_meta_load(q->dir, e))) {
+        rc = -ERR_DATA;
+    }
+    return rc;
+}
+
+static void query_release(struct query *q)
+{
+    for (int k = 0; k < q->n; k++) {
+        json_decref(q->found[k]);
+    }
+    if (q->have_steps) {
+        source_release(&q->steps);
+    }
+    json_decref(q->meta);
+    free(q->table_step);
+    free(q->table_samples);
+}
+
+static bool asks_for(const struct query *q, enum kind kind)
+{
+    for (int k = 0; k < q->n; k++) {
+        if (series_names[q->names[k]].kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int query_run(struct query *q, struct err *e)
+{
+    int rc = 0;
+    if (q->axis == AXIS_SAMPLES && (rc = make_table(q, e)) < 0) {
+        return rc;
+    }
+    if (asks_for(q, KIND_JOB) || asks_for(q, KIND_RATE)) {
+        if ((rc = need_steps(q, e)) < 0) {
+            return rc;
+        }
+        answer_source(q, KIND_JOB, &q->steps, NULL);
+        for (int k = 0; k < q->n && rc == 0; k++) {
+            rc = series_names[q->names[k]].kind == KIND_RATE ? answer_rate(q, k, history_meta_ranks(q->meta), e) : 0;
+        }
+    }
+    if (rc == 0 && asks_for(q, KIND_TEST)) {
+        rc = answer_tests(q, e);
+    }
+    return rc == 0 && asks_for(q, KIND_NODE) ? answer_nodes(q, e) : rc;
+}
+
+json_t *history_series(const char *job_dir, const char *names, const char *x, double from, double to, int points, struct err *e)
+{
+    struct query q = {.from = from, .to = to, .points = points < 1 ? POINTS_USUAL : points > POINTS_MOST ? POINTS_MOST : points};
+    json_t *out = NULL;
+    if (query_init(&q, job_dir, names, x, e) == 0 && query_run(&q, e) == 0) {
+        json_t *series = json_array();
+        for (int k = 0; k < q.n; k++) {
+            json_array_extend(series, q.found[k]);
+        }
+        out = json_pack("{s:s, s:o}", "x", axis_names[q.axis], "series", series);
+    }
+    query_release(&q);
+    return out;
+}
+
+/* ---- the last rows ---------------------------------------------------------------------------------------- */
+
+static json_t *row_json(const struct row *row)
+{
+    json_t *loss = number(row->loss, false), *accuracy = number(row->accuracy, false);
+    return json_pack("{s:I, s:I, s:i, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:i, s:I}", "step", (json_int_t)row->step, "local_step",
+                     (json_int_t)row->local_step, "attempt", row->attempt, "time", isfinite(row->time) ? row->time : 0.0, "epoch",
+                     isfinite(row->epoch) ? row->epoch : 0.0, "batch", row->batch, "loss", loss, "accuracy", accuracy,
+                     "compute_seconds", isfinite(row->compute_s) ? rounded(row->compute_s) : 0.0, "exchange_seconds",
+                     isfinite(row->exchange_s) ? rounded(row->exchange_s) : 0.0, "wait_seconds",
+                     isfinite(row->wait_s) ? rounded(row->wait_s) : 0.0, "staleness", row->staleness, "bytes", (json_int_t)row->bytes);
+}
+
+json_t *history_last(const char *job_dir, int n, struct err *e)
+{
+    char dir[HISTORY_PATH];
+    snprintf(dir, sizeof dir, "%.900s/history", job_dir);
+    json_t *meta = history_meta_load(dir, e), *out = json_array();
+    const json_t *layouts = json_object_get(meta, "layouts");
+    const json_t *layout = json_array_get(layouts, json_array_size(layouts) - 1);
+    const json_t *nodes = json_object_get(layout, "nodes"), *starts = json_object_get(layout, "from");
+    int rc = meta ? 0 : -ERR_DATA;
+    n = n < 0 ? 0 : n > LAST_MOST ? LAST_MOST : n;
+    for (size_t r = 0; r < json_array_size(nodes) && rc == 0; r++) {
+        struct source s;
+        int64_t from = (int64_t)json_integer_value(json_array_get(starts, r));
+        if ((rc = source_init(&s, dir, e)) == 0 && (rc = source_add(&s, meta, (int)r, from < 0 ? 0 : from, -1, e)) == 0) {
+            json_t *rows = json_array();
+            for (int64_t i = s.rows > n ? s.rows - n : 0; i < s.rows; i++) {
+                struct row row = source_row(&s, i);
+                json_array_append_new(rows, row_json(&row));
+            }
+            json_array_append_new(out, json_pack("{s:O, s:i, s:o}", "node", json_array_get(nodes, r), "rank", (int)r, "rows", rows));
+        }
+        source_release(&s);
+    }
+    json_decref(meta);
+    if (rc < 0) {
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}
