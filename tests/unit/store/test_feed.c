@@ -1,0 +1,315 @@
+/* Rows, facts and heartbeats up; events out; nodes, claims, profiles, secrets, counters. */
+#include "tests/unit/store/fixture.h"
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+
+#include "store/row.h"
+
+static const char *const spec_text = "{\"name\":\"feed\"}";
+
+/* A command past the store, for what no program of ours does. */
+static void raw(struct place *p, const char *command)
+{
+    redisContext *c = redisConnectUnix(p->url + 5);
+    assert_true(c && !c->err);
+    redisReply *r = redisCommand(c, command);
+    assert_true(r && r->type != REDIS_REPLY_ERROR);
+    freeReplyObject(r);
+    redisFree(c);
+}
+
+struct seen {
+    int rows;
+    int64_t last_step;
+};
+
+static void see(void *ctx, const void *rows, size_t bytes)
+{
+    struct seen *seen = ctx;
+    struct row row;
+    for (size_t at_byte = 0; at_byte < bytes; at_byte += sizeof row) {
+        memcpy(&row, (const char *)rows + at_byte, sizeof row);
+        seen->rows++;
+        seen->last_step = row.step;
+    }
+}
+
+static void rows_come_out_as_they_went_in_and_leave_once_trimmed(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID], last[32] = "0-0", again[32] = "0-0";
+    struct row rows[3] = {{.step = 1}, {.step = 2}, {.step = 3}};
+    struct seen seen = {0};
+    new_job(s, spec_text, 0, id);
+    for (int i = 0; i < 10; i++) {
+        rows[2].step = 10 * i;
+        OK(store_rows_add(s, id, 7, rows, sizeof rows, &err_));
+    }
+    assert_int_equal(store_rows_read(s, id, 7, last, 4, see, &seen, &err_), 4);
+    assert_int_equal(seen.rows, 12);
+    assert_int_equal(seen.last_step, 30);
+    OK(store_rows_trim(s, id, 7, last, &err_));
+    assert_int_equal(store_rows_read(s, id, 7, again, 100, see, &seen, &err_), 6);
+    assert_int_equal(seen.rows, 30);
+    assert_int_equal(seen.last_step, 90);
+    assert_int_equal(store_rows_read(s, id, 7, again, 100, see, &seen, &err_), 0);
+    assert_int_equal(store_rows_read(s, id, 8, last, 100, see, &seen, &err_), 0);
+    assert_int_equal(store_rows_add(s, id, 7, rows, 79, &err_), -ERR_INVALID);
+    assert_int_equal(store_rows_add(s, id, -1, rows, 80, &err_), -ERR_INVALID);
+    snprintf(last, sizeof last, "nonsense");
+    assert_int_equal(store_rows_read(s, id, 7, last, 4, see, &seen, &err_), -ERR_INVALID);
+}
+
+static void a_key_of_another_type_is_an_error_and_no_crash(void **state)
+{
+    struct place *p = *state;
+    char id[STORE_ID], command[128], last[32] = "0-0";
+    struct seen seen = {0};
+    new_job(p->store, spec_text, 0, id);
+    snprintf(command, sizeof command, "SET es:job:%s:rows:0 text", id);
+    raw(p, command);
+    assert_int_equal(store_rows_read(p->store, id, 0, last, 10, see, &seen, &err_), -ERR_DATA);
+    snprintf(command, sizeof command, "LPUSH es:job:%s:beats x", id);
+    raw(p, command);
+    assert_null(store_beats(p->store, id, &err_));
+    snprintf(command, sizeof command, "SET es:job:%s:plan {broken", id);
+    raw(p, command);
+    assert_null(store_doc_get(p->store, id, "plan", &err_));
+    assert_int_not_equal(err_.code, ERR_NONE);
+    snprintf(command, sizeof command, "SET es:job:%s:live [1]", id);
+    raw(p, command);
+    json_t *job = store_job_get(p->store, id, &err_);
+    assert_int_equal(number_at(job, "/progress/step"), 0);
+    json_decref(job);
+}
+
+static void facts_are_read_once_in_order(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID], last[32] = "0-0";
+    new_job(s, spec_text, 0, id);
+    for (int i = 0; i < 5; i++) {
+        json_t *fact = json_pack("{s:i}", "n", i);
+        OK(store_fact_add(s, id, fact, &err_));
+        json_decref(fact);
+    }
+    json_t *got = store_facts_read(s, id, last, 3, &err_);
+    assert_int_equal(json_array_size(got), 3);
+    json_decref(got);
+    got = store_facts_read(s, id, last, 3, &err_);
+    assert_int_equal(json_array_size(got), 2);
+    assert_int_equal(number_at(got, "/1/n"), 4);
+    json_decref(got);
+}
+
+static void heartbeats_carry_the_age_by_the_clock_of_redis(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID];
+    json_t *beat = json_of("{\"phase\":\"computing\",\"at\":5}"), *empty = json_object();
+    new_job(s, spec_text, 0, id);
+    OK(store_beat_set(s, id, 0, beat, &err_));
+    OK(store_beat_set(s, id, 12, empty, &err_));
+    json_t *got = store_beats(s, id, &err_);
+    assert_int_equal(json_object_size(got), 2);
+    assert_string_equal(text_at(got, "/0/phase"), "computing");
+    assert_true(number_at(got, "/0/at") > 1e12);
+    assert_true(number_at(got, "/12/age") >= 0);
+    json_decref(got);
+    OK(store_beats_clear(s, id, &err_));
+    got = store_beats(s, id, &err_);
+    assert_int_equal(json_object_size(got), 0);
+    json_decref(got);
+    json_decref(beat);
+    json_decref(empty);
+}
+
+static void a_change_of_state_is_told_as_an_event(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID], last[32] = "$";
+    bool gap = true;
+    json_t *none = store_events_read(s, last, 10, 0, &gap, &err_);
+    assert_int_equal(json_array_size(none), 0);
+    assert_false(gap);
+    json_decref(none);
+    new_job(s, "{\"name\":\"a \\\"quoted\\\" name\"}", 0, id);
+    OK(store_job_transition(s, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
+    json_t *body = json_of("{\"step\":3}");
+    OK(store_event(s, id, "live", body, &err_));
+    json_t *got = store_events_read(s, last, 10, 0, &gap, &err_);
+    assert_int_equal(json_array_size(got), 3);
+    assert_false(gap);
+    assert_string_equal(text_at(got, "/0/type"), "job");
+    assert_string_equal(text_at(got, "/0/data/state"), "queued");
+    assert_string_equal(text_at(got, "/0/data/name"), "a \"quoted\" name");
+    assert_string_equal(text_at(got, "/1/data/from"), "queued");
+    assert_string_equal(text_at(got, "/1/data/state"), "launching");
+    assert_string_equal(text_at(got, "/2/job"), id);
+    assert_int_equal(number_at(got, "/2/data/step"), 3);
+    assert_string_equal(text_at(got, "/2/id"), last);
+    json_decref(got);
+    json_decref(body);
+}
+
+static void *tell_later(void *arg)
+{
+    struct err e;
+    struct store *s = store_open(arg, NULL, &e);
+    store_event(s, "", "node", NULL, &e);
+    store_close(s);
+    return NULL;
+}
+
+static void a_reader_that_waits_is_woken_by_an_event(void **state)
+{
+    struct place *p = *state;
+    char last[32] = "$";
+    bool gap;
+    pthread_t thread;
+    json_decref(store_events_read(p->store, last, 10, 0, &gap, &err_));
+    assert_int_equal(pthread_create(&thread, NULL, tell_later, p->url), 0);
+    json_t *got = store_events_read(p->store, last, 10, 20000, &gap, &err_);
+    assert_int_equal(json_array_size(got), 1);
+    assert_string_equal(text_at(got, "/0/type"), "node");
+    json_decref(got);
+    pthread_join(thread, NULL);
+    got = store_events_read(p->store, last, 10, 1, &gap, &err_);
+    assert_non_null(got); /* nothing came: an empty list, no error */
+    assert_int_equal(json_array_size(got), 0);
+    json_decref(got);
+}
+
+static void a_reader_whose_place_was_trimmed_is_told_of_the_gap(void **state)
+{
+    struct place *p = *state;
+    char last[32] = "$", future[32] = "99999999999999-0";
+    bool gap = true;
+    json_t *body = json_of("{}");
+    OK(store_event(p->store, "", "log", body, &err_));
+    json_decref(store_events_read(p->store, last, 10, 0, &gap, &err_));
+    assert_false(gap);
+    for (int i = 0; i < 5; i++) {
+        OK(store_event(p->store, "", "log", body, &err_));
+    }
+    raw(p, "XTRIM es:events MAXLEN = 2");
+    json_t *got = store_events_read(p->store, last, 10, 0, &gap, &err_);
+    assert_true(gap);
+    assert_int_equal(json_array_size(got), 2);
+    json_decref(got);
+    json_decref(store_events_read(p->store, last, 10, 0, &gap, &err_));
+    assert_false(gap);
+    json_decref(store_events_read(p->store, future, 10, 0, &gap, &err_)); /* an id of another store */
+    assert_true(gap);
+    json_decref(body);
+}
+
+static void a_node_is_ready_busy_draining_or_disabled_as_it_is_set(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    json_t *node = json_of("{\"name\":\"fast-1\",\"host\":\"h\",\"device\":\"cpu:1\",\"labels\":{}}");
+    OK(store_node_put(s, node, &err_));
+    json_t *got = store_node_get(s, "fast-1", &err_);
+    assert_string_equal(text_at(got, "/state"), "ready");
+    assert_true(json_is_null(at(got, "/job")));
+    assert_true(number_at(got, "/heartbeat_age_seconds") >= 0);
+    json_decref(got);
+    assert_int_equal(store_node_claim(s, "fast-1", "job-a", &err_), 1);
+    assert_int_equal(store_node_claim(s, "fast-1", "job-a", &err_), 1);
+    assert_int_equal(store_node_claim(s, "fast-1", "job-b", &err_), 0);
+    got = store_node_get(s, "fast-1", &err_);
+    assert_string_equal(text_at(got, "/state"), "busy");
+    assert_string_equal(text_at(got, "/job"), "job-a");
+    json_decref(got);
+    assert_int_equal(store_node_release(s, "fast-1", "job-b", &err_), 0);
+    assert_int_equal(store_node_release(s, "fast-1", "job-a", &err_), 1);
+    OK(store_node_set(s, "fast-1", "drained", "1", &err_));
+    OK(store_node_put(s, node, &err_)); /* a heartbeat does not undo it */
+    got = store_node_get(s, "fast-1", &err_);
+    assert_string_equal(text_at(got, "/state"), "draining");
+    json_decref(got);
+    OK(store_node_set(s, "fast-1", "disabled", "1", &err_));
+    OK(store_node_set(s, "fast-1", "drained", NULL, &err_));
+    json_t *all = store_nodes(s, &err_);
+    assert_int_equal(json_array_size(all), 1);
+    assert_string_equal(text_at(all, "/0/state"), "disabled");
+    json_decref(all);
+    OK(store_node_remove(s, "fast-1", &err_));
+    assert_null(store_node_get(s, "fast-1", &err_));
+    assert_int_equal(err_.code, ERR_NOT_FOUND);
+    assert_int_equal(store_node_set(s, "fast-1", "drained", "1", &err_), -ERR_NOT_FOUND);
+    json_decref(node);
+}
+
+static void a_node_without_heartbeat_is_lost(void **state)
+{
+    struct place *p = *state;
+    json_t *node = json_of("{\"name\":\"gone\"}");
+    OK(store_node_put(p->store, node, &err_));
+    raw(p, "HSET es:node:gone at 1000");
+    json_t *got = store_node_get(p->store, "gone", &err_);
+    assert_string_equal(text_at(got, "/state"), "lost");
+    json_decref(got);
+    OK(store_node_put(p->store, node, &err_));
+    got = store_node_get(p->store, "gone", &err_);
+    assert_string_equal(text_at(got, "/state"), "ready");
+    json_decref(got);
+    OK(store_node_remove(p->store, "gone", &err_));
+    json_decref(node);
+}
+
+static void profiles_and_secrets_are_kept_and_a_secret_is_taken_once(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    json_t *profile = json_of("{\"a\":0.002,\"k\":0.0005}");
+    OK(store_profile_put(s, "fast-1", "abc123", profile, &err_));
+    json_t *got = store_profile_get(s, "fast-1", "abc123", &err_);
+    assert_true(json_equal(profile, got));
+    json_decref(got);
+    assert_null(store_profile_get(s, "fast-1", "other", &err_));
+    assert_int_equal(err_.code, ERR_NONE);
+    OK(store_secret_put(s, "link:any text at all", "value", 60, &err_));
+    char *text = store_secret_get(s, "link:any text at all", &err_);
+    assert_string_equal(text, "value");
+    free(text);
+    text = store_secret_take(s, "link:any text at all", &err_);
+    assert_string_equal(text, "value");
+    free(text);
+    assert_null(store_secret_take(s, "link:any text at all", &err_));
+    assert_int_equal(err_.code, ERR_NONE);
+    json_decref(profile);
+}
+
+static void counters_say_how_many_jobs_are_in_each_state(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    json_t *before = store_stats(s, &err_);
+    char id[STORE_ID];
+    new_job(s, spec_text, 0, id);
+    json_t *after = store_stats(s, &err_);
+    assert_int_equal(number_at(after, "/jobs/queued"), number_at(before, "/jobs/queued") + 1);
+    assert_int_equal(json_object_size(at(after, "/jobs")), JOB_STATE_COUNT);
+    assert_true(number_at(after, "/memory_bytes") > 0);
+    assert_true(number_at(after, "/connected_clients") >= 1);
+    json_decref(before);
+    json_decref(after);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_come_out_as_they_went_in_and_leave_once_trimmed),
+        cmocka_unit_test(a_key_of_another_type_is_an_error_and_no_crash),
+        cmocka_unit_test(facts_are_read_once_in_order),
+        cmocka_unit_test(heartbeats_carry_the_age_by_the_clock_of_redis),
+        cmocka_unit_test(a_change_of_state_is_told_as_an_event),
+        cmocka_unit_test(a_reader_that_waits_is_woken_by_an_event),
+        cmocka_unit_test(a_reader_whose_place_was_trimmed_is_told_of_the_gap),
+        cmocka_unit_test(a_node_is_ready_busy_draining_or_disabled_as_it_is_set),
+        cmocka_unit_test(a_node_without_heartbeat_is_lost),
+        cmocka_unit_test(profiles_and_secrets_are_kept_and_a_secret_is_taken_once),
+        cmocka_unit_test(counters_say_how_many_jobs_are_in_each_state),
+    };
+    return cmocka_run_group_tests(tests, place_open, place_close);
+}
