@@ -1,0 +1,487 @@
+/* Rows on disk: what series promise, however long the job, whatever was torn, superseded or sent twice. */
+#include "tests/unit/store/fixture.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "common/rng.h"
+#include "store/history.h"
+
+static char dir[64];
+static const char *const two[] = {"fast", "slow"}, *const one[] = {"only"};
+
+static int fresh(void **state)
+{
+    snprintf(dir, sizeof dir, "/tmp/evenstep-test-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int gone(void **state)
+{
+    return proc_remove_tree(dir, NULL);
+}
+
+static struct row a_row(int rank, int64_t step)
+{
+    struct row row = {.step = step, .local_step = step, .time = 0.01 * (double)step, .epoch = (double)step / 100, .loss = 1.0f,
+                      .accuracy = 0.5f, .compute_s = 0.01f, .exchange_s = 0.002f, .wait_s = 0.001f, .batch = rank ? 8 : 24,
+                      .staleness = rank, .rank = (int16_t)rank, .attempt = 1};
+    return row;
+}
+
+static json_t *series(const char *names, const char *x, double from, double to, int points)
+{
+    json_t *j = history_series(dir, names, x, from, to, points, &err_);
+    if (!j) {
+        fail_msg("%s", err_.message);
+    }
+    return j;
+}
+
+static double largest(json_t *list)
+{
+    double most = -INFINITY;
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v)
+    {
+        most = fmax(most, json_number_value(v));
+    }
+    return most;
+}
+
+static double least(json_t *list)
+{
+    double most = INFINITY;
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v)
+    {
+        most = fmin(most, json_number_value(v));
+    }
+    return most;
+}
+
+static void of_200000_rows_600_points_keep_every_extreme(void **state)
+{
+    enum { ROWS = 200000 };
+    struct history *h = history_open(dir, 1, one, &err_);
+    assert_non_null(h);
+    double sum = 0;
+    for (int i = 1; i <= ROWS; i++) {
+        struct row row = a_row(0, i);
+        row.loss = (float)rng_double(7, 1, (uint64_t)i);
+        row.loss = i == 123457 ? 50.0f : i == 54321 ? -40.0f : row.loss;
+        row.staleness = i == 99999 ? 77 : 3;
+        row.compute_s = (float)(i % 100) * 0.001f;
+        sum += row.compute_s;
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    double started = clock_now();
+    json_t *j = series("train_loss,staleness,compute_seconds", "step", NAN, NAN, 600);
+    print_message("             600 points of 3 series of 200,000 rows: %.1f ms\n", 1000 * (clock_now() - started));
+    assert_string_equal(text_at(j, "/x"), "step");
+    assert_string_equal(text_at(j, "/series/0/name"), "train_loss");
+    assert_true(json_is_null(at(j, "/series/0/node")));
+    assert_string_equal(text_at(j, "/series/1/node"), "only");
+    for (int k = 0; k < 3; k++) {
+        json_t *s = json_array_get(at(j, "/series"), (size_t)k);
+        assert_int_equal(number_at(s, "/total_points"), ROWS);
+        assert_int_equal(json_array_size(at(s, "/x")), 600);
+        assert_int_equal(json_array_size(at(s, "/mean")), 600);
+        assert_int_equal(number_at(s, "/x/0"), 1);
+        assert_int_equal(number_at(s, "/x/1"), 335);
+    }
+    assert_float_equal(largest(at(j, "/series/0/max")), 50, 1e-6);
+    assert_float_equal(least(at(j, "/series/0/min")), -40, 1e-6);
+    assert_int_equal(largest(at(j, "/series/1/max")), 77);
+    double mean = 0;
+    for (size_t i = 0; i < 600; i++) {
+        mean += json_number_value(json_array_get(at(j, "/series/2/mean"), i)) / 600;
+    }
+    assert_float_equal(mean, sum / ROWS, 1e-4);
+    json_decref(j);
+}
+
+/* The same answer whether the pyramid or the rows give it. */
+static void any_cut_of_a_series_equals_what_its_rows_say(void **state)
+{
+    enum { ROWS = 9000 };
+    static float value[ROWS + 1];
+    struct history *h = history_open(dir, 1, one, &err_);
+    for (int i = 1; i <= ROWS; i++) {
+        struct row row = a_row(0, i);
+        value[i] = row.wait_s = (float)rng_double(3, 2, (uint64_t)i);
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    for (uint64_t trial = 0; trial < 60; trial++) {
+        int64_t from = 1 + (int64_t)rng_below(5, trial, 0, ROWS - 1), to = from + (int64_t)rng_below(5, trial, 1, (uint64_t)(ROWS - from + 1));
+        int points = 1 + (int)rng_below(5, trial, 2, 300);
+        json_t *j = series("wait_seconds", "step", (double)from, (double)to, points), *s = at(j, "/series/0");
+        int64_t n = to - from + 1, buckets = n < points ? n : points;
+        assert_int_equal(number_at(s, "/total_points"), n);
+        assert_int_equal(json_array_size(at(s, "/x")), buckets);
+        for (int64_t b = 0; b < buckets; b++) {
+            int64_t first = from + (b * n + buckets - 1) / buckets, end = from + ((b + 1) * n + buckets - 1) / buckets;
+            double min = INFINITY, max = -INFINITY, sum = 0;
+            for (int64_t i = first; i < end; i++) {
+                min = fmin(min, value[i]);
+                max = fmax(max, value[i]);
+                sum += value[i];
+            }
+            assert_int_equal(json_integer_value(json_array_get(at(s, "/x"), (size_t)b)), first);
+            assert_float_equal(json_number_value(json_array_get(at(s, "/min"), (size_t)b)), min, 1e-6);
+            assert_float_equal(json_number_value(json_array_get(at(s, "/max"), (size_t)b)), max, 1e-6);
+            assert_float_equal(json_number_value(json_array_get(at(s, "/mean"), (size_t)b)), sum / (double)(end - first), 1e-6);
+        }
+        json_decref(j);
+    }
+}
+
+static void training_loss_is_the_mean_over_ranks_weighted_by_samples(void **state)
+{
+    struct history *h = history_open(dir, 2, two, &err_);
+    for (int i = 1; i <= 10; i++) {
+        struct row a = a_row(0, i), b = a_row(1, i);
+        a.loss = 1;
+        b.loss = 5;
+        OK(history_append(h, &a, 1, &err_));
+        if (i < 10) { /* the last step has one rank so far: it is shown all the same */
+            OK(history_append(h, &b, 1, &err_));
+        }
+    }
+    OK(history_flush(h, &err_));
+    json_t *j = series("train_loss,batch", "samples", NAN, NAN, 100);
+    assert_int_equal(number_at(j, "/series/0/total_points"), 10);
+    for (size_t i = 0; i < 9; i++) {
+        assert_float_equal(json_number_value(json_array_get(at(j, "/series/0/mean"), i)), (24 * 1 + 8 * 5) / 32.0, 1e-6);
+        assert_int_equal(json_integer_value(json_array_get(at(j, "/series/0/x"), i)), 32 * (i + 1));
+    }
+    assert_float_equal(number_at(j, "/series/0/mean/9"), 1, 1e-6);
+    assert_int_equal(number_at(j, "/series/1/mean/0"), 24);
+    assert_int_equal(number_at(j, "/series/2/mean/0"), 8);
+    assert_string_equal(text_at(j, "/series/2/node"), "slow");
+    json_decref(j);
+    history_close(h);
+}
+
+static void updates_of_a_server_are_steps_of_their_own(void **state)
+{
+    struct history *h = history_open(dir, 2, two, &err_);
+    for (int i = 1; i <= 400; i++) { /* rank 1 makes every fourth update; rows of a rank come in order, ranks do not */
+        struct row row = a_row(i % 4 == 0, i);
+        row.loss = (float)i;
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    json_t *j = series("train_loss,samples_per_second", "step", NAN, NAN, 1000);
+    assert_int_equal(number_at(j, "/series/0/total_points"), 400);
+    for (size_t i = 0; i < 400; i++) {
+        assert_int_equal(json_number_value(json_array_get(at(j, "/series/0/mean"), i)), i + 1);
+    }
+    /* 20 samples each 10 ms on average */
+    assert_float_equal(number_at(j, "/series/1/mean/3"), 2000, 1);
+    assert_float_equal(largest(at(j, "/series/1/max")), 2000, 300);
+    json_decref(j);
+    history_close(h);
+}
+
+static void a_torn_tail_is_not_read_and_is_written_over(void **state)
+{
+    char path[128];
+    struct history *h = history_open(dir, 1, one, &err_);
+    for (int i = 1; i <= 130; i++) {
+        struct row row = a_row(0, i);
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    static const char *const files[] = {"rows-0.bin", "rows-0.l1", "steps.bin"};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/history/%s", dir, files[i]);
+        int fd = open(path, O_WRONLY | O_APPEND);
+        assert_int_equal(write(fd, "torn away", 9), 9);
+        close(fd);
+    }
+    json_t *j = series("staleness,train_loss", "step", NAN, NAN, 10);
+    assert_int_equal(number_at(j, "/series/0/total_points"), 130);
+    assert_int_equal(number_at(j, "/series/1/total_points"), 130);
+    json_decref(j);
+    h = history_open(dir, 1, one, &err_);
+    assert_non_null(h);
+    for (int i = 121; i <= 300; i++) { /* the last ten come twice */
+        struct row row = a_row(0, i);
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    j = series("staleness,train_loss", "step", NAN, NAN, 1000);
+    for (int k = 0; k < 2; k++) {
+        json_t *s = json_array_get(at(j, "/series"), (size_t)k);
+        assert_int_equal(number_at(s, "/total_points"), 300);
+        for (size_t i = 0; i < 300; i++) {
+            assert_int_equal(json_integer_value(json_array_get(at(s, "/x"), i)), i + 1);
+        }
+    }
+    json_decref(j);
+    struct stat st;
+    snprintf(path, sizeof path, "%s/history/rows-0.bin", dir);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 300 * 80);
+}
+
+static void rows_past_the_checkpoint_leave_every_series(void **state)
+{
+    struct history *h = history_open(dir, 2, two, &err_);
+    for (int i = 1; i <= 500; i++) {
+        struct row rows[2] = {a_row(0, i), a_row(1, i)};
+        rows[0].staleness = i > 200 ? 1000 : 1;
+        OK(history_append(h, rows, i == 500 ? 1 : 2, &err_)); /* rank 1 died in step 500 */
+    }
+    OK(history_evaluation(h, 150, 1.5, 1.5, 4800, 0.3, 0.9, &err_));
+    OK(history_evaluation(h, 300, 3, 3, 9600, 0.2, 0.95, &err_));
+    OK(history_supersede(h, 200, &err_));
+    struct row late = a_row(1, 499); /* still on its way when the restart was told */
+    late.local_step = 600;
+    OK(history_append(h, &late, 1, &err_));
+    for (int i = 201; i <= 260; i++) {
+        struct row rows[2] = {a_row(0, i), a_row(1, i)};
+        rows[0].attempt = rows[1].attempt = 2;
+        OK(history_append(h, rows, 2, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    json_t *j = series("train_loss,staleness,test_accuracy", "step", NAN, NAN, 1000);
+    for (int k = 0; k < 3; k++) {
+        json_t *s = json_array_get(at(j, "/series"), (size_t)k);
+        assert_int_equal(number_at(s, "/total_points"), 260);
+        for (size_t i = 0; i < 260; i++) {
+            assert_int_equal(json_integer_value(json_array_get(at(s, "/x"), i)), i + 1);
+        }
+    }
+    assert_int_equal(largest(at(j, "/series/1/max")), 1);
+    assert_int_equal(number_at(j, "/series/3/total_points"), 1);
+    assert_float_equal(number_at(j, "/series/3/mean/0"), 0.9, 1e-9);
+    json_decref(j);
+    j = history_last(dir, 3, &err_);
+    assert_int_equal(json_array_size(j), 2);
+    assert_string_equal(text_at(j, "/1/node"), "slow");
+    assert_int_equal(json_array_size(at(j, "/1/rows")), 3);
+    assert_int_equal(number_at(j, "/1/rows/2/step"), 260);
+    assert_int_equal(number_at(j, "/0/rows/0/batch"), 24);
+    json_decref(j);
+}
+
+static void a_node_keeps_its_series_when_a_restart_gives_it_another_rank(void **state)
+{
+    struct history *h = history_open(dir, 2, two, &err_);
+    for (int i = 1; i <= 100; i++) {
+        struct row rows[2] = {a_row(0, i), a_row(1, i)};
+        OK(history_append(h, rows, 2, &err_));
+    }
+    OK(history_supersede(h, 80, &err_));
+    history_close(h);
+    static const char *const left[] = {"slow"};
+    h = history_open(dir, 1, left, &err_);
+    for (int i = 81; i <= 90; i++) {
+        struct row row = a_row(0, i);
+        row.attempt = 2;
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    json_t *j = series("batch,train_loss", "step", NAN, NAN, 1000);
+    assert_string_equal(text_at(j, "/series/0/node"), "fast");
+    assert_int_equal(number_at(j, "/series/0/total_points"), 80);
+    assert_string_equal(text_at(j, "/series/1/node"), "slow");
+    assert_int_equal(number_at(j, "/series/1/total_points"), 90);
+    assert_int_equal(number_at(j, "/series/1/mean/79"), 8);
+    assert_int_equal(number_at(j, "/series/1/mean/80"), 24);
+    assert_int_equal(number_at(j, "/series/2/total_points"), 90);
+    json_decref(j);
+}
+
+static char *files_of(size_t *n)
+{
+    static const char *const names[] = {"meta.json", "rows-0.bin", "rows-0.l1", "rows-0.l2", "rows-1.bin", "rows-1.l1", "steps.bin",
+                                        "steps.l1", "steps.l2", "evaluations.bin"};
+    char *all = NULL, path[128];
+    *n = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t len = 0;
+        snprintf(path, sizeof path, "%s/history/%s", dir, names[i]);
+        char *text = proc_read_file(path, 1 << 26, &len, NULL);
+        if (text) {
+            all = realloc(all, *n + len);
+            memcpy(all + *n, text, len);
+            *n += len;
+        }
+        free(text);
+    }
+    return all;
+}
+
+/* Rows in the same order, in calls of any size, with or without stops in between. */
+static void the_same_rows_give_the_same_bytes(void **state)
+{
+    char *bytes[2];
+    size_t n[2];
+    for (int way = 0; way < 2; way++) {
+        struct history *h = history_open(dir, 2, two, &err_);
+        struct row rows[64];
+        int held = 0;
+        for (int i = 1; i <= 5000; i++) {
+            for (int rank = 0; rank < 2; rank++) {
+                rows[held] = a_row(rank, i);
+                rows[held++].loss = (float)rng_double(1, (uint64_t)rank, (uint64_t)i);
+                if (held == (way ? 1 : 64) || (way && i % 700 == 0)) {
+                    OK(history_append(h, rows, held, &err_));
+                    held = 0;
+                }
+            }
+            if (way && i % 901 == 0) {
+                OK(history_append(h, rows, held, &err_));
+                held = 0;
+                history_close(h);
+                h = history_open(dir, 2, two, &err_);
+                assert_non_null(h);
+            }
+        }
+        OK(history_append(h, rows, held, &err_));
+        OK(history_evaluation(h, 5000, 1, 50, 160000, 0.1, 0.99, &err_));
+        OK(history_flush(h, &err_));
+        history_close(h);
+        bytes[way] = files_of(&n[way]);
+        OK(proc_remove_tree(dir, &err_));
+        OK(proc_mkdirs(dir, 0700, &err_));
+    }
+    assert_int_equal(n[0], n[1]);
+    assert_true(n[0] > 3 * 5000 * 80);
+    assert_memory_equal(bytes[0], bytes[1], n[0]);
+    free(bytes[0]);
+    free(bytes[1]);
+}
+
+static void lost_or_damaged_summaries_are_made_again(void **state)
+{
+    char path[128];
+    struct history *h = history_open(dir, 1, one, &err_);
+    for (int i = 1; i <= 5000; i++) {
+        struct row row = a_row(0, i);
+        row.staleness = i;
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    size_t n[2];
+    char *before = files_of(&n[0]);
+    snprintf(path, sizeof path, "%s/history/rows-0.l2", dir);
+    OK(unlink(path));
+    snprintf(path, sizeof path, "%s/history/rows-0.l1", dir);
+    int fd = open(path, O_WRONLY);
+    static const char zeroes[2000];
+    assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 3 * 200), sizeof zeroes); /* as a power cut leaves it */
+    close(fd);
+    snprintf(path, sizeof path, "%s/history/steps.bin", dir);
+    OK(truncate(path, 80 * 40 + 7));
+    json_t *j = series("train_loss", "step", NAN, NAN, 10);
+    assert_int_equal(number_at(j, "/series/0/total_points"), 5000);
+    json_decref(j);
+    h = history_open(dir, 1, one, &err_);
+    assert_non_null(h);
+    struct row again = a_row(0, 5000); /* known already */
+    OK(history_append(h, &again, 1, &err_));
+    OK(history_flush(h, &err_));
+    history_close(h);
+    char *after = files_of(&n[1]);
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(before, after, n[0]);
+    free(before);
+    free(after);
+}
+
+static void a_loss_that_is_no_number_leaves_a_hole_and_no_damage(void **state)
+{
+    struct history *h = history_open(dir, 1, one, &err_);
+    for (int i = 1; i <= 100; i++) {
+        struct row row = a_row(0, i);
+        row.loss = i > 50 ? NAN : i == 10 ? INFINITY : 2;
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    json_t *j = series("train_loss", "time", NAN, NAN, 2);
+    assert_float_equal(number_at(j, "/series/0/mean/0"), 2, 1e-9);
+    assert_true(json_is_null(at(j, "/series/0/mean/1")));
+    assert_true(json_is_null(at(j, "/series/0/max/1")));
+    json_decref(j);
+}
+
+static void what_is_no_series_or_axis_is_said_with_the_nearest(void **state)
+{
+    assert_null(history_series(dir, "train_los", "step", NAN, NAN, 10, &err_));
+    assert_int_equal(err_.code, ERR_INVALID);
+    assert_non_null(strstr(err_.hint, "train_loss"));
+    assert_null(history_series(dir, "batch,stalenes", "step", NAN, NAN, 10, &err_));
+    assert_non_null(strstr(err_.hint, "staleness"));
+    assert_null(history_series(dir, "batch", "sample", NAN, NAN, 10, &err_));
+    assert_non_null(strstr(err_.hint, "samples"));
+    assert_null(history_series(dir, "", "step", NAN, NAN, 10, &err_));
+    assert_int_equal(err_.code, ERR_INVALID);
+    json_t *j = series("train_loss,test_loss,samples_per_second,batch", "time", NAN, NAN, 10); /* a job that has not begun */
+    assert_int_equal(json_array_size(at(j, "/series")), 3);
+    assert_int_equal(number_at(j, "/series/0/total_points"), 0);
+    json_decref(j);
+    j = history_last(dir, 5, &err_);
+    assert_int_equal(json_array_size(j), 0);
+    json_decref(j);
+}
+
+static void a_damaged_meta_file_is_an_error_that_names_it(void **state)
+{
+    struct history *h = history_open(dir, 1, one, &err_);
+    history_close(h);
+    char path[128];
+    snprintf(path, sizeof path, "%s/history/meta.json", dir);
+    static const char *const bad[] = {"{", "[]", "{\"layouts\":1,\"superseded\":{}}"};
+    for (size_t i = 0; i < 3; i++) {
+        OK(proc_write_file(path, bad[i], strlen(bad[i]), 0644, &err_));
+        assert_null(history_series(dir, "batch", "step", NAN, NAN, 10, &err_));
+        assert_non_null(strstr(err_.message, "meta.json"));
+        assert_null(history_open(dir, 1, one, &err_));
+    }
+}
+
+static void rows_of_unknown_ranks_are_refused(void **state)
+{
+    struct history *h = history_open(dir, 2, two, &err_);
+    struct row row = a_row(2, 1);
+    assert_int_equal(history_append(h, &row, 1, &err_), -ERR_INVALID);
+    history_close(h);
+}
+
+#define EACH(test) cmocka_unit_test_setup_teardown(test, fresh, gone)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EACH(of_200000_rows_600_points_keep_every_extreme),
+        EACH(any_cut_of_a_series_equals_what_its_rows_say),
+        EACH(training_loss_is_the_mean_over_ranks_weighted_by_samples),
+        EACH(updates_of_a_server_are_steps_of_their_own),
+        EACH(a_torn_tail_is_not_read_and_is_written_over),
+        EACH(rows_past_the_checkpoint_leave_every_series),
+        EACH(a_node_keeps_its_series_when_a_restart_gives_it_another_rank),
+        EACH(the_same_rows_give_the_same_bytes),
+        EACH(lost_or_damaged_summaries_are_made_again),
+        EACH(a_loss_that_is_no_number_leaves_a_hole_and_no_damage),
+        EACH(what_is_no_series_or_axis_is_said_with_the_nearest),
+        EACH(a_damaged_meta_file_is_an_error_that_names_it),
+        EACH(rows_of_unknown_ranks_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
