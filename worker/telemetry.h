@@ -12,7 +12,7 @@ struct telemetry {
     void (*phase)(void *ctx, enum phase p);
     void (*row)(void *ctx, const struct step_row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
-    void (*profile)(void *ctx, const struct profile *p);  /* reference time of this node, measured at start */
+    void (*profile)(void *ctx, const struct profile *p);  /* step time of this node, calibrated at start */
     void (*saved)(void *ctx, const char *kind, const char *path, int64_t step); /* checkpoint or artifact */
     void (*control)(void *ctx, struct control *out);
     void (*restored)(void *ctx, const struct run_state *state); /* the attempt starts from this checkpoint; may be NULL */

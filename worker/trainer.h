@@ -10,7 +10,7 @@
 
 struct trainer_env {
     const struct jobspec *spec;
-    const struct dataset *data;  /* NULL on the keeper if it needs none */
+    const struct dataset *data;  /* on keeper and servers its counts are enough (dataset_peek) */
     struct device *dev;          /* NULL on keeper and servers */
     struct comm *comm;
     struct telemetry *telemetry;
@@ -22,6 +22,8 @@ struct trainer_env {
     const char *job_dir;         /* where checkpoints and artifacts go (keeper); NULL: none are written */
     const char *init_path;       /* resolved path of `init`, or NULL */
     void (*step_begin)(void *ctx); /* before compute; may be NULL */
+    /* The node's reference time was measured; makes *p what a step really takes (emulated slowdown). May be NULL. */
+    void (*calibrated)(void *ctx, struct profile *p);
     void *step_ctx;
 };
 /* Runs to the end: 0 finished, 1 paused, 2 stopped, negative failed (e says why). Workers call it on ranks < W. */

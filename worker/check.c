@@ -1,0 +1,90 @@
+/* Checks that need data sets or strategies, which the coordinator (built without them) leaves to this program: see check.h.
+ * Mistakes in a job are its answer, not its failure.
+ */
+#include "worker/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/assign.h"
+#include "kernels/device.h"
+#include "worker/config.h"
+#include "worker/data/dataset.h"
+#include "worker/exchange/strategy.h"
+
+static int print(json_t *j, struct err *e)
+{
+    char *text = jsonx_dump(j, false, NULL);
+    json_decref(j);
+    if (!text || puts(text) < 0 || fflush(stdout) != 0) {
+        free(text);
+        return err_set(e, ERR_IO, "cannot print the answer");
+    }
+    free(text);
+    return 0;
+}
+
+int check_datasets(const char *roots, struct err *e)
+{
+    json_t *list = dataset_list(roots, e);
+    return list ? print(list, e) : -ERR_MEMORY;
+}
+
+static void check_data(const struct jobspec *spec, const char *roots, json_t *out, struct jsonx_problems *problems)
+{
+    struct dataset d;
+    struct err why = {0};
+    if (dataset_peek(&d, &spec->data, roots, &why) < 0) {
+        jsonx_problem(problems, spec->data.format == CAT_FORMAT_GLYPHS ? "/data" : "/data/path", "%s", why.message);
+        return;
+    }
+    json_object_set_new(out, "samples", json_integer((json_int_t)d.train.samples));
+    json_object_set_new(out, "test_samples", json_integer((json_int_t)d.test.samples));
+    if (dataset_check(&d, &spec->network, &why) < 0) {
+        jsonx_problem(problems, "/data", "%s", why.message);
+    }
+    dataset_release(&d);
+}
+
+static void check_batching(const struct jobspec *spec, json_t *out, struct jsonx_problems *problems)
+{
+    struct err why = {0};
+    struct assignment *first = calloc(1, sizeof(*first));
+    json_t *memory = json_array();
+    if (!first || assign_first(first, &spec->batching, spec->workers, NULL, 4, &why) < 0) {
+        jsonx_problem(problems, "/batching", "%s", first ? why.message : "memory ran out");
+    } else {
+        for (int i = 0; i < spec->workers; i++) {
+            json_array_append_new(memory, json_integer((json_int_t)dev_memory_needed(&spec->network, &spec->optimizer, first->sizes[i])));
+        }
+    }
+    free(first);
+    json_object_set_new(out, "memory_bytes", memory);
+}
+
+int check_spec(const char *spec_file, const char *roots, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    json_t *out = json_pack("{s:n, s:i, s:i}", "errors", "samples", 0, "test_samples", 0);
+    struct jobspec *spec = config_load_spec(spec_file, &problems, e);
+    if (!spec && problems.count == 0) { /* no JSON at all */
+        json_decref(out);
+        return -ERR_SYNTAX;
+    }
+    if (spec) {
+        const struct strategy_ops *ops = strategy_find(spec->strategy.type);
+        if (!ops) {
+            jsonx_problem(&problems, "/strategy/type", "this build has no strategy '%s'", catalog_get(spec->strategy.type)->name);
+        } else if (ops->check) {
+            ops->check(spec, &problems);
+        }
+        check_data(spec, roots, out, &problems);
+        check_batching(spec, out, &problems);
+        jobspec_release(spec);
+        free(spec);
+    }
+    json_object_set_new(out, "errors", jsonx_problems_json(&problems));
+    jsonx_problems_release(&problems);
+    return print(out, e);
+}

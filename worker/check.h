@@ -1,0 +1,12 @@
+/* What the coordinator asks of a worker program without MPI and store: which data sets are there, and whether a job fits them. */
+#ifndef WORKER_CHECK_H
+#define WORKER_CHECK_H
+
+#include "common/err.h"
+
+/* Print JSON on standard output; negative only if that is not possible. */
+int check_datasets(const char *roots, struct err *e);
+/* {"errors": [{"pointer", "message"}], "samples", "test_samples", "memory_bytes": [per worker, for the first minibatches]} */
+int check_spec(const char *spec_file, const char *roots, struct err *e);
+
+#endif

@@ -1,0 +1,180 @@
+/* The loader's thread and its two slots (see loader.h for the bargain).
+ *
+ * The thread only ever writes into the slot that is not current, and loader_get changes `current` only while the thread is
+ * idle, so the samples themselves need no lock.
+ */
+#include "worker/data/loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int slot_room(const struct loader *l, struct loader_slot *s, int64_t count, struct err *e)
+{
+    if (count <= s->room) {
+        return 0;
+    }
+    size_t n = (size_t)count, target = l->data->y_labels ? 1 : (size_t)l->data->target;
+    free(s->index);
+    free(s->x);
+    free(s->y);
+    s->index = malloc(n * sizeof(*s->index));
+    s->x = malloc(n * shape_count(&l->data->input) * sizeof(float));
+    s->y = malloc(n * target * 4);
+    s->room = s->index && s->x && s->y ? count : 0;
+    s->slice.count = 0;
+    return s->room ? 0 : err_set(e, ERR_MEMORY, "cannot hold a minibatch of %lld samples: memory ran out", (long long)count);
+}
+
+static int slot_fill(const struct loader *l, struct loader_slot *s, const struct slice *slice, bool test, struct err *e)
+{
+    const struct dataset_part *part = test ? &l->data->test : &l->data->train;
+    if (slice->start < 0 || slice->count < 0 || slice->start > part->samples - slice->count) {
+        return err_set(e, ERR_INTERNAL, "a slice of %lld samples from %lld on is not within %lld", (long long)slice->count,
+                       (long long)slice->start, (long long)part->samples);
+    }
+    int rc = slot_room(l, s, slice->count, e);
+    if (rc < 0) {
+        return rc;
+    }
+    for (int64_t i = 0; i < slice->count; i++) {
+        int64_t at = slice->start + i;
+        s->index[i] = test ? at : sample_index(l->seed, slice->epoch, at, part->samples, l->spec->shuffle);
+    }
+    dataset_gather(l->data, part, l->spec, s->index, slice->count, s->x, s->y);
+    s->slice = *slice;
+    s->test = test;
+    return 0;
+}
+
+static bool holds(const struct loader_slot *s, const struct slice *slice, bool test)
+{
+    return s->test == test && s->slice.epoch == slice->epoch && s->slice.start == slice->start && s->slice.count == slice->count;
+}
+
+static void *loader_main(void *arg)
+{
+    struct loader *l = arg;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stopping) {
+        if (l->wanted.count == 0) {
+            pthread_cond_wait(&l->changed, &l->lock);
+            continue;
+        }
+        struct slice slice = l->wanted;
+        struct loader_slot *s = &l->slot[1 - l->current];
+        struct err e = {0};
+        l->wanted.count = 0;
+        l->busy = true;
+        pthread_mutex_unlock(&l->lock);
+        int rc = slot_fill(l, s, &slice, false, &e);
+        pthread_mutex_lock(&l->lock);
+        if (rc < 0) {
+            s->slice.count = 0; /* loader_get will try itself, and report */
+        }
+        l->busy = false;
+        pthread_cond_broadcast(&l->changed);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+static void slots_release(struct loader *l)
+{
+    for (int i = 0; i < 2; i++) {
+        free(l->slot[i].index);
+        free(l->slot[i].x);
+        free(l->slot[i].y);
+    }
+}
+
+int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec, uint64_t seed, int64_t room, bool threaded,
+                 struct err *e)
+{
+    memset(l, 0, sizeof(*l));
+    l->data = data;
+    l->spec = spec;
+    l->seed = seed;
+    int rc = slot_room(l, &l->slot[0], room, e);
+    if (rc == 0) {
+        rc = slot_room(l, &l->slot[1], room, e);
+    }
+    if (rc < 0) {
+        slots_release(l);
+        return rc;
+    }
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->changed, NULL);
+    if (threaded && pthread_create(&l->thread, NULL, loader_main, l) != 0) {
+        pthread_cond_destroy(&l->changed);
+        pthread_mutex_destroy(&l->lock);
+        slots_release(l);
+        return err_set(e, ERR_MEMORY, "cannot start the loader's thread");
+    }
+    l->threaded = threaded;
+    return 0;
+}
+
+void loader_stop(struct loader *l)
+{
+    if (!l->data) {
+        return;
+    }
+    if (l->threaded) {
+        pthread_mutex_lock(&l->lock);
+        l->stopping = true;
+        pthread_cond_broadcast(&l->changed);
+        pthread_mutex_unlock(&l->lock);
+        pthread_join(l->thread, NULL);
+    }
+    pthread_cond_destroy(&l->changed);
+    pthread_mutex_destroy(&l->lock);
+    slots_release(l);
+    memset(l, 0, sizeof(*l));
+}
+
+static int get(struct loader *l, const struct slice *slice, bool test, struct dev_input *in, struct err *e)
+{
+    pthread_mutex_lock(&l->lock);
+    while (l->busy || (l->threaded && l->wanted.count > 0)) {
+        pthread_cond_wait(&l->changed, &l->lock);
+    }
+    l->current = 1 - l->current;
+    struct loader_slot *s = &l->slot[l->current];
+    pthread_mutex_unlock(&l->lock);
+    int rc = holds(s, slice, test) ? 0 : slot_fill(l, s, slice, test, e);
+    if (rc < 0) {
+        return rc;
+    }
+    in->x = s->x;
+    in->y = s->y;
+    in->sample = s->index;
+    in->count = (int)slice->count;
+    in->epoch = slice->epoch;
+    in->seed = l->seed;
+    in->training = !test;
+    return 0;
+}
+
+int loader_get(struct loader *l, const struct slice *slice, struct dev_input *in, struct err *e)
+{
+    return get(l, slice, false, in, e);
+}
+
+int loader_get_test(struct loader *l, int64_t first, int64_t count, struct dev_input *in, struct err *e)
+{
+    struct slice slice = {0, first, count};
+    return get(l, &slice, true, in, e);
+}
+
+void loader_hint(struct loader *l, const struct slice *next)
+{
+    if (!l->threaded || next->count <= 0) {
+        return;
+    }
+    pthread_mutex_lock(&l->lock);
+    if (!holds(&l->slot[1 - l->current], next, false)) {
+        l->wanted = *next;
+        pthread_cond_broadcast(&l->changed);
+    }
+    pthread_mutex_unlock(&l->lock);
+}

@@ -1,0 +1,49 @@
+/* The loader: the next slice is gathered by a thread while the device computes the one before. The strategy's hint says what
+ * probably comes next; a wrong hint costs the time of gathering, never a wrong sample.
+ *
+ * Two buffers take turns: what loader_get gave stays valid until the next loader_get, while the thread fills the other.
+ * They grow when a larger slice comes for the first time and then stay; a step allocates nothing.
+ */
+#ifndef WORKER_DATA_LOADER_H
+#define WORKER_DATA_LOADER_H
+
+#include <pthread.h>
+
+#include "job/sample.h"
+#include "kernels/device.h"
+#include "worker/data/dataset.h"
+
+struct loader_slot {
+    struct slice slice; /* what it holds; count 0: nothing */
+    bool test;          /* of the test part, where position is index */
+    int64_t room;       /* samples that fit */
+    int64_t *index;
+    float *x;
+    void *y;
+};
+
+struct loader {
+    const struct dataset *data;   /* borrowed */
+    const struct data_spec *spec; /* borrowed */
+    uint64_t seed;
+    bool threaded;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    struct loader_slot slot[2];
+    int current;          /* the slot that loader_get gave last */
+    struct slice wanted;  /* for the other slot; count 0: nothing */
+    bool busy, stopping;  /* the thread works on the other slot */
+};
+
+/* threaded false: hints are ignored and loader_get gathers at once (virtual time). room: samples to allocate for at first. */
+int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec, uint64_t seed, int64_t room, bool threaded,
+                 struct err *e);
+void loader_stop(struct loader *l);
+/* Points in->x, y, sample, count and epoch at the slice's samples, waiting for them or gathering them. */
+int loader_get(struct loader *l, const struct slice *slice, struct dev_input *in, struct err *e);
+/* Samples first … first+count of the test part. */
+int loader_get_test(struct loader *l, int64_t first, int64_t count, struct dev_input *in, struct err *e);
+void loader_hint(struct loader *l, const struct slice *next);
+
+#endif

@@ -1,0 +1,140 @@
+/* The keeper: rank W, without a device. It starts the run for everybody, then is the first server (or, where a strategy needs
+ * none, takes states from rank 0), and is the only one that writes checkpoints and artifacts. Further servers (rank > W)
+ * run the same code without the files.
+ *
+ * It keeps no samples: the data set's counts are all that a cursor needs.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "worker/start.h"
+
+struct keeper {
+    struct trainer_env *env;
+    struct rank_env rank;
+    struct start start;
+};
+
+static void tell_row(void *ctx, const struct step_row *row)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    t->row(t->ctx, row);
+}
+
+static void tell_evaluated(void *ctx, const struct evaluation *ev)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    t->evaluated(t->ctx, ev);
+}
+
+static void ask_control(void *ctx, struct control *out)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    t->control(t->ctx, out);
+}
+
+static bool always_ready(void *ctx, int batch)
+{
+    (void)ctx;
+    (void)batch;
+    return true;
+}
+
+/* Seconds since the job's start travel in extra.elapsed, so that `time` goes on after a restart. */
+static json_t *with_elapsed(struct keeper *k, const struct run_state *state)
+{
+    json_t *extra = state->extra ? json_copy(state->extra) : json_object();
+    json_object_set_new(extra, "elapsed", json_real(comm_now(k->env->comm) - k->rank.job_start));
+    return extra;
+}
+
+static int save(void *ctx, const struct run_state *state, struct err *e)
+{
+    struct keeper *k = ctx;
+    struct telemetry *t = k->env->telemetry;
+    const struct jobspec *spec = k->env->spec;
+    if (!k->env->job_dir) {
+        return 0;
+    }
+    t->phase(t->ctx, PHASE_CHECKPOINT);
+    int rc;
+    if (state->why == SAVE_BEST || state->why == SAVE_FINAL) {
+        const char *name = state->why == SAVE_BEST ? "best" : "model";
+        rc = artifact_write(k->env->job_dir, name, spec, state, e);
+        if (rc == 0) {
+            t->saved(t->ctx, "artifact", name, state->version);
+        }
+    } else {
+        char path[4096];
+        struct run_state *copy = malloc(sizeof(*copy));
+        if (!copy) {
+            return err_set(e, ERR_MEMORY, "cannot write a checkpoint: memory ran out");
+        }
+        *copy = *state;
+        copy->extra = with_elapsed(k, state);
+        rc = checkpoint_write(k->env->job_dir, spec, copy, spec->checkpoint_keep, path, sizeof(path), e);
+        json_decref(copy->extra);
+        free(copy);
+        if (rc == 0) {
+            t->saved(t->ctx, "checkpoint", path, state->version);
+        }
+    }
+    t->phase(t->ctx, PHASE_SERVE);
+    return rc;
+}
+
+static int find_strategy(const struct trainer_env *env, const struct strategy_ops **out, struct err *e)
+{
+    *out = strategy_find(env->spec->strategy.type);
+    return *out ? 0 : err_set(e, ERR_UNSUPPORTED, "this build has no strategy '%s'", catalog_get(env->spec->strategy.type)->name);
+}
+
+int keeper_run(struct trainer_env *env, struct err *e)
+{
+    const struct strategy_ops *ops;
+    int rc = find_strategy(env, &ops, e);
+    struct keeper *k = rc == 0 ? calloc(1, sizeof(*k)) : NULL;
+    if (!k) {
+        return rc < 0 ? rc : err_set(e, ERR_MEMORY, "cannot start the keeper: memory ran out");
+    }
+    struct telemetry *t = env->telemetry;
+    bool first = env->comm->rank == env->comm->workers;
+    uint8_t *decay = NULL;
+    k->env = env;
+    t->phase(t->ctx, PHASE_LOAD);
+    rc = env->virtual_time ? 0 : start_compare_data(env, NULL, e);
+    if (rc < 0) {
+        goto out;
+    }
+    rc = first ? start_give(&k->start, env, env->data ? env->data->train.samples : 0, e) : start_receive(&k->start, env, e);
+    if (rc < 0) {
+        goto out;
+    }
+    decay = start_decay(&env->spec->network, e);
+    if (!decay) {
+        rc = -ERR_MEMORY;
+        goto out;
+    }
+    start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples, env->data ? env->data->test.samples : 0, decay);
+    k->rank.ctx = k;
+    k->rank.row = tell_row;
+    k->rank.evaluated = tell_evaluated;
+    k->rank.control = ask_control;
+    k->rank.ready = always_ready;
+    k->rank.save = first ? save : NULL;
+    if (first && k->start.restored && t->restored) {
+        t->restored(t->ctx, &k->start.from.state);
+    }
+    t->phase(t->ctx, PHASE_SERVE);
+    rc = ops->serve(&k->rank, &k->start.from.state, e);
+out:
+    t->phase(t->ctx, PHASE_DONE);
+    if (rc < 0 && !env->virtual_time) {
+        return rc; /* the communication thread may still work on our blocks, and this process ends: free nothing beneath it */
+    }
+    start_release(&k->start);
+    free(decay);
+    free(k);
+    return rc;
+}

@@ -1,0 +1,70 @@
+/* See local.h. */
+#include "worker/local.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+__attribute__((format(printf, 1, 2))) static void print_line(const char *fmt, ...)
+{
+    char line[4400];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    n = n < (int)sizeof(line) ? n : (int)sizeof(line) - 1;
+    ssize_t wrote = write(STDOUT_FILENO, line, (size_t)n);
+    (void)wrote; /* a reader that is gone is no reason to stop training */
+}
+
+static void on_phase(void *ctx, enum phase p)
+{
+    (void)ctx;
+    (void)p;
+}
+
+static void on_row(void *ctx, const struct step_row *r)
+{
+    (void)ctx;
+    print_line("row,%d,%lld,%lld,%.6f,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%d,%.6f\n", r->rank, (long long)r->step, (long long)r->local_step, r->epoch,
+               r->batch, (double)r->loss, (double)r->accuracy, (double)r->compute_s, (double)r->exchange_s, (double)r->wait_s, r->staleness,
+               r->time);
+}
+
+static void on_evaluated(void *ctx, const struct evaluation *v)
+{
+    (void)ctx;
+    print_line("evaluation,%lld,%.6f,%.6f,%.6f,%.6f,%lld,%d\n", (long long)v->step, v->epoch, v->time, v->loss, v->accuracy,
+               (long long)v->samples, v->final);
+}
+
+static void on_profile(void *ctx, const struct profile *p)
+{
+    print_line("profile,%d,%.6g,%.6g\n", ((struct local *)ctx)->rank, p->a, p->k);
+}
+
+static void on_saved(void *ctx, const char *kind, const char *path, int64_t step)
+{
+    (void)ctx;
+    print_line("saved,%s,%s,%lld\n", kind, path, (long long)step);
+}
+
+static void on_restored(void *ctx, const struct run_state *state)
+{
+    struct local *l = ctx;
+    if (l->rank == l->workers) {
+        print_line("restored,%lld\n", (long long)state->version);
+    }
+}
+
+static void on_control(void *ctx, struct control *out)
+{
+    struct local *l = ctx;
+    *out = l->control;
+    out->stop = *l->stop != 0;
+}
+
+void local_telemetry(struct local *l, struct telemetry *out)
+{
+    *out = (struct telemetry){l, on_phase, on_row, on_evaluated, on_profile, on_saved, on_control, on_restored};
+}

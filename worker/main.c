@@ -1,0 +1,304 @@
+/* evenstep-worker: one MPI rank of a job. Ranks 0 … W-1 train (trainer.c), rank W and up keep and serve (keeper.c); a rank
+ * reads the attempt's plan from the store, then speaks to it only through the pulse.
+ *
+ *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device ─► trainer or keeper ─► "ended" ─► MPI_Finalize
+ *
+ * Two things must happen before anything else. OpenMP's threads would burn the cores that other ranks compute on while they wait, and
+ * the runtime reads OMP_WAIT_POLICY as it is loaded: so the program sets it and executes itself again. And a rank must not
+ * outlive the daemon that started it: PR_SET_PDEATHSIG. Exit codes are hints; what happened is in the store.
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "store/store.h"
+#include "worker/check.h"
+#include "worker/config.h"
+#include "worker/exchange/comm_mpi.h"
+#include "worker/local.h"
+#include "worker/pulse.h"
+#include "worker/trainer.h"
+
+static const double plan_patience_seconds = 30, farewell_seconds = 5;
+
+static volatile sig_atomic_t terminated;
+
+static void on_term(int sig)
+{
+    (void)sig;
+    terminated = 1;
+}
+
+struct process {
+    struct worker_config config;
+    struct trainer_env env;
+    struct comm comm;
+    struct transport *transport;
+    struct telemetry telemetry;
+    struct pulse *pulse; /* NULL with --local */
+    struct local local;
+    struct dataset data;
+    bool data_there;
+    int rank;
+};
+
+/* ---- before MPI ------------------------------------------------------------------------------------------- */
+
+static void wait_passively(char **argv)
+{
+    if (!getenv("OMP_WAIT_POLICY")) {
+        setenv("OMP_WAIT_POLICY", "passive", 1);
+        execv("/proc/self/exe", argv);
+        log_warn("worker", "cannot execute itself again; OpenMP's threads may wait busily", "%s", "");
+    }
+}
+
+static int read_plan(struct worker_config *c, struct err *e)
+{
+    struct store *s = store_open(c->store_url, getenv("EVENSTEP_STORE_PASSWORD"), e);
+    double until = clock_now() + plan_patience_seconds;
+    json_t *plan = NULL;
+    if (!s) {
+        return -ERR_INVALID;
+    }
+    for (;;) {
+        struct err why = {0};
+        plan = store_doc_get(s, c->job, "plan", &why);
+        if (plan || why.code == ERR_NONE || clock_now() >= until) {
+            if (!plan && e) {
+                *e = why;
+            }
+            break;
+        }
+        clock_sleep(0.5);
+    }
+    store_close(s);
+    if (!plan) {
+        return e && e->code != ERR_NONE ? -(int)e->code : err_set(e, ERR_NOT_FOUND, "the store has no plan for job '%s'", c->job);
+    }
+    int rc = config_read_plan(c, plan, e);
+    json_decref(plan);
+    return rc;
+}
+
+/* --local without mpirun: becomes mpirun with one rank per worker and server. */
+static int launch_local(struct worker_config *c, char **argv, struct err *e)
+{
+    int rc = config_make_local(c, e);
+    if (rc < 0) {
+        return rc;
+    }
+    char ranks[16], self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[n > 0 ? n : 0] = '\0';
+    snprintf(ranks, sizeof(ranks), "%d", c->spec->workers + c->servers);
+    const char *fixed[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np", ranks, self};
+    enum { FIXED = sizeof(fixed) / sizeof(fixed[0]) };
+    int given = 0;
+    while (argv[given]) {
+        given++;
+    }
+    const char **line = calloc((size_t)(FIXED + given + 1), sizeof(*line));
+    if (!line) {
+        return err_set(e, ERR_MEMORY, "cannot start mpirun: memory ran out");
+    }
+    memcpy(line, fixed, sizeof(fixed));
+    memcpy(line + FIXED, argv + 1, sizeof(*argv) * (size_t)given);
+    execvp("mpirun", (char **)line);
+    free(line);
+    return err_errno(e, ERR_IO, "cannot start mpirun");
+}
+
+/* ---- one rank --------------------------------------------------------------------------------------------- */
+
+static double thread_age(void *ctx)
+{
+    return comm_mpi_thread_age(ctx);
+}
+
+static void step_begin(void *ctx)
+{
+    comm_mpi_step_begin(((struct process *)ctx)->transport);
+}
+
+static void calibrated(void *ctx, struct profile *p)
+{
+    struct process *w = ctx;
+    double factor = w->config.nodes[w->rank].slowdown;
+    p->a *= factor;
+    p->k *= factor;
+    if (factor > 1) {
+        comm_mpi_set_slowdown(w->transport, p->a, p->k);
+    }
+}
+
+static int open_telemetry(struct process *w, const char *node, struct err *e)
+{
+    struct worker_config *c = &w->config;
+    int workers = c->spec->workers;
+    if (c->mode == WORKER_LOCAL) {
+        w->local.rank = w->rank;
+        w->local.workers = workers;
+        w->local.stop = &terminated;
+        w->local.control.version = c->first_version;
+        memcpy(w->local.control.sizes, c->first_sizes, sizeof(c->first_sizes));
+        local_telemetry(&w->local, &w->telemetry);
+        return 0;
+    }
+    struct pulse_config pc = {
+        .url = c->store_url, .password = getenv("EVENSTEP_STORE_PASSWORD"), .job = c->job, .node = node, .rank = w->rank,
+        .attempt = c->attempt, .workers = workers, .reads_control = w->rank == 0 || w->rank == workers,
+        .first_version = c->first_version, .first_sizes = c->first_sizes, .comm_age = thread_age, .comm_ctx = w->transport,
+        .stop = &terminated,
+    };
+    w->pulse = pulse_start(&pc, e);
+    if (!w->pulse) {
+        return -ERR_UNAVAILABLE;
+    }
+    pulse_telemetry(w->pulse, &w->telemetry);
+    return 0;
+}
+
+static int open_rank(struct process *w, struct err *e)
+{
+    struct worker_config *c = &w->config;
+    int workers = c->spec->workers, size = w->transport->ops->size(w->transport);
+    w->rank = w->transport->ops->rank(w->transport);
+    bool trains = w->rank < workers;
+    const char *node = trains ? c->nodes[w->rank].name : w->rank == workers ? "keeper" : "server";
+    char context[128];
+    snprintf(context, sizeof(context), "job=%.32s rank=%d", c->job ? c->job : "local", w->rank);
+    log_set_context(context);
+    int rc = open_telemetry(w, node, e);
+    if (rc == 0 && size != workers + c->servers) {
+        rc = err_set(e, ERR_INVALID, "mpirun started %d ranks, %d workers and %d servers need %d", size, workers, c->servers,
+                     workers + c->servers);
+    }
+    if (rc == 0) {
+        rc = comm_init(&w->comm, w->transport, workers, c->servers, e);
+    }
+    if (rc == 0) {
+        w->telemetry.phase(w->telemetry.ctx, PHASE_LOAD);
+        rc = trains ? dataset_open(&w->data, &c->spec->data, c->spec->seed, c->data_roots, e)
+                    : dataset_peek(&w->data, &c->spec->data, c->data_roots, e);
+        w->data_there = rc == 0;
+    }
+    return rc;
+}
+
+static int run_rank(struct process *w, struct err *e)
+{
+    struct worker_config *c = &w->config;
+    struct trainer_env *env = &w->env;
+    int rc = open_rank(w, e);
+    if (rc < 0) {
+        return rc;
+    }
+    w->comm.native = strcmp(c->spec->allreduce, "mpi") == 0;
+    env->spec = c->spec;
+    env->data = &w->data;
+    env->comm = &w->comm;
+    env->telemetry = &w->telemetry;
+    memcpy(env->first_sizes, c->first_sizes, sizeof(env->first_sizes));
+    memcpy(env->speeds, c->speeds, sizeof(env->speeds));
+    env->first_version = c->first_version;
+    env->job_dir = c->job_dir;
+    env->init_path = c->init_path;
+    env->step_begin = step_begin;
+    env->calibrated = calibrated;
+    env->step_ctx = w;
+    if (w->rank >= c->spec->workers) {
+        return keeper_run(env, e);
+    }
+    env->dev = dev_open(c->nodes[w->rank].device, e);
+    if (!env->dev) {
+        return -ERR_DEVICE;
+    }
+    log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->nodes[w->rank].name, c->nodes[w->rank].device,
+             c->nodes[w->rank].slowdown);
+    rc = trainer_run(env, e);
+    if (rc >= 0) {
+        dev_close(env->dev);
+    }
+    return rc;
+}
+
+/* The keeper speaks last: when all went well, only it tells the outcome, after its last file is written. */
+static void say_goodbye(struct process *w, int rc, const struct err *e)
+{
+    static const char *const outcomes[] = {"finished", "paused", "stopped"};
+    char quoted[700];
+    if (rc < 0) {
+        log_error("worker", "failed", "code=%s why=%s", err_name(e->code), log_quote(quoted, sizeof(quoted), e->message));
+    }
+    if (w->pulse && (rc < 0 || w->rank == w->config.spec->workers)) {
+        pulse_ended(w->pulse, rc < 0 ? "failed" : outcomes[rc], rc < 0 ? e : NULL);
+    }
+    pulse_stop(w->pulse, farewell_seconds);
+}
+
+static int run_mpi(struct process *w, struct err *e)
+{
+    int provided = 0;
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS || provided < MPI_THREAD_MULTIPLE) {
+        return err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
+    }
+    struct sigaction term = {.sa_handler = on_term};
+    sigaction(SIGTERM, &term, NULL);
+    w->transport = comm_mpi_open(e);
+    int rc = w->transport ? run_rank(w, e) : -ERR_INTERNAL;
+    say_goodbye(w, rc, e);
+    if (rc < 0) {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    comm_release(&w->comm);
+    comm_mpi_close(w->transport);
+    if (w->data_there) {
+        dataset_release(&w->data);
+    }
+    MPI_Finalize();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    struct process *w = calloc(1, sizeof(*w));
+    if (!w) {
+        return 1;
+    }
+    wait_passively(argv);
+    int rc = config_parse(&w->config, argc - 1, argv + 1, &e);
+    if (rc == 0) {
+        switch (w->config.mode) {
+        case WORKER_DATASETS:
+            rc = check_datasets(w->config.roots, &e);
+            break;
+        case WORKER_CHECK:
+            rc = check_spec(w->config.spec_file, w->config.roots, &e);
+            break;
+        case WORKER_LOCAL:
+            rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&w->config, &e) : launch_local(&w->config, argv, &e);
+            rc = rc < 0 ? rc : run_mpi(w, &e);
+            break;
+        case WORKER_JOB:
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            rc = read_plan(&w->config, &e);
+            rc = rc < 0 ? rc : run_mpi(w, &e);
+            break;
+        }
+    }
+    if (rc < 0) {
+        char quoted[700];
+        log_error("worker", "cannot run", "code=%s why=%s", err_name(e.code), log_quote(quoted, sizeof(quoted), e.message));
+    }
+    config_release(&w->config);
+    free(w);
+    return rc < 0 ? 1 : 0;
+}

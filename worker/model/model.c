@@ -1,0 +1,219 @@
+/* The program cache (see model.h). Programs are taken and dropped by the main thread only; the preparing thread adds them.
+ * So a program that the main thread holds stays where it is: an addition evicts the least recently used one, and the
+ * two used last are never it.
+ */
+#include "worker/model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+static const double mib = 1024.0 * 1024.0;
+
+/* The largest minibatch up to the global batch whose program fits. */
+static int largest_fitting(const struct model *m, size_t memory)
+{
+    const struct network *net = &m->spec->network;
+    int low = 0, high = m->spec->batching.global_batch;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (dev_memory_needed(net, &m->spec->optimizer, middle) <= memory) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+static int check_memory(const struct model *m, int batch, struct err *e)
+{
+    if (batch <= m->largest) {
+        return 0;
+    }
+    double needed = (double)dev_memory_needed(&m->spec->network, &m->spec->optimizer, batch);
+    double there = (double)m->dev->ops->memory_bytes(m->dev);
+    err_set(e, ERR_MEMORY, "a minibatch of %d needs %.0f MiB, the device has %.0f MiB free: at most %d fits", batch, needed / mib,
+            there / mib, m->largest);
+    err_hint(e, "a smaller global batch, or more workers");
+    return -ERR_MEMORY;
+}
+
+static int find(const struct model *m, int batch)
+{
+    for (int i = 0; i < MODEL_PROGRAMS; i++) {
+        if (m->cache[i].program && m->cache[i].batch == batch) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* A place for a new program, under the lock: free, or the least recently used one, whose program is handed out to be freed. */
+static int make_place(struct model *m, struct dev_program **old)
+{
+    int place = 0;
+    for (int i = 0; i < MODEL_PROGRAMS; i++) {
+        if (!m->cache[i].program) {
+            *old = NULL;
+            return i;
+        }
+        if (m->cache[i].used < m->cache[place].used) {
+            place = i;
+        }
+    }
+    *old = m->cache[place].program;
+    m->cache[place].program = NULL;
+    return place;
+}
+
+static struct dev_program *build(struct model *m, int batch, struct err *e)
+{
+    if (check_memory(m, batch, e) < 0) {
+        return NULL;
+    }
+    return m->dev->ops->program_new(&m->replica, batch, m->spec->bucket_bytes, e);
+}
+
+static void keep(struct model *m, int batch, struct dev_program *p)
+{
+    struct dev_program *old;
+    int place = make_place(m, &old);
+    m->cache[place].program = p;
+    m->cache[place].batch = batch;
+    m->cache[place].used = ++m->uses;
+    if (old) {
+        m->dev->ops->program_free(old);
+    }
+}
+
+static void *model_main(void *arg)
+{
+    struct model *m = arg;
+    pthread_mutex_lock(&m->lock);
+    while (!m->stopping) {
+        if (m->wanted == 0) {
+            pthread_cond_wait(&m->changed, &m->lock);
+            continue;
+        }
+        int batch = m->building = m->wanted;
+        m->wanted = 0;
+        pthread_mutex_unlock(&m->lock);
+        struct err e = {0};
+        struct dev_program *p = build(m, batch, &e);
+        pthread_mutex_lock(&m->lock);
+        if (p) {
+            keep(m, batch, p);
+        } else {
+            m->refused = batch;
+            m->failure = e;
+            log_warn("model", "cannot prepare a program", "batch=%d", batch);
+        }
+        m->building = 0;
+        pthread_cond_broadcast(&m->changed);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return NULL;
+}
+
+int model_init(struct model *m, struct device *dev, const struct jobspec *spec, bool threaded, struct err *e)
+{
+    memset(m, 0, sizeof(*m));
+    m->dev = dev;
+    m->spec = spec;
+    m->largest = largest_fitting(m, dev->ops->memory_bytes(dev));
+    int rc = m->largest > 0 ? dev->ops->replica_init(dev, &m->replica, &spec->network, &spec->optimizer, e) : check_memory(m, 1, e);
+    if (rc < 0) {
+        return err_prefix(e, "cannot build the model");
+    }
+    m->replica_there = true;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->changed, NULL);
+    if (threaded && pthread_create(&m->thread, NULL, model_main, m) != 0) {
+        rc = err_set(e, ERR_MEMORY, "cannot start the thread that prepares programs");
+        model_release(m);
+        return rc;
+    }
+    m->threaded = threaded;
+    return 0;
+}
+
+void model_release(struct model *m)
+{
+    if (!m->replica_there) {
+        return;
+    }
+    if (m->threaded) {
+        pthread_mutex_lock(&m->lock);
+        m->stopping = true;
+        pthread_cond_broadcast(&m->changed);
+        pthread_mutex_unlock(&m->lock);
+        pthread_join(m->thread, NULL);
+    }
+    for (int i = 0; i < MODEL_PROGRAMS; i++) {
+        if (m->cache[i].program) {
+            m->dev->ops->program_free(m->cache[i].program);
+        }
+    }
+    m->dev->ops->replica_release(&m->replica);
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->lock);
+    memset(m, 0, sizeof(*m));
+}
+
+struct dev_program *model_program(struct model *m, int batch, struct err *e)
+{
+    struct dev_program *p = NULL;
+    pthread_mutex_lock(&m->lock);
+    while (m->wanted == batch || m->building == batch) {
+        pthread_cond_wait(&m->changed, &m->lock);
+    }
+    int i = find(m, batch);
+    if (i < 0) {
+        p = build(m, batch, e);
+        if (p) {
+            keep(m, batch, p);
+        }
+    } else {
+        p = m->cache[i].program;
+        m->cache[i].used = ++m->uses;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return p;
+}
+
+bool model_ready(struct model *m, int batch)
+{
+    if (batch <= 0) {
+        return true;
+    }
+    pthread_mutex_lock(&m->lock);
+    bool there = find(m, batch) >= 0;
+    bool worth = !there && batch <= m->largest && m->refused != batch;
+    if (worth && m->threaded && m->building != batch) {
+        m->wanted = batch;
+        pthread_cond_broadcast(&m->changed);
+    } else if (worth && !m->threaded) {
+        struct dev_program *p = build(m, batch, &m->failure);
+        if (p) {
+            keep(m, batch, p);
+            there = true;
+        } else {
+            m->refused = batch;
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+    return there;
+}
+
+int model_largest_program(struct model *m)
+{
+    int largest = 0;
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < MODEL_PROGRAMS; i++) {
+        largest = m->cache[i].program && m->cache[i].batch > largest ? m->cache[i].batch : largest;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return largest;
+}

@@ -1,0 +1,48 @@
+/* A rank's model: its replica on the device, and the programs for the minibatch sizes it has met.
+ *
+ * A program is built for one size. While training goes on with the old size, a thread prepares the new one (model_ready
+ * starts it and says when it is there), so that a new assignment never pauses a step. A few programs are kept, the least
+ * recently used goes first.
+ */
+#ifndef WORKER_MODEL_MODEL_H
+#define WORKER_MODEL_MODEL_H
+
+#include <pthread.h>
+
+#include "kernels/device.h"
+
+enum { MODEL_PROGRAMS = 6 };
+
+struct model {
+    struct device *dev;        /* borrowed */
+    const struct jobspec *spec; /* borrowed */
+    struct dev_replica replica;
+    bool replica_there;
+    bool threaded;
+    int largest;               /* minibatch that fits into the device's memory */
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    struct {
+        struct dev_program *program; /* NULL: free place */
+        int batch;
+        uint64_t used;
+    } cache[MODEL_PROGRAMS];
+    uint64_t uses;
+    int wanted, building; /* sizes; 0: none */
+    int refused;          /* a size that could not be built, with the reason; 0: none */
+    struct err failure;
+    bool stopping;
+};
+
+/* Builds the replica, and finds out which minibatches fit. threaded false: model_ready builds at once (virtual time). */
+int model_init(struct model *m, struct device *dev, const struct jobspec *spec, bool threaded, struct err *e);
+void model_release(struct model *m);
+/* The program for this size: from the cache, or waited for, or built now. Valid until another one is taken. */
+struct dev_program *model_program(struct model *m, int batch, struct err *e);
+/* Is there a program for this size? If not, starts preparing it. Sizes that do not fit are never ready. */
+bool model_ready(struct model *m, int batch);
+/* The largest size that has a program now (0: none): good for evaluation. */
+int model_largest_program(struct model *m);
+
+#endif

@@ -1,0 +1,39 @@
+/* The pulse: the one thread of a rank that speaks to the store. Rows, facts and heartbeats go up, the control document
+ * comes down. Training never waits for it: the trainer's side only copies into queues under a lock held for moments.
+ *
+ * Rows wait in a bounded queue until Redis took them; when it is full the oldest is dropped and counted. Counters (samples, updates,
+ * staleness) are cumulative and travel in the heartbeat, so that accounting never depends on rows. With Redis away everything goes on,
+ * with the last control that was read.
+ */
+#ifndef WORKER_PULSE_H
+#define WORKER_PULSE_H
+
+#include <signal.h>
+
+#include "worker/telemetry.h"
+
+struct pulse; /* owned by its starter; one per process */
+
+struct pulse_config {
+    const char *url, *password; /* of the store; password may be NULL. Copied */
+    const char *job, *node;     /* copied */
+    int rank, attempt, workers;
+    bool reads_control;         /* rank 0 and the keeper */
+    int first_version;          /* what control says until the document was read */
+    const int *first_sizes;     /* [workers] */
+    double (*comm_age)(void *ctx); /* age of the communication thread's last turn; may be NULL */
+    void *comm_ctx;
+    const volatile sig_atomic_t *stop; /* set by SIGTERM: control says stop. May be NULL */
+};
+
+struct pulse *pulse_start(const struct pulse_config *config, struct err *e);
+/* Sends what is queued, waiting `grace` seconds at most, and ends the thread. */
+void pulse_stop(struct pulse *p, double grace);
+/* The trainer's side. `profile` reports the values as they are given. */
+void pulse_telemetry(struct pulse *p, struct telemetry *out);
+/* Queues a fact (a reference is taken over). */
+void pulse_fact(struct pulse *p, json_t *fact);
+/* {"type": "ended"}: outcome "finished" "paused" "stopped" "failed"; why may be NULL. */
+void pulse_ended(struct pulse *p, const char *outcome, const struct err *why);
+
+#endif

@@ -1,0 +1,43 @@
+/* The safetensors format: 8 bytes little-endian length of the header, a JSON header {"name": {"dtype", "shape",
+ * "data_offsets"}, "__metadata__": {text: text}}, then the tensors. Float32 only. Files are written under a temporary name,
+ * synced, and renamed; metadata.checksum (SHA-256 over metadata and data) tells torn and altered files.
+ */
+#ifndef WORKER_SAFETENSORS_H
+#define WORKER_SAFETENSORS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+enum { SAFETENSORS_RANK = 8, SAFETENSORS_NAME = 128 };
+
+struct safetensor {
+    char name[SAFETENSORS_NAME];
+    int rank;
+    int64_t dim[SAFETENSORS_RANK];
+    size_t count;      /* floats */
+    const void *data;  /* borrowed when writing; within the file's mapping when reading, perhaps unaligned */
+};
+
+struct safetensors { /* an open file; owns what its tensors point into */
+    struct safetensor *tensors;
+    int n;
+    json_t *metadata; /* object, perhaps empty */
+    void *map;
+    size_t map_bytes;
+    size_t data_at;
+};
+
+/* metadata: an object of strings, without "checksum", which is added to the file. */
+int safetensors_write(const char *path, const struct safetensor *tensors, int n, const json_t *metadata, struct err *e);
+/* Checks every length and offset; with `verify` also the checksum, which must then be there. s needs no release after a failure. */
+int safetensors_open(struct safetensors *s, const char *path, bool verify, struct err *e);
+void safetensors_close(struct safetensors *s);
+const struct safetensor *safetensors_find(const struct safetensors *s, const char *name); /* or NULL */
+/* A metadata value, or NULL. */
+const char *safetensors_meta(const struct safetensors *s, const char *key);
+
+#endif

@@ -1,0 +1,264 @@
+/* The start of a run (see start.h). Blocks travel as they stand in memory; the header tells their lengths, so that a rank
+ * whose replica is of another size sees it. If the keeper cannot start, its sentence travels in place of the progress: every
+ * rank then ends with the cause, instead of waiting for a sender that is gone.
+ */
+#include "worker/start.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+struct start_head { /* broadcast as floats: a multiple of 4 bytes */
+    int64_t text_bytes; /* progress, or the error's sentence */
+    int64_t n_params, n_optim, n_stats;
+    int32_t code; /* enum err_code; ERR_NONE: all is well */
+    int32_t restored;
+    double elapsed;
+};
+
+static json_t *progress(const struct start *s)
+{
+    const struct run_state *st = &s->from.state;
+    json_t *out = json_array();
+    for (int i = 0; i < st->n_out; i++) {
+        json_array_append_new(out, json_pack("[I,I,I]", (json_int_t)st->out[i].epoch, (json_int_t)st->out[i].start, (json_int_t)st->out[i].count));
+    }
+    json_t *j = json_pack("{s:I, s:I, s:[I,I,I,I], s:o}", "version", (json_int_t)st->version, "applied", (json_int_t)st->applied_samples,
+                          "cursor", (json_int_t)st->cursor.samples, (json_int_t)st->cursor.epochs, (json_int_t)st->cursor.epoch,
+                          (json_int_t)st->cursor.position, "out", out);
+    if (st->extra) {
+        json_object_set(j, "extra", st->extra);
+    }
+    return j;
+}
+
+static int64_t at(const json_t *array, size_t i)
+{
+    return json_integer_value(json_array_get(array, i));
+}
+
+static int take_progress(struct start *s, const char *text, size_t bytes, struct err *e)
+{
+    struct run_state *st = &s->from.state;
+    json_t *j = jsonx_parse(text, bytes, e);
+    if (!j) {
+        return err_prefix(e, "cannot read the start of the run");
+    }
+    const json_t *cursor = json_object_get(j, "cursor"), *out = json_object_get(j, "out");
+    st->version = json_integer_value(json_object_get(j, "version"));
+    st->applied_samples = json_integer_value(json_object_get(j, "applied"));
+    st->cursor = (struct cursor){at(cursor, 0), at(cursor, 1), at(cursor, 2), at(cursor, 3)};
+    st->n_out = (int)json_array_size(out);
+    for (int i = 0; i < st->n_out && i < (int)(sizeof(st->out) / sizeof(st->out[0])); i++) {
+        const json_t *slice = json_array_get(out, (size_t)i);
+        st->out[i] = (struct slice){at(slice, 0), at(slice, 1), at(slice, 2)};
+    }
+    s->from.extra = json_incref(json_object_get(j, "extra"));
+    json_decref(j);
+    return 0;
+}
+
+static int blocks_alloc(struct start *s, struct err *e)
+{
+    struct run_state *st = &s->from.state;
+    s->from.params = calloc(st->n_params + 1, sizeof(float));
+    s->from.optim = calloc(st->n_optim + 1, sizeof(float));
+    s->from.stats = calloc(st->n_stats + 1, sizeof(float));
+    return s->from.params && s->from.optim && s->from.stats ? 0 : err_set(e, ERR_MEMORY, "cannot hold the parameters: memory ran out");
+}
+
+static void point_blocks(struct start *s)
+{
+    struct run_state *st = &s->from.state;
+    st->params = s->from.params;
+    st->optim = st->n_optim ? s->from.optim : NULL;
+    st->stats = s->from.stats;
+    st->extra = s->from.extra;
+    st->test_accuracy = st->test_loss = -1;
+}
+
+/* Checkpoint, else init, else fresh parameters. */
+static int find_start(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
+{
+    const struct jobspec *spec = env->spec;
+    const struct network *net = &spec->network;
+    int rc = env->job_dir ? checkpoint_newest(env->job_dir, spec, &s->from, e) : 1;
+    if (rc < 0) {
+        return rc;
+    }
+    if (rc == 0) {
+        if (s->from.state.cursor.samples != samples) {
+            return err_set(e, ERR_DATA, "the checkpoint '%.200s' was made with %lld training samples, the data set has %lld", s->from.path,
+                           (long long)s->from.state.cursor.samples, (long long)samples);
+        }
+        s->restored = true;
+        s->elapsed = json_number_value(json_object_get(s->from.extra, "elapsed"));
+        log_info("start", "restored from a checkpoint", "path=%s version=%lld", s->from.path, (long long)s->from.state.version);
+        return 0;
+    }
+    s->from.state.n_params = net->n_params;
+    s->from.state.n_stats = net->n_stat_floats;
+    cursor_init(&s->from.state.cursor, samples, (int64_t)spec->epochs);
+    rc = blocks_alloc(s, e);
+    if (rc == 0) {
+        network_init(net, spec->seed, s->from.params, s->from.stats);
+        rc = env->init_path ? artifact_read(env->init_path, net, s->from.params, s->from.stats, e) : 0;
+    }
+    return rc;
+}
+
+static int broadcast_text(struct trainer_env *env, char **text, int64_t bytes, struct err *e)
+{
+    size_t floats = ((size_t)bytes + 3) / 4;
+    char *padded = calloc(floats + 1, sizeof(float));
+    if (!padded) {
+        return err_set(e, ERR_MEMORY, "cannot hand out the start: memory ran out");
+    }
+    if (*text) {
+        memcpy(padded, *text, (size_t)bytes);
+    }
+    int rc = comm_broadcast(env->comm, env->comm->workers, (float *)(void *)padded, floats, e);
+    free(*text);
+    *text = padded;
+    return rc;
+}
+
+static int broadcast_head(struct trainer_env *env, struct start_head *head, struct err *e)
+{
+    return comm_broadcast(env->comm, env->comm->workers, (float *)(void *)head, sizeof(*head) / 4, e);
+}
+
+static int broadcast_blocks(struct start *s, struct trainer_env *env, struct err *e)
+{
+    struct run_state *st = &s->from.state;
+    float *blocks[] = {s->from.params, s->from.optim, s->from.stats};
+    size_t counts[] = {st->n_params, st->n_optim, st->n_stats};
+    for (int i = 0; i < 3; i++) {
+        int rc = counts[i] ? comm_broadcast(env->comm, env->comm->workers, blocks[i], counts[i], e) : 0;
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int start_give(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
+{
+    struct err why = {0};
+    memset(s, 0, sizeof(*s));
+    int found = samples > 0 ? find_start(s, env, samples, &why) : err_set(&why, ERR_DATA, "there are no training samples");
+    struct run_state *st = &s->from.state;
+    json_t *j = found < 0 ? NULL : progress(s);
+    char *text = found < 0 ? strdup(why.message) : jsonx_dump(j, false, NULL);
+    json_decref(j);
+    if (!text) {
+        return err_set(e, ERR_MEMORY, "cannot hand out the start: memory ran out");
+    }
+    struct start_head head = {(int64_t)strlen(text) + 1, (int64_t)st->n_params, (int64_t)st->n_optim, (int64_t)st->n_stats,
+                              found < 0 ? (int32_t)why.code : ERR_NONE, s->restored, s->elapsed};
+    int rc = broadcast_head(env, &head, e);
+    if (rc == 0) {
+        rc = broadcast_text(env, &text, head.text_bytes, e);
+    }
+    free(text);
+    if (rc == 0 && found < 0) {
+        if (e) {
+            *e = why;
+        }
+        return found;
+    }
+    if (rc == 0) {
+        rc = broadcast_blocks(s, env, e);
+    }
+    point_blocks(s);
+    return rc;
+}
+
+int start_receive(struct start *s, struct trainer_env *env, struct err *e)
+{
+    struct start_head head = {0};
+    const struct network *net = &env->spec->network;
+    char *text = NULL;
+    memset(s, 0, sizeof(*s));
+    int rc = broadcast_head(env, &head, e);
+    if (rc == 0 && (head.text_bytes < 1 || head.text_bytes > (64 << 20) || head.n_optim < 0)) {
+        rc = err_set(e, ERR_PEER, "the keeper's start is malformed");
+    }
+    if (rc == 0) {
+        rc = broadcast_text(env, &text, head.text_bytes, e);
+    }
+    if (rc == 0 && head.code != ERR_NONE) {
+        rc = err_set(e, (enum err_code)head.code, "the keeper cannot start the run: %s", text);
+    }
+    if (rc == 0 && (head.n_params != (int64_t)net->n_params || head.n_stats != (int64_t)net->n_stat_floats)) {
+        rc = err_set(e, ERR_PEER, "the keeper's network has %lld parameters, ours has %zu", (long long)head.n_params, net->n_params);
+    }
+    if (rc == 0) {
+        rc = take_progress(s, text, (size_t)head.text_bytes - 1, e);
+    }
+    free(text);
+    if (rc == 0) {
+        s->restored = head.restored;
+        s->elapsed = head.elapsed;
+        s->from.state.n_params = (size_t)head.n_params;
+        s->from.state.n_optim = (size_t)head.n_optim;
+        s->from.state.n_stats = (size_t)head.n_stats;
+        rc = blocks_alloc(s, e);
+    }
+    if (rc == 0) {
+        rc = broadcast_blocks(s, env, e);
+    }
+    point_blocks(s);
+    return rc;
+}
+
+void start_release(struct start *s)
+{
+    checkpoint_release(&s->from);
+}
+
+void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay)
+{
+    const struct network *net = &env->spec->network;
+    out->spec = env->spec;
+    out->comm = env->comm;
+    out->train_samples = train;
+    out->test_samples = test;
+    out->n_params = net->n_params;
+    out->n_stats = net->n_stat_floats;
+    out->decay = decay;
+    memcpy(out->first_sizes, env->first_sizes, sizeof(out->first_sizes));
+    out->first_version = env->first_version;
+    memcpy(out->speeds, env->speeds, sizeof(out->speeds));
+    out->job_start = comm_now(env->comm) - s->elapsed;
+}
+
+uint8_t *start_decay(const struct network *net, struct err *e)
+{
+    uint8_t *decay = calloc(net->n_params + 1, 1);
+    if (!decay) {
+        err_set(e, ERR_MEMORY, "cannot hold the parameters: memory ran out");
+        return NULL;
+    }
+    for (int i = 0; i < net->n_tensors; i++) {
+        memset(decay + net->tensors[i].first, net->tensors[i].decay, net->tensors[i].count);
+    }
+    return decay;
+}
+
+int start_compare_data(struct trainer_env *env, const char *digest, struct err *e)
+{
+    float carrier[16] = {0}; /* 64 characters */
+    char first[65] = "";
+    if (env->comm->rank == 0) {
+        memcpy(carrier, digest, sizeof(carrier));
+    }
+    int rc = comm_broadcast(env->comm, 0, carrier, 16, e);
+    memcpy(first, carrier, sizeof(carrier));
+    if (rc == 0 && digest && strcmp(first, digest) != 0) {
+        rc = err_set(e, ERR_DATA, "the data set of rank %d is not that of rank 0: the digests of their values are %.12s… and %.12s…",
+                     env->comm->rank, digest, first);
+    }
+    return rc;
+}
