@@ -1,7 +1,10 @@
 /* Rows on disk: every point that reached the store is kept. JOBDIR/history has one file of rows per rank, and a
  * min/max pyramid per series so that a chart of any width is read in a few pages and never loses an extreme.
  * Rows past a restart's checkpoint are marked superseded and leave series (SEMANTICS.md 3). One writer (the monitor, or the
- * simulator); readers in other threads or processes see whole rows only.
+ * simulator); readers in other threads or processes see whole rows only, and those after history_flush (or 64 rows later).
+ * Rows that come twice (same attempt, step and local step not beyond the rank's last) and rows of an attempt that has been
+ * given up are left out without error. The same rows in the same order give the same bytes; a folder that has a history
+ * already is gone on with, so the simulator empties it first.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H

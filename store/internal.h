@@ -70,6 +70,8 @@ int store_stream_compare(const char *a, const char *b);
 bool store_stream_valid(const char *id);
 void store_hex_sha256(const void *bytes, size_t n, char out[65]);
 
+/* documents.c: takes the reply of a script that answers 1, or 0 where the job is not there; frees it. */
+int store_did(const char *id, redisReply *r, struct err *e);
 /* jobs_view.c */
 json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisReply *live, struct err *e);
 

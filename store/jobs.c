@@ -1,9 +1,9 @@
-/* Jobs in the store: created, moved along the arrows of job/state.c, changed, deleted; and their JSON documents.
+/* Jobs in the store: created, moved along the arrows of job/state.c, deleted.
  *
  * Every change of a state is one Lua script: it compares the state with what the caller saw, writes the fields, moves the id
  * between the indexes and publishes the event, all or nothing. Two schedulers, or a scheduler and a user, can therefore both
- * try; one of them gets ERR_CONFLICT. What belongs to a job is written only while the job exists, so a late worker or
- * monitor never brings pieces of a deleted job back. Reading them as JSON is in jobs_view.c; keys: docs/store-schema.md.
+ * try; one of them gets ERR_CONFLICT. Fields and documents are in documents.c, reading as JSON in jobs_view.c; keys:
+ * docs/store-schema.md.
  */
 #include "store/internal.h"
 
@@ -305,18 +305,6 @@ static const struct script priority_script = {
     "event(KEYS[3], 'job', KEYS[1], ARGV[1], '\"' .. f[1] .. '\"', f[1])\n"
     "return 1\n"};
 
-/* Scripts that answer 1, or 0 where the job is not there. */
-static int did(const char *id, redisReply *r, struct err *e)
-{
-    int64_t n = 0;
-    if (!r) {
-        return -(e ? (int)e->code : ERR_UNAVAILABLE);
-    }
-    int rc = reply_int(r, &n, e);
-    freeReplyObject(r);
-    return rc < 0 ? rc : n ? 0 : store_no_job(id, e);
-}
-
 int store_job_set_priority(struct store *s, const char *id, int priority, struct err *e)
 {
     char job[STORE_KEY], prio[16];
@@ -330,175 +318,5 @@ int store_job_set_priority(struct store *s, const char *id, int priority, struct
     snprintf(prio, sizeof prio, "%d", priority);
     const char *keys[] = {job, "es:queue", "es:events"};
     const char *args[] = {id, prio};
-    return did(id, store_script(s, &priority_script, 3, keys, 2, args, NULL, e), e);
-}
-
-/* ---- fields --------------------------------------------------------------------------------------------- */
-
-static const struct script set_script = {
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "if ARGV[2] then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[1], ARGV[1]) end\n"
-    "return 1\n"};
-
-int store_job_set(struct store *s, const char *id, const char *field, const char *value, struct err *e)
-{
-    char job[STORE_KEY];
-    int rc = store_job_key(job, id, "", e);
-    if (rc < 0) {
-        return rc;
-    }
-    if (!strcmp(field, "state") || !strcmp(field, "number") || !strcmp(field, "priority")) {
-        return err_set(e, ERR_INVALID, "the field '%s' of a job is not set by hand: indexes depend on it", field);
-    }
-    const char *keys[] = {job};
-    const char *args[] = {field, value};
-    return did(id, store_script(s, &set_script, 1, keys, value ? 2 : 1, args, NULL, e), e);
-}
-
-char *store_job_field(struct store *s, const char *id, const char *field, struct err *e)
-{
-    char job[STORE_KEY], *copy = NULL;
-    if (store_job_key(job, id, "", e) < 0) {
-        return NULL;
-    }
-    redisReply *r = store_commandf(s, e, "HGET %s %s", job, field);
-    const char *text = NULL;
-    if (r && reply_text(r, &text, NULL, e) > 0 && !(copy = strdup(text))) {
-        err_set(e, ERR_MEMORY, "cannot read field '%s' of job '%s': memory ran out", field, id);
-    }
-    if (r) {
-        freeReplyObject(r);
-    }
-    return copy;
-}
-
-static const struct script increment_script = {
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return false end\n"
-    "return redis.call('HINCRBY', KEYS[1], ARGV[1], 1)\n"};
-
-int64_t store_job_increment(struct store *s, const char *id, const char *field, struct err *e)
-{
-    char job[STORE_KEY];
-    int rc = store_job_key(job, id, "", e);
-    if (rc < 0) {
-        return rc;
-    }
-    const char *keys[] = {job};
-    const char *args[] = {field};
-    redisReply *r = store_script(s, &increment_script, 1, keys, 1, args, NULL, e);
-    if (!r) {
-        return -(e ? (int)e->code : ERR_UNAVAILABLE);
-    }
-    int64_t n = 0;
-    rc = r->type == REDIS_REPLY_NIL ? store_no_job(id, e) : reply_int(r, &n, e);
-    freeReplyObject(r);
-    return rc < 0 ? rc : n;
-}
-
-/* ---- documents ------------------------------------------------------------------------------------------ */
-
-static const struct script doc_script = {
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "if ARGV[1] ~= '' then\n"
-    "  if ARGV[2] then redis.call('HSET', KEYS[2], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[2], ARGV[1]) end\n"
-    "else\n"
-    "  if ARGV[2] then redis.call('SET', KEYS[2], ARGV[2]) else redis.call('DEL', KEYS[2]) end\n"
-    "end\n"
-    "return 1\n"};
-
-/* Key and, for "detail:NAME", field of a document. */
-static int doc_place(const char *id, const char *doc, char key[STORE_KEY], const char **field, struct err *e)
-{
-    *field = "";
-    if (!strncmp(doc, "detail:", 7) && doc[7]) {
-        *field = doc + 7;
-        return store_job_key(key, id, ":detail", e);
-    }
-    if (strcmp(doc, "plan") && strcmp(doc, "control") && strcmp(doc, "live")) {
-        return err_set(e, ERR_INVALID, "a job has the documents plan, control, live and detail:NAME, but no '%.60s'", doc);
-    }
-    char suffix[16];
-    snprintf(suffix, sizeof suffix, ":%s", doc);
-    return store_job_key(key, id, suffix, e);
-}
-
-int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value, struct err *e)
-{
-    char job[STORE_KEY], key[STORE_KEY];
-    const char *field;
-    int rc = doc_place(id, doc, key, &field, e);
-    if (rc < 0 || (rc = store_job_key(job, id, "", e)) < 0) {
-        return rc;
-    }
-    char *text = NULL;
-    if (value && !(text = store_dump(value, doc, e))) {
-        return -(e ? (int)e->code : ERR_INTERNAL);
-    }
-    const char *keys[] = {job, key};
-    const char *args[] = {field, text};
-    redisReply *r = store_script(s, &doc_script, 2, keys, text ? 2 : 1, args, NULL, e);
-    free(text);
-    return did(id, r, e);
-}
-
-json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct err *e)
-{
-    char key[STORE_KEY];
-    const char *field;
-    err_clear(e);
-    if (doc_place(id, doc, key, &field, e) < 0) {
-        return NULL;
-    }
-    redisReply *r = field[0] ? store_commandf(s, e, "HGET %s %s", key, field) : store_commandf(s, e, "GET %s", key);
-    json_t *j = r ? reply_json(r, e) : NULL;
-    if (r) {
-        freeReplyObject(r);
-    }
-    return j;
-}
-
-static const struct script assign_script = {
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "redis.call('RPUSH', KEYS[2], ARGV[1])\n"
-    "redis.call('LTRIM', KEYS[2], -10000, -1)\n"
-    "return 1\n"};
-
-int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e)
-{
-    char job[STORE_KEY], key[STORE_KEY];
-    int rc = store_job_key(job, id, "", e);
-    if (rc < 0 || (rc = store_job_key(key, id, ":assign", e)) < 0) {
-        return rc;
-    }
-    char *text = store_dump(assignment, "the assignment", e);
-    if (!text) {
-        return -(e ? (int)e->code : ERR_INTERNAL);
-    }
-    const char *keys[] = {job, key};
-    const char *args[] = {text};
-    redisReply *r = store_script(s, &assign_script, 2, keys, 1, args, NULL, e);
-    free(text);
-    return did(id, r, e);
-}
-
-json_t *store_assignments(struct store *s, const char *id, struct err *e)
-{
-    char key[STORE_KEY];
-    if (store_job_key(key, id, ":assign", e) < 0) {
-        return NULL;
-    }
-    redisReply *r = store_commandf(s, e, "LRANGE %s 0 -1", key);
-    int n = r ? reply_array(r, 0, e) : -1;
-    json_t *out = n < 0 ? NULL : json_array();
-    for (int i = 0; out && i < n; i++) {
-        json_t *j = reply_json(r->element[i], e);
-        if (!j || json_array_append_new(out, j)) {
-            json_decref(out);
-            out = NULL;
-        }
-    }
-    if (r) {
-        freeReplyObject(r);
-    }
-    return out;
+    return store_did(id, store_script(s, &priority_script, 3, keys, 2, args, NULL, e), e);
 }

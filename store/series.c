@@ -1,11 +1,10 @@
 /* Reading a history: series of at most so many points, and the last rows of every rank (GET …/series, the timeline).
  *
- *   source   the rows of one node, or the steps of the job, that count: parts of tracks, in order, superseded spans left out
+ *   source   the rows of one node, or the steps of the job, that count (source.h)
  *   bucket k of P over n rows: rows ceil(k·n/P) … ceil((k+1)·n/P) - 1, its x that of its first row, with least, greatest, mean
  *
  * A bucket is summed by the pyramid, so the cost depends on the points asked for, not on the length of the job, and a lone
- * extreme is in some bucket's min or max whatever the width. Steps that are not in steps.bin yet (some rank has still to
- * report) are merged here from the ends of the ranks' files, so a reader is never behind the rows.
+ * extreme is in some bucket's min or max whatever the width.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +17,7 @@
 
 #include "common/jsonx.h"
 #include "store/history.h"
-#include "store/history_parts.h"
-#include "store/pyramid.h"
+#include "store/source.h"
 
 enum { NAMES_MOST = 16, POINTS_MOST = 20000, POINTS_USUAL = 600, TABLE_MOST = 16384, LAST_MOST = 10000, WINDOWS = 4 };
 enum axis { AXIS_STEP, AXIS_SAMPLES, AXIS_TIME, AXES };
@@ -40,211 +38,6 @@ static const struct series_name {
     {"exchange_seconds", KIND_NODE, PYRAMID_EXCHANGE, false}, {"wait_seconds", KIND_NODE, PYRAMID_WAIT, false},
 };
 enum { SERIES_NAMES = sizeof series_names / sizeof *series_names };
-
-/* ---- sources --------------------------------------------------------------------------------------------- */
-
-enum { TRACK_STEPS = -1, TRACK_TAIL = -2, TRACK_NONE = -3 };
-
-struct part {
-    int track;       /* a rank, TRACK_STEPS or TRACK_TAIL */
-    int64_t a, b;    /* positions in the track */
-    int64_t first;   /* index of a in the source */
-};
-
-struct source {
-    const char *dir;
-    struct part *parts; /* owned */
-    int n;
-    int64_t rows;
-    struct row *tail;   /* owned, or NULL */
-    struct pyramid_reader *reader; /* owned; of open_track */
-    int open_track;
-    bool failed;
-};
-
-static int source_init(struct source *s, const char *dir, struct err *e)
-{
-    *s = (struct source){.dir = dir, .open_track = TRACK_NONE, .reader = calloc(1, sizeof *s->reader)};
-    return s->reader ? 0 : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
-}
-
-static void source_release(struct source *s)
-{
-    if (s->reader && s->open_track != TRACK_NONE) {
-        pyramid_reader_close(s->reader);
-    }
-    free(s->reader);
-    free(s->parts);
-    free(s->tail);
-}
-
-static void source_use(struct source *s, int track)
-{
-    char base[PYRAMID_PATH];
-    if (s->open_track == track) {
-        return;
-    }
-    if (s->open_track != TRACK_NONE) {
-        s->failed |= s->reader->failed;
-        pyramid_reader_close(s->reader);
-    }
-    if (track == TRACK_STEPS) {
-        snprintf(base, sizeof base, "%s/steps", s->dir);
-    } else {
-        snprintf(base, sizeof base, "%s/rows-%d", s->dir, track);
-    }
-    pyramid_reader_open(s->reader, base);
-    s->open_track = track;
-}
-
-static int source_part(struct source *s, int track, int64_t a, int64_t b, struct err *e)
-{
-    struct part *parts = realloc(s->parts, (size_t)(s->n + 1) * sizeof *parts);
-    if (!parts) {
-        return err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
-    }
-    s->parts = parts;
-    s->parts[s->n++] = (struct part){track, a, b, s->rows};
-    s->rows += b - a;
-    return 0;
-}
-
-/* Adds positions [a, b) of a track, b < 0: to its end, without what is superseded. */
-static int source_add(struct source *s, const json_t *meta, int track, int64_t a, int64_t b, struct err *e)
-{
-    char name[32] = "steps";
-    struct spans dead = {0}, alive = {0};
-    if (track >= 0) {
-        snprintf(name, sizeof name, "rows-%d", track);
-    }
-    source_use(s, track);
-    int64_t end = s->reader->count[0];
-    b = b < 0 || b > end ? end : b;
-    int rc = history_meta_dead(meta, name, &dead, e);
-    rc = rc == 0 ? spans_alive(&dead, a, b, &alive, e) : rc;
-    for (int i = 0; i < alive.n && rc == 0; i++) {
-        rc = source_part(s, track, alive.items[i].a, alive.items[i].b, e);
-    }
-    spans_release(&dead);
-    spans_release(&alive);
-    return rc;
-}
-
-static const struct part *part_of(const struct source *s, int64_t i)
-{
-    int low = 0, high = s->n - 1;
-    while (low < high) {
-        int mid = low + (high - low + 1) / 2;
-        if (s->parts[mid].first <= i) {
-            low = mid;
-        } else {
-            high = mid - 1;
-        }
-    }
-    return &s->parts[low];
-}
-
-static struct row source_row(struct source *s, int64_t i)
-{
-    const struct part *p = part_of(s, i);
-    int64_t at = p->a + (i - p->first);
-    if (p->track == TRACK_TAIL) {
-        return s->tail[at];
-    }
-    source_use(s, p->track);
-    struct row none = {0};
-    return at < s->reader->count[0] ? *pyramid_row(s->reader, at) : none;
-}
-
-/* Adds rows a … b-1 of the source to the bucket. */
-static void source_range(struct source *s, int64_t a, int64_t b, struct pyramid_bucket *out)
-{
-    while (a < b) {
-        const struct part *p = part_of(s, a);
-        int64_t from = p->a + (a - p->first), to = p->b, more = b - a;
-        to = to - from > more ? from + more : to;
-        if (p->track == TRACK_TAIL) {
-            for (int64_t i = from; i < to; i++) {
-                pyramid_add(out, &s->tail[i]);
-            }
-        } else {
-            source_use(s, p->track);
-            int64_t end = s->reader->count[0];
-            pyramid_range(s->reader, from, to < end ? to : end, out);
-        }
-        a += to - from;
-    }
-}
-
-/* ---- the nodes and the steps ------------------------------------------------------------------------------ */
-
-/* Where the rows of a rank begin in the first layout after k that has this rank; -1: they go on to the end. */
-static int64_t layout_end(const json_t *layouts, size_t k, size_t rank)
-{
-    while (++k < json_array_size(layouts)) {
-        const json_t *from = json_object_get(json_array_get(layouts, k), "from");
-        if (rank < json_array_size(from)) {
-            return (int64_t)json_integer_value(json_array_get(from, rank));
-        }
-    }
-    return -1;
-}
-
-/* Every row of a node, whatever ranks it was. */
-static int node_source(struct source *s, const json_t *meta, const char *node, struct err *e)
-{
-    const json_t *layouts = json_object_get(meta, "layouts");
-    int rc = 0;
-    for (size_t k = 0; k < json_array_size(layouts) && rc == 0; k++) {
-        const json_t *layout = json_array_get(layouts, k), *nodes = json_object_get(layout, "nodes");
-        for (size_t r = 0; r < json_array_size(nodes) && rc == 0; r++) {
-            const char *name = json_string_value(json_array_get(nodes, r));
-            if (name && !strcmp(name, node)) {
-                int64_t from = (int64_t)json_integer_value(json_array_get(json_object_get(layout, "from"), r));
-                rc = source_add(s, meta, (int)r, from < 0 ? 0 : from, layout_end(layouts, k, r), e);
-            }
-        }
-    }
-    return rc;
-}
-
-/* Rows of a rank past the last step that is merged, from its end backwards. */
-static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, int rank, int64_t past, struct err *e)
-{
-    struct source s;
-    int rc = source_init(&s, dir, e);
-    rc = rc == 0 ? source_add(&s, meta, rank, 0, -1, e) : rc;
-    for (int64_t i = s.rows - 1; i >= 0 && rc == 0; i--) {
-        struct row row = source_row(&s, i);
-        if (row.step <= past) {
-            break;
-        }
-        rc = step_merge_add(m, &row, e);
-    }
-    source_release(&s);
-    return rc;
-}
-
-/* The steps of the job: steps.bin, then what the ranks' rows have beyond it. */
-static int steps_source(struct source *s, const json_t *meta, struct err *e)
-{
-    struct step_merge m = {0};
-    int rc = source_add(s, meta, TRACK_STEPS, 0, -1, e);
-    int64_t past = rc == 0 && s->rows ? source_row(s, s->rows - 1).step : -1;
-    int ranks = history_meta_ranks(meta);
-    for (int r = 0; r < ranks && rc == 0; r++) {
-        rc = add_tail(&m, s->dir, meta, r, past, e);
-    }
-    if (rc == 0 && m.n) {
-        s->tail = calloc((size_t)m.n, sizeof *s->tail);
-        rc = s->tail ? source_part(s, TRACK_TAIL, 0, m.n, e) : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
-    }
-    for (int i = 0; i < m.n && rc == 0; i++) {
-        s->tail[i] = step_merge_row(&m.items[i]);
-    }
-    step_merge_release(&m);
-    return rc;
-}
 
 /* ---- a query ---------------------------------------------------------------------------------------------- */
 
@@ -294,7 +87,7 @@ static int need_steps(struct query *q, struct err *e)
     }
     int rc = source_init(&q->steps, q->dir, e);
     q->have_steps = true;
-    return rc == 0 ? steps_source(&q->steps, q->meta, e) : rc;
+    return rc == 0 ? source_steps(&q->steps, q->meta, e) : rc;
 }
 
 /* Samples up to a step, for every step of a short job, for every 64th (or more) of a long one. */
@@ -555,7 +348,7 @@ static int answer_nodes(struct query *q, struct err *e)
     json_array_foreach(nodes, i, node)
     {
         struct source s;
-        if ((rc = source_init(&s, q->dir, e)) == 0 && (rc = node_source(&s, q->meta, json_string_value(node), e)) == 0) {
+        if ((rc = source_init(&s, q->dir, e)) == 0 && (rc = source_node(&s, q->meta, json_string_value(node), e)) == 0) {
             answer_source(q, KIND_NODE, &s, json_string_value(node));
         }
         source_release(&s);
@@ -720,7 +513,7 @@ json_t *history_last(const char *job_dir, int n, struct err *e)
     for (size_t r = 0; r < json_array_size(nodes) && rc == 0; r++) {
         struct source s;
         int64_t from = (int64_t)json_integer_value(json_array_get(starts, r));
-        if ((rc = source_init(&s, dir, e)) == 0 && (rc = source_add(&s, meta, (int)r, from < 0 ? 0 : from, -1, e)) == 0) {
+        if ((rc = source_init(&s, dir, e)) == 0 && (rc = source_rank(&s, meta, (int)r, from, e)) == 0) {
             json_t *rows = json_array();
             for (int64_t i = s.rows > n ? s.rows - n : 0; i < s.rows; i++) {
                 struct row row = source_row(&s, i);

@@ -3,7 +3,8 @@
  * One connection per thread: a struct store belongs to one thread. Calls block at most 2 s; with Redis away they
  * return ERR_UNAVAILABLE, and the next call tries to connect again. Keys (docs/store-schema.md), all beginning "es:":
  *
- *   es:jobs            zset  id by creation time        es:queue  zset  id by (-priority, creation)
+ *   es:jobs            zset  id by order of creation    es:queue  zset  id by (-priority, creation)
+ *   es:state:STATE     zset  id by order of creation    es:jobs:number  the last number of a job
  *   es:job:ID          hash  spec state attempt priority created started finished error restarts request …
  *   es:job:ID:live     string  JSON the monitor writes: progress metrics staleness staleness_recent assignment servers workers
  *   es:job:ID:detail   hash  staleness, evaluations … JSON documents of the monitor
@@ -16,6 +17,10 @@
  *   es:events          stream  what browsers are told (fields job, type, j); capped
  *   es:node:NAME       hash  JSON and heartbeat          es:nodes  set
  *   es:claim:NAME      string  job id that uses the node  es:profile:NODE:NETHASH  string  JSON
+ *   es:idempotency:SHA256  string  job id and digest of its spec    es:secret:SHA256  string
+ *
+ * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so nobody brings pieces of a deleted
+ * one back. Needs Redis 6.2 or newer.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H

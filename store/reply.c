@@ -1,0 +1,176 @@
+/* Reading replies, and making keys: nothing that came from Redis is used before its type was looked at, and nothing that a user
+ * typed becomes part of a key before its characters were.
+ */
+#include "store/internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/jsonx.h"
+
+/* ---- replies -------------------------------------------------------------------------------------------- */
+
+static int unexpected(const redisReply *r, const char *wanted, struct err *e)
+{
+    return err_set(e, ERR_DATA, "the store answered with something else than %s (reply type %d)", wanted, r ? r->type : 0);
+}
+
+int reply_int(const redisReply *r, int64_t *out, struct err *e)
+{
+    if (!r || r->type != REDIS_REPLY_INTEGER) {
+        return unexpected(r, "a number", e);
+    }
+    *out = r->integer;
+    return 0;
+}
+
+int reply_text(const redisReply *r, const char **out, size_t *len, struct err *e)
+{
+    if (r && r->type == REDIS_REPLY_NIL) {
+        return 0;
+    }
+    if (!r || (r->type != REDIS_REPLY_STRING && r->type != REDIS_REPLY_STATUS)) {
+        return unexpected(r, "a text", e);
+    }
+    *out = r->str;
+    if (len) {
+        *len = (size_t)r->len;
+    }
+    return 1;
+}
+
+int reply_array(const redisReply *r, size_t at_least, struct err *e)
+{
+    if (r && r->type == REDIS_REPLY_NIL) {
+        return 0;
+    }
+    if (!r || r->type != REDIS_REPLY_ARRAY || r->elements > INT_MAX || (r->elements && r->elements < at_least)) {
+        return unexpected(r, "a list", e);
+    }
+    return (int)r->elements;
+}
+
+bool reply_is_status(const redisReply *r, const char *text)
+{
+    return r && (r->type == REDIS_REPLY_STATUS || r->type == REDIS_REPLY_STRING) && !strcmp(r->str, text);
+}
+
+json_t *reply_json(const redisReply *r, struct err *e)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    if (reply_text(r, &text, &len, e) <= 0) {
+        return NULL;
+    }
+    json_t *j = jsonx_parse(text, len, e);
+    if (!j) {
+        err_prefix(e, "the store holds a damaged document");
+    }
+    return j;
+}
+
+const char *reply_field(const redisReply *pairs, const char *name, size_t *len)
+{
+    if (!pairs || pairs->type != REDIS_REPLY_ARRAY) {
+        return NULL;
+    }
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2) {
+        const redisReply *k = pairs->element[i], *v = pairs->element[i + 1];
+        if (k->type == REDIS_REPLY_STRING && v->type == REDIS_REPLY_STRING && !strcmp(k->str, name)) {
+            if (len) {
+                *len = (size_t)v->len;
+            }
+            return v->str;
+        }
+    }
+    return NULL;
+}
+
+/* ---- keys and documents --------------------------------------------------------------------------------- */
+
+char *store_dump(const json_t *j, const char *what, struct err *e)
+{
+    size_t len = 0;
+    char *text = j ? jsonx_dump(j, false, &len) : NULL;
+    if (!text) {
+        err_set(e, ERR_INTERNAL, "cannot store %s: it is no JSON document", what);
+        return NULL;
+    }
+    if (len > STORE_DOC_BYTES) {
+        err_set(e, ERR_TOO_LARGE, "cannot store %s: it has %zu bytes, and %d are allowed", what, len, STORE_DOC_BYTES);
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+int store_no_job(const char *id, struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND, "there is no job '%.40s'", id ? id : "");
+}
+
+static bool plain_name(const char *name, size_t max)
+{
+    size_t n = name ? strlen(name) : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i])) {
+            return false;
+        }
+    }
+    return n > 0 && n <= max;
+}
+
+int store_job_key(char key[STORE_KEY], const char *id, const char *suffix, struct err *e)
+{
+    if (!plain_name(id, 32)) {
+        return store_no_job(id, e);
+    }
+    snprintf(key, STORE_KEY, "es:job:%s%s", id, suffix);
+    return 0;
+}
+
+int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e)
+{
+    if (!plain_name(name, 128)) {
+        return err_set(e, ERR_INVALID, "'%.140s' cannot be a name: letters, digits, '-', '_' and '.' are allowed, up to 128", name ? name : "");
+    }
+    snprintf(key, STORE_KEY, "%s%s", prefix, name);
+    return 0;
+}
+
+static bool stream_parts(const char *id, uint64_t part[2])
+{
+    for (int i = 0; i < 2; i++) {
+        char *end = NULL;
+        if (!isdigit((unsigned char)*id)) {
+            return false;
+        }
+        errno = 0;
+        part[i] = strtoull(id, &end, 10);
+        if (errno || *end != (i ? '\0' : '-')) {
+            return false;
+        }
+        id = end + 1;
+    }
+    return true;
+}
+
+bool store_stream_valid(const char *id)
+{
+    uint64_t part[2];
+    return id && strlen(id) < 32 && stream_parts(id, part);
+}
+
+int store_stream_compare(const char *a, const char *b)
+{
+    uint64_t x[2], y[2];
+    if (!stream_parts(a, x) || !stream_parts(b, y)) {
+        return -2;
+    }
+    int i = x[0] == y[0];
+    return x[i] < y[i] ? -1 : x[i] > y[i];
+}
