@@ -16,6 +16,7 @@ struct comm {
     int *members[COMM_GROUPS];  /* ranks, ascending; owned */
     int n_members[COMM_GROUPS]; /* 0: I am not in it */
     bool native;                /* exchange.allreduce is "mpi" */
+    uint32_t serials[COMM_GROUPS]; /* all-reduces started per group: their tags */
     double deadline;            /* seconds that any wait may take, 120 by default; 0 none */
 };
 
@@ -49,7 +50,8 @@ void allreduce_start(struct allreduce *a, float *data, size_t n);
 int comm_test(struct comm_op *op);
 int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
 
-/* Messages: a fixed header and a body of floats, sent as one transfer each. Tags are below 1000. */
+/* Messages: a fixed header and a body of floats, a transfer each, both under way at once. Both sides agree whether there is a body.
+ * Tags are below 1000. */
 struct message {
     struct comm_op op;
     struct comm *comm;

@@ -17,7 +17,10 @@
 
 struct transport;
 
-enum { TRANSPORT_ANY = -1 };
+enum {
+    TRANSPORT_ANY = -1,
+    TRANSPORT_CONTROL = 1 << 20, /* or-ed to the tag of a header: a few words that cost a virtual link its latency alone */
+};
 
 struct transport_req { /* one message under way; the caller's storage, used by the transport until it tests done */
     int from;          /* of a receive, once done */

@@ -1,0 +1,239 @@
+/* All-reduce, one implementation for every transport (SEMANTICS.md 12): the order of additions depends on rank numbers and n alone.
+ *
+ * Long vectors, a ring (Patarasuk & Yuan, 2009). The vector is cut into S chunks; in S-1 rounds every member adds the chunk that its left
+ * neighbour passes on, after which member i holds the whole sum of chunk i+1; in S-1 more rounds the sums travel round.
+ *
+ *      round 0        member 0 ──c0──► 1 ──c1──► 2 ──c2──► 0         chunk c of member m at the end of the first half:
+ *      round 1        member 0 ──c2──► 1 ──c0──► 2 ──c1──► 0         ((g[c] + g[c+1]) + g[c+2]) …, always in this order
+ *
+ * Short vectors: the members send theirs to the first one, which adds them in order and sends the sum back down the same binomial
+ * tree: fewer messages than 2(S-1) rounds where latency is all that counts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/exchange/comm.h"
+
+enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12, ROUNDS = 2 };
+
+void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats)
+{
+    memset(a, 0, sizeof *a);
+    a->comm = c;
+    a->group = group;
+    a->scratch_n = max_floats;
+}
+
+void allreduce_release(struct allreduce *a)
+{
+    if (a->own_scratch) {
+        free(a->scratch);
+    }
+    a->scratch = NULL;
+}
+
+static size_t chunk_begin(const struct allreduce *a, int chunk)
+{
+    return a->n * (size_t)chunk / (size_t)a->size;
+}
+
+static int member(const struct allreduce *a, int i)
+{
+    return a->comm->members[a->group][(i + a->size) % a->size];
+}
+
+static int tag_of(const struct allreduce *a)
+{
+    return COLLECTIVE_TAG + (int)a->group * SERIALS + (int)(a->serial % SERIALS);
+}
+
+static int failed(struct allreduce *a)
+{
+    return err_set(&a->op.err, ERR_PEER, "an all-reduce of %zu floats failed on rank %d", a->n, a->comm->rank);
+}
+
+/* One round: send a chunk to the right, receive one from the left. The receive is posted first. */
+static int ring_begin(struct allreduce *a, struct transport *t)
+{
+    int S = a->size;
+    bool adding = a->round < S - 1;
+    int shift = adding ? a->round : a->round - (S - 1) - 1;
+    int out = ((a->mine - shift) % S + S) % S, in = (out - 1 + S) % S;
+    size_t ob = chunk_begin(a, out), on = chunk_begin(a, out + 1) - ob;
+    size_t ib = chunk_begin(a, in), n = chunk_begin(a, in + 1) - ib;
+    float *to = adding ? a->scratch : a->data + ib;
+    if (t->ops->recv(t, member(a, a->mine - 1), tag_of(a), to, n * sizeof(float), &a->in) < 0 ||
+        t->ops->send(t, member(a, a->mine + 1), tag_of(a), a->data + ob, on * sizeof(float), &a->out) < 0) {
+        return failed(a);
+    }
+    a->in_busy = a->out_busy = true;
+    return 0;
+}
+
+static void ring_add(struct allreduce *a)
+{
+    int S = a->size, in = ((a->mine - a->round - 1) % S + S) % S;
+    size_t b = chunk_begin(a, in), n = chunk_begin(a, in + 1) - b;
+    float *restrict sum = a->data + b;
+    const float *restrict other = a->scratch;
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += other[i];
+    }
+}
+
+static int ring_step(struct allreduce *a, struct transport *t)
+{
+    for (;;) {
+        if (!a->in_busy && !a->out_busy) {
+            if (a->round == 2 * (a->size - 1)) {
+                return 1;
+            }
+            if (ring_begin(a, t) < 0) {
+                return -ERR_PEER;
+            }
+        }
+        if (a->in_busy) {
+            int rc = t->ops->test(t, &a->in);
+            if (rc < 0) {
+                return failed(a);
+            }
+            if (rc > 0) {
+                a->in_busy = false;
+                if (a->round < a->size - 1) {
+                    ring_add(a);
+                }
+            }
+        }
+        if (a->out_busy) {
+            int rc = t->ops->test(t, &a->out);
+            if (rc < 0) {
+                return failed(a);
+            }
+            a->out_busy = rc == 0;
+        }
+        if (a->in_busy || a->out_busy) {
+            return 0;
+        }
+        a->round++;
+    }
+}
+
+/* Binomial tree: in round k (bit k) a member whose lower bits are 0 and whose bit k is 1 sends to the member with that bit cleared. */
+static int tree_up(struct allreduce *a, struct transport *t)
+{
+    int bit = 1 << a->round;
+    if (a->mine & bit) {
+        return t->ops->send(t, member(a, a->mine - bit), tag_of(a), a->data, a->n * sizeof(float), &a->out) < 0 ? failed(a) : 2;
+    }
+    if (a->mine + bit < a->size) {
+        return t->ops->recv(t, member(a, a->mine + bit), tag_of(a), a->scratch, a->n * sizeof(float), &a->in) < 0 ? failed(a) : 1;
+    }
+    return 0;
+}
+
+enum { UP, UP_WAIT_IN, UP_WAIT_OUT, DOWN_WAIT_IN, DOWN, DOWN_WAIT_OUT };
+
+static int tree_step(struct allreduce *a, struct transport *t)
+{
+    for (;;) {
+        int rc;
+        switch (a->phase) {
+        case UP:
+            if ((1 << a->round) >= a->size) {
+                a->phase = DOWN; /* only the first member comes here */
+                break;
+            }
+            rc = tree_up(a, t);
+            if (rc < 0) {
+                return rc;
+            }
+            a->phase = rc == 1 ? UP_WAIT_IN : rc == 2 ? UP_WAIT_OUT : UP;
+            a->round += rc == 0;
+            break;
+        case UP_WAIT_IN:
+            rc = t->ops->test(t, &a->in);
+            if (rc <= 0) {
+                return rc < 0 ? failed(a) : 0;
+            }
+            for (size_t i = 0; i < a->n; i++) {
+                a->data[i] += a->scratch[i];
+            }
+            a->round++;
+            a->phase = UP;
+            break;
+        case UP_WAIT_OUT:
+            rc = t->ops->test(t, &a->out);
+            if (rc <= 0) {
+                return rc < 0 ? failed(a) : 0;
+            }
+            if (t->ops->recv(t, member(a, a->mine - (1 << a->round)), tag_of(a), a->data, a->n * sizeof(float), &a->in) < 0) {
+                return failed(a);
+            }
+            a->phase = DOWN_WAIT_IN;
+            break;
+        case DOWN_WAIT_IN:
+            rc = t->ops->test(t, &a->in);
+            if (rc <= 0) {
+                return rc < 0 ? failed(a) : 0;
+            }
+            a->phase = DOWN;
+            break;
+        case DOWN:
+            a->round--;
+            if (a->round < 0) {
+                return 1;
+            }
+            if (a->mine + (1 << a->round) < a->size) {
+                if (t->ops->send(t, member(a, a->mine + (1 << a->round)), tag_of(a), a->data, a->n * sizeof(float), &a->out) < 0) {
+                    return failed(a);
+                }
+                a->phase = DOWN_WAIT_OUT;
+            }
+            break;
+        case DOWN_WAIT_OUT:
+            rc = t->ops->test(t, &a->out);
+            if (rc <= 0) {
+                return rc < 0 ? failed(a) : 0;
+            }
+            a->phase = DOWN;
+            break;
+        }
+    }
+}
+
+static int allreduce_step(struct comm_op *op, struct transport *t)
+{
+    struct allreduce *a = (struct allreduce *)op;
+    if (a->size <= 1 || a->n == 0) {
+        return 1;
+    }
+    if (a->comm->native && t->ops->native_allreduce && a->group == COMM_ALL) {
+        return t->ops->native_allreduce(t, a->data, a->n) < 0 ? failed(a) : 1;
+    }
+    return a->n < SHORT || (size_t)a->size > a->n ? tree_step(a, t) : ring_step(a, t);
+}
+
+void allreduce_start(struct allreduce *a, float *data, size_t n)
+{
+    struct comm *c = a->comm;
+    BUG_ON(n > a->scratch_n);
+    if (!a->scratch) {
+        a->scratch = malloc((a->scratch_n ? a->scratch_n : 1) * sizeof(float));
+        BUG_ON(!a->scratch);
+        a->own_scratch = true;
+    }
+    memset(&a->op, 0, sizeof a->op);
+    a->op.step = allreduce_step;
+    a->data = data;
+    a->n = n;
+    a->size = c->n_members[a->group];
+    a->mine = 0;
+    for (int i = 0; i < a->size; i++) {
+        if (c->members[a->group][i] == c->rank) {
+            a->mine = i;
+        }
+    }
+    a->serial = c->serials[a->group]++;
+    a->phase = a->round = 0;
+    a->in_busy = a->out_busy = false;
+    c->t->ops->start(c->t, &a->op);
+}

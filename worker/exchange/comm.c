@@ -1,0 +1,213 @@
+/* Comm, the front that strategies see: groups, messages, broadcast. It holds no thread and no library: an operation is a small
+ * state machine that the transport runs (transport.h).
+ *
+ * Tags: strategies use 0 … 999. Above them stand the collectives, with a serial number in the tag so that two of them under way
+ * at once never take each other's messages. */
+#include "worker/exchange/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BROADCAST_TAG = 1000 }; /* strategies use 0 … 999 */
+
+int comm_init(struct comm *c, struct transport *t, int workers, int servers, struct err *e)
+{
+    memset(c, 0, sizeof *c);
+    c->t = t;
+    c->rank = t->ops->rank(t);
+    c->workers = workers;
+    c->servers = servers;
+    c->deadline = 120;
+    if (workers < 1 || servers < 1 || t->ops->size(t) != workers + servers) {
+        return err_set(e, ERR_INTERNAL, "%d ranks were started, %d workers and %d servers are needed", t->ops->size(t), workers, servers);
+    }
+    c->members[COMM_ALL] = calloc((size_t)workers, sizeof(int));
+    if (!c->members[COMM_ALL]) {
+        return err_set(e, ERR_MEMORY, "cannot hold the list of %d ranks: memory ran out", workers);
+    }
+    for (int i = 0; i < workers; i++) {
+        c->members[COMM_ALL][i] = i;
+    }
+    c->n_members[COMM_ALL] = c->rank < workers ? workers : 0;
+    return 0;
+}
+
+int comm_set_groups(struct comm *c, const int *groups, struct err *e)
+{
+    int *mine = calloc((size_t)c->workers, sizeof(int)), *leaders = calloc((size_t)c->workers, sizeof(int));
+    int n_mine = 0, n_leaders = 0;
+    bool leader = false;
+    if (!mine || !leaders) {
+        free(mine);
+        free(leaders);
+        return err_set(e, ERR_MEMORY, "cannot hold the groups of %d ranks: memory ran out", c->workers);
+    }
+    for (int i = 0; i < c->workers; i++) {
+        bool first = true;
+        for (int j = 0; j < i; j++) {
+            first = first && groups[j] != groups[i];
+        }
+        if (first) {
+            leaders[n_leaders++] = i;
+            leader = leader || i == c->rank;
+        }
+        if (c->rank < c->workers && groups[i] == groups[c->rank]) {
+            mine[n_mine++] = i;
+        }
+    }
+    free(c->members[COMM_MINE]);
+    free(c->members[COMM_LEADERS]);
+    c->members[COMM_MINE] = mine;
+    c->n_members[COMM_MINE] = n_mine;
+    c->members[COMM_LEADERS] = leaders;
+    c->n_members[COMM_LEADERS] = leader ? n_leaders : 0;
+    return 0;
+}
+
+void comm_release(struct comm *c)
+{
+    for (int g = 0; g < COMM_GROUPS; g++) {
+        free(c->members[g]);
+    }
+    memset(c, 0, sizeof *c);
+}
+
+double comm_now(struct comm *c)
+{
+    return c->t->ops->now(c->t);
+}
+
+void comm_pace(struct comm *c, double share, int count)
+{
+    c->t->ops->pace(c->t, share, count);
+}
+
+int comm_test(struct comm_op *op)
+{
+    return atomic_load_explicit(&op->state, memory_order_acquire);
+}
+
+int comm_wait(struct comm *c, struct comm_op *op, struct err *e)
+{
+    double deadline = c->deadline > 0 ? comm_now(c) + c->deadline : 0;
+    int rc = c->t->ops->wait(c->t, op, deadline);
+    if (rc == 0) {
+        return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank, c->deadline);
+    }
+    if (rc < 0) {
+        if (op->err.code) {
+            return err_set(e, op->err.code, "%s", op->err.message);
+        }
+        return err_set(e, ERR_PEER, "an exchange of rank %d failed", c->rank);
+    }
+    return 0;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------- */
+
+enum { PHASE_BEGIN, PHASE_HEAD, PHASE_BODY };
+
+static int fail(struct message *m, const char *what)
+{
+    return err_set(&m->op.err, ERR_PEER, "%s rank %d failed (tag %d)", what, m->peer, m->tag);
+}
+
+/* The header and the body go as two messages, both under way at once. Both sides agree whether there is a body. */
+static int send_step(struct comm_op *op, struct transport *t)
+{
+    struct message *m = (struct message *)op;
+    if (m->phase == PHASE_BEGIN) {
+        if (t->ops->send(t, m->peer, m->tag | TRANSPORT_CONTROL, m->head, m->head_bytes, &m->r[0]) < 0 ||
+            (m->body_floats && t->ops->send(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) < 0)) {
+            return fail(m, "sending to");
+        }
+        m->phase = PHASE_HEAD;
+    }
+    if (m->phase == PHASE_HEAD) {
+        int rc = t->ops->test(t, &m->r[0]);
+        if (rc <= 0) {
+            return rc < 0 ? fail(m, "sending to") : 0;
+        }
+        m->phase = PHASE_BODY;
+    }
+    int rc = m->body_floats ? t->ops->test(t, &m->r[1]) : 1;
+    return rc < 0 ? fail(m, "sending to") : rc;
+}
+
+/* Who sent the header also sends the body. */
+static int recv_step(struct comm_op *op, struct transport *t)
+{
+    struct message *m = (struct message *)op;
+    if (m->phase == PHASE_BEGIN) {
+        if (t->ops->recv(t, m->peer, m->tag | TRANSPORT_CONTROL, m->head, m->head_bytes, &m->r[0]) < 0) {
+            return fail(m, "receiving from");
+        }
+        m->phase = PHASE_HEAD;
+    }
+    if (m->phase == PHASE_HEAD) {
+        int rc = t->ops->test(t, &m->r[0]);
+        if (rc <= 0) {
+            return rc < 0 ? fail(m, "receiving from") : 0;
+        }
+        m->peer = m->r[0].from;
+        if (!m->body_floats) {
+            return 1;
+        }
+        if (t->ops->recv(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) < 0) {
+            return fail(m, "receiving from");
+        }
+        m->phase = PHASE_BODY;
+    }
+    int rc = t->ops->test(t, &m->r[1]);
+    if (rc > 0) {
+        m->body_floats = m->r[1].bytes / sizeof(float);
+    }
+    return rc < 0 ? fail(m, "receiving from") : rc;
+}
+
+static void begin(struct message *m, struct comm *c, int peer, int tag, void *head, size_t head_bytes, float *body, size_t floats, bool sending)
+{
+    memset(m, 0, sizeof *m);
+    m->op.step = sending ? send_step : recv_step;
+    m->comm = c;
+    m->peer = peer;
+    m->tag = tag;
+    m->sending = sending;
+    m->head = head;
+    m->head_bytes = head_bytes;
+    m->body = body;
+    m->body_floats = floats;
+    c->t->ops->start(c->t, &m->op);
+}
+
+void message_send(struct message *m, struct comm *c, int to, int tag, void *head, size_t head_bytes, float *body, size_t floats)
+{
+    begin(m, c, to, tag, head, head_bytes, body, floats, true);
+}
+
+void message_recv(struct message *m, struct comm *c, int from, int tag, void *head, size_t head_bytes, float *body, size_t floats)
+{
+    begin(m, c, from, tag, head, head_bytes, body, floats, false);
+}
+
+/* ---- broadcast ---------------------------------------------------------------------------------------------- */
+
+/* A binomial tree over ranks counted from the root:  0 ─► 1, then 0 ─► 2, 1 ─► 3, then 0 ─► 4 …  Each rank receives once. */
+int comm_broadcast(struct comm *c, int root, float *data, size_t n, struct err *e)
+{
+    int size = c->workers + c->servers, me = (c->rank - root + size) % size, rc = 0;
+    int reach = 1; /* ranks below it have the data before this round */
+    char none = 0;
+    struct message m;
+    while (reach < size && rc >= 0) {
+        if (me < reach && me + reach < size) {
+            message_send(&m, c, (me + reach + root) % size, BROADCAST_TAG, &none, 1, data, n);
+            rc = comm_wait(c, &m.op, e);
+        } else if (me >= reach && me < 2 * reach) {
+            message_recv(&m, c, (me - reach + root) % size, BROADCAST_TAG, &none, 1, data, n);
+            rc = comm_wait(c, &m.op, e);
+        }
+        reach *= 2;
+    }
+    return rc < 0 ? err_prefix(e, "cannot hand out the start") : 0;
+}

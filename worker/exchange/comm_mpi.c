@@ -1,0 +1,308 @@
+/* Transport over Open MPI: see comm_mpi.h.
+ *
+ * One thread per process, the communication thread, makes every MPI call but start and stop. Operations come to it through a queue
+ * under a lock; it steps each until it is done, spins for a short while, then sleeps 20 to 200 microseconds between polls, so that a wait
+ * costs the computing threads nothing (a blocking MPI call would take half of a core; SEMANTICS.md 12). Waiters sleep on a condition. */
+#include "worker/exchange/comm_mpi.h"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/err.h"
+
+enum { SPIN_US = 30, SLEEP_MIN_US = 20, SLEEP_MAX_US = 200, CHUNK_BYTES = 1 << 30 };
+
+struct comm_mpi {
+    struct transport base;
+    MPI_Comm comm;
+    int rank, size;
+    char (*hosts)[64];
+    pthread_t thread;
+    pthread_mutex_t lock;   /* guards queue, stopping */
+    pthread_cond_t arrived; /* the queue is no longer empty, or stopping */
+    pthread_cond_t ended;   /* an operation ended */
+    struct comm_op *queue;  /* not yet seen by the thread */
+    bool stopping;
+    _Atomic double turn;    /* when the thread last went round */
+    double slow_fixed, slow_per_sample, step_start;
+};
+
+static int mpi_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *r)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    MPI_Request req;
+    memset(r, 0, sizeof *r);
+    if (bytes > CHUNK_BYTES || MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, m->comm, &req) != MPI_SUCCESS) {
+        return -ERR_PEER;
+    }
+    memcpy(r->impl, &req, sizeof req);
+    return 0;
+}
+
+static int mpi_recv(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *r)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    MPI_Request req;
+    memset(r, 0, sizeof *r);
+    if (bytes > CHUNK_BYTES ||
+        MPI_Irecv(data, (int)bytes, MPI_BYTE, from == TRANSPORT_ANY ? MPI_ANY_SOURCE : from, tag, m->comm, &req) != MPI_SUCCESS) {
+        return -ERR_PEER;
+    }
+    memcpy(r->impl, &req, sizeof req);
+    return 0;
+}
+
+static int mpi_test(struct transport *t, struct transport_req *r)
+{
+    MPI_Request req;
+    MPI_Status status;
+    int done = 0, count = 0;
+    memcpy(&req, r->impl, sizeof req);
+    if (req == MPI_REQUEST_NULL) {
+        return 1; /* tested done before */
+    }
+    if (MPI_Test(&req, &done, &status) != MPI_SUCCESS) {
+        return -ERR_PEER;
+    }
+    memcpy(r->impl, &req, sizeof req);
+    if (done) {
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        r->from = status.MPI_SOURCE;
+        r->bytes = count > 0 ? (size_t)count : 0;
+    }
+    (void)t;
+    return done ? 1 : 0;
+}
+
+static int mpi_cancel(struct transport *t, struct transport_req *r)
+{
+    MPI_Request req;
+    (void)t;
+    memcpy(&req, r->impl, sizeof req);
+    if (req != MPI_REQUEST_NULL) {
+        MPI_Cancel(&req);
+        MPI_Request_free(&req);
+        memcpy(r->impl, &req, sizeof req);
+    }
+    return 0;
+}
+
+/* ---- the thread --------------------------------------------------------------------------------------------- */
+
+static void end_op(struct comm_mpi *m, struct comm_op *op, int rc)
+{
+    op->finished = clock_now();
+    pthread_mutex_lock(&m->lock);
+    atomic_store_explicit(&op->state, rc, memory_order_release);
+    pthread_cond_broadcast(&m->ended);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Takes what was queued; with nothing under way it waits for more. False: stop. */
+static bool take_queue(struct comm_mpi *m, struct comm_op **running)
+{
+    pthread_mutex_lock(&m->lock);
+    while (!*running && !m->queue && !m->stopping) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 1; /* shows that it lives */
+        pthread_cond_timedwait(&m->arrived, &m->lock, &until);
+        m->turn = clock_now();
+    }
+    bool stop = m->stopping && !m->queue;
+    struct comm_op **at = running;
+    while (*at) {
+        at = &(*at)->next;
+    }
+    *at = m->queue;
+    m->queue = NULL;
+    pthread_mutex_unlock(&m->lock);
+    return !(stop && !*running);
+}
+
+static void *communicate(void *arg)
+{
+    struct comm_mpi *m = arg;
+    struct comm_op *running = NULL;
+    double idle_since = clock_now();
+    int sleep_us = SLEEP_MIN_US;
+    while (take_queue(m, &running)) {
+        bool progress = false;
+        for (struct comm_op **at = &running; *at;) {
+            struct comm_op *op = *at, *next = op->next;
+            int rc = op->step(op, &m->base);
+            if (rc != 0) {
+                *at = next;
+                end_op(m, op, rc); /* from here on it is its owner's again */
+                progress = true;
+            } else {
+                at = &op->next;
+            }
+        }
+        double now = clock_now();
+        m->turn = now;
+        if (progress) {
+            idle_since = now;
+            sleep_us = SLEEP_MIN_US;
+        } else if (running && now - idle_since > 1e-6 * SPIN_US) {
+            clock_sleep(1e-6 * sleep_us);
+            sleep_us = sleep_us * 3 / 2 < SLEEP_MAX_US ? sleep_us * 3 / 2 : SLEEP_MAX_US;
+        }
+    }
+    return NULL;
+}
+
+static void mpi_start(struct transport *t, struct comm_op *op)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    op->next = NULL;
+    op->started = clock_now();
+    atomic_store(&op->state, 0);
+    pthread_mutex_lock(&m->lock);
+    struct comm_op **at = &m->queue;
+    while (*at) {
+        at = &(*at)->next;
+    }
+    *at = op;
+    pthread_cond_signal(&m->arrived);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static int mpi_wait(struct transport *t, struct comm_op *op, double deadline)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    struct timespec until = {.tv_sec = (time_t)deadline};
+    until.tv_nsec = (long)((deadline - (double)until.tv_sec) * 1e9);
+    pthread_mutex_lock(&m->lock);
+    while (atomic_load_explicit(&op->state, memory_order_acquire) == 0) {
+        if (deadline <= 0) {
+            pthread_cond_wait(&m->ended, &m->lock);
+        } else if (pthread_cond_timedwait(&m->ended, &m->lock, &until) != 0 && clock_now() >= deadline) {
+            break;
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+    return atomic_load_explicit(&op->state, memory_order_acquire);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------------- */
+
+static double mpi_now(struct transport *t)
+{
+    (void)t;
+    return clock_now();
+}
+
+static void mpi_pace(struct transport *t, double share, int count)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    double whole = m->slow_fixed + m->slow_per_sample * count;
+    if (whole > 0 && count > 0) {
+        clock_sleep_until(m->step_start + share * whole);
+    }
+}
+
+void comm_mpi_set_slowdown(struct transport *t, double fixed_seconds, double seconds_per_sample)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    m->slow_fixed = fixed_seconds;
+    m->slow_per_sample = seconds_per_sample;
+}
+
+void comm_mpi_step_begin(struct transport *t)
+{
+    ((struct comm_mpi *)t)->step_start = clock_now();
+}
+
+double comm_mpi_thread_age(struct transport *t)
+{
+    return clock_now() - ((struct comm_mpi *)t)->turn;
+}
+
+/* ---- the library's own ---------------------------------------------------------------------------------------- */
+
+static int mpi_rank(struct transport *t)
+{
+    return ((struct comm_mpi *)t)->rank;
+}
+
+static int mpi_size(struct transport *t)
+{
+    return ((struct comm_mpi *)t)->size;
+}
+
+static const char *mpi_host(struct transport *t, int rank)
+{
+    return ((struct comm_mpi *)t)->hosts[rank];
+}
+
+static const struct transport_ops mpi_ops = {
+    .rank = mpi_rank, .size = mpi_size, .host = mpi_host, .send = mpi_send, .recv = mpi_recv, .test = mpi_test,
+    .cancel = mpi_cancel, .now = mpi_now, .start = mpi_start, .wait = mpi_wait, .pace = mpi_pace,
+};
+
+static int init_threads(struct comm_mpi *m)
+{
+    pthread_condattr_t attr;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->arrived, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* deadlines are of clock_now() */
+    pthread_cond_init(&m->ended, &attr);
+    pthread_condattr_destroy(&attr);
+    return pthread_create(&m->thread, NULL, communicate, m);
+}
+
+struct transport *comm_mpi_open(struct err *e)
+{
+    struct comm_mpi *m = calloc(1, sizeof *m);
+    if (!m) {
+        err_set(e, ERR_MEMORY, "cannot start the exchange: memory ran out");
+        return NULL;
+    }
+    char host[64] = "";
+    m->base.ops = &mpi_ops;
+    m->turn = clock_now();
+    if (MPI_Comm_dup(MPI_COMM_WORLD, &m->comm) != MPI_SUCCESS) {
+        err_set(e, ERR_PEER, "cannot start the exchange: MPI_Comm_dup failed");
+        free(m);
+        return NULL;
+    }
+    MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(m->comm, &m->rank);
+    MPI_Comm_size(m->comm, &m->size);
+    m->hosts = calloc((size_t)m->size, sizeof *m->hosts);
+    char name[MPI_MAX_PROCESSOR_NAME];
+    int n = 0;
+    MPI_Get_processor_name(name, &n);
+    memcpy(host, name, (size_t)(n < 63 ? n : 63));
+    if (!m->hosts || MPI_Allgather(host, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS || init_threads(m) != 0) {
+        err_set(e, ERR_PEER, "cannot start the exchange of rank %d", m->rank);
+        free(m->hosts);
+        free(m);
+        return NULL;
+    }
+    return &m->base;
+}
+
+void comm_mpi_close(struct transport *t)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    if (!m) {
+        return;
+    }
+    pthread_mutex_lock(&m->lock);
+    m->stopping = true;
+    pthread_cond_signal(&m->arrived);
+    pthread_mutex_unlock(&m->lock);
+    pthread_join(m->thread, NULL);
+    MPI_Comm_free(&m->comm);
+    pthread_cond_destroy(&m->ended);
+    pthread_cond_destroy(&m->arrived);
+    pthread_mutex_destroy(&m->lock);
+    free(m->hosts);
+    free(m);
+}
