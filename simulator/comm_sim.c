@@ -262,14 +262,15 @@ static int sim_send(struct transport *t, int to, int tag, const void *data, size
         return 0;
     }
     int server = to >= w->workers ? to : r->rank;
+    bool control = (tag & TRANSPORT_CONTROL) != 0; /* a header rides ahead of its body: latency alone */
     if (server < w->workers) {
         const struct virtual_link *link = link_between(w, r->rank, to);
-        double took = link->latency_seconds + (link->bytes_per_second > 0 ? (double)bytes / link->bytes_per_second : 0);
+        double took = link->latency_seconds + (link->bytes_per_second > 0 && !control ? (double)bytes / link->bytes_per_second : 0);
         push_event(w, w->now + took, to, EVENT_ARRIVE, p, 0);
         return 0;
     }
     p->latency = w->cluster->links.latency_seconds + w->cluster->server.latency_seconds;
-    if (w->cluster->links.bytes_per_second > 0 || w->cluster->server.bytes_per_second > 0) {
+    if (!control && (w->cluster->links.bytes_per_second > 0 || w->cluster->server.bytes_per_second > 0)) {
         side_add(w, &w->sides[2 * (server - w->workers) + (server == r->rank)], p);
     } else {
         push_event(w, w->now + p->latency, to, EVENT_ARRIVE, p, 0);

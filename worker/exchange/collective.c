@@ -13,7 +13,7 @@
 
 #include "worker/exchange/comm.h"
 
-enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12, ROUNDS = 2 };
+enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12 };
 
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats)
 {
@@ -217,7 +217,9 @@ void allreduce_start(struct allreduce *a, float *data, size_t n)
     struct comm *c = a->comm;
     BUG_ON(n > a->scratch_n);
     if (!a->scratch) {
-        a->scratch = malloc((a->scratch_n ? a->scratch_n : 1) * sizeof(float));
+        /* a chunk of the ring (two members: half of it), or a whole short vector */
+        size_t half = a->scratch_n / 2 + 1;
+        a->scratch = malloc((half > SHORT ? half : SHORT) * sizeof(float));
         BUG_ON(!a->scratch);
         a->own_scratch = true;
     }

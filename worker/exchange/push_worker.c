@@ -1,0 +1,148 @@
+/* The worker's half of server strategies: push a gradient, get weights and the next slice.
+ *
+ *      worker   compute ──► push (gradient, slice) ─────►┐          ┌──► weights, next slice ──► compute …
+ *      server                                            apply, version + 1
+ *
+ * A worker never asks: the server's first reply comes by itself at the start. What a worker may not do is hold a gradient while it
+ * evaluates: a test slice comes in place of a training slice (SEMANTICS.md 4). */
+#include "worker/exchange/push_worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/exchange/push.h"
+
+struct push_worker {
+    struct strategy base;
+    struct rank_env *env;
+    struct reply_head reply;
+    int64_t local_step;
+    bool waiting;      /* a gradient was pushed and is not answered */
+    double pushed_at;
+    struct step_row row; /* of the pushed gradient, but for what the reply tells */
+};
+
+struct strategy *push_worker_start(const struct strategy_ops *ops, struct rank_env *env, struct err *e)
+{
+    struct push_worker *s = calloc(1, sizeof *s);
+    if (!s) {
+        err_set(e, ERR_MEMORY, "cannot start the strategy: memory ran out");
+        return NULL;
+    }
+    s->base.ops = ops;
+    s->env = env;
+    return &s->base;
+}
+
+void push_worker_free(struct strategy *base)
+{
+    free(base);
+}
+
+static void report(struct push_worker *s)
+{
+    struct rank_env *env = s->env;
+    double took = comm_now(env->comm) - s->pushed_at, parked = s->reply.parked_s;
+    parked = parked < took ? parked : took;
+    s->row.step = s->reply.step;
+    s->row.epoch = s->reply.epoch;
+    s->row.time = s->reply.time;
+    s->row.staleness = s->reply.staleness;
+    s->row.wait_s = (float)parked;
+    s->row.exchange_s = (float)(took - parked);
+    s->waiting = false;
+    env->row(env->ctx, &s->row);
+}
+
+int push_worker_next(struct strategy *base, struct work *out, struct err *e)
+{
+    struct push_worker *s = (struct push_worker *)base;
+    struct rank_env *env = s->env;
+    struct comm *c = env->comm;
+    struct dev_replica *r = env->replica;
+    struct message head, weights;
+    char none;
+    double deadline = c->deadline;
+    c->deadline = 0; /* a parked worker waits as long as the others compute; heartbeats tell who is alive */
+    message_recv(&head, c, c->workers, TAG_REPLY, &s->reply, sizeof s->reply, NULL, 0);
+    int rc = comm_wait(c, &head.op, e);
+    c->deadline = deadline;
+    if (rc < 0) {
+        return rc;
+    }
+    const struct reply_head *reply = &s->reply;
+    bool more = reply->action == DO_TRAIN || reply->action == DO_EVALUATE;
+    if (more) {
+        message_recv(&weights, c, c->workers, TAG_WEIGHTS, &none, 1, r->host[DEV_PARAMS], env->n_params);
+        rc = comm_wait(c, &weights.op, e);
+        rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_PARAMS, 0, env->n_params, e);
+    }
+    if (s->waiting) {
+        report(s);
+    }
+    out->action = (enum action)reply->action;
+    out->slice = reply->slice;
+    out->hint = reply->hint;
+    out->batch = reply->batch;
+    out->next_batch = reply->next_batch;
+    out->learning_rate = reply->learning_rate;
+    out->eval_first = reply->eval_first;
+    out->eval_count = reply->eval_count;
+    return rc;
+}
+
+void push_worker_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+{
+    struct dev_replica *r = ((struct push_worker *)base)->env->replica;
+    struct err ignored;
+    (void)index;
+    (void)n_buckets;
+    r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &ignored);
+}
+
+static int push(struct push_worker *s, struct push_head *head, struct err *e)
+{
+    struct rank_env *env = s->env;
+    struct comm *c = env->comm;
+    struct message m, gradient;
+    char none = 0;
+    message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
+    if (head->kind == PUSH_GRADIENT) {
+        message_send(&gradient, c, c->workers, TAG_GRADIENT, &none, 1, env->replica->host[DEV_GRADS], env->n_params);
+        int rc = comm_wait(c, &gradient.op, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return comm_wait(c, &m.op, e);
+}
+
+int push_worker_gradients(struct strategy *base, const struct work *w, const struct dev_result *r, double compute_s, struct err *e)
+{
+    struct push_worker *s = (struct push_worker *)base;
+    struct rank_env *env = s->env;
+    struct push_head head = {.kind = PUSH_GRADIENT, .rank = env->comm->rank, .version = s->reply.version, .slice = w->slice,
+                             .loss = r->loss, .correct = r->correct, .compute_s = compute_s};
+    float n = w->slice.count > 0 ? (float)w->slice.count : 1;
+    s->row = (struct step_row){.rank = env->comm->rank, .local_step = ++s->local_step, .batch = (int)w->slice.count,
+                               .loss = (float)(r->loss / n), .accuracy = (float)r->correct / n, .compute_s = (float)compute_s,
+                               .bytes = 2 * env->n_params * sizeof(float)};
+    s->pushed_at = comm_now(env->comm);
+    s->waiting = true;
+    return push(s, &head, e);
+}
+
+int push_worker_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r, struct err *e)
+{
+    struct push_worker *s = (struct push_worker *)base;
+    struct push_head head = {.kind = PUSH_EVALUATION, .rank = s->env->comm->rank, .version = s->reply.version,
+                             .slice = {0, w->eval_first, w->eval_count}, .loss = r->loss, .correct = r->correct};
+    return push(s, &head, e);
+}
+
+int push_worker_finish(struct strategy *base, struct err *e)
+{
+    (void)base;
+    (void)e;
+    return 0; /* the server has everything and writes the states */
+}

@@ -1,0 +1,480 @@
+/* The server of server strategies (SEMANTICS.md 1, 3, 4, 5): it has the weights, the cursor and the momentum, applies gradients in the
+ * order of arrival, and answers each with the newest weights and the next slice.
+ *
+ *      pushes in order of arrival     A   B   A   C   A   B          four workers, c = 1: between a worker's pull and its
+ *      version after it               1   2   3   4   5   6          push the others' updates come; C pulled version 0 and is
+ *      staleness                      0   1   1   3   1   3          applied as the 4th: 3 versions late
+ *
+ * A slice is done when its gradient was applied; slices that are out are in every checkpoint and are handed out again after a restart.
+ * There is no barrier at an epoch's end. At an evaluation's boundary the weights are set aside and test slices are handed out in place of
+ * training slices. A worker for whom there is nothing is parked: it gets no answer until there is. */
+#include "worker/exchange/server.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/exchange/push.h"
+
+enum { EVAL_SLICES_PER_WORKER = 4, EVAL_SLICE_MIN = 64 };
+
+struct client { /* a worker as the server sees it */
+    struct slice out; /* count 0: none */
+    bool parked, ended;
+    double parked_at;
+    struct reply_head reply;
+    struct message head, weights;
+    bool sending;
+    float *pulled;    /* the weights it has: its own copy, since ours move on while it is sent */
+    struct staleness staleness;
+    int64_t evaluating; /* samples of a test slice that is out */
+};
+
+struct server {
+    struct rank_env *env;
+    float *w, *v, *g, *snapshot;
+    size_t n, n_optim;
+    struct cursor cursor;
+    struct slice redo[SPEC_WORKERS * 2]; /* to be handed out again */
+    int n_redo;
+    struct client *clients;
+    int64_t version, applied;
+    struct agenda agenda;
+    struct control control;
+    /* evaluation */
+    bool evaluating, due;
+    int64_t eval_next, eval_done, eval_step;
+    double eval_epoch, eval_time, eval_loss, eval_correct;
+    int64_t evaluated_version; /* -1: none */
+    double last_accuracy, last_loss, best;
+    bool target_reached;
+    int outcome; /* -1: goes on; 0 ended, 1 paused, 2 stopped */
+    struct run_state *state;
+};
+
+/* ---- start and end ------------------------------------------------------------------------------------------- */
+
+static int init(struct server *s, struct rank_env *env, const struct run_state *from, struct err *e)
+{
+    int W = env->comm->workers;
+    s->env = env;
+    s->n = env->n_params;
+    s->n_optim = env->spec->optimizer.momentum > 0 ? s->n : 0;
+    s->w = malloc(s->n * sizeof(float) + 1);
+    s->g = malloc(s->n * sizeof(float) + 1);
+    s->v = s->n_optim ? calloc(s->n, sizeof(float)) : NULL;
+    s->clients = calloc((size_t)W, sizeof *s->clients);
+    s->state = calloc(1, sizeof *s->state);
+    bool ok = s->w && s->g && (s->v || !s->n_optim) && s->clients && s->state;
+    for (int i = 0; ok && i < W; i++) {
+        s->clients[i].pulled = malloc(s->n * sizeof(float) + 1);
+        staleness_init(&s->clients[i].staleness);
+        ok = s->clients[i].pulled != NULL;
+    }
+    if (!ok) {
+        return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out", W, s->n);
+    }
+    memcpy(s->w, from->params, s->n * sizeof(float));
+    if (s->v && from->optim && from->n_optim == s->n) {
+        memcpy(s->v, from->optim, s->n * sizeof(float));
+    }
+    s->cursor = from->cursor;
+    s->version = from->version;
+    s->applied = from->applied_samples;
+    memcpy(s->redo, from->out, (size_t)from->n_out * sizeof *s->redo);
+    s->n_redo = from->n_out;
+    s->evaluated_version = -1;
+    s->outcome = -1;
+    const json_t *told = json_is_object(from->extra) ? json_object_get(from->extra, "staleness") : NULL;
+    for (int i = 0; i < W; i++) {
+        const json_t *one = json_array_get(told, (size_t)i);
+        if (one) {
+            staleness_read(&s->clients[i].staleness, one);
+        }
+    }
+    s->best = json_is_object(from->extra) ? json_number_value(json_object_get(from->extra, "best")) : 0;
+    agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, s->version, comm_now(env->comm));
+    return 0;
+}
+
+static void release(struct server *s)
+{
+    for (int i = 0; s->clients && i < s->env->comm->workers; i++) {
+        free(s->clients[i].pulled);
+        staleness_release(&s->clients[i].staleness);
+    }
+    free(s->clients);
+    free(s->w);
+    free(s->v);
+    free(s->g);
+    free(s->snapshot);
+    free(s->state);
+}
+
+static json_t *extra_json(const struct server *s)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        json_array_append_new(list, staleness_dump(&s->clients[i].staleness));
+    }
+    return json_pack("{s:o, s:f}", "staleness", list, "best", s->best);
+}
+
+static int save(struct server *s, int why, const float *params, struct err *e)
+{
+    struct run_state *state = s->state;
+    if (!s->env->save) {
+        return 0;
+    }
+    *state = (struct run_state){.params = params, .optim = s->v, .n_params = s->n, .n_optim = s->n_optim, .version = s->version,
+                                .applied_samples = s->applied, .cursor = s->cursor,
+                                .test_accuracy = why == SAVE_BEST || s->evaluated_version == s->version ? s->last_accuracy : -1,
+                                .test_loss = s->last_loss};
+    state->why = why == SAVE_FINAL ? SAVE_FINAL : why == SAVE_BEST ? SAVE_BEST : why == SAVE_PAUSE ? SAVE_PAUSE : SAVE_CHECKPOINT;
+    for (int i = 0; i < s->n_redo; i++) {
+        state->out[state->n_out++] = s->redo[i];
+    }
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        if (s->clients[i].out.count > 0) {
+            state->out[state->n_out++] = s->clients[i].out;
+        }
+    }
+    state->extra = extra_json(s);
+    int rc = s->env->save(s->env->ctx, state, e);
+    json_decref(state->extra);
+    state->extra = NULL;
+    return rc;
+}
+
+/* ---- what is handed out -------------------------------------------------------------------------------------- */
+
+static int size_of(const struct server *s, int rank)
+{
+    int size = s->control.version > 0 ? s->control.sizes[rank] : s->env->first_sizes[rank];
+    return size > 0 ? size : 1;
+}
+
+/* The next slice of at most `want` samples: first what has to be done again, then the cursor's. */
+static bool take_slice(struct server *s, int64_t want, struct slice *out)
+{
+    if (s->n_redo > 0) {
+        *out = s->redo[0];
+        if (out->count > want) {
+            out->count = want;
+            s->redo[0].start += want;
+            s->redo[0].count -= want;
+        } else {
+            memmove(s->redo, s->redo + 1, (size_t)--s->n_redo * sizeof *s->redo);
+        }
+        return true;
+    }
+    return cursor_take(&s->cursor, want, out);
+}
+
+static bool nothing_left(const struct server *s)
+{
+    return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor));
+}
+
+static int slices_out(const struct server *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        n += s->clients[i].out.count > 0;
+    }
+    return n;
+}
+
+/* Starts sending an answer; `weights` NULL: the header alone. */
+static int send_reply(struct server *s, int rank, const float *weights, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    struct comm *c = s->env->comm;
+    static char none;
+    if (k->sending) { /* it pushed again, so the last answer is through: this only takes note */
+        int rc = comm_wait(c, &k->head.op, e);
+        rc = rc < 0 || !k->weights.op.step ? rc : comm_wait(c, &k->weights.op, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    k->reply.parked_s = k->parked ? comm_now(c) - k->parked_at : 0;
+    k->parked = false;
+    k->sending = true;
+    memset(&k->weights, 0, sizeof k->weights);
+    message_send(&k->head, c, rank, TAG_REPLY, &k->reply, sizeof k->reply, NULL, 0);
+    if (weights) {
+        memcpy(k->pulled, weights, s->n * sizeof(float));
+        message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, k->pulled, s->n);
+    }
+    return 0;
+}
+
+static int hand_test_slice(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    int64_t total = s->env->test_samples, part = total / (EVAL_SLICES_PER_WORKER * s->env->comm->workers) + 1;
+    part = part < EVAL_SLICE_MIN ? EVAL_SLICE_MIN : part;
+    part = part < total - s->eval_next ? part : total - s->eval_next;
+    k->reply.action = DO_EVALUATE;
+    k->reply.version = s->eval_step;
+    k->reply.eval_first = s->eval_next;
+    k->reply.eval_count = part;
+    k->reply.slice = k->reply.hint = (struct slice){0};
+    k->evaluating = part;
+    s->eval_next += part;
+    return send_reply(s, rank, s->snapshot, e);
+}
+
+static int hand_slice(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    int size = size_of(s, rank);
+    BUG_ON(!take_slice(s, size, &k->out));
+    struct cursor ahead = s->cursor;
+    k->reply.action = DO_TRAIN;
+    k->reply.version = s->version;
+    k->reply.slice = k->out;
+    k->reply.batch = size;
+    k->reply.next_batch = 0;
+    k->reply.learning_rate = jobspec_rate(&s->env->spec->optimizer, slice_epoch(&k->out, s->env->train_samples));
+    /* a guess: what would come if all others pulled once before; loading it early is never wrong, only useless */
+    k->reply.hint = (struct slice){0};
+    if (cursor_take(&ahead, s->env->spec->batching.global_batch - size, &k->reply.hint) && !cursor_take(&ahead, size, &k->reply.hint)) {
+        k->reply.hint.count = 0;
+    }
+    return send_reply(s, rank, s->w, e);
+}
+
+static int end_client(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    k->reply.action = s->outcome == 0 ? DO_END : s->outcome == 1 ? DO_PAUSE : DO_STOP;
+    k->ended = true;
+    return send_reply(s, rank, NULL, e);
+}
+
+/* Answers a worker with what there is for it, or parks it. */
+static int serve_client(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    bool asked = s->control.pause || s->control.stop;
+    if (s->outcome >= 0) {
+        return end_client(s, rank, e);
+    }
+    if (s->evaluating && !asked && s->eval_next < s->env->test_samples) {
+        return hand_test_slice(s, rank, e);
+    }
+    if (!asked && !nothing_left(s)) {
+        return hand_slice(s, rank, e);
+    }
+    if (!k->parked) {
+        k->parked = true;
+        k->parked_at = comm_now(s->env->comm);
+    }
+    return 0;
+}
+
+static int serve_parked(struct server *s, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0; i < s->env->comm->workers && rc >= 0; i++) {
+        if (s->clients[i].parked) {
+            rc = serve_client(s, i, e);
+        }
+    }
+    return rc;
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------------- */
+
+static float factor_of(const struct server *s, int64_t count)
+{
+    const struct jobspec *spec = s->env->spec;
+    double W = s->env->comm->workers;
+    double c = spec->strategy.weighting == WEIGHT_SAMPLE ? W * (double)count / spec->batching.global_batch : 1;
+    return (float)(spec->strategy.scale == SCALE_GLOBAL ? c / W : c);
+}
+
+static int apply(struct server *s, const struct push_head *push, struct err *e)
+{
+    struct rank_env *env = s->env;
+    struct client *k = &s->clients[push->rank];
+    const struct optimizer_spec *o = &env->spec->optimizer;
+    int64_t tau = s->version - push->version;
+    if (!isfinite(push->loss)) {
+        return err_set(e, ERR_DATA, "the loss is not finite any more: worker %d at version %lld", push->rank, (long long)push->version);
+    }
+    struct rule_state state = {.w = s->w, .v = s->v, .decay = env->decay, .n = s->n};
+    struct rule_args args = {.g = s->g, .pulled = k->pulled, .lr = (float)jobspec_rate(o, slice_epoch(&push->slice, env->train_samples)),
+                             .factor = factor_of(s, push->slice.count), .momentum = (float)o->momentum,
+                             .weight_decay = (float)o->weight_decay, .tau = (float)tau};
+    rule_apply(env->spec->strategy.type, &state, &args);
+    s->version++;
+    s->applied += push->slice.count;
+    staleness_add(&k->staleness, (int)tau, (int)push->slice.count);
+    k->out.count = 0;
+    k->reply.staleness = (int32_t)tau;
+    k->reply.step = s->version;
+    k->reply.epoch = env->train_samples > 0 ? (double)s->applied / (double)env->train_samples : 0;
+    k->reply.time = comm_now(env->comm) - env->job_start;
+    s->due = agenda_evaluate(&s->agenda, s->applied, s->version) || s->due;
+    return 0;
+}
+
+/* ---- evaluation ------------------------------------------------------------------------------------------------ */
+
+static int begin_evaluation(struct server *s, struct err *e)
+{
+    s->due = false;
+    if (s->env->test_samples == 0) {
+        s->evaluated_version = s->version;
+        return 0;
+    }
+    if (!s->snapshot && !(s->snapshot = malloc(s->n * sizeof(float) + 1))) {
+        return err_set(e, ERR_MEMORY, "cannot set weights aside for an evaluation: memory ran out");
+    }
+    memcpy(s->snapshot, s->w, s->n * sizeof(float));
+    s->evaluating = true;
+    s->eval_next = s->eval_done = 0;
+    s->eval_loss = s->eval_correct = 0;
+    s->eval_step = s->version;
+    s->eval_epoch = s->env->train_samples > 0 ? (double)s->applied / (double)s->env->train_samples : 0;
+    s->eval_time = comm_now(s->env->comm) - s->env->job_start;
+    return 0;
+}
+
+static int end_evaluation(struct server *s, struct err *e)
+{
+    const struct rank_env *env = s->env;
+    double n = (double)env->test_samples;
+    s->evaluating = false;
+    s->evaluated_version = s->eval_step;
+    s->last_loss = s->eval_loss / n;
+    s->last_accuracy = s->eval_correct / n;
+    s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 && s->last_accuracy >= env->spec->target_accuracy);
+    struct evaluation ev = {.step = s->eval_step, .epoch = s->eval_epoch, .time = s->eval_time, .loss = s->last_loss, .accuracy = s->last_accuracy,
+                            .samples = env->test_samples, .final = s->eval_step == s->version && nothing_left(s) && slices_out(s) == 0};
+    env->evaluated(env->ctx, &ev);
+    if (s->last_accuracy > s->best) {
+        s->best = s->last_accuracy;
+        return save(s, SAVE_BEST, s->snapshot, e);
+    }
+    return 0;
+}
+
+static int evaluated(struct server *s, const struct push_head *push, struct err *e)
+{
+    struct client *k = &s->clients[push->rank];
+    s->eval_loss += push->loss;
+    s->eval_correct += (double)push->correct;
+    s->eval_done += push->slice.count;
+    k->evaluating = 0;
+    k->reply.staleness = -1;
+    return s->eval_done == s->env->test_samples ? end_evaluation(s, e) : 0;
+}
+
+/* ---- the loop --------------------------------------------------------------------------------------------------- */
+
+/* After every push: is something due, or is it over? */
+static int decide(struct server *s, struct err *e)
+{
+    bool asked = s->control.pause || s->control.stop, idle = slices_out(s) == 0;
+    int rc = 0;
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        idle = idle && s->clients[i].evaluating == 0;
+    }
+    if (asked && idle) {
+        s->outcome = s->control.stop ? 2 : 1;
+        rc = save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, s->w, e);
+    } else if (!asked && !s->evaluating) {
+        bool over = nothing_left(s) && idle;
+        if (over && s->evaluated_version == s->version) {
+            s->outcome = 0;
+            rc = save(s, SAVE_FINAL, s->w, e);
+        } else if (over || s->due) {
+            rc = begin_evaluation(s, e);
+            rc = rc < 0 || s->evaluating || !over ? rc : decide(s, e); /* there is no test set: nothing to wait for */
+        }
+    }
+    if (rc >= 0 && s->outcome < 0 && (s->control.checkpoint || agenda_checkpoint(&s->agenda, s->version, comm_now(s->env->comm)))) {
+        rc = save(s, SAVE_CHECKPOINT, s->w, e);
+    }
+    return rc;
+}
+
+static bool all_ended(const struct server *s)
+{
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        if (!s->clients[i].ended) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int receive(struct server *s, struct push_head *push, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    struct message head, gradient;
+    char none;
+    message_recv(&head, c, TRANSPORT_ANY, TAG_PUSH, push, sizeof *push, NULL, 0);
+    int rc = comm_wait(c, &head.op, e);
+    if (rc >= 0 && (push->rank < 0 || push->rank >= c->workers)) {
+        return err_set(e, ERR_PEER, "a push came from rank %d, which is no worker", push->rank);
+    }
+    if (rc >= 0 && push->kind == PUSH_GRADIENT) {
+        message_recv(&gradient, c, push->rank, TAG_GRADIENT, &none, 1, s->g, s->n);
+        rc = comm_wait(c, &gradient.op, e);
+    }
+    return rc;
+}
+
+static int answer(struct server *s, const struct push_head *push, struct err *e)
+{
+    int rc = push->kind == PUSH_GRADIENT ? apply(s, push, e) : evaluated(s, push, e);
+    s->env->control(s->env->ctx, &s->control);
+    rc = rc < 0 ? rc : decide(s, e);
+    rc = rc < 0 ? rc : serve_client(s, push->rank, e);
+    return rc < 0 ? rc : serve_parked(s, e);
+}
+
+/* The last answers must have left before the buffers go. */
+static int flush(struct server *s, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0; i < s->env->comm->workers && rc >= 0; i++) {
+        rc = s->clients[i].sending ? comm_wait(s->env->comm, &s->clients[i].head.op, e) : 0;
+    }
+    return rc;
+}
+
+int server_serve(struct rank_env *env, const struct run_state *from, struct err *e)
+{
+    struct server *s = calloc(1, sizeof *s);
+    if (!s) {
+        return err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+    }
+    double deadline = env->comm->deadline;
+    env->comm->deadline = 0; /* the next push may be long in coming; heartbeats tell who is alive */
+    int rc = init(s, env, from, e);
+    if (rc >= 0) {
+        env->control(env->ctx, &s->control);
+        rc = decide(s, e); /* a restart may find that everything was done */
+    }
+    for (int i = 0; rc >= 0 && i < env->comm->workers; i++) {
+        s->clients[i].reply.staleness = -1;
+        rc = serve_client(s, i, e);
+    }
+    struct push_head push;
+    while (rc >= 0 && !all_ended(s)) {
+        rc = receive(s, &push, e);
+        rc = rc < 0 ? rc : answer(s, &push, e);
+    }
+    rc = rc < 0 ? rc : flush(s, e);
+    env->comm->deadline = deadline;
+    int outcome = s->outcome;
+    release(s);
+    free(s);
+    return rc < 0 ? rc : outcome;
+}

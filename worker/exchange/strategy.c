@@ -1,0 +1,17 @@
+/* The table of strategies: one line each. */
+#include "worker/exchange/strategies.h"
+
+static const struct strategy_ops *const table[] = {
+    &strategy_sync,
+    &strategy_asgd,
+};
+
+const struct strategy_ops *strategy_find(int id)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (table[i]->id == id) {
+            return table[i];
+        }
+    }
+    return NULL;
+}
