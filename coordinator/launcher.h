@@ -29,4 +29,26 @@ struct launcher {
     void (*stop)(void *ctx, const struct attempt *a, double grace);
 };
 
+/* What the real launchers need; every string is borrowed and must outlive the launcher. */
+struct launcher_config {
+    const char *data_dir;       /* absolute; jobs/ID/logs is beneath it */
+    const char *store_url, *store_password;
+    const char *program;        /* evenstep-worker or evenstep-simulate: an absolute path */
+};
+
+/* launcher_mpirun.c: one mpirun per attempt, in a session of its own, all ranks on this host. Its output is
+ * DIR/jobs/ID/logs/attempt-N.out, lines of ranks tagged "[1,RANK]<stderr>:". */
+int launcher_mpirun_init(struct launcher *out, const struct launcher_config *config, struct err *e);
+/* launcher_sim.c: a virtual cluster. One niced process on this host that writes summary.json and history into DIR/jobs/ID. */
+int launcher_sim_init(struct launcher *out, const struct launcher_config *config, struct err *e);
+void launcher_release(struct launcher *l); /* frees ctx; ends nothing */
+
+/* launcher_process.c, shared by both. */
+int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv, const char *const *env, struct err *e);
+int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
+/* Ends the process, then every process of this host whose environment says that it belongs to the attempt. */
+void attempt_stop(const struct attempt *a, double grace);
+/* DIR/jobs/ID/logs/attempt-N.out into path[4096]. */
+char *attempt_output(char *path, const char *data_dir, const char *job, int number);
+
 #endif

@@ -1,0 +1,148 @@
+/* What launchers share: an attempt is a process in a session of its own, whose output goes to a file, so that it outlives the
+ * coordinator and is found again by pid and start time.
+ *
+ * What a newcomer would get wrong: when mpirun is killed its ranks are sometimes left behind (PLATFORM.md). They end by
+ * PR_SET_PDEATHSIG as a rule; what is left is found by its environment, EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other
+ * process has, and never by a name alone.
+ */
+#include "coordinator/launcher.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/proc.h"
+
+char *attempt_output(char *path, const char *data_dir, const char *job, int number)
+{
+    snprintf(path, PATH_MAX, "%s/jobs/%s/logs/attempt-%d.out", data_dir, job, number);
+    return path;
+}
+
+int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv, const char *const *env, struct err *e)
+{
+    char dir[PATH_MAX], output[PATH_MAX];
+    snprintf(dir, sizeof dir, "%s/jobs/%s/logs", data_dir, a->job);
+    int rc = proc_mkdirs(dir, 0755, e);
+    if (rc < 0) {
+        return rc;
+    }
+    attempt_output(output, data_dir, a->job, a->number);
+    struct proc_spec spec = {.argv = argv, .env = env, .stdout_path = output, .stderr_path = output, .new_session = true};
+    pid_t pid = proc_start(&spec, e);
+    if (pid < 0) {
+        return pid;
+    }
+    a->pid = pid;
+    a->start_ticks = proc_start_ticks(pid);
+    return 0;
+}
+
+/* ---- what it says at the end -------------------------------------------------------------------------------- */
+
+/* The line of mpirun that names the culprit, or the last line that says anything. Lines of ranks begin with "[1,". */
+static void last_words(const char *output, char *why, size_t bytes)
+{
+    static const char *const telling[] = {"noticed that process rank", "Process name:", "Exit code:", "not enough slots", "error"};
+    size_t n = 0;
+    why[0] = 0;
+    char *text = proc_read_file(output, 64 << 20, &n, NULL), *rest = NULL;
+    int best = (int)(sizeof telling / sizeof *telling);
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+        bool rule = line[strspn(line, "-= ")] == 0;
+        if (rule || strncmp(line, "[1,", 3) == 0) {
+            continue;
+        }
+        int rank = (int)(sizeof telling / sizeof *telling);
+        for (int i = 0; i < (int)(sizeof telling / sizeof *telling); i++) {
+            if (strstr(line, telling[i])) {
+                rank = i;
+                break;
+            }
+        }
+        if (rank <= best) {
+            best = rank;
+            snprintf(why, bytes, "%s", line + strspn(line, " "));
+        }
+    }
+    free(text);
+}
+
+int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why, size_t why_bytes)
+{
+    char output[PATH_MAX];
+    if (a->pid > 0 && proc_alive(a->pid, a->start_ticks)) {
+        return 0;
+    }
+    *exit_code = -1; /* nobody knows the code of a process that was not ours */
+    if (a->pid > 0) {
+        proc_poll(a->pid, exit_code);
+    }
+    last_words(attempt_output(output, data_dir, a->job, a->number), why, why_bytes);
+    return 1;
+}
+
+/* ---- stragglers --------------------------------------------------------------------------------------------- */
+
+/* Is NAME=VALUE one of the NUL-separated strings? */
+static bool has_pair(const char *block, size_t n, const char *pair)
+{
+    for (const char *p = block; p < block + n; p += strlen(p) + 1) {
+        if (strcmp(p, pair) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool belongs(pid_t pid, const struct attempt *a)
+{
+    char path[64], job[64], number[64];
+    size_t n = 0;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    snprintf(job, sizeof job, "EVENSTEP_JOB=%s", a->job);
+    snprintf(number, sizeof number, "EVENSTEP_ATTEMPT=%d", a->number);
+    char *block = proc_read_file(path, 1 << 20, &n, NULL);
+    bool ours = block && has_pair(block, n, job) && has_pair(block, n, number);
+    free(block);
+    return ours && pid != getpid();
+}
+
+/* Sends a signal to all that belong to the attempt; how many there are. */
+static int signal_stragglers(const struct attempt *a, int sig)
+{
+    DIR *proc = opendir("/proc");
+    int found = 0;
+    for (struct dirent *d; proc && (d = readdir(proc));) {
+        if (!isdigit((unsigned char)d->d_name[0])) {
+            continue;
+        }
+        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+        uint64_t ticks = proc_start_ticks(pid);
+        if (ticks && belongs(pid, a) && proc_alive(pid, ticks)) {
+            kill(pid, sig);
+            found++;
+        }
+    }
+    if (proc) {
+        closedir(proc);
+    }
+    return found;
+}
+
+void attempt_stop(const struct attempt *a, double grace)
+{
+    if (a->pid > 0 && proc_alive(a->pid, a->start_ticks)) {
+        proc_stop(a->pid, grace);
+    }
+    double until = clock_now() + 5;
+    while (signal_stragglers(a, SIGKILL) > 0 && clock_now() < until) {
+        clock_sleep(0.02);
+    }
+}

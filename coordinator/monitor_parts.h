@@ -1,0 +1,67 @@
+/* What the files of the monitor share and nobody else sees. */
+#ifndef COORDINATOR_MONITOR_PARTS_H
+#define COORDINATOR_MONITOR_PARTS_H
+
+#include <limits.h>
+
+#include "coordinator/measure.h"
+#include "coordinator/monitor.h"
+#include "job/assign.h"
+#include "job/staleness.h"
+#include "store/history.h"
+
+struct rank_watch {
+    char node[64], device[64];
+    double slowdown;
+    char at[32];             /* rows of its stream are read up to here */
+    bool untrimmed;          /* some that are on disk are still in the store */
+    int64_t rows;            /* of this attempt */
+    int batch;
+    struct step_times times;
+    struct thinned points;   /* since the last event */
+    struct staleness staleness; /* cumulative, from the heartbeat */
+    json_t *beat;            /* the newest of this attempt, or NULL; owned */
+    int64_t samples, updates; /* cumulative, of the job's surviving updates */
+};
+
+struct monitor {
+    struct store *store;
+    char job[17], host[256], data_dir[PATH_MAX], job_dir[PATH_MAX], nethash[17];
+    int attempt, workers, servers;
+    const struct jobspec *spec;
+    const char **names;         /* [workers], into ranks */
+    struct rank_watch *ranks;   /* [workers + servers] */
+    struct recent_rows recent;
+    struct history *history;
+    struct balancer balancer;
+    bool may_balance;
+    /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it started, because older rows past
+     * that are superseded first. */
+    bool gate_open;
+    int64_t keeper_seen_at;     /* time of the first heartbeat that says it serves */
+    char facts_at[32];
+    json_t *outcome;            /* or NULL; owned */
+    json_t *evaluations;        /* array; owned */
+    int profiles_told;          /* calibrated by workers in this attempt */
+    int64_t step, dropped;
+    double epoch;
+    bool stop, pause;           /* as last written into control */
+    double live_at, flush_at, profile_at, detail_at; /* when each was last done */
+    double grace_until, launched_at, suspect_since, slow_phase_at;
+    long log_offset;
+    bool finished;
+};
+
+/* monitor_live.c */
+int monitor_publish(struct monitor *m, double now, struct err *e);
+json_t *monitor_live_json(const struct monitor *m);
+json_t *monitor_staleness_json(const struct monitor *m);
+/* monitor_facts.c */
+int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e);
+int monitor_save(struct monitor *m, struct err *e);  /* detail:monitor */
+int monitor_load(struct monitor *m, bool adopted, struct err *e);
+int64_t monitor_samples(const struct monitor *m);
+/* monitor_logs.c */
+void monitor_read_logs(struct monitor *m);
+
+#endif

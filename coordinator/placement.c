@@ -1,0 +1,172 @@
+/* Which nodes an attempt gets: see placement.h.
+ *
+ * What a newcomer would get wrong: a restart does not grab what is free at once. It takes fewer workers than the spec asks for
+ * only if that many nodes are not alive at all; otherwise it waits for busy ones like everybody else.
+ */
+#include "coordinator/placement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *text_of(const json_t *j, const char *key)
+{
+    const char *text = json_string_value(json_object_get(j, key));
+    return text ? text : "";
+}
+
+/* "gpu=a100" matches a label, "gpu" a label's name or value, "node-3" a node. */
+static bool matches(const json_t *node, const char *wanted)
+{
+    if (strcmp(text_of(node, "name"), wanted) == 0) {
+        return true;
+    }
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(node, "labels"), key, value)
+    {
+        const char *text = json_string_value(value);
+        char pair[256];
+        snprintf(pair, sizeof pair, "%s=%s", key, text ? text : "");
+        if (strcmp(pair, wanted) == 0 || strcmp(key, wanted) == 0 || (text && strcmp(text, wanted) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool may_run(const json_t *node, const struct placement_ask *ask)
+{
+    const struct jobspec *spec = ask->spec;
+    if (ask->local_host && strcmp(text_of(node, "host"), ask->local_host) != 0) {
+        return false;
+    }
+    for (int i = 0; i < spec->n_nodes; i++) {
+        if (matches(node, spec->nodes[i])) {
+            return true;
+        }
+    }
+    return spec->n_nodes == 0;
+}
+
+static bool is_alive(const json_t *node)
+{
+    const char *state = text_of(node, "state");
+    return strcmp(state, "ready") == 0 || strcmp(state, "busy") == 0;
+}
+
+static bool is_free(const json_t *node, const struct placement_ask *ask)
+{
+    if (json_object_get(ask->reserved, text_of(node, "name"))) {
+        return false;
+    }
+    return ask->ignore_claims ? is_alive(node) : strcmp(text_of(node, "state"), "ready") == 0;
+}
+
+static void take(struct placed *out, const json_t *node)
+{
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "%s", text_of(node, "name"));
+    snprintf(out->host, sizeof out->host, "%s", text_of(node, "host"));
+    snprintf(out->device, sizeof out->device, "%s", text_of(node, "device"));
+    double slowdown = json_number_value(json_object_get(node, "slowdown"));
+    json_int_t threads = json_integer_value(json_object_get(node, "threads"));
+    out->slowdown = slowdown > 1 ? slowdown : 1;
+    out->threads = threads > 0 && threads < 4096 ? (int)threads : 1;
+    out->memory_bytes = json_integer_value(json_object_get(node, "memory_bytes"));
+    out->speed = (strncmp(out->device, "cuda", 4) == 0 ? 1000.0 : out->threads) / out->slowdown;
+}
+
+static int faster_first(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    return x->speed > y->speed ? -1 : x->speed < y->speed ? 1 : strcmp(x->name, y->name);
+}
+
+/* Counts of what could ever be used, what is alive, what is free. */
+struct census {
+    int known, alive, free_now;
+};
+
+static struct census count(const struct placement_ask *ask)
+{
+    struct census c = {0};
+    size_t i;
+    json_t *node;
+    json_array_foreach(ask->nodes, i, node)
+    {
+        if (may_run(node, ask)) {
+            c.known++;
+            c.alive += is_alive(node);
+            c.free_now += is_free(node, ask);
+        }
+    }
+    return c;
+}
+
+static void explain(struct placement *out, const struct placement_ask *ask, const struct census *c, int wanted)
+{
+    const char *named = ask->spec->n_nodes ? " that the spec names" : "";
+    if (c->known < wanted) {
+        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and there %s %d node%s%s", wanted, c->known == 1 ? "is" : "are",
+                 c->known, c->known == 1 ? "" : "s", named);
+    } else if (c->alive < wanted) {
+        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and %d of the %d nodes%s %s lost, draining or disabled", wanted,
+                 c->known - c->alive, c->known, named, c->known - c->alive == 1 ? "is" : "are");
+    } else {
+        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and %d node%s%s %s free", wanted, c->free_now,
+                 c->free_now == 1 ? "" : "s", named, c->free_now == 1 ? "is" : "are");
+    }
+}
+
+int placement_find(struct placement *out, const struct placement_ask *ask)
+{
+    memset(out, 0, sizeof *out);
+    struct census c = count(ask);
+    int wanted = ask->spec->workers, least = ask->spec->min_workers > 0 ? ask->spec->min_workers : wanted;
+    if (ask->attempt > 1 && c.alive < wanted && c.alive >= least) {
+        wanted = c.alive;
+    }
+    if (c.free_now < wanted) {
+        explain(out, ask, &c, wanted);
+        return 0;
+    }
+    out->nodes = calloc((size_t)c.free_now, sizeof *out->nodes);
+    if (!out->nodes) {
+        snprintf(out->waiting, sizeof out->waiting, "memory ran out");
+        return 0;
+    }
+    size_t i;
+    json_t *node;
+    json_array_foreach(ask->nodes, i, node)
+    {
+        if (may_run(node, ask) && is_free(node, ask)) {
+            take(&out->nodes[out->count++], node);
+        }
+    }
+    qsort(out->nodes, (size_t)out->count, sizeof *out->nodes, faster_first);
+    out->count = wanted;
+    return 1;
+}
+
+void placement_release(struct placement *p)
+{
+    free(p->nodes);
+    memset(p, 0, sizeof *p);
+}
+
+void placement_reserve(json_t *reserved, const struct placement_ask *ask)
+{
+    struct census c = count(ask);
+    if (c.alive < ask->spec->workers) {
+        return; /* it waits for nodes that are not there: what is there need not stand idle */
+    }
+    size_t i;
+    json_t *node;
+    json_array_foreach(ask->nodes, i, node)
+    {
+        if (may_run(node, ask)) {
+            json_object_set_new(reserved, text_of(node, "name"), json_true());
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/* Placement: which nodes an attempt gets. Pure: the store's nodes in, a choice or a sentence out.
+ *
+ * A node may be taken if it is ready, unclaimed, on a host that the launcher reaches, and named by the spec (or has one of its
+ * labels; a spec that names none may run anywhere). Where there is a choice the fastest come first, then by name, so the same
+ * cluster gives the same ranks.
+ */
+#ifndef COORDINATOR_PLACEMENT_H
+#define COORDINATOR_PLACEMENT_H
+
+#include "job/spec.h"
+
+struct placed {
+    char name[64], host[256], device[64];
+    double slowdown;      /* >= 1 */
+    int threads;          /* 1 for a GPU */
+    double speed;         /* threads / slowdown; a guess for where there is no profile */
+    int64_t memory_bytes; /* 0: unknown */
+};
+
+struct placement {
+    struct placed *nodes; /* rank order; owned */
+    int count;
+    char waiting[240];    /* why there are too few, in words */
+};
+
+struct placement_ask {
+    const json_t *nodes;    /* of store_nodes() */
+    const char *local_host; /* the only host that can be reached; NULL: any */
+    const struct jobspec *spec;
+    int attempt;            /* that is about to start; from the second one on fewer workers may do (min_workers) */
+    const json_t *reserved; /* object: names that a job ahead waits for; may be NULL */
+    bool ignore_claims;     /* a dry run: as if every node were free */
+};
+
+/* 1: `out` has the nodes; 0: not now, out->waiting says why. placement_release either way. */
+int placement_find(struct placement *out, const struct placement_ask *ask);
+void placement_release(struct placement *p);
+/* Adds to `reserved` (an object) the names of the nodes that this job waits for. */
+void placement_reserve(json_t *reserved, const struct placement_ask *ask);
+
+#endif

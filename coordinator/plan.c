@@ -1,0 +1,168 @@
+/* The plan of an attempt: see plan.h. */
+#include "coordinator/plan.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Multiples of minibatches: 8 where every worker is a GPU (DESIGN.md decision 7), else 4. */
+static int quantum_of(const struct placement *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        if (strncmp(p->nodes[i].device, "cuda", 4) != 0) {
+            return 4;
+        }
+    }
+    return 8;
+}
+
+struct profile **plan_profiles(struct store *store, const struct jobspec *spec, const struct placement *p)
+{
+    char hash[17];
+    struct profile **out = calloc((size_t)p->count + 1, sizeof *out);
+    network_hash(&spec->network, hash);
+    for (int i = 0; out && i < p->count; i++) {
+        json_t *j = store_profile_get(store, p->nodes[i].name, hash, NULL);
+        struct profile *profile = j ? calloc(1, sizeof *profile) : NULL;
+        /* a profile belongs to a device at a speed: one of another slowdown tells nothing */
+        bool same = j && json_number_value(json_object_get(j, "slowdown")) == p->nodes[i].slowdown &&
+                    strcmp(json_string_value(json_object_get(j, "device")) ? json_string_value(json_object_get(j, "device")) : "",
+                           p->nodes[i].device) == 0;
+        if (profile && same && profile_read(profile, j) >= 0 && profile->count > 0) {
+            out[i] = profile;
+        } else {
+            free(profile);
+        }
+        json_decref(j);
+    }
+    return out;
+}
+
+void plan_profiles_free(struct profile **profiles, int count)
+{
+    for (int i = 0; profiles && i < count; i++) {
+        free(profiles[i]);
+    }
+    free(profiles);
+}
+
+static json_t *workers_json(const struct placement *p)
+{
+    json_t *out = json_array();
+    for (int i = 0; i < p->count; i++) {
+        const struct placed *n = &p->nodes[i];
+        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:s, s:f, s:i}", "rank", i, "node", n->name, "host", n->host, "device",
+                                             n->device, "slowdown", n->slowdown, "threads", n->threads));
+    }
+    return out;
+}
+
+/* Relative speeds, for sharing out the test set: samples per second of the profile, else a guess; the mean is 1. */
+static json_t *speeds_json(const struct placement *p, struct profile *const *profiles, int batch)
+{
+    double *speed = calloc((size_t)p->count, sizeof *speed), sum = 0;
+    bool profiled = profiles != NULL;
+    for (int i = 0; profiled && i < p->count; i++) {
+        profiled = profiles[i] != NULL && profile_seconds(profiles[i], batch) > 0;
+    }
+    for (int i = 0; speed && i < p->count; i++) {
+        speed[i] = profiled ? batch / profile_seconds(profiles[i], batch) : p->nodes[i].speed;
+        sum += speed[i];
+    }
+    json_t *out = json_array();
+    for (int i = 0; i < p->count; i++) {
+        json_array_append_new(out, json_real(speed && sum > 0 ? speed[i] * p->count / sum : 1.0));
+    }
+    free(speed);
+    return out;
+}
+
+static json_t *roots_json(const char *roots)
+{
+    json_t *out = json_array();
+    while (roots && *roots) {
+        size_t n = strcspn(roots, ":");
+        if (n) {
+            json_array_append_new(out, json_stringn(roots, n));
+        }
+        roots += n + (roots[n] == ':');
+    }
+    return out;
+}
+
+/* path = ROOT/NAME if that is a file beneath ROOT once links are resolved. */
+static bool beneath(const char *root, size_t root_len, const char *name, char *path)
+{
+    char base[PATH_MAX], asked[PATH_MAX], real[PATH_MAX];
+    snprintf(asked, sizeof asked, "%.*s", (int)root_len, root);
+    if (!realpath(asked, base)) {
+        return false;
+    }
+    if ((size_t)snprintf(asked, sizeof asked, "%s/%s", base, name) >= sizeof asked || !realpath(asked, real)) {
+        return false;
+    }
+    size_t n = strlen(base);
+    if (strncmp(real, base, n) != 0 || (real[n] != '/' && n > 1)) {
+        return false;
+    }
+    snprintf(path, PATH_MAX, "%s", real);
+    return true;
+}
+
+int plan_find_init(const char *init, const char *roots, const char *data_dir, char *path, struct err *e)
+{
+    if (init[0] == '/') {
+        return err_set(e, ERR_INVALID, "cannot start from '%s': the path is looked up beneath the data roots and must be relative", init);
+    }
+    for (const char *r = roots; r && *r;) {
+        size_t n = strcspn(r, ":");
+        if (n && beneath(r, n, init, path)) {
+            return 0;
+        }
+        r += n + (r[n] == ':');
+    }
+    char root[PATH_MAX], name[SPEC_PATH + 16];
+    const char *slash = strchr(init, '/');
+    if (slash) { /* JOB/model.safetensors is JOB/artifacts/model.safetensors */
+        snprintf(root, sizeof root, "%s/jobs", data_dir);
+        snprintf(name, sizeof name, "%.*s/artifacts%s", (int)(slash - init), init, slash);
+        if (beneath(root, strlen(root), name, path) || beneath(root, strlen(root), init, path)) {
+            return 0;
+        }
+    }
+    return err_set(e, ERR_NOT_FOUND, "cannot start from '%s': there is no such file beneath '%s' or among the artifacts", init, roots);
+}
+
+json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct err *e)
+{
+    const struct jobspec *spec = ask->spec;
+    const struct placement *p = ask->placement;
+    char job_dir[PATH_MAX], init[PATH_MAX] = "";
+    json_t *plan = NULL, *sizes = json_array();
+    struct profile **profiles = plan_profiles(ask->store, spec, p);
+    if (spec->init[0] && plan_find_init(spec->init, ask->roots, ask->data_dir, init, e) < 0) {
+        goto out;
+    }
+    if (assign_first(first, &spec->batching, p->count, (const struct profile *const *)profiles, quantum_of(p), e) < 0) {
+        goto out;
+    }
+    first->version = ask->version;
+    for (int i = 0; i < p->count; i++) {
+        json_array_append_new(sizes, json_integer(first->sizes[i]));
+    }
+    snprintf(job_dir, sizeof job_dir, "%s/jobs/%s", ask->data_dir, ask->job);
+    int servers = spec->strategy.servers > 0 ? spec->strategy.servers : 1;
+    json_t *speeds = speeds_json(p, profiles, spec->batching.global_batch / p->count > 0 ? spec->batching.global_batch / p->count : 1);
+    plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o}", "job", ask->job, "attempt", ask->attempt, "spec",
+                     spec->json, "workers", workers_json(p), "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
+                     "init_path", init[0] ? json_string(init) : json_null(), "first", "version", first->version, "sizes", sizes, "speeds",
+                     speeds);
+    if (!plan) {
+        err_set(e, ERR_MEMORY, "cannot make the plan of job '%s': memory ran out", ask->job);
+    }
+out:
+    json_decref(sizes);
+    plan_profiles_free(profiles, p->count);
+    return plan;
+}

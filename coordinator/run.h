@@ -1,0 +1,51 @@
+/* An attempt in the scheduler's hands. Inside coordinator/ only. */
+#ifndef COORDINATOR_RUN_H
+#define COORDINATOR_RUN_H
+
+#include <limits.h>
+
+#include "coordinator/monitor.h"
+#include "coordinator/placement.h"
+#include "coordinator/scheduler.h"
+#include "job/assign.h"
+
+struct run {
+    struct run *next;
+    struct attempt attempt;
+    const struct launcher *launcher;
+    json_t *plan;            /* owned */
+    struct jobspec *spec;    /* owned */
+    struct monitor *monitor; /* owned; NULL for virtual jobs */
+    double launched_at, cancel_at, ended_at, drain_at, over_at; /* 0: not yet */
+    bool expired;            /* past max_seconds: told to stop */
+    bool over;               /* its process has ended */
+    int exit_code;
+    char why[300];           /* mpirun's last words */
+    json_t *error;           /* what the coordinator found wrong; owned, or NULL */
+};
+
+struct sched {
+    struct store *store;
+    char data_dir[PATH_MAX], roots[4096], local_host[256];
+    int virtual_jobs;
+    const struct launcher *mpirun, *simulator;
+    struct run *runs; /* owned list */
+    int n_runs;
+    bool draining;
+    double last_tick, sweep_at, queue_at;
+    bool store_away;
+    char *queue_seen; /* what the queue and the nodes looked like when it was last looked at; owned */
+};
+
+/* run.c: one attempt's turn. 1: it has ended and its job is where it belongs; 0: it goes on; negative: try again. */
+int run_tick(struct sched *s, struct run *r, double now, struct err *e);
+void run_free(struct run *r);
+struct run *run_find(const struct sched *s, const char *job);
+/* launch.c: starts the queued job's next attempt on a placement. 0, or negative: the job is still queued or failed. */
+int launch_job(struct sched *s, const char *job, struct jobspec *spec, const struct placement *placement, double now, struct err *e);
+/* Claims of this plan's nodes are given back. */
+int release_nodes(struct sched *s, const char *job, const json_t *plan, struct err *e);
+struct jobspec *sched_read_spec(struct sched *s, const char *job, struct err *e); /* jobspec_release and free */
+json_t *sched_error(const char *code, const char *message, int rank, const char *node, int attempt);
+
+#endif

@@ -1,0 +1,108 @@
+/* Answers: JSON, problem+json, text, nothing; see reply.h. Files and event streams make their own responses and share
+ * reply_send(), so no answer leaves without the security headers.
+ */
+#include "http/reply.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const security_headers[][2] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Permissions-Policy", "camera=(), geolocation=(), microphone=()"},
+};
+
+void reply_release(struct reply *r)
+{
+    if (r->response) {
+        MHD_destroy_response(r->response);
+        r->response = NULL;
+    }
+}
+
+void reply_header(struct reply *r, const char *name, const char *value)
+{
+    if (r->response) {
+        MHD_add_response_header(r->response, name, value);
+    }
+}
+
+int reply_text(struct reply *r, int status, const char *type, char *text, size_t len, struct err *e)
+{
+    reply_release(r);
+    r->status = status;
+    r->response = text ? MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (!r->response) {
+        free(text);
+        return err_set(e, ERR_MEMORY, "cannot make the answer: memory ran out");
+    }
+    reply_header(r, "Content-Type", type);
+    reply_header(r, "Cache-Control", "no-store");
+    return 0;
+}
+
+int reply_json(struct reply *r, int status, json_t *body, struct err *e)
+{
+    size_t len = 0;
+    char *text = body ? jsonx_dump(body, false, &len) : NULL;
+    json_decref(body);
+    return reply_text(r, status, "application/json", text, len, e);
+}
+
+int reply_empty(struct reply *r, int status, struct err *e)
+{
+    reply_release(r);
+    r->status = status;
+    r->response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    if (!r->response) {
+        return err_set(e, ERR_MEMORY, "cannot make the answer: memory ran out");
+    }
+    reply_header(r, "Cache-Control", "no-store");
+    return 0;
+}
+
+void reply_problem(struct reply *r, int status, const char *slug, const char *title, const char *detail,
+                   const char *hint, const struct jsonx_problems *problems)
+{
+    char type[96];
+    size_t len = 0;
+    snprintf(type, sizeof(type), "urn:evenstep:problem:%s", slug);
+    json_t *errors = problems ? jsonx_problems_json(problems) : json_array();
+    json_t *body = json_pack("{s:s, s:s, s:i, s:s, s:o, s:s?}", "type", type, "title", title, "status", status, "detail",
+                             detail, "errors", errors, "hint", hint && *hint ? hint : NULL);
+    char *text = body ? jsonx_dump(body, false, &len) : NULL;
+    json_decref(body);
+    struct err ignored;
+    reply_text(r, status, "application/problem+json", text, len, &ignored);
+    if (status == 401) {
+        reply_header(r, "WWW-Authenticate", "Bearer realm=\"evenstep\"");
+    } else if (status == 429 || status == 503) {
+        reply_header(r, "Retry-After", status == 429 ? "30" : "2");
+    }
+}
+
+void reply_error(struct reply *r, const struct err *e, const struct jsonx_problems *problems)
+{
+    reply_problem(r, err_http_status(e->code), err_name(e->code), err_title(e->code), e->message, e->hint, problems);
+}
+
+int reply_send(struct reply *r, struct MHD_Connection *connection)
+{
+    if (!r->response) {
+        return MHD_NO;
+    }
+    for (size_t i = 0; i < sizeof(security_headers) / sizeof(*security_headers); i++) {
+        reply_header(r, security_headers[i][0], security_headers[i][1]);
+    }
+    int sent = MHD_queue_response(connection, (unsigned)r->status, r->response);
+    reply_release(r);
+    return sent;
+}

@@ -1,0 +1,170 @@
+/* Reading a request: headers, query, body, path; see request.h. A newcomer would get lenience wrong: an unknown query
+ * parameter is an error, because ?dryrun=true (for dryRun) would otherwise start a job.
+ */
+#include "http/request.h"
+
+#include <errno.h>
+#include <math.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *request_header(const struct request *q, const char *name)
+{
+    return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
+}
+
+const char *request_param(const struct request *q, const char *name)
+{
+    return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+long request_int(const struct request *q, const char *name, long fallback)
+{
+    const char *text = request_param(q, name);
+    return text && *text ? strtol(text, NULL, 10) : fallback;
+}
+
+double request_real(const struct request *q, const char *name, double fallback)
+{
+    const char *text = request_param(q, name);
+    return text && *text ? strtod(text, NULL) : fallback;
+}
+
+bool request_bool(const struct request *q, const char *name)
+{
+    const char *text = request_param(q, name);
+    return text && (strcmp(text, "true") == 0 || strcmp(text, "1") == 0);
+}
+
+static bool is_choice(const char *choices, const char *value)
+{
+    size_t n = strlen(value);
+    for (const char *at = choices; n > 0 && at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        if (strncmp(at, value, n) == 0 && (at[n] == '|' || at[n] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_value(struct jsonx_problems *problems, const struct route_param *p, const char *value)
+{
+    char pointer[200], *end = NULL;
+    jsonx_join(pointer, sizeof(pointer), "", p->name);
+    if (p->type == ROUTE_BOOL) {
+        if (!is_choice("true|false|1|0", value)) {
+            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected true or false", p->name, value);
+        }
+    } else if (p->type == ROUTE_STRING) {
+        if (p->choices && !is_choice(p->choices, value)) {
+            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected one of %s", p->name, value, p->choices);
+        }
+    } else {
+        errno = 0;
+        double number = p->type == ROUTE_INT ? (double)strtol(value, &end, 10) : strtod(value, &end);
+        if (!*value || *end || errno || !isfinite(number) || number < p->min || number > p->max) {
+            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected %s from %.15g to %.15g", p->name,
+                          value, p->type == ROUTE_INT ? "a whole number" : "a number", p->min, p->max);
+        }
+    }
+}
+
+static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    struct request *q = ctx;
+    const char *names[ROUTE_PARAMS + 1];
+    char pointer[200];
+    int n = 0;
+    (void)kind;
+    for (const struct route_param *p = q->match.route->params; p && p->name; p++) {
+        if (strcmp(p->name, key) == 0) {
+            check_value(&q->problems, p, value ? value : "");
+            return MHD_YES;
+        }
+        names[n++] = p->name;
+    }
+    const char *near = jsonx_nearest(key, names, n);
+    jsonx_join(pointer, sizeof(pointer), "", key);
+    jsonx_problem(&q->problems, pointer, "unknown query parameter '%.60s'%s%s%s", key, near ? ", did you mean '" : "",
+                  near ? near : "", near ? "'?" : "");
+    return MHD_YES;
+}
+
+int request_check_query(struct request *q, struct err *e)
+{
+    MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, check_param, q);
+    if (q->problems.count == 0) {
+        return 0;
+    }
+    return err_set(e, ERR_INVALID, "the query of this request is not valid: %s", q->problems.items[0].message);
+}
+
+json_t *request_json(struct request *q, struct err *e)
+{
+    if (q->body.len == 0) {
+        err_set(e, ERR_SYNTAX, "the body is empty, expected a JSON document (line 1, column 1)");
+        return NULL;
+    }
+    return jsonx_parse(q->body.data, q->body.len, e);
+}
+
+json_t *request_object(struct request *q, const char *const *keys, struct err *e)
+{
+    json_t *body = request_json(q, e), *value;
+    const char *key;
+    char pointer[200];
+    int n = 0;
+    if (!body) {
+        return NULL;
+    }
+    for (; keys[n]; n++) {
+    }
+    if (!json_is_object(body)) {
+        jsonx_problem(&q->problems, "", "expected an object");
+    }
+    json_object_foreach(body, key, value)
+    {
+        bool known = false;
+        for (int i = 0; i < n; i++) {
+            known |= strcmp(keys[i], key) == 0;
+        }
+        if (!known) {
+            const char *near = jsonx_nearest(key, keys, n);
+            jsonx_join(pointer, sizeof(pointer), "", key);
+            jsonx_problem(&q->problems, pointer, "unknown key '%.60s', expected '%s'", key, near ? near : keys[0]);
+        }
+    }
+    if (q->problems.count > 0) {
+        err_set(e, ERR_INVALID, "the body is not valid: %s", q->problems.items[0].message);
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+struct store *request_store(const struct request *q, struct err *e)
+{
+    return server_store(q->server, e);
+}
+
+const char *request_job(const struct request *q, struct err *e)
+{
+    const char *id = q->match.args[0];
+    if (strlen(id) != STORE_ID - 1 || strspn(id, "0123456789abcdef") != STORE_ID - 1) {
+        err_set(e, ERR_NOT_FOUND, "there is no job '%.60s'", id);
+        return NULL;
+    }
+    return id;
+}
+
+int request_job_path(const struct request *q, const char *sub, char *out, size_t bytes, struct err *e)
+{
+    const char *id = request_job(q, e);
+    if (!id) {
+        return -(int)e->code;
+    }
+    int n = snprintf(out, bytes, "%s/jobs/%s%s%s", q->server->data_dir, id, *sub ? "/" : "", sub);
+    return n < (int)bytes ? 0 : err_set(e, ERR_INVALID, "the path of job '%s' is too long", id);
+}

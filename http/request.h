@@ -1,0 +1,46 @@
+/* One request, from its header to its answer: who asks, what the path and query say, the body. Belongs to one connection.
+ * Query values are checked against the route's list before the handler runs (request_check_query), so the readers below
+ * only convert.
+ */
+#ifndef HTTP_REQUEST_H
+#define HTTP_REQUEST_H
+
+#include "common/buf.h"
+#include "http/auth.h"
+#include "http/internal.h"
+#include "http/reply.h"
+#include "http/routes.h"
+
+struct request {
+    struct http_server *server;
+    struct MHD_Connection *connection;
+    struct guarded *guarded;
+    struct route_match match;
+    const char *method;
+    struct identity who;
+    struct buf body;
+    size_t discarded;  /* bytes of a body that is not kept */
+    bool refused;      /* `reply` was decided before the body; the body is read and dropped */
+    struct reply reply;
+    struct jsonx_problems problems; /* go into the answer if the handler fails */
+};
+
+const char *request_header(const struct request *q, const char *name); /* borrowed, or NULL */
+/* The value of a query parameter, or NULL. Borrowed. */
+const char *request_param(const struct request *q, const char *name);
+long request_int(const struct request *q, const char *name, long fallback);
+double request_real(const struct request *q, const char *name, double fallback);
+bool request_bool(const struct request *q, const char *name);
+/* Every query parameter must be in the route's list and of its type; ERR_INVALID with all problems otherwise. */
+int request_check_query(struct request *q, struct err *e);
+/* The body as JSON: new reference, or NULL with ERR_SYNTAX. */
+json_t *request_json(struct request *q, struct err *e);
+/* The body as an object with no keys but `keys` (NULL-terminated). */
+json_t *request_object(struct request *q, const char *const *keys, struct err *e);
+struct store *request_store(const struct request *q, struct err *e); /* the thread's own */
+/* The job id of the path: what cannot be an id is ERR_NOT_FOUND, so it is safe in file names. */
+const char *request_job(const struct request *q, struct err *e);
+/* DATA_DIR/jobs/ID[/sub] into out. */
+int request_job_path(const struct request *q, const char *sub, char *out, size_t bytes, struct err *e);
+
+#endif

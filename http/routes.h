@@ -1,0 +1,50 @@
+/* The one table of routes. A line says method, pattern, least role, handler, one sentence, query parameters, and the names of
+ * the schemas of request and answer (http/schemas.c); the server dispatches by it, /openapi.json and docs/http-api.md are
+ * made from it. To add a route: a handler in an api_*.c, its prototype in api.h, a line in routes.c, and
+ * `UPDATE_DOCS=1 build/tests/unit/http/test_openapi`.
+ */
+#ifndef HTTP_ROUTES_H
+#define HTTP_ROUTES_H
+
+#include "common/err.h"
+#include "http/auth.h"
+
+struct request;
+struct reply;
+
+enum { ROUTE_ARGS = 2, ROUTE_ARG_BYTES = 256, ROUTE_PARAMS = 8 };
+
+enum route_type { ROUTE_STRING, ROUTE_INT, ROUTE_REAL, ROUTE_BOOL };
+
+struct route_param {
+    const char *name; /* NULL ends the list */
+    enum route_type type;
+    double min, max;     /* of numbers */
+    const char *choices; /* "step|samples|time", or NULL */
+    const char *help;
+};
+
+struct route {
+    const char *method, *pattern; /* "/api/v1/jobs/{id}" */
+    enum auth_role role;
+    int (*handle)(struct request *q, struct reply *out, struct err *e);
+    const char *summary;
+    const struct route_param *params; /* or NULL */
+    const char *request;              /* schema of the body, or NULL: none */
+    int status;                       /* of success */
+    const char *response;             /* a schema's name; "text/plain", "text/event-stream", … for others; NULL: no body */
+};
+
+/* Ends with method == NULL. */
+extern const struct route routes[];
+
+struct route_match {
+    const struct route *route; /* NULL: no such path (known_path false), or no such method there */
+    bool known_path;
+    char args[ROUTE_ARGS][ROUTE_ARG_BYTES]; /* what stood for {id} and {name} */
+    char allow[64];                         /* "GET, POST", for 405 */
+};
+/* `path` is decoded. HEAD finds GET. */
+void routes_find(const char *method, const char *path, struct route_match *out);
+
+#endif

@@ -1,0 +1,479 @@
+/* The event stream; see stream.h. Locks: everything shared is under stream.lock; libmicrohttpd's own locks are taken inside
+ * it (suspend, resume), never the other way round. A newcomer would get the hand-over from stored to live events wrong: the
+ * client's cursor is set to the ring's head first, then the missed events are read up to now, and events of the ring whose
+ * id is not beyond the client's last are skipped; so none is lost and none comes twice.
+ */
+#include "http/stream.h"
+
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "http/reply.h"
+#include "store/store.h"
+
+enum { READ_COUNT = 500, READ_BLOCK_MS = 500, MISSED_BYTES = 4 << 20, CHUNK_BYTES = 8192 };
+
+struct event_id {
+    uint64_t ms, seq;
+};
+
+struct event { /* one text, shared by the ring and the clients that are sending it */
+    int refs;
+    struct event_id id;
+    char job[STORE_ID]; /* "" for events of nodes */
+    bool for_all;       /* gaps reach every client */
+    size_t len;
+    char text[];
+};
+
+struct client {
+    struct client *next, **back;
+    struct stream *stream;
+    struct MHD_Connection *connection;
+    char job[STORE_ID]; /* filter, or "" */
+    struct event_id seen;
+    uint64_t cursor;       /* number of the next event of the ring */
+    struct event *sending; /* or NULL */
+    size_t sent;           /* bytes of it */
+    bool suspended, beat;
+    double next_beat;
+};
+
+struct stream {
+    pthread_mutex_t lock; /* of everything below, and of all clients and reference counts */
+    pthread_cond_t wake;
+    pthread_t thread;
+    struct store *store; /* the reader thread's */
+    bool finishing;
+    struct event *ring[STREAM_RING];
+    uint64_t head; /* events ever put in; ring[i % STREAM_RING] */
+    char last[32]; /* newest id read, or "$" */
+    struct client *clients;
+    int n_clients;
+};
+
+/* ---- events ------------------------------------------------------------------------------------------------ */
+
+static bool id_parse(const char *text, struct event_id *id)
+{
+    char end;
+    return sscanf(text, "%" SCNu64 "-%" SCNu64 "%c", &id->ms, &id->seq, &end) == 2;
+}
+
+static bool id_after(const struct event_id *a, const struct event_id *b)
+{
+    return a->ms != b->ms ? a->ms > b->ms : a->seq > b->seq;
+}
+
+static struct event *event_new(const char *text, size_t len)
+{
+    struct event *ev = calloc(1, sizeof(*ev) + len + 1);
+    if (ev) {
+        ev->refs = 1;
+        ev->len = len;
+        memcpy(ev->text, text, len);
+    }
+    return ev;
+}
+
+static void event_drop(struct event *ev)
+{
+    if (ev && --ev->refs == 0) {
+        free(ev);
+    }
+}
+
+/* Appends one event of store_events_read() as SSE text; its id and job go into *id and job. */
+static bool event_print(struct buf *out, const json_t *event, struct event_id *id, char job[STORE_ID])
+{
+    const char *id_text = json_string_value(json_object_get(event, "id"));
+    const char *type = json_string_value(json_object_get(event, "type"));
+    const char *of = json_string_value(json_object_get(event, "job"));
+    if (!id_text || !type || !of || !id_parse(id_text, id) || strpbrk(type, "\r\n")) {
+        return false;
+    }
+    snprintf(job, STORE_ID, "%s", of);
+    json_t *body = json_pack("{s:s, s:s, s:O}", "job", of, "type", type, "data", json_object_get(event, "data"));
+    char *text = body ? jsonx_dump(body, false, NULL) : NULL;
+    json_decref(body);
+    if (text) {
+        buf_addf(out, "id: %s\nevent: %s\ndata: ", id_text, type);
+        buf_adds(out, text);
+        buf_adds(out, "\n\n");
+    }
+    free(text);
+    return text && !out->failed;
+}
+
+/* ---- clients; the lock is held ------------------------------------------------------------------------------ */
+
+static void client_resume(struct client *c)
+{
+    if (c->suspended) {
+        c->suspended = false;
+        MHD_resume_connection(c->connection);
+    }
+}
+
+static bool client_wants(const struct client *c, const struct event *ev)
+{
+    return ev->for_all || ((c->job[0] == '\0' || strcmp(c->job, ev->job) == 0) && id_after(&ev->id, &c->seen));
+}
+
+static struct event *gap_event(const char *last)
+{
+    char text[96];
+    int n = last[0] == '$' ? snprintf(text, sizeof(text), "event: gap\ndata: {}\n\n")
+                           : snprintf(text, sizeof(text), "id: %s\nevent: gap\ndata: {}\n\n", last);
+    struct event *ev = event_new(text, (size_t)n);
+    if (ev) {
+        ev->for_all = true;
+    }
+    return ev;
+}
+
+/* The next thing to send, or NULL. */
+static struct event *client_next(struct client *c)
+{
+    struct stream *s = c->stream;
+    if (s->head - c->cursor > STREAM_RING) {
+        c->cursor = s->head;
+        return gap_event(s->last);
+    }
+    while (c->cursor < s->head) {
+        struct event *ev = s->ring[c->cursor++ % STREAM_RING];
+        if (client_wants(c, ev)) {
+            ev->refs++;
+            return ev;
+        }
+    }
+    if (c->beat) {
+        c->beat = false;
+        return event_new(": \n\n", 4);
+    }
+    return NULL;
+}
+
+/* libmicrohttpd asks for bytes to send: what there is, or the connection is suspended. */
+static ssize_t client_read(void *ctx, uint64_t position, char *out, size_t most)
+{
+    struct client *c = ctx;
+    struct stream *s = c->stream;
+    size_t n = 0;
+    (void)position;
+    pthread_mutex_lock(&s->lock);
+    while (n < most && (c->sending || (c->sending = client_next(c)))) {
+        size_t part = c->sending->len - c->sent < most - n ? c->sending->len - c->sent : most - n;
+        memcpy(out + n, c->sending->text + c->sent, part);
+        n += part;
+        c->sent += part;
+        if (c->sent == c->sending->len) {
+            event_drop(c->sending);
+            c->sending = NULL;
+            c->sent = 0;
+        }
+    }
+    bool finishing = s->finishing;
+    if (n == 0 && !finishing) {
+        c->suspended = true;
+        MHD_suspend_connection(c->connection);
+    } else if (n > 0) {
+        c->next_beat = clock_now() + STREAM_HEARTBEAT_SECONDS;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n == 0 && finishing ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
+}
+
+static void client_free(void *ctx)
+{
+    struct client *c = ctx;
+    struct stream *s = c->stream;
+    pthread_mutex_lock(&s->lock);
+    *c->back = c->next;
+    if (c->next) {
+        c->next->back = c->back;
+    }
+    s->n_clients--;
+    event_drop(c->sending);
+    pthread_mutex_unlock(&s->lock);
+    free(c);
+}
+
+/* ---- the reader thread ------------------------------------------------------------------------------------- */
+
+/* Puts an event into the ring and wakes who wants it. Takes ev. */
+static void publish(struct stream *s, struct event *ev)
+{
+    struct event **slot = &s->ring[s->head % STREAM_RING];
+    event_drop(*slot);
+    *slot = ev;
+    s->head++;
+    for (struct client *c = s->clients; c; c = c->next) {
+        if (c->suspended && client_wants(c, ev)) {
+            client_resume(c);
+        }
+    }
+}
+
+static void publish_all(struct stream *s, const json_t *events, bool gap)
+{
+    struct buf text;
+    size_t i;
+    json_t *item;
+    struct event *ev;
+    if (gap && (ev = gap_event(s->last))) {
+        publish(s, ev);
+    }
+    buf_init(&text, 16 << 20);
+    json_array_foreach(events, i, item)
+    {
+        struct event_id id;
+        char job[STORE_ID];
+        buf_reset(&text);
+        if (event_print(&text, item, &id, job) && (ev = event_new(text.data, text.len))) {
+            ev->id = id;
+            memcpy(ev->job, job, sizeof(job));
+            publish(s, ev);
+        }
+    }
+    buf_release(&text);
+}
+
+static void beat_all(struct stream *s, double now)
+{
+    for (struct client *c = s->clients; c; c = c->next) {
+        if (c->suspended && now >= c->next_beat) {
+            c->beat = true;
+            client_resume(c);
+        }
+    }
+}
+
+static void pause_reader(struct stream *s, long ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&s->wake, &s->lock, &until);
+}
+
+static void *reader_main(void *ctx)
+{
+    struct stream *s = ctx;
+    char last[32];
+    bool away = false;
+    snprintf(last, sizeof(last), "%s", s->last);
+    pthread_mutex_lock(&s->lock);
+    while (!s->finishing) {
+        struct err e;
+        bool gap = false;
+        pthread_mutex_unlock(&s->lock);
+        err_clear(&e);
+        json_t *events = store_events_read(s->store, last, READ_COUNT, READ_BLOCK_MS, &gap, &e);
+        pthread_mutex_lock(&s->lock);
+        if (events) {
+            snprintf(s->last, sizeof(s->last), "%s", last);
+            publish_all(s, events, gap);
+            json_decref(events);
+        } else if (!away) {
+            log_warn("http", "cannot read events, browsers see none until it is back", "reason=\"%s\"", e.message);
+        }
+        if (events && away) {
+            log_info("http", "events can be read again", "%s", "");
+        }
+        away = !events;
+        beat_all(s, clock_now());
+        if (away && !s->finishing) {
+            pause_reader(s, READ_BLOCK_MS);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- from outside ------------------------------------------------------------------------------------------ */
+
+struct stream *stream_start(const char *store_url, const char *store_password, struct err *e)
+{
+    struct stream *s = calloc(1, sizeof(*s));
+    if (!s) {
+        err_set(e, ERR_MEMORY, "cannot start the event stream: memory ran out");
+        return NULL;
+    }
+    s->store = store_open(store_url, store_password, e);
+    if (!s->store) {
+        free(s);
+        return NULL;
+    }
+    snprintf(s->last, sizeof(s->last), "$");
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&s->lock, NULL);
+    if (pthread_create(&s->thread, NULL, reader_main, s) != 0) {
+        err_set(e, ERR_MEMORY, "cannot start the event stream: no thread could be made");
+        s->finishing = true;
+        stream_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void stream_finish(struct stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->finishing = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_mutex_lock(&s->lock);
+    for (struct client *c = s->clients; c; c = c->next) {
+        client_resume(c);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void stream_free(struct stream *s)
+{
+    if (!s) {
+        return;
+    }
+    for (int i = 0; i < STREAM_RING; i++) {
+        event_drop(s->ring[i]);
+    }
+    store_close(s->store);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* Appends what the client missed since its last id (c->seen moves on). false: it cannot be had, a gap must be told. */
+static bool read_missed(struct client *c, struct store *store, const char *last_id, struct buf *out)
+{
+    char last[32];
+    bool gap = false;
+    size_t n = READ_COUNT, i;
+    json_t *item;
+    if (!store || strlen(last_id) >= sizeof(last) || !id_parse(last_id, &c->seen)) {
+        return false;
+    }
+    snprintf(last, sizeof(last), "%s", last_id);
+    while (n == READ_COUNT) {
+        struct err e;
+        json_t *events = store_events_read(store, last, READ_COUNT, 0, &gap, &e);
+        if (!events || gap || out->len > MISSED_BYTES) {
+            json_decref(events);
+            return false;
+        }
+        n = json_array_size(events);
+        json_array_foreach(events, i, item)
+        {
+            struct event_id id;
+            char job[STORE_ID];
+            size_t before = out->len;
+            if (event_print(out, item, &id, job)) {
+                c->seen = id;
+                if (c->job[0] && strcmp(c->job, job) != 0) {
+                    out->len = before;
+                }
+            }
+        }
+        json_decref(events);
+    }
+    return !out->failed;
+}
+
+static int client_add(struct stream *s, struct client *c, char greeting[96], struct err *e)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->n_clients >= STREAM_CLIENTS || s->finishing) {
+        pthread_mutex_unlock(&s->lock);
+        return err_set(e, ERR_UNAVAILABLE, "cannot open another event stream: there are %d", STREAM_CLIENTS);
+    }
+    c->cursor = s->head;
+    c->next = s->clients;
+    c->back = &s->clients;
+    if (c->next) {
+        c->next->back = &c->next;
+    }
+    s->clients = c;
+    s->n_clients++;
+    c->next_beat = clock_now() + STREAM_HEARTBEAT_SECONDS;
+    if (s->last[0] == '$') {
+        snprintf(greeting, 96, "retry: 1000\nevent: hello\ndata: {}\n\n");
+    } else {
+        snprintf(greeting, 96, "retry: 1000\nid: %s\nevent: hello\ndata: {}\n\n", s->last);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection, const char *last_id,
+                const char *job, struct reply *out, struct err *e)
+{
+    char greeting[96];
+    struct buf first;
+    struct client *c = calloc(1, sizeof(*c));
+    if (!c) {
+        return err_set(e, ERR_MEMORY, "cannot open an event stream: memory ran out");
+    }
+    c->stream = s;
+    c->connection = connection;
+    snprintf(c->job, sizeof(c->job), "%s", job ? job : "");
+    if (client_add(s, c, greeting, e) < 0) {
+        free(c);
+        return -(int)e->code;
+    }
+    buf_init(&first, 2 * MISSED_BYTES);
+    if (!last_id) {
+        buf_adds(&first, greeting);
+    } else {
+        buf_adds(&first, "retry: 1000\n: resumed\n\n");
+        if (!read_missed(c, store, last_id, &first)) {
+            memset(&c->seen, 0, sizeof(c->seen));
+            buf_reset(&first);
+            buf_adds(&first, "retry: 1000\nevent: gap\ndata: {}\n\n");
+        }
+    }
+    c->sending = first.data ? event_new(first.data, first.len) : NULL;
+    buf_release(&first);
+    out->status = 200;
+    out->response = c->sending ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CHUNK_BYTES, client_read, c, client_free)
+                               : NULL;
+    if (!out->response) {
+        client_free(c);
+        return err_set(e, ERR_MEMORY, "cannot open an event stream: memory ran out");
+    }
+    reply_header(out, "Content-Type", "text/event-stream");
+    reply_header(out, "Cache-Control", "no-store");
+    reply_header(out, "X-Accel-Buffering", "no");
+    return 0;
+}
+
+int stream_clients(struct stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int n = s->n_clients;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+int64_t stream_events(struct stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int64_t n = (int64_t)s->head;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}

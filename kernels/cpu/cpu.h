@@ -1,0 +1,108 @@
+/* The CPU backend's own picture: a device, the programs it runs, and the table that every operator fills.
+ *
+ * A program is an array of steps in the network's layer order; forward walks it up, backward down. A step owns what its
+ * operator prepared (oneDNN primitives, masks); a value is one activation with its gradient. A value that several steps
+ * read gets its gradient from the first of them in backward order directly, from the others through the program's spare
+ * buffer, which the program adds; operators only ever write to `in_grad` and need not know.
+ *
+ * What a newcomer would get wrong: a value's shape is the one it is STORED in. A flattened image is still stored row,
+ * column, channel; the dense layer that reads it permutes its weights instead (cpu/dense.c).
+ */
+#ifndef KERNELS_CPU_CPU_H
+#define KERNELS_CPU_CPU_H
+
+#include "kernels/cpu/prim.h"
+#include "kernels/device.h"
+
+/* Compiles a hot loop for several instruction sets; the right one is chosen when the program is loaded. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&                 \
+    !defined(__SANITIZE_THREAD__)
+#define CPU_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CPU_CLONES
+#endif
+
+struct cpu_device {
+    struct device base;
+    int threads;
+    dnnl_engine_t engine;
+    char line[160];
+};
+
+struct cpu_value {
+    struct shape shape; /* of one sample, as stored */
+    size_t count;       /* floats of one sample */
+    float *data;        /* [batch][count]; the network's input borrows the caller's */
+    float *grad;        /* [batch][count], or NULL where nobody needs it */
+    bool needs_grad;    /* some parameter stands before it */
+    bool has_grad;      /* while building: a step that runs earlier in backward writes it already */
+};
+
+struct cpu_program;
+struct cpu_step;
+
+struct cpu_op {
+    const char *name;
+    /* Called once the step's inputs and output are known, before memory is there. */
+    int (*prepare)(struct cpu_program *p, struct cpu_step *s, struct err *e);
+    int (*forward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
+    /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's range of the flat block. */
+    int (*backward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
+    void (*release)(struct cpu_step *s);
+    /* Work of one sample forward, in floating-point operations or what takes as long. */
+    double (*work)(const struct cpu_step *s);
+};
+
+struct cpu_step {
+    const struct cpu_op *op;
+    const struct layer *layer;
+    int index;                         /* of the layer in the network: the counter of random choices */
+    int n_in;
+    struct cpu_value *in[NET_INPUTS], *out;
+    float **in_grad[NET_INPUTS];       /* where the input's gradient goes; NULL: nobody needs it */
+    bool adds[NET_INPUTS];             /* it goes to the spare buffer, and is added afterwards */
+    bool relu;                         /* a relu that follows is done here too */
+    bool backward;                     /* takes part in the backward pass */
+    void *state;                       /* the operator's; freed by its release */
+};
+
+struct cpu_program {
+    struct dev_program_head head;
+    struct cpu_device *dev;
+    const struct network *net;
+    dnnl_stream_t stream;
+    struct cpu_step *steps;
+    int n_steps;
+    struct cpu_value *values;    /* [0]: the network's input; then at most one per layer */
+    struct cpu_value **of_layer; /* [n_layers] */
+    struct cpu_value *output;    /* what the loss reads */
+    int *bucket_step;            /* [n_buckets] the step after which a bucket is complete */
+    float *padded;               /* [batch][input], for minibatches that do not fill the program */
+    float *spare;                /* gradients that are added to others */
+    size_t spare_floats;
+    float *scratch;              /* oneDNN's working memory, shared by all steps */
+    size_t scratch_bytes;
+    struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */
+};
+
+/* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
+float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e);
+/* The flat block's range of a step's tensor (0: weight, 1: bias). */
+float *cpu_param(struct cpu_program *p, const struct cpu_step *s, int tensor);
+float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tensor);
+
+/* Loss (cpu/loss.c): sums into `out`, writes the gradient of the mean over in->count samples into value->grad when
+ * training, zero for the samples beyond. */
+int cpu_loss(enum loss_type type, struct cpu_value *output, int batch, const struct dev_input *in, struct dev_result *out,
+             struct err *e);
+int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e);
+
+struct dev_program *cpu_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
+void cpu_program_free(struct dev_program *program);
+int cpu_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
+                        dev_mark_fn *mark, void *ctx, struct err *e);
+
+extern const struct device_ops cpu_device_ops;
+extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_relu, cpu_dropout, cpu_flatten;
+
+#endif

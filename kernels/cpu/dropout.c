@@ -1,0 +1,96 @@
+/* Dropout (kernels/mask.h says which elements). The forward pass keeps one byte per element for the backward pass; what is
+ * kept is scaled by 1/(1-rate), so that evaluation, where dropout does nothing, sees the same mean.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/mask.h"
+
+struct dropout {
+    uint8_t *kept; /* [batch][count] */
+    uint32_t threshold;
+    float scale;
+};
+
+static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
+{
+    struct dropout *d = calloc(1, sizeof(*d));
+    if (!d) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    s->state = d;
+    d->kept = (uint8_t *)cpu_alloc(p, ((size_t)p->head.batch * s->out->count + 3) / 4, e);
+    d->threshold = mask_threshold(s->layer->rate);
+    d->scale = (float)(1.0 / (1.0 - s->layer->rate));
+    return d->kept ? 0 : -ERR_MEMORY;
+}
+
+static void draw(const struct dropout *d, uint8_t *kept, uint64_t key, int64_t sample, size_t n)
+{
+    for (size_t i = 0; i < n; i += 4) {
+        struct rng_block words = mask_words(key, sample, i / 4);
+        for (size_t k = 0; k < 4 && i + k < n; k++) {
+            kept[i + k] = (words.v[k] >> 8) >= d->threshold;
+        }
+    }
+}
+
+CPU_CLONES static void apply(float *restrict to, const float *restrict from, const uint8_t *restrict kept, float scale,
+                             size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = kept[i] ? from[i] * scale : 0;
+    }
+}
+
+static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+{
+    struct dropout *d = s->state;
+    size_t n = s->out->count;
+    if (!in->training) {
+        memcpy(s->out->data, s->in[0]->data, (size_t)p->head.batch * n * sizeof(float));
+        return 0;
+    }
+    uint64_t key = mask_key(in->seed, in->epoch, s->index);
+#pragma omp parallel for if (n * (size_t)p->head.batch > 4096)
+    for (int i = 0; i < p->head.batch; i++) {
+        size_t at = (size_t)i * n;
+        draw(d, d->kept + at, key, i < in->count ? in->sample[i] : 0, n);
+        apply(s->out->data + at, s->in[0]->data + at, d->kept + at, d->scale, n);
+    }
+    return 0;
+}
+
+static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+{
+    struct dropout *d = s->state;
+    size_t n = s->out->count;
+    float *to = *s->in_grad[0];
+#pragma omp parallel for if (n * (size_t)p->head.batch > 16384)
+    for (int i = 0; i < p->head.batch; i++) {
+        size_t at = (size_t)i * n;
+        apply(to + at, s->out->grad + at, d->kept + at, d->scale, n);
+    }
+    return 0;
+}
+
+static void release(struct cpu_step *s)
+{
+    free(s->state);
+    s->state = NULL;
+}
+
+static double work(const struct cpu_step *s)
+{
+    return 60.0 * (double)s->out->count;
+}
+
+const struct cpu_op cpu_dropout = {
+    .name = "dropout",
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+    .work = work,
+};

@@ -1,0 +1,82 @@
+/* Losses. The sum over the samples is reported, the gradient is that of the mean over the samples in use; samples beyond
+ * them (a program that is larger than the last slice) get a zero gradient and count nowhere.
+ *
+ * Mean squared error means over a sample's outputs too, as PyTorch's does. Sums are taken in double and in order, so the
+ * reported loss does not depend on the number of threads.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+/* One sample: its loss; the gradient, times `scale`, into grad unless that is NULL. */
+static double softmax_cross_entropy(const float *logits, size_t n, int32_t label, float scale, float *grad, bool *correct)
+{
+    size_t best = 0;
+    for (size_t k = 1; k < n; k++) {
+        best = logits[k] > logits[best] ? k : best;
+    }
+    *correct = best == (size_t)label;
+    float top = logits[best];
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) {
+        float x = expf(logits[k] - top);
+        sum += x;
+        if (grad) {
+            grad[k] = x;
+        }
+    }
+    if (grad) {
+        float factor = (float)(scale / sum);
+        for (size_t k = 0; k < n; k++) {
+            grad[k] *= factor;
+        }
+        grad[label] -= scale;
+    }
+    return log(sum) - ((double)logits[label] - top);
+}
+
+static double squared_error(const float *y, const float *target, size_t n, float scale, float *grad)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) {
+        float d = y[k] - target[k];
+        sum += (double)d * d;
+        if (grad) {
+            grad[k] = 2 * scale / (float)n * d;
+        }
+    }
+    return sum / (double)n;
+}
+
+int cpu_loss(enum loss_type type, struct cpu_value *output, int batch, const struct dev_input *in, struct dev_result *out,
+             struct err *e)
+{
+    size_t n = output->count;
+    float scale = in->count > 0 ? 1.0f / (float)in->count : 0;
+    double sum = 0;
+    int64_t hits = 0;
+    for (int i = 0; i < in->count; i++) {
+        const float *y = output->data + (size_t)i * n;
+        float *grad = in->training && output->grad ? output->grad + (size_t)i * n : NULL;
+        if (type == LOSS_MSE) {
+            sum += squared_error(y, (const float *)in->y + (size_t)i * n, n, scale, grad);
+            continue;
+        }
+        int32_t label = ((const int32_t *)in->y)[i];
+        bool correct;
+        if (label < 0 || (size_t)label >= n) {
+            return err_set(e, ERR_DATA, "sample %lld has label %d, but the network has %zu outputs",
+                           (long long)(in->sample ? in->sample[i] : i), label, n);
+        }
+        sum += softmax_cross_entropy(y, n, label, scale, grad, &correct);
+        hits += correct;
+    }
+    if (in->training && output->grad && in->count < batch) {
+        memset(output->grad + (size_t)in->count * n, 0, (size_t)(batch - in->count) * n * sizeof(float));
+    }
+    out->loss = sum;
+    out->correct = hits;
+    out->finite = isfinite(sum);
+    return 0;
+}

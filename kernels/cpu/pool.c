@@ -1,0 +1,124 @@
+/* Max pooling. The forward pass remembers where each maximum stood (oneDNN's workspace), so the backward pass sends a
+ * gradient to one element of its window, also where several are equal: the first one.
+ */
+#include <stdlib.h>
+
+#include "kernels/cpu/cpu.h"
+
+struct pool {
+    struct prim forward, backward;
+};
+
+struct pool_shape {
+    dnnl_memory_desc_t src, dst;
+    dnnl_dims_t stride, size, near, far;
+};
+
+static struct pool_shape shape_of(int batch, const struct cpu_step *s)
+{
+    const struct layer *l = s->layer;
+    struct pool_shape shape = {.src = prim_value_md(batch, &s->in[0]->shape), .dst = prim_value_md(batch, &s->out->shape)};
+    for (int i = 0; i < 2; i++) {
+        shape.stride[i] = l->stride[i];
+        shape.size[i] = l->kernel[i];
+        shape.near[i] = l->padding[i];
+        shape.far[i] = (l->out.dim[i] - 1) * l->stride[i] + l->kernel[i] - l->in.dim[i] - l->padding[i];
+    }
+    return shape;
+}
+
+static int prepare_backward(struct cpu_program *p, struct cpu_step *s, struct pool *pool, const struct pool_shape *shape,
+                            const_dnnl_primitive_desc_t hint, const dnnl_memory_desc_t *workspace, float *places,
+                            struct err *e)
+{
+    dnnl_pooling_desc_t desc;
+    dnnl_primitive_desc_t pd = NULL;
+    int rc = prim_check(dnnl_pooling_backward_desc_init(&desc, dnnl_pooling_max, &shape->src, &shape->dst, shape->stride,
+                                                        shape->size, shape->near, shape->far),
+                        "describe the gradient of pooling", e);
+    if (rc < 0 || (rc = prim_new(p, &pool->backward, &desc, false, hint, &pd, e)) < 0 ||
+        (rc = prim_variable(p, &pool->backward, DNNL_ARG_DIFF_DST, &shape->dst, &s->out->grad, e)) < 0 ||
+        (rc = prim_variable(p, &pool->backward, DNNL_ARG_DIFF_SRC, &shape->src, s->in_grad[0], e)) < 0) {
+        goto out;
+    }
+    rc = prim_fixed(p, &pool->backward, DNNL_ARG_WORKSPACE, workspace, places, e);
+out:
+    if (pd) {
+        dnnl_primitive_desc_destroy(pd);
+    }
+    return rc;
+}
+
+static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
+{
+    struct pool_shape shape = shape_of(p->head.batch, s);
+    struct pool *pool = calloc(1, sizeof(*pool));
+    dnnl_pooling_desc_t desc;
+    dnnl_primitive_desc_t pd = NULL;
+    if (!pool) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    s->state = pool;
+    int rc = prim_check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, dnnl_pooling_max, &shape.src,
+                                                       &shape.dst, shape.stride, shape.size, shape.near, shape.far),
+                        "describe pooling", e);
+    if (rc < 0 || (rc = prim_new(p, &pool->forward, &desc, false, NULL, &pd, e)) < 0) {
+        goto out;
+    }
+    const dnnl_memory_desc_t *workspace = prim_md(pd, dnnl_query_workspace_md);
+    float *places = cpu_alloc(p, (dnnl_memory_desc_get_size(workspace) + 3) / 4, e);
+    if (!places) {
+        rc = -ERR_MEMORY;
+        goto out;
+    }
+    if ((rc = prim_variable(p, &pool->forward, DNNL_ARG_SRC, &shape.src, &s->in[0]->data, e)) < 0 ||
+        (rc = prim_variable(p, &pool->forward, DNNL_ARG_DST, &shape.dst, &s->out->data, e)) < 0 ||
+        (rc = prim_fixed(p, &pool->forward, DNNL_ARG_WORKSPACE, workspace, places, e)) < 0) {
+        goto out;
+    }
+    if (s->in_grad[0]) {
+        rc = prepare_backward(p, s, pool, &shape, pd, workspace, places, e);
+    }
+out:
+    if (pd) {
+        dnnl_primitive_desc_destroy(pd);
+    }
+    return rc;
+}
+
+static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+{
+    struct pool *pool = s->state;
+    return prim_run(p, &pool->forward, e);
+}
+
+static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+{
+    struct pool *pool = s->state;
+    return prim_run(p, &pool->backward, e);
+}
+
+static void release(struct cpu_step *s)
+{
+    struct pool *pool = s->state;
+    if (pool) {
+        prim_release(&pool->forward);
+        prim_release(&pool->backward);
+        free(pool);
+        s->state = NULL;
+    }
+}
+
+static double work(const struct cpu_step *s)
+{
+    return 8.0 * (double)s->in[0]->count;
+}
+
+const struct cpu_op cpu_max_pool = {
+    .name = "max pooling",
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+    .work = work,
+};

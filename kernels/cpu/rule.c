@@ -1,0 +1,68 @@
+/* Server rules as loops over a shard: one line of the table per strategy that has one. The element's update stands in the
+ * rule's own header (kernels/rules), so that the CUDA twin makes its kernel of the same text.
+ *
+ * The four loops of a rule differ in whether there is a velocity and a decay; the branches are constants inside each.
+ */
+#include "kernels/cpu/cpu.h"
+#include "kernels/rules/sgd.h"
+
+typedef void rule_fn(struct rule_state *s, const struct rule_args *a);
+
+CPU_CLONES static void sgd_plain(float *restrict w, const float *restrict g, const struct rule_args *a, size_t n)
+{
+    float lr = a->lr, factor = a->factor;
+    for (size_t i = 0; i < n; i++) {
+        rule_sgd(&w[i], NULL, g[i], 0, lr, factor, 0);
+    }
+}
+
+CPU_CLONES static void sgd_decay(float *restrict w, const float *restrict g, const uint8_t *restrict decays,
+                                 const struct rule_args *a, size_t n)
+{
+    float lr = a->lr, factor = a->factor, decay = a->weight_decay;
+    for (size_t i = 0; i < n; i++) {
+        rule_sgd(&w[i], NULL, g[i], decays[i] ? decay : 0, lr, factor, 0);
+    }
+}
+
+CPU_CLONES static void sgd_velocity(float *restrict w, float *restrict v, const float *restrict g,
+                                    const struct rule_args *a, size_t n)
+{
+    float lr = a->lr, factor = a->factor, momentum = a->momentum;
+    for (size_t i = 0; i < n; i++) {
+        rule_sgd(&w[i], &v[i], g[i], 0, lr, factor, momentum);
+    }
+}
+
+CPU_CLONES static void sgd_velocity_decay(float *restrict w, float *restrict v, const float *restrict g,
+                                          const uint8_t *restrict decays, const struct rule_args *a, size_t n)
+{
+    float lr = a->lr, factor = a->factor, momentum = a->momentum, decay = a->weight_decay;
+    for (size_t i = 0; i < n; i++) {
+        rule_sgd(&w[i], &v[i], g[i], decays[i] ? decay : 0, lr, factor, momentum);
+    }
+}
+
+static void apply_sgd(struct rule_state *s, const struct rule_args *a)
+{
+    bool decay = s->decay && a->weight_decay != 0;
+    if (s->v && decay) {
+        sgd_velocity_decay(s->w, s->v, a->g, s->decay, a, s->n);
+    } else if (s->v) {
+        sgd_velocity(s->w, s->v, a->g, a, s->n);
+    } else if (decay) {
+        sgd_decay(s->w, a->g, s->decay, a, s->n);
+    } else {
+        sgd_plain(s->w, a->g, a, s->n);
+    }
+}
+
+static rule_fn *const rules[CAT_COUNT] = {
+    [CAT_STRATEGY_ASGD] = apply_sgd,
+};
+
+void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a)
+{
+    BUG_ON(strategy < 0 || strategy >= CAT_COUNT || !rules[strategy]);
+    rules[strategy](s, a);
+}

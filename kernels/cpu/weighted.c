@@ -1,0 +1,144 @@
+/* Layers with weights (see weighted.h). The master weights and their gradients stand in the flat block in PyTorch's order;
+ * oneDNN's kernels want blocked formats, which differ between the passes. So each step copies the weights out once per
+ * format (small beside the products) and copies their gradient back. The gradient of the network's input is never made.
+ */
+#include "kernels/cpu/weighted.h"
+
+#include <stdlib.h>
+
+#include "kernels/cpu/pointwise.h"
+
+struct weighted {
+    struct prim forward, data, weights;
+    struct prim_tensor forward_weights, data_weights, weights_grad;
+};
+
+static int prepare_forward(struct cpu_program *p, struct cpu_step *s, struct weighted *w, const struct weighted_mds *md,
+                           weighted_describe_fn *describe, dnnl_primitive_desc_t *pd, struct err *e)
+{
+    union weighted_desc desc;
+    int rc = prim_check(describe(s->layer, md, WEIGHTED_FORWARD, &desc), "describe the operation", e);
+    if (rc < 0 || (rc = prim_new(p, &w->forward, &desc, s->relu, NULL, pd, e)) < 0) {
+        return rc;
+    }
+    const dnnl_memory_desc_t *weights = prim_md(*pd, dnnl_query_weights_md);
+    rc = prim_tensor_new(p, &w->forward_weights, &md->flat, cpu_param(p, s, 0), weights, false, e);
+    if (rc < 0 || (rc = prim_variable(p, &w->forward, DNNL_ARG_SRC, &md->src, &s->in[0]->data, e)) < 0 ||
+        (rc = prim_fixed(p, &w->forward, DNNL_ARG_WEIGHTS, weights, w->forward_weights.data, e)) < 0 ||
+        (rc = prim_variable(p, &w->forward, DNNL_ARG_DST, &md->dst, &s->out->data, e)) < 0) {
+        return rc;
+    }
+    return md->has_bias ? prim_fixed(p, &w->forward, DNNL_ARG_BIAS, &md->bias, cpu_param(p, s, 1), e) : 0;
+}
+
+static int prepare_weights(struct cpu_program *p, struct cpu_step *s, struct weighted *w, const struct weighted_mds *md,
+                           weighted_describe_fn *describe, const_dnnl_primitive_desc_t hint, struct err *e)
+{
+    union weighted_desc desc;
+    dnnl_primitive_desc_t pd = NULL;
+    int rc = prim_check(describe(s->layer, md, WEIGHTED_WEIGHTS, &desc), "describe the gradient of the weights", e);
+    if (rc < 0 || (rc = prim_new(p, &w->weights, &desc, false, hint, &pd, e)) < 0) {
+        goto out;
+    }
+    const dnnl_memory_desc_t *grad = prim_md(pd, dnnl_query_diff_weights_md);
+    rc = prim_tensor_new(p, &w->weights_grad, &md->flat, cpu_param_grad(p, s, 0), grad, true, e);
+    if (rc < 0 || (rc = prim_variable(p, &w->weights, DNNL_ARG_SRC, &md->src, &s->in[0]->data, e)) < 0 ||
+        (rc = prim_variable(p, &w->weights, DNNL_ARG_DIFF_DST, &md->dst, &s->out->grad, e)) < 0 ||
+        (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_WEIGHTS, grad, w->weights_grad.data, e)) < 0) {
+        goto out;
+    }
+    if (md->has_bias) {
+        rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_BIAS, &md->bias, cpu_param_grad(p, s, 1), e);
+    }
+out:
+    if (pd) {
+        dnnl_primitive_desc_destroy(pd);
+    }
+    return rc;
+}
+
+static int prepare_data(struct cpu_program *p, struct cpu_step *s, struct weighted *w, const struct weighted_mds *md,
+                        weighted_describe_fn *describe, const_dnnl_primitive_desc_t hint, struct err *e)
+{
+    union weighted_desc desc;
+    dnnl_primitive_desc_t pd = NULL;
+    int rc = prim_check(describe(s->layer, md, WEIGHTED_DATA, &desc), "describe the gradient of the input", e);
+    if (rc < 0 || (rc = prim_new(p, &w->data, &desc, false, hint, &pd, e)) < 0) {
+        goto out;
+    }
+    const dnnl_memory_desc_t *weights = prim_md(pd, dnnl_query_weights_md);
+    if (dnnl_memory_desc_equal(weights, prim_md(hint, dnnl_query_weights_md))) {
+        w->data_weights.data = w->forward_weights.data; /* the forward pass has copied them */
+    } else {
+        rc = prim_tensor_new(p, &w->data_weights, &md->flat, cpu_param(p, s, 0), weights, false, e);
+    }
+    if (rc < 0 || (rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_DST, &md->dst, &s->out->grad, e)) < 0 ||
+        (rc = prim_fixed(p, &w->data, DNNL_ARG_WEIGHTS, weights, w->data_weights.data, e)) < 0) {
+        goto out;
+    }
+    rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_SRC, &md->src, s->in_grad[0], e);
+out:
+    if (pd) {
+        dnnl_primitive_desc_destroy(pd);
+    }
+    return rc;
+}
+
+int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct weighted_mds *md,
+                     weighted_describe_fn *describe, struct err *e)
+{
+    struct weighted *w = calloc(1, sizeof(*w));
+    dnnl_primitive_desc_t pd = NULL;
+    if (!w) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    s->state = w;
+    int rc = prepare_forward(p, s, w, md, describe, &pd, e);
+    if (rc == 0 && s->backward) {
+        rc = prepare_weights(p, s, w, md, describe, pd, e);
+    }
+    if (rc == 0 && s->in_grad[0]) {
+        rc = prepare_data(p, s, w, md, describe, pd, e);
+    }
+    if (pd) {
+        dnnl_primitive_desc_destroy(pd);
+    }
+    return rc;
+}
+
+int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+{
+    struct weighted *w = s->state;
+    int rc = prim_run(p, &w->forward_weights.copy, e);
+    return rc < 0 ? rc : prim_run(p, &w->forward, e);
+}
+
+int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+{
+    struct weighted *w = s->state;
+    int rc;
+    if (s->relu) {
+        pointwise_relu_mask(s->out->grad, s->out->data, (size_t)p->head.batch * s->out->count);
+    }
+    if ((rc = prim_run(p, &w->weights, e)) < 0 || (rc = prim_run(p, &w->weights_grad.copy, e)) < 0 ||
+        (rc = prim_run(p, &w->data_weights.copy, e)) < 0) {
+        return rc;
+    }
+    return prim_run(p, &w->data, e);
+}
+
+void weighted_release(struct cpu_step *s)
+{
+    struct weighted *w = s->state;
+    if (!w) {
+        return;
+    }
+    prim_release(&w->forward);
+    prim_release(&w->data);
+    prim_release(&w->weights);
+    prim_tensor_release(&w->forward_weights);
+    prim_tensor_release(&w->data_weights);
+    prim_tensor_release(&w->weights_grad);
+    free(w);
+    s->state = NULL;
+}
