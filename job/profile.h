@@ -13,6 +13,7 @@ struct profile {
     int64_t count;          /* observations */
     double weight, sb, st, sbb, sbt; /* forgetting sums behind the fit */
     double deviation;       /* of recent residuals, seconds */
+    int surprises;          /* outliers in a row */
     int max_batch;          /* memory limit, 0: none */
 };
 

@@ -1,0 +1,297 @@
+/* All minibatch policy: see assign.h and ALGORITHMS.md 2.3.
+ *
+ *      seconds │      slow      mid        fast         the line a + k*b of each node; a horizontal cut at T gives the minibatches
+ *            T ┼───────●─────────●──────────●           that finish together, and T is where they sum to B
+ *              └───────┴─────────┴──────────┴── b
+ */
+#include "job/assign.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENOUGH_ROWS = 4, HALVINGS = 200 };
+
+static const double GAIN = 0.05;      /* a change must promise at least this share of a step */
+static const double LEAST_K = 1e-12;
+
+/* ---- equal finish ------------------------------------------------------------------------------------------------ */
+
+static double clamp(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+static double share_at(double T, double a, double k, double low, double high)
+{
+    return clamp((T - a) / (k > LEAST_K ? k : LEAST_K), low, high);
+}
+
+static int upper(const int *max_batch, int i, int B)
+{
+    return max_batch && max_batch[i] > 0 && max_batch[i] < B ? max_batch[i] : B;
+}
+
+/* Gives `left` samples away (or takes them back) in steps of `unit`, always where the ideal is farthest off. Returns what could not be moved. */
+static int settle(int left, int unit, const double *ideal, int *sizes, const int *max_batch, int workers, int B, int min_batch)
+{
+    while (abs(left) >= unit) {
+        int best = -1, sign = left > 0 ? 1 : -1;
+        double most = -INFINITY;
+        for (int i = 0; i < workers; i++) {
+            int moved = sizes[i] + sign * unit;
+            double off = sign * (ideal[i] - sizes[i]);
+            if (moved >= min_batch && moved <= upper(max_batch, i, B) && off > most) {
+                best = i;
+                most = off;
+            }
+        }
+        if (best < 0) {
+            return left;
+        }
+        sizes[best] += sign * unit;
+        left -= sign * unit;
+    }
+    return left;
+}
+
+double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, int quantum, int *sizes)
+{
+    double low = 0, high = 0, most = 0;
+    min_batch = min_batch < 1 ? 1 : min_batch;
+    for (int i = 0; i < workers; i++) {
+        double end = a[i] + k[i] * upper(max_batch, i, B);
+        most += upper(max_batch, i, B);
+        high = end > high ? end : high;
+    }
+    if (most < B || (double)min_batch * workers > B) {
+        return -1;
+    }
+    for (int n = 0; n < HALVINGS; n++) {
+        double T = 0.5 * (low + high), sum = 0;
+        for (int i = 0; i < workers; i++) {
+            sum += share_at(T, a[i], k[i], min_batch, upper(max_batch, i, B));
+        }
+        *(sum < B ? &low : &high) = T;
+    }
+    double *ideal = calloc((size_t)workers, sizeof *ideal);
+    BUG_ON(!ideal);
+    int unit = quantum > 1 && B >= workers * quantum ? quantum : 1, left = B, fastest = 0;
+    for (int i = 0; i < workers; i++) {
+        ideal[i] = share_at(high, a[i], k[i], min_batch, upper(max_batch, i, B));
+        sizes[i] = (int)((ideal[i] + 1e-6) / unit) * unit;
+        if (sizes[i] < min_batch) {
+            int up = (min_batch + unit - 1) / unit * unit;
+            sizes[i] = up <= upper(max_batch, i, B) ? up : min_batch;
+        }
+        left -= sizes[i];
+        fastest = k[i] < k[fastest] ? i : fastest;
+    }
+    left = settle(left, unit, ideal, sizes, max_batch, workers, B, min_batch);
+    if (left > 0 && sizes[fastest] + left <= upper(max_batch, fastest, B)) {
+        sizes[fastest] += left; /* B is no multiple of the quantum: the fastest takes the remainder */
+        left = 0;
+    }
+    left = settle(left, 1, ideal, sizes, max_batch, workers, B, min_batch);
+    BUG_ON(left != 0);
+    double T = 0;
+    for (int i = 0; i < workers; i++) {
+        double t = a[i] + k[i] * sizes[i];
+        T = t > T ? t : T;
+    }
+    free(ideal);
+    return T;
+}
+
+/* ---- the first assignment ------------------------------------------------------------------------------------------ */
+
+static void split_equally(int B, int workers, int *sizes)
+{
+    for (int i = 0; i < workers; i++) {
+        sizes[i] = B / workers + (i < B % workers);
+    }
+}
+
+static void split_by_weights(const struct batching_spec *b, int workers, int *sizes)
+{
+    double sum = 0, ideal[SPEC_WORKERS];
+    int left = b->global_batch, least = b->min_batch < 1 ? 1 : b->min_batch;
+    for (int i = 0; i < workers; i++) {
+        sum += b->weights[i];
+    }
+    for (int i = 0; i < workers; i++) {
+        ideal[i] = clamp(b->global_batch * b->weights[i] / sum, least, b->global_batch);
+        sizes[i] = (int)ideal[i];
+        left -= sizes[i];
+    }
+    settle(left, 1, ideal, sizes, NULL, workers, b->global_batch, least);
+}
+
+static bool split_by_profiles(const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum, struct assignment *out)
+{
+    double a[SPEC_WORKERS], k[SPEC_WORKERS];
+    int max_batch[SPEC_WORKERS];
+    for (int i = 0; i < workers; i++) {
+        if (!profiles || !profiles[i] || profiles[i]->count == 0 || !(profiles[i]->k > 0)) {
+            return false;
+        }
+        a[i] = profiles[i]->a;
+        k[i] = profiles[i]->k;
+        max_batch[i] = profiles[i]->max_batch;
+        if (b->max_batch > 0 && (max_batch[i] == 0 || b->max_batch < max_batch[i])) {
+            max_batch[i] = b->max_batch;
+        }
+    }
+    out->predicted_seconds = assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, quantum, out->sizes);
+    return out->predicted_seconds >= 0;
+}
+
+int assign_first(struct assignment *out, const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum, struct err *e)
+{
+    int least = b->min_batch < 1 ? 1 : b->min_batch;
+    memset(out, 0, sizeof *out);
+    out->version = 1;
+    out->workers = workers;
+    if (workers < 1 || workers > SPEC_WORKERS || (int64_t)workers * least > b->global_batch) {
+        return err_set(e, ERR_INVALID, "a global batch of %d cannot give each of %d workers at least %d samples", b->global_batch, workers, least);
+    }
+    if (b->policy == BATCH_STATIC && b->n_sizes == workers) {
+        memcpy(out->sizes, b->sizes, (size_t)workers * sizeof *out->sizes);
+        snprintf(out->reason, sizeof out->reason, "the minibatches that the job gives");
+    } else if (b->policy == BATCH_STATIC && b->n_weights == workers) {
+        split_by_weights(b, workers, out->sizes);
+        snprintf(out->reason, sizeof out->reason, "in proportion of the weights that the job gives");
+    } else if (b->policy == BATCH_DYNAMIC && split_by_profiles(b, workers, profiles, quantum, out)) {
+        snprintf(out->reason, sizeof out->reason, "from the profiles of earlier jobs: all finish together");
+    } else {
+        split_equally(b->global_batch, workers, out->sizes);
+        snprintf(out->reason, sizeof out->reason, "%s", b->policy == BATCH_DYNAMIC ? "equal, until the nodes have been measured" : "equal");
+    }
+    return 0;
+}
+
+/* ---- the balancer ---------------------------------------------------------------------------------------------------- */
+
+int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers, int quantum, const struct profile *const *profiles,
+                  const char *const *names, struct err *e)
+{
+    memset(b, 0, sizeof *b);
+    b->batching = *batching;
+    b->workers = workers;
+    b->quantum = quantum;
+    b->gain = GAIN;
+    int rc = assign_first(&b->current, batching, workers, profiles, quantum, e);
+    if (rc < 0) {
+        return rc;
+    }
+    b->profiles = calloc((size_t)workers, sizeof *b->profiles);
+    b->rows_since = calloc((size_t)workers, sizeof *b->rows_since);
+    b->recent = calloc((size_t)workers, sizeof *b->recent);
+    if (!b->profiles || !b->rows_since || !b->recent) {
+        balancer_release(b);
+        return err_set(e, ERR_MEMORY, "cannot balance %d workers: memory ran out", workers);
+    }
+    for (int i = 0; i < workers; i++) {
+        if (profiles && profiles[i]) {
+            b->profiles[i] = *profiles[i];
+        }
+        snprintf(b->names[i], sizeof b->names[i], "%s", names && names[i] ? names[i] : "a node");
+    }
+    return 0;
+}
+
+void balancer_release(struct balancer *b)
+{
+    free(b->profiles);
+    free(b->rows_since);
+    free(b->recent);
+    b->profiles = NULL;
+    b->rows_since = NULL;
+    b->recent = NULL;
+}
+
+void balancer_observe(struct balancer *b, int worker, int batch, double compute_seconds)
+{
+    if (worker < 0 || worker >= b->workers || batch <= 0 || !(compute_seconds > 0)) {
+        return;
+    }
+    profile_observe(&b->profiles[worker], batch, compute_seconds);
+    if (batch == b->current.sizes[worker]) { /* steps of the old size still come in for a while */
+        double *r = &b->recent[worker];
+        *r = b->rows_since[worker]++ == 0 ? compute_seconds : 0.8 * *r + 0.2 * compute_seconds;
+    }
+}
+
+static int compare_doubles(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+/* In words: the node that is farthest off the median in seconds per sample, and what becomes of it. */
+static void give_reason(const struct balancer *b, struct assignment *next)
+{
+    double rate[SPEC_WORKERS], sorted[SPEC_WORKERS], worst = 1;
+    int who = 0;
+    for (int i = 0; i < b->workers; i++) {
+        int batch = b->current.sizes[i] > 0 ? b->current.sizes[i] : 1;
+        rate[i] = sorted[i] = profile_seconds(&b->profiles[i], batch) / batch;
+    }
+    qsort(sorted, (size_t)b->workers, sizeof *sorted, compare_doubles);
+    double median = b->workers % 2 ? sorted[b->workers / 2] : 0.5 * (sorted[b->workers / 2 - 1] + sorted[b->workers / 2]);
+    for (int i = 0; i < b->workers; i++) {
+        double off = rate[i] > median ? rate[i] / median : median / rate[i];
+        if (off > worst) {
+            worst = off;
+            who = i;
+        }
+    }
+    snprintf(next->reason, sizeof next->reason, "%s computes %.2g times %s than the median; its minibatch goes from %d to %d", b->names[who], worst,
+             rate[who] > median ? "slower" : "faster", b->current.sizes[who], next->sizes[who]);
+}
+
+bool balancer_decide(struct balancer *b, int64_t step)
+{
+    if (b->batching.policy != BATCH_DYNAMIC || b->workers < 2) {
+        return false;
+    }
+    const struct profile *profiles[SPEC_WORKERS];
+    double now = 0, measured = 0;
+    for (int i = 0; i < b->workers; i++) {
+        if (b->rows_since[i] < ENOUGH_ROWS) {
+            return false;
+        }
+        double t = profile_seconds(&b->profiles[i], b->current.sizes[i]);
+        now = t > now ? t : now;
+        measured = b->recent[i] > measured ? b->recent[i] : measured;
+        profiles[i] = &b->profiles[i];
+    }
+    struct assignment *next = calloc(1, sizeof *next);
+    BUG_ON(!next);
+    bool better = split_by_profiles(&b->batching, b->workers, profiles, b->quantum, next) && next->predicted_seconds < (1 - b->gain) * now;
+    if (better) {
+        next->version = b->current.version + 1;
+        next->workers = b->workers;
+        next->step = step;
+        next->measured_seconds = measured;
+        give_reason(b, next);
+        b->current = *next;
+        memset(b->rows_since, 0, (size_t)b->workers * sizeof *b->rows_since);
+        b->changes++;
+    } else {
+        b->kept++;
+    }
+    free(next);
+    return better;
+}
+
+json_t *assignment_json(const struct assignment *a, const char *const *names, const char *time)
+{
+    json_t *batches = json_object();
+    for (int i = 0; i < a->workers; i++) {
+        json_object_set_new(batches, names[i], json_integer(a->sizes[i]));
+    }
+    return json_pack("{s:i, s:I, s:s?, s:s, s:o, s:f, s:f}", "version", a->version, "step", (json_int_t)a->step, "time", time, "reason", a->reason,
+                     "batches", batches, "predicted_step_seconds", a->predicted_seconds, "measured_step_seconds", a->measured_seconds);
+}
