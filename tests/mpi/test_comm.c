@@ -1,0 +1,214 @@
+/* Comm over real MPI: all-reduce, groups, messages, broadcast.   ranks: 2 3 4 5
+ * The last rank is the keeper. Inputs are whole numbers, so sums are exact whatever the order. */
+#include "tests/mpi/mpi_test.h"
+
+static struct comm comm;
+
+static int is_worker(void)
+{
+    return comm.rank < comm.workers;
+}
+
+static float value(int rank, size_t i, int round)
+{
+    return (float)((int)((i * 7 + (size_t)rank * 13 + (size_t)round * 3) % 101) - 50);
+}
+
+static int sums_are_exact(enum comm_group group, size_t n, int round)
+{
+    struct allreduce a;
+    struct err e;
+    float *x = malloc((n + 1) * sizeof(float));
+    int ok = 1;
+    allreduce_init(&a, &comm, group, n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = value(comm.rank, i, round);
+    }
+    allreduce_start(&a, x, n);
+    ok = comm_wait(&comm, &a.op, &e) == 0;
+    for (size_t i = 0; i < n && ok; i++) {
+        float want = 0;
+        for (int m = 0; m < comm.n_members[group]; m++) {
+            want += value(comm.members[group][m], i, round);
+        }
+        ok = x[i] == want;
+    }
+    allreduce_release(&a);
+    free(x);
+    return ok;
+}
+
+static void all_reduce_is_exact_at_every_length(void)
+{
+    static const size_t lengths[] = {0, 1, 2, 3, 5, 100, 4095, 4096, 4097, 10007, 262147, 1663370};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char what[80];
+        snprintf(what, sizeof what, "the sum of %zu floats is exact", lengths[i]);
+        check_all(!is_worker() || sums_are_exact(COMM_ALL, lengths[i], (int)i), what);
+    }
+}
+
+/* Values whose sum depends on the order: every rank must get the same bits, whatever they are. */
+static void all_ranks_get_the_same_bits(void)
+{
+    size_t n = 10007;
+    float *x = malloc(n * sizeof(float));
+    struct allreduce a;
+    struct err e;
+    int ok = 1;
+    allreduce_init(&a, &comm, COMM_ALL, n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = 1.0f / (float)(1 + i % 97 + (size_t)comm.rank * 31);
+    }
+    if (is_worker()) {
+        allreduce_start(&a, x, n);
+        ok = comm_wait(&comm, &a.op, &e) == 0;
+    }
+    float *first = malloc(n * sizeof(float));
+    memcpy(first, x, n * sizeof(float));
+    MPI_Bcast(first, (int)n, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    check_all(ok && (!is_worker() || memcmp(first, x, n * sizeof(float)) == 0), "every rank gets the same bits");
+    allreduce_release(&a);
+    free(first);
+    free(x);
+}
+
+static void several_under_way_do_not_mix(void)
+{
+    enum { OPS = 5 };
+    struct allreduce a[OPS];
+    float x[OPS][5000];
+    struct err e;
+    int ok = 1;
+    for (int k = 0; k < OPS && is_worker(); k++) {
+        allreduce_init(&a[k], &comm, COMM_ALL, 5000);
+        for (size_t i = 0; i < 5000; i++) {
+            x[k][i] = value(comm.rank, i, k);
+        }
+        allreduce_start(&a[k], x[k], k % 2 ? 5000 : 300);
+    }
+    for (int k = OPS - 1; k >= 0 && is_worker(); k--) {
+        ok = ok && comm_wait(&comm, &a[k].op, &e) == 0;
+        for (size_t i = 0; i < (k % 2 ? 5000 : 300) && ok; i++) {
+            float want = 0;
+            for (int r = 0; r < comm.workers; r++) {
+                want += value(r, i, k);
+            }
+            ok = x[k][i] == want;
+        }
+        allreduce_release(&a[k]);
+    }
+    check_all(ok, "five all-reduces under way at once do not mix");
+}
+
+static void groups_sum_among_themselves(void)
+{
+    int groups[64];
+    struct err e;
+    for (int i = 0; i < comm.workers; i++) {
+        groups[i] = i / 2;
+    }
+    int ok = comm_set_groups(&comm, groups, &e) == 0;
+    if (is_worker()) {
+        ok = ok && comm.n_members[COMM_MINE] == ((comm.rank | 1) < comm.workers ? 2 : 1);
+        ok = ok && (comm.n_members[COMM_LEADERS] > 0) == (comm.rank % 2 == 0);
+        ok = ok && sums_are_exact(COMM_MINE, 6000, 1);
+        ok = ok && (comm.n_members[COMM_LEADERS] == 0 || sums_are_exact(COMM_LEADERS, 6000, 2));
+    }
+    check_all(ok, "groups and their leaders sum among themselves");
+}
+
+static void messages_carry_header_and_body(void)
+{
+    enum { N = 100000 };
+    float *body = calloc(N, sizeof(float));
+    struct err e;
+    struct message m, b;
+    char none = 0;
+    int ok = 1;
+    if (is_worker()) {
+        int head[2] = {comm.rank, 42};
+        for (int i = 0; i < N; i++) {
+            body[i] = (float)(comm.rank + i % 10);
+        }
+        message_send(&m, &comm, comm.workers, 5, head, sizeof head, NULL, 0);
+        message_send(&b, &comm, comm.workers, 6, &none, 1, body, N);
+        ok = comm_wait(&comm, &m.op, &e) == 0 && comm_wait(&comm, &b.op, &e) == 0;
+    } else {
+        int seen = 0;
+        for (int k = 0; k < comm.workers && ok; k++) {
+            int head[2];
+            message_recv(&m, &comm, TRANSPORT_ANY, 5, head, sizeof head, NULL, 0);
+            ok = comm_wait(&comm, &m.op, &e) == 0 && head[1] == 42 && m.peer == head[0];
+            message_recv(&b, &comm, head[0], 6, &none, 1, body, N);
+            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_floats == N;
+            for (int i = 0; i < N && ok; i++) {
+                ok = body[i] == (float)(head[0] + i % 10);
+            }
+            seen |= 1 << head[0];
+        }
+        ok = ok && seen == (1 << comm.workers) - 1;
+    }
+    check_all(ok, "the keeper receives from whoever comes, with the right bodies");
+    free(body);
+}
+
+static void a_broadcast_reaches_everybody(void)
+{
+    float x[1000];
+    struct err e;
+    int ok = 1;
+    for (int root = 0; root < all_ranks; root++) {
+        for (int i = 0; i < 1000; i++) {
+            x[i] = comm.rank == root ? (float)(i + root) : -1;
+        }
+        ok = ok && comm_broadcast(&comm, root, x, 1000, &e) == 0;
+        for (int i = 0; i < 1000; i++) {
+            ok = ok && x[i] == (float)(i + root);
+        }
+    }
+    check_all(ok, "a broadcast from any rank reaches everybody");
+}
+
+static void a_wait_has_a_deadline(void)
+{
+    struct message m;
+    struct err e = {0};
+    int head, ok = 1;
+    if (comm.rank == 0) {
+        double deadline = comm.deadline;
+        comm.deadline = 0.05;
+        message_recv(&m, &comm, 1, 9, &head, sizeof head, NULL, 0);
+        ok = comm_wait(&comm, &m.op, &e) == -ERR_TIMEOUT;
+        comm.deadline = deadline;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (comm.rank == 1) { /* now it comes: the receive that was given up still takes it */
+        struct message s;
+        head = 3;
+        message_send(&s, &comm, 0, 9, &head, sizeof head, NULL, 0);
+        ok = comm_wait(&comm, &s.op, &e) == 0;
+    } else if (comm.rank == 0) {
+        ok = ok && comm_wait(&comm, &m.op, &e) == 0 && head == 3;
+    }
+    check_all(ok, "a wait ends at its deadline");
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    test_begin(&argc, &argv);
+    if (comm_init(&comm, transport, all_ranks - 1, 1, &e) < 0) {
+        fprintf(stderr, "%s\n", e.message);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    all_reduce_is_exact_at_every_length();
+    all_ranks_get_the_same_bits();
+    several_under_way_do_not_mix();
+    groups_sum_among_themselves();
+    messages_carry_header_and_body();
+    a_broadcast_reaches_everybody();
+    a_wait_has_a_deadline();
+    comm_release(&comm);
+    return test_end();
+}
