@@ -366,6 +366,20 @@ static bool check_store(struct sched *s, double now)
     return !away;
 }
 
+/* A job that was cancelled before it ran belongs to no run: it is swept at once. */
+static bool has_orphan(struct sched *s)
+{
+    json_t *ids = store_job_ids(s->store, JOB_CANCELLING, NULL), *id;
+    bool found = false;
+    size_t i;
+    json_array_foreach(ids, i, id)
+    {
+        found |= !run_find(s, json_string_value(id));
+    }
+    json_decref(ids);
+    return found;
+}
+
 void sched_tick(struct sched *s, double now)
 {
     struct err e = {0};
@@ -374,7 +388,7 @@ void sched_tick(struct sched *s, double now)
     if (!check_store(s, now)) {
         return;
     }
-    if (now - s->sweep_at >= sweep_seconds && !s->draining) {
+    if (!s->draining && (now - s->sweep_at >= sweep_seconds || has_orphan(s))) {
         rc = recover_jobs(s, now, &e);
         s->sweep_at = rc >= 0 ? now : s->sweep_at;
     }

@@ -288,7 +288,11 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
         out->params = malloc((net->n_params + 1) * sizeof(float));
         out->stats = calloc(net->n_stat_floats + 1, sizeof(float));
         out->optim = malloc((out->state.n_optim + 1) * sizeof(float));
-        rc = out->params && out->stats && out->optim ? take_all(&s, net, out->params, out->stats, e) : err_set(e, ERR_MEMORY, "memory ran out");
+        rc = out->params && out->stats && out->optim ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    if (rc == 0) {
+        network_init(net, spec->seed, out->params, out->stats); /* statistics may be absent: servers have none */
+        rc = take_all(&s, net, out->params, out->stats, e);
     }
     if (rc == 0) {
         memcpy(out->optim, optim ? optim->data : "", out->state.n_optim * sizeof(float));

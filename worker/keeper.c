@@ -34,6 +34,14 @@ static void ask_control(void *ctx, struct control *out)
     t->control(t->ctx, out);
 }
 
+static void tell_served(void *ctx, int64_t version, double busy_fraction)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    if (t->served) {
+        t->served(t->ctx, version, busy_fraction);
+    }
+}
+
 static bool always_ready(void *ctx, int batch)
 {
     (void)ctx;
@@ -122,6 +130,7 @@ int keeper_run(struct trainer_env *env, struct err *e)
     k->rank.evaluated = tell_evaluated;
     k->rank.control = ask_control;
     k->rank.ready = always_ready;
+    k->rank.served = tell_served;
     k->rank.save = first ? save : NULL;
     if (first && k->start.restored && t->restored) {
         t->restored(t->ctx, &k->start.from.state);

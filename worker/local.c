@@ -66,5 +66,6 @@ static void on_control(void *ctx, struct control *out)
 
 void local_telemetry(struct local *l, struct telemetry *out)
 {
-    *out = (struct telemetry){l, on_phase, on_row, on_evaluated, on_profile, on_saved, on_control, on_restored};
+    *out = (struct telemetry){.ctx = l, .phase = on_phase, .row = on_row, .evaluated = on_evaluated, .profile = on_profile,
+                              .saved = on_saved, .control = on_control, .restored = on_restored};
 }

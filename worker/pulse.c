@@ -41,7 +41,7 @@ struct pulse {
     double progress_at;
     double job_began; /* of clock_now() */
     int64_t step, samples, updates;
-    double epoch;
+    double epoch, busy_fraction;
     int batch;
     struct staleness staleness;
     bool stopping;
@@ -131,20 +131,32 @@ static void on_saved(void *ctx, const char *kind, const char *path, int64_t step
     pulse_fact(p, json_pack("{s:s, s:s, s:I, s:f}", "type", kind, checkpoint ? "path" : "name", path, "step", (json_int_t)step, "time", time));
 }
 
+/* Counters go on from the checkpoint: as the server kept them for each worker, else (sync: nothing is stale) in equal shares. */
+static void restore_counters(struct pulse *p, const struct run_state *state)
+{
+    const json_t *kept = json_array_get(json_object_get(state->extra, "staleness"), (size_t)p->rank);
+    staleness_release(&p->staleness);
+    staleness_init(&p->staleness);
+    if (kept && staleness_read(&p->staleness, kept) == 0) {
+        p->samples = (int64_t)p->staleness.samples;
+        p->updates = p->staleness.count;
+        return;
+    }
+    p->samples = state->applied_samples / p->workers + (p->rank < state->applied_samples % p->workers);
+    p->updates = state->version;
+    for (int64_t i = 0; i < p->updates; i++) {
+        staleness_add(&p->staleness, 0, (int)(p->samples / p->updates));
+    }
+}
+
 static void on_restored(void *ctx, const struct run_state *state)
 {
     struct pulse *p = ctx;
-    const json_t *counters = json_array_get(json_object_get(state->extra, "staleness"), (size_t)p->rank);
     pthread_mutex_lock(&p->lock);
     p->step = state->version;
     p->job_began = clock_now() - json_number_value(json_object_get(state->extra, "elapsed"));
-    if (p->rank < p->workers && json_is_object(counters)) {
-        staleness_release(&p->staleness);
-        staleness_init(&p->staleness);
-        if (staleness_read(&p->staleness, counters) == 0) {
-            p->samples = (int64_t)p->staleness.samples;
-            p->updates = p->staleness.count;
-        }
+    if (p->rank < p->workers) {
+        restore_counters(p, state);
     }
     pthread_mutex_unlock(&p->lock);
     if (p->rank == p->workers) {
@@ -164,9 +176,19 @@ static void on_control(void *ctx, struct control *out)
     }
 }
 
+static void on_served(void *ctx, int64_t version, double busy_fraction)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->step = version;
+    p->busy_fraction = busy_fraction;
+    p->progress_at = clock_now();
+    pthread_mutex_unlock(&p->lock);
+}
+
 void pulse_telemetry(struct pulse *p, struct telemetry *out)
 {
-    *out = (struct telemetry){p, on_phase, on_row, on_evaluated, on_profile, on_saved, on_control, on_restored};
+    *out = (struct telemetry){p, on_phase, on_row, on_evaluated, on_profile, on_saved, on_control, on_restored, on_served};
 }
 
 void pulse_ended(struct pulse *p, const char *outcome, const struct err *why)
@@ -232,6 +254,9 @@ static int send_beat(struct pulse *p)
                              "step", (json_int_t)p->step, "epoch", p->epoch, "samples", (json_int_t)p->samples, "updates",
                              (json_int_t)p->updates, "batch", p->batch, "staleness", staleness_dump(&p->staleness), "rows_dropped",
                              (json_int_t)p->dropped);
+    if (beat && p->rank >= p->workers) {
+        json_object_set_new(beat, "busy_fraction", json_real(p->busy_fraction));
+    }
     pthread_mutex_unlock(&p->lock);
     int rc = beat ? store_beat_set(p->store, p->job, p->rank, beat, NULL) : 0;
     json_decref(beat);

@@ -96,6 +96,7 @@ struct rank_env {
     /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
     double job_start;                 /* comm_now() at the job's time 0 */
+    void (*served)(void *ctx, int64_t version, double busy_fraction); /* servers: after an update; may be NULL */
 };
 
 struct strategy; /* begins with const struct strategy_ops *ops */

@@ -1,0 +1,34 @@
+/* The configuration of `evenstep serve`, from its options (serve_options in config.c). */
+#ifndef COORDINATOR_CONFIG_H
+#define COORDINATOR_CONFIG_H
+
+#include <limits.h>
+
+#include "common/jsonx.h"
+#include "common/opt.h"
+
+struct serve_config {
+    struct opt_values *options;   /* owned; strings below that are not arrays point into it */
+    char data_dir[PATH_MAX];      /* absolute */
+    char roots[4096];             /* of data sets, absolute, separated by colons */
+    char static_dir[PATH_MAX], token_file[PATH_MAX];
+    char worker[PATH_MAX], simulator[PATH_MAX]; /* programs beside ours */
+    char host[256];
+    char *password;               /* of the store; owned, or NULL */
+    const char *store;            /* NULL: a private server */
+    const char *listen;
+    const char **allow_hosts;     /* NULL-terminated; owned */
+    int virtual_jobs;
+    json_t *nodes;                /* array of node documents; owned */
+};
+
+/* 1: help was printed. */
+int serve_config_read(struct serve_config *c, int argc, char **argv, struct err *e);
+void serve_config_release(struct serve_config *c);
+/* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": a node document, or NULL with an error. */
+json_t *serve_config_node(const char *text, const char *host, struct err *e);
+/* The factor by which every slowdown must be multiplied so that the sum of threads/slowdown stays below 0.7 of the cores
+ * (SEMANTICS.md 8); 1 or less: all is well. */
+double serve_config_overload(const json_t *nodes, int cores);
+
+#endif

@@ -1,0 +1,196 @@
+/* Dry runs and data sets: see dryrun.h. Data sets and strategies are the worker's business, so its program is asked (`--check`, `--datasets`),
+ * with a limit of 5 s; placement and profiles are ours.
+ */
+#include "coordinator/dryrun.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/proc.h"
+#include "coordinator/plan.h"
+
+static const double limit_seconds = 5;
+
+/* Runs a program and parses what it printed. */
+static json_t *ask_program(const char *const *argv, const char *dir, struct err *e)
+{
+    char out[PATH_MAX], err[PATH_MAX];
+    snprintf(out, sizeof out, "%s/out", dir);
+    snprintf(err, sizeof err, "%s/err", dir);
+    struct proc_spec spec = {.argv = argv, .stdout_path = out, .stderr_path = err};
+    pid_t pid = proc_start(&spec, e);
+    int code = 0;
+    if (pid < 0) {
+        return NULL;
+    }
+    double until = clock_now() + limit_seconds, nap = 0.002;
+    while (!proc_poll(pid, &code)) {
+        if (clock_now() > until) {
+            proc_stop(pid, 0);
+            err_set(e, ERR_TIMEOUT, "'%s %s' did not answer within %g s", argv[0], argv[1], limit_seconds);
+            return NULL;
+        }
+        clock_sleep(nap);
+        nap = nap < 0.02 ? nap * 1.5 : nap;
+    }
+    json_t *j = code == 0 ? jsonx_load(out, 64 << 20, e) : NULL;
+    if (!j && code != 0) {
+        char *said = proc_read_file(err, 1 << 20, NULL, NULL);
+        err_set(e, ERR_INTERNAL, "'%s %s' ended with code %d: %.200s", argv[0], argv[1], code, said ? said : "");
+        free(said);
+    }
+    return j;
+}
+
+static int temp_dir(char dir[64], struct err *e)
+{
+    snprintf(dir, 64, "/tmp/evenstep-check-XXXXXX");
+    return mkdtemp(dir) ? 0 : err_errno(e, ERR_IO, "cannot make a folder in /tmp");
+}
+
+json_t *dryrun_datasets(void *ctx, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    const char *argv[] = {d->worker, "--datasets", d->roots, NULL};
+    char dir[64];
+    json_t *j = temp_dir(dir, e) < 0 ? NULL : ask_program(argv, dir, e);
+    proc_remove_tree(dir, NULL);
+    return j;
+}
+
+static json_t *check_spec(const struct dryrun *d, const json_t *spec, struct err *e)
+{
+    char dir[64], file[128];
+    size_t n = 0;
+    char *text = jsonx_dump(spec, false, &n);
+    json_t *j = NULL;
+    if (temp_dir(dir, e) < 0) {
+        free(text);
+        return NULL;
+    }
+    snprintf(file, sizeof file, "%s/spec.json", dir);
+    const char *argv[] = {d->worker, "--check", file, "--roots", d->roots, NULL};
+    if (text && proc_write_file(file, text, n, 0600, e) >= 0) {
+        j = ask_program(argv, dir, e);
+    }
+    free(text);
+    proc_remove_tree(dir, NULL);
+    return j;
+}
+
+static void take_problems(struct jsonx_problems *problems, const json_t *errors)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(errors, i, one)
+    {
+        const char *pointer = json_string_value(json_object_get(one, "pointer")), *message = json_string_value(json_object_get(one, "message"));
+        jsonx_problem(problems, pointer ? pointer : "", "%s", message ? message : "not valid");
+    }
+}
+
+static void warn_overlong(json_t *warnings, const struct placement *p, const json_t *memory)
+{
+    for (int i = 0; i < p->count; i++) {
+        double needed = json_number_value(json_array_get(memory, (size_t)i));
+        if (p->nodes[i].memory_bytes > 0 && needed > 0.9 * (double)p->nodes[i].memory_bytes) {
+            char text[240];
+            snprintf(text, sizeof text, "node '%s' has %.1f GB of memory, and its minibatch needs about %.1f", p->nodes[i].name,
+                     (double)p->nodes[i].memory_bytes / 1e9, needed / 1e9);
+            json_array_append_new(warnings, json_string(text));
+        }
+    }
+}
+
+/* First minibatches on these nodes, with the profiles of earlier jobs. */
+static json_t *nodes_json(struct store *store, const struct jobspec *spec, const struct placement *p, const json_t *memory,
+                          struct jsonx_problems *problems)
+{
+    struct err why = {0};
+    json_t *out = json_array();
+    struct assignment *first = calloc(1, sizeof *first);
+    struct profile **profiles = plan_profiles(store, spec, p);
+    if (first && assign_first(first, &spec->batching, p->count, (const struct profile *const *)profiles, 4, &why) < 0) {
+        jsonx_problem(problems, "/batching", "%s", why.message);
+    }
+    for (int i = 0; first && i < p->count; i++) {
+        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node", p->nodes[i].name, "device", p->nodes[i].device,
+                                             "batch", first->sizes[i], "memory_bytes",
+                                             json_array_get(memory, (size_t)i) ? json_incref(json_array_get(memory, (size_t)i)) : json_null()));
+    }
+    plan_profiles_free(profiles, p->count);
+    free(first);
+    return out;
+}
+
+/* As if every node were free; then as it is, to say whether it starts now. */
+static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec, const json_t *checked,
+                     struct jsonx_problems *problems, struct err *e)
+{
+    json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL;
+    struct placement_ask ask = {.nodes = nodes, .local_host = d->local_host, .spec = spec, .attempt = 1, .ignore_claims = true};
+    struct placement all = {0}, now = {0};
+    const json_t *memory = json_object_get(checked, "memory_bytes");
+    char starts[300] = "now";
+    if (!nodes) {
+        json_decref(warnings);
+        return NULL;
+    }
+    if (placement_find(&all, &ask)) {
+        placed = nodes_json(store, spec, &all, memory, problems);
+        warn_overlong(warnings, &all, memory);
+        ask.ignore_claims = false;
+        if (!placement_find(&now, &ask)) {
+            snprintf(starts, sizeof starts, "waits for nodes: %s", now.waiting);
+        }
+    } else {
+        snprintf(starts, sizeof starts, "waits for nodes: %s", all.waiting);
+        json_array_append_new(warnings, json_sprintf("the job would wait in the queue: %s", all.waiting));
+    }
+    placement_release(&all);
+    placement_release(&now);
+    json_decref(nodes);
+    return json_pack("{s:o, s:o, s:s}", "nodes", placed ? placed : json_array(), "warnings", warnings, "starts", starts);
+}
+
+json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *problems, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    struct jobspec *spec = calloc(1, sizeof *spec);
+    struct store *store = store_open(d->store_url, d->store_password, e);
+    json_t *checked = NULL, *plan = NULL;
+    char init[PATH_MAX];
+    struct err why = {0};
+    if (!spec || !store || jobspec_parse(spec, json, problems) < 0) {
+        goto out;
+    }
+    if (spec->init[0] && plan_find_init(spec->init, d->roots, d->data_dir, init, &why) < 0) {
+        jsonx_problem(problems, "/init", "%s", why.message);
+    }
+    checked = check_spec(d, json, e);
+    if (!checked) {
+        goto out;
+    }
+    take_problems(problems, json_object_get(checked, "errors"));
+    if (spec->cluster) {
+        plan = json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
+        goto out;
+    }
+    plan = place(d, store, spec, checked, problems, e);
+    if (plan) {
+        json_object_set(plan, "samples", json_object_get(checked, "samples"));
+        json_object_set(plan, "test_samples", json_object_get(checked, "test_samples"));
+    }
+out:
+    json_decref(checked);
+    if (spec) {
+        jobspec_release(spec);
+    }
+    free(spec);
+    store_close(store);
+    return plan;
+}

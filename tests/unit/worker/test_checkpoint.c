@@ -1,0 +1,299 @@
+/* Checkpoints and artifacts: what is written comes back bit for bit, what is torn or altered is passed over, and a tensor that does
+ * not belong is named. */
+#include "fixture.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include "worker/checkpoint.h"
+#include "worker/safetensors.h"
+
+struct place {
+    char *dir;
+    struct jobspec *spec;
+    struct run_state *state;
+    float *params, *optim;
+};
+
+static const char *const spec_text =
+    "{\"name\": \"t\", \"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}, {\"type\": \"relu\"},"
+    "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 3}]}, \"data\": {\"format\": \"glyphs\"}, \"optimizer\": {\"type\": \"sgd\","
+    "\"learning_rate\": 0.1, \"momentum\": 0.9}, \"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 32, \"policy\": \"equal\"},"
+    "\"workers\": 2, \"epochs\": 2, \"seed\": 5}";
+
+static int setup(void **state)
+{
+    struct place *p = calloc(1, sizeof *p);
+    p->dir = make_folder();
+    p->spec = make_spec(spec_text);
+    p->state = calloc(1, sizeof *p->state);
+    size_t n = p->spec->network.n_params;
+    p->params = calloc(n, sizeof(float));
+    p->optim = calloc(n, sizeof(float));
+    for (size_t i = 0; i < n; i++) {
+        p->params[i] = (float)i * 0.1f;
+        p->optim[i] = -(float)i / 3.0f;
+    }
+    *p->state = (struct run_state){.params = p->params, .optim = p->optim, .n_params = n, .n_optim = n, .version = 1234,
+                                   .applied_samples = 39488, .cursor = {60000, 2, 0, 39488}, .n_out = 2, .test_accuracy = -1};
+    p->state->out[0] = (struct slice){0, 128, 32};
+    p->state->out[1] = (struct slice){1, 0, 7};
+    p->state->extra = json_pack("{s:f, s:[i,i]}", "best", 0.25, "staleness", 1, 2);
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *p = *state;
+    json_decref(p->state->extra);
+    remove_folder(p->dir);
+    drop_spec(p->spec);
+    free(p->state);
+    free(p->params);
+    free(p->optim);
+    free(p);
+    return 0;
+}
+
+static void write_at(struct place *p, int64_t version, int keep, char path[4096])
+{
+    p->state->version = version;
+    OK(checkpoint_write(p->dir, p->spec, p->state, keep, path, 4096, &err_));
+}
+
+static void flip_byte(const char *path, long from_end)
+{
+    struct stat st;
+    char c;
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(pread(fd, &c, 1, st.st_size - from_end), 1);
+    c ^= 1;
+    assert_int_equal(pwrite(fd, &c, 1, st.st_size - from_end), 1);
+    close(fd);
+}
+
+static void a_checkpoint_comes_back_bit_for_bit(void **state)
+{
+    struct place *p = *state;
+    struct checkpoint c;
+    char path[4096];
+    write_at(p, 1234, 3, path);
+    assert_non_null(strstr(path, "/checkpoints/step-000000001234.safetensors"));
+    assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), 0);
+    assert_memory_equal(c.params, p->params, p->state->n_params * sizeof(float));
+    assert_memory_equal(c.optim, p->optim, p->state->n_optim * sizeof(float));
+    assert_int_equal(c.state.version, 1234);
+    assert_int_equal(c.state.applied_samples, 39488);
+    assert_memory_equal(&c.state.cursor, &p->state->cursor, sizeof c.state.cursor);
+    assert_int_equal(c.state.n_out, 2);
+    assert_memory_equal(c.state.out, p->state->out, 2 * sizeof c.state.out[0]);
+    assert_true(json_equal(c.extra, p->state->extra));
+    assert_string_equal(c.path, path);
+    checkpoint_release(&c);
+}
+
+static void a_job_without_checkpoints_has_none(void **state)
+{
+    struct place *p = *state;
+    struct checkpoint c;
+    assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), 1);
+}
+
+static void only_the_newest_ones_are_kept(void **state)
+{
+    struct place *p = *state;
+    struct dirent **names;
+    char path[4096], dir[4096];
+    int64_t versions[] = {5, 40, 300, 2000, 10000};
+    for (int i = 0; i < 5; i++) {
+        write_at(p, versions[i], 2, path);
+    }
+    snprintf(dir, sizeof dir, "%s/checkpoints", p->dir);
+    int n = scandir(dir, &names, NULL, alphasort);
+    assert_int_equal(n, 4); /* with . and .. */
+    assert_string_equal(names[2]->d_name, "step-000000002000.safetensors");
+    assert_string_equal(names[3]->d_name, "step-000000010000.safetensors");
+    for (int i = 0; i < n; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+static void an_altered_or_torn_checkpoint_is_passed_over_for_the_one_before(void **state)
+{
+    struct place *p = *state;
+    struct checkpoint c;
+    struct stat st;
+    char old[4096], altered[4096], torn[4096], progress[4096];
+    write_at(p, 10, 9, old);
+    write_at(p, 20, 9, altered);
+    write_at(p, 30, 9, torn);
+    write_at(p, 40, 9, progress);
+    flip_byte(altered, 100);
+    assert_int_equal(stat(torn, &st), 0);
+    assert_int_equal(truncate(torn, st.st_size - 8), 0);
+    size_t n = 0;
+    char *bytes = proc_read_file(progress, 1 << 20, &n, NULL);
+    char *at = memmem(bytes, n, "39488", 5); /* the cursor: as harmful as a wrong weight */
+    assert_non_null(at);
+    at[0] = '1';
+    put_file("/", progress, bytes, n);
+    free(bytes);
+    assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), 0);
+    assert_int_equal(c.state.version, 10);
+    checkpoint_release(&c);
+}
+
+static void a_file_that_was_left_half_written_is_never_looked_at(void **state)
+{
+    struct place *p = *state;
+    struct checkpoint c;
+    char path[4096], dir[4096];
+    write_at(p, 10, 9, path);
+    snprintf(dir, sizeof dir, "%s/checkpoints", p->dir);
+    put_file(dir, "step-000000000099.safetensors.77.tmp", "half", 4);
+    assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), 0);
+    assert_int_equal(c.state.version, 10);
+    checkpoint_release(&c);
+}
+
+static void a_checkpoint_of_another_network_is_not_used(void **state)
+{
+    struct place *p = *state;
+    struct checkpoint c;
+    char path[4096];
+    write_at(p, 10, 9, path);
+    struct jobspec *other = make_spec(
+        "{\"name\": \"t\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.1},"
+        "\"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 32, \"policy\": \"equal\"}, \"workers\": 2, \"epochs\": 2}");
+    assert_int_equal(checkpoint_newest(p->dir, other, &c, &err_), 1);
+    drop_spec(other);
+}
+
+static void an_artifact_has_the_tensors_and_the_figures(void **state)
+{
+    struct place *p = *state;
+    struct safetensors s;
+    char path[4200];
+    p->state->test_accuracy = 0.9875;
+    p->state->test_loss = 0.04;
+    OK(artifact_write(p->dir, "model", p->spec, p->state, &err_));
+    snprintf(path, sizeof path, "%s/artifacts/model.safetensors", p->dir);
+    OK(safetensors_open(&s, path, true, &err_));
+    assert_int_equal(s.n, 4); /* no optimizer */
+    const struct safetensor *w = safetensors_find(&s, "conv1.weight");
+    assert_non_null(w);
+    assert_int_equal(w->rank, 4);
+    assert_int_equal(w->dim[0], 2);
+    assert_int_equal(w->dim[1], 1);
+    assert_int_equal(w->dim[2], 3);
+    assert_non_null(safetensors_find(&s, "conv1.bias"));
+    assert_string_equal(safetensors_meta(&s, "test_accuracy"), "0.9875");
+    assert_string_equal(safetensors_meta(&s, "normalize"), "unit");
+    assert_string_equal(safetensors_meta(&s, "step"), "1234");
+    assert_non_null(strstr(safetensors_meta(&s, "network"), "\"conv2d\""));
+    safetensors_close(&s);
+}
+
+static void init_takes_artifacts_and_checkpoints(void **state)
+{
+    struct place *p = *state;
+    char path[4200];
+    float *params = calloc(p->state->n_params, sizeof(float)), none;
+    OK(artifact_write(p->dir, "best", p->spec, p->state, &err_));
+    snprintf(path, sizeof path, "%s/artifacts/best.safetensors", p->dir);
+    OK(artifact_read(path, &p->spec->network, params, &none, &err_));
+    assert_memory_equal(params, p->params, p->state->n_params * sizeof(float));
+    memset(params, 0, p->state->n_params * sizeof(float));
+    write_at(p, 10, 9, path);
+    OK(artifact_read(path, &p->spec->network, params, &none, &err_));
+    assert_memory_equal(params, p->params, p->state->n_params * sizeof(float));
+    free(params);
+}
+
+static void missing_extra_and_misshapen_tensors_are_named(void **state)
+{
+    struct place *p = *state;
+    const struct network *net = &p->spec->network;
+    char path[4200];
+    float *params = calloc(p->state->n_params, sizeof(float)), none;
+    struct safetensor list[5] = {0};
+    json_t *meta = json_object();
+    for (int i = 0; i < net->n_tensors; i++) {
+        const struct tensor *t = &net->tensors[i];
+        snprintf(list[i].name, sizeof list[i].name, "%s", t->name);
+        list[i].rank = t->rank;
+        memcpy(list[i].dim, t->dim, sizeof t->dim);
+        list[i].count = t->count;
+        list[i].data = p->params + t->first;
+    }
+    snprintf(path, sizeof path, "%s/other.safetensors", p->dir);
+    OK(safetensors_write(path, list, 3, meta, &err_));
+    FAILS(artifact_read(path, net, params, &none, &err_), ERR_DATA, "tensor 'dense1.bias' is missing");
+    list[4] = list[3];
+    snprintf(list[4].name, sizeof list[4].name, "dense9.bias");
+    OK(safetensors_write(path, list, 5, meta, &err_));
+    FAILS(artifact_read(path, net, params, &none, &err_), ERR_DATA, "tensor 'dense9.bias' is not one of the network's");
+    snprintf(list[4].name, sizeof list[4].name, "bn1.num_batches_tracked"); /* PyTorch's own */
+    OK(safetensors_write(path, list, 5, meta, &err_));
+    OK(artifact_read(path, net, params, &none, &err_));
+    int64_t swap = list[2].dim[0];
+    list[2].dim[0] = list[2].dim[1];
+    list[2].dim[1] = swap;
+    OK(safetensors_write(path, list, 4, meta, &err_));
+    FAILS(artifact_read(path, net, params, &none, &err_), ERR_DATA, "tensor 'dense1.weight' has the shape [");
+    json_decref(meta);
+    free(params);
+}
+
+static void headers_that_lie_are_refused(void **state)
+{
+    struct place *p = *state;
+    struct safetensors s;
+    char path[4200];
+    static const char *const heads[] = {
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",            /* beyond the file */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",             /* not the shape's size */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}", /* overflows */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}",
+        "{\"a\":{\"dtype\":\"F32\"}}", "[]", "{", "{\"a\":1}",
+    };
+    snprintf(path, sizeof path, "%s/lie", p->dir);
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        char bytes[256] = {0};
+        uint64_t n = strlen(heads[i]);
+        memcpy(bytes, &n, 8);
+        memcpy(bytes + 8, heads[i], n);
+        put_file(p->dir, "lie", bytes, 8 + n + 8);
+        err_clear(&err_);
+        if (safetensors_open(&s, path, false, &err_) >= 0) {
+            fail_msg("taken: %s", heads[i]);
+        }
+    }
+    put_file(p->dir, "lie", "\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);
+    FAILS(safetensors_open(&s, path, false, &err_), ERR_DATA, "its header should have");
+    put_file(p->dir, "lie", "", 0);
+    FAILS(safetensors_open(&s, path, false, &err_), ERR_DATA, "it has only 0 bytes");
+}
+
+int main(void)
+{
+#define TEST_(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST_(a_checkpoint_comes_back_bit_for_bit),
+        TEST_(a_job_without_checkpoints_has_none),
+        TEST_(only_the_newest_ones_are_kept),
+        TEST_(an_altered_or_torn_checkpoint_is_passed_over_for_the_one_before),
+        TEST_(a_file_that_was_left_half_written_is_never_looked_at),
+        TEST_(a_checkpoint_of_another_network_is_not_used),
+        TEST_(an_artifact_has_the_tensors_and_the_figures),
+        TEST_(init_takes_artifacts_and_checkpoints),
+        TEST_(missing_extra_and_misshapen_tensors_are_named),
+        TEST_(headers_that_lie_are_refused),
+    };
+    return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
+}

@@ -1,0 +1,238 @@
+/* The pulse against a real redis-server: everything arrives, counters add up, control comes down, and with Redis away training
+ * is not held up. */
+#include "fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "common/clock.h"
+#include "store/row.h"
+#include "store/store.h"
+#include "worker/pulse.h"
+
+enum { WORKERS = 2 };
+
+struct place {
+    char *dir;
+    char url[512];
+    int pid;
+    struct store *store;
+    struct pulse *pulse;
+    struct telemetry t;
+};
+
+static volatile sig_atomic_t stop_signal;
+
+static int setup(void **state)
+{
+    struct place *p = calloc(1, sizeof *p);
+    int sizes[WORKERS] = {100, 28};
+    p->dir = make_folder();
+    OK(redis_private_start(p->dir, p->url, &p->pid, &err_));
+    p->store = store_open(p->url, NULL, &err_);
+    assert_non_null(p->store);
+    stop_signal = 0;
+    struct pulse_config c = {.url = p->url, .job = "0123456789abcdef", .node = "slow", .rank = 0, .attempt = 3, .workers = WORKERS,
+                             .reads_control = true, .first_version = 1, .first_sizes = sizes, .stop = &stop_signal};
+    p->pulse = pulse_start(&c, &err_);
+    assert_non_null(p->pulse);
+    pulse_telemetry(p->pulse, &p->t);
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *p = *state;
+    pulse_stop(p->pulse, 1);
+    store_close(p->store);
+    redis_private_stop(p->dir);
+    remove_folder(p->dir);
+    free(p);
+    return 0;
+}
+
+static const char job[] = "0123456789abcdef";
+
+static struct step_row row_at(int64_t step)
+{
+    struct step_row r = {.rank = 0, .step = step, .local_step = step, .epoch = 0.5, .batch = 10, .loss = 0.25f, .staleness = (int32_t)(step % 4)};
+    return r;
+}
+
+struct seen {
+    int64_t rows, last;
+    bool ordered;
+};
+
+static void on_rows(void *ctx, const void *rows, size_t bytes)
+{
+    struct seen *s = ctx;
+    const struct row *r = rows;
+    for (size_t i = 0; i < bytes / sizeof *r; i++) {
+        s->ordered = s->ordered && r[i].step > s->last && r[i].attempt == 3;
+        s->last = r[i].step;
+        s->rows++;
+    }
+}
+
+static struct seen read_rows(struct place *p, int64_t until)
+{
+    struct seen s = {.ordered = true};
+    char last[32] = "0-0";
+    for (double by = clock_now() + 20; s.last < until && clock_now() < by;) {
+        store_rows_read(p->store, job, 0, last, 1000, on_rows, &s, &err_);
+    }
+    return s;
+}
+
+static void every_row_arrives_once_and_in_order(void **state)
+{
+    struct place *p = *state;
+    for (int64_t i = 1; i <= 5000; i++) {
+        struct step_row r = row_at(i);
+        p->t.row(p->t.ctx, &r);
+    }
+    struct seen s = read_rows(p, 5000);
+    assert_int_equal(s.rows, 5000);
+    assert_true(s.ordered);
+}
+
+static json_t *beat_with(struct place *p, const char *key, int64_t value)
+{
+    for (double by = clock_now() + 20; clock_now() < by;) {
+        json_t *beats = store_beats(p->store, job, &err_), *beat = json_incref(json_object_get(beats, "0"));
+        json_decref(beats);
+        if (beat && json_integer_value(json_object_get(beat, key)) == value) {
+            return beat;
+        }
+        json_decref(beat);
+    }
+    fail_msg("no heartbeat came with %s = %lld", key, (long long)value);
+    return NULL;
+}
+
+static void counters_in_the_heartbeat_are_cumulative(void **state)
+{
+    struct place *p = *state;
+    for (int64_t i = 1; i <= 400; i++) {
+        struct step_row r = row_at(i);
+        p->t.row(p->t.ctx, &r);
+    }
+    p->t.phase(p->t.ctx, PHASE_COMPUTE);
+    json_t *beat = beat_with(p, "updates", 400);
+    assert_int_equal(json_integer_value(json_object_get(beat, "samples")), 4000);
+    assert_int_equal(json_integer_value(json_object_get(beat, "step")), 400);
+    assert_string_equal(json_string_value(json_object_get(beat, "phase")), "computing");
+    assert_string_equal(json_string_value(json_object_get(beat, "node")), "slow");
+    struct staleness st;
+    staleness_init(&st);
+    assert_int_equal(staleness_read(&st, json_object_get(beat, "staleness")), 0);
+    assert_int_equal(st.count, 400);
+    assert_int_equal(st.histogram[3], 100);
+    staleness_release(&st);
+    json_decref(beat);
+}
+
+static void control_comes_down_and_a_checkpoint_is_asked_for_once(void **state)
+{
+    struct place *p = *state;
+    struct control *c = calloc(1, sizeof *c);
+    json_t *doc = json_pack("{s:i, s:[i,i], s:b, s:b, s:b}", "version", 2, "sizes", 96, 32, "stop", 0, "pause", 0, "checkpoint", 1);
+    p->t.control(p->t.ctx, c);
+    assert_int_equal(c->version, 1);
+    assert_int_equal(c->sizes[0], 100);
+    OK(store_doc_set(p->store, job, "control", doc, &err_));
+    bool asked = false;
+    for (double by = clock_now() + 20; c->version < 2 && clock_now() < by;) {
+        p->t.control(p->t.ctx, c);
+        asked = asked || c->checkpoint;
+    }
+    assert_int_equal(c->version, 2);
+    assert_int_equal(c->sizes[1], 32);
+    assert_true(asked);
+    json_object_set_new(doc, "version", json_integer(3));
+    OK(store_doc_set(p->store, job, "control", doc, &err_));
+    for (double by = clock_now() + 20; c->version < 3 && clock_now() < by;) {
+        p->t.control(p->t.ctx, c);
+        assert_false(c->checkpoint); /* it is still the same request */
+    }
+    assert_false(c->stop);
+    stop_signal = 1;
+    p->t.control(p->t.ctx, c);
+    assert_true(c->stop);
+    json_decref(doc);
+    free(c);
+}
+
+static void sizes_for_another_number_of_workers_are_not_taken(void **state)
+{
+    struct place *p = *state;
+    struct control *c = calloc(1, sizeof *c);
+    json_t *doc = json_pack("{s:i, s:[i,i,i], s:b}", "version", 9, "sizes", 1, 2, 3, "pause", 1);
+    OK(store_doc_set(p->store, job, "control", doc, &err_));
+    for (double by = clock_now() + 20; !c->pause && clock_now() < by;) {
+        p->t.control(p->t.ctx, c);
+    }
+    assert_true(c->pause);
+    assert_int_equal(c->version, 1);
+    json_decref(doc);
+    free(c);
+}
+
+static void the_last_fact_arrives_before_the_pulse_ends(void **state)
+{
+    struct place *p = *state;
+    struct err why = {0};
+    char last[32] = "0-0";
+    err_set(&why, ERR_DATA, "the loss is not finite any more");
+    pulse_ended(p->pulse, "failed", &why);
+    pulse_stop(p->pulse, 10);
+    p->pulse = NULL;
+    json_t *facts = store_facts_read(p->store, job, last, 10, &err_);
+    const json_t *fact = json_array_get(facts, 0);
+    assert_string_equal(json_string_value(json_object_get(fact, "outcome")), "failed");
+    assert_string_equal(json_string_value(json_object_get(fact, "code")), "data");
+    assert_string_equal(json_string_value(json_object_get(fact, "message")), "the loss is not finite any more");
+    json_decref(facts);
+}
+
+/* redis-server is stopped dead: the trainer's side goes on, the oldest rows are dropped and counted, and the rest arrives later. */
+static void with_redis_away_training_goes_on_and_drops_are_counted(void **state)
+{
+    struct place *p = *state;
+    enum { STEPS = 40000 };
+    assert_true(p->pid > 1);
+    assert_int_equal(kill(p->pid, SIGSTOP), 0);
+    for (int64_t i = 1; i <= STEPS; i++) {
+        struct step_row r = row_at(i);
+        p->t.row(p->t.ctx, &r);
+    }
+    struct control *c = calloc(1, sizeof *c);
+    p->t.control(p->t.ctx, c);
+    assert_int_equal(c->version, 1);
+    free(c);
+    assert_int_equal(kill(p->pid, SIGCONT), 0);
+    json_t *beat = beat_with(p, "updates", STEPS);
+    int64_t dropped = json_integer_value(json_object_get(beat, "rows_dropped"));
+    assert_true(dropped > 0);
+    json_decref(beat);
+    struct seen s = read_rows(p, STEPS);
+    assert_int_equal(s.last, STEPS);
+    assert_true(s.rows >= STEPS - dropped); /* a row that was taken while it was dropped counts as both */
+}
+
+int main(void)
+{
+#define TEST_(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST_(every_row_arrives_once_and_in_order),
+        TEST_(counters_in_the_heartbeat_are_cumulative),
+        TEST_(control_comes_down_and_a_checkpoint_is_asked_for_once),
+        TEST_(sizes_for_another_number_of_workers_are_not_taken),
+        TEST_(the_last_fact_arrives_before_the_pulse_ends),
+        TEST_(with_redis_away_training_goes_on_and_drops_are_counted),
+    };
+    return cmocka_run_group_tests_name("pulse", tests, NULL, NULL);
+}
