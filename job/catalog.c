@@ -20,6 +20,7 @@
 #define PINTS(n, lo, hi, help) {#n, PARAM_INTS, 0, 0, lo, hi, NULL, NULL, help},
 #define PREQ_INTS(n, lo, hi, help) {#n, PARAM_INTS, 1, 0, lo, hi, NULL, NULL, help},
 #define PNAMES(n, help) {#n, PARAM_NAMES, 0, 0, 0, 0, NULL, NULL, help},
+#define WARMUP PREAL(warmup_epochs, 0, 0, 1000000, "the learning rate rises linearly from 0 over these epochs")
 #define SERVER_PARAMS                                                                              \
     PENUM(weighting, sample, "sample|plain",                                                       \
           "what a gradient weighs: every sample the same, or every gradient the same")             \

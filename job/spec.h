@@ -50,6 +50,7 @@ struct optimizer_spec {
     double at_epochs[SPEC_EPOCHS_AT];
     int n_at_epochs;
     double factor, warmup_epochs, floor;
+    double epochs; /* of the whole job: where a cosine ends */
 };
 
 struct batching_spec {

@@ -8,7 +8,7 @@
 #ifndef SIMULATOR_COMM_SIM_H
 #define SIMULATOR_COMM_SIM_H
 
-#include "simulator/cluster.h"
+#include "job/cluster.h"
 #include "worker/exchange/transport.h"
 
 struct world;

@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "common/opt.h"
 #include "common/proc.h"
-#include "simulator/cluster.h"
+#include "job/cluster.h"
 #include "simulator/comm_sim.h"
 #include "simulator/report.h"
 #include "worker/trainer.h"

@@ -4,7 +4,7 @@
 #define SIMULATOR_REPORT_H
 
 #include "job/assign.h"
-#include "simulator/cluster.h"
+#include "job/cluster.h"
 #include "simulator/comm_sim.h"
 #include "store/history.h"
 #include "worker/telemetry.h"

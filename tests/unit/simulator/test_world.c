@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulator/cluster.h"
+#include "job/cluster.h"
 #include "simulator/comm_sim.h"
 
 static int parse(struct cluster *c, const char *text, struct jsonx_problems *problems)
