@@ -1,0 +1,255 @@
+/* The job spec: what is accepted, what is refused and where, and the defaults that are written out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/cluster.h"
+#include "job/spec.h"
+
+static const char example[] =
+    "{\"name\": \"mnist-lenet\", \"model\": \"lenet5\", \"data\": {\"format\": \"idx\", \"path\": \"mnist\"},"
+    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05, \"momentum\": 0.9, \"schedule\": {\"type\": \"step\", \"at_epochs\": [8], \"factor\": 0.1}},"
+    "\"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 256, \"policy\": \"dynamic\"}, \"workers\": 4, \"epochs\": 10, \"seed\": 1}";
+
+struct parsed {
+    struct jobspec spec;
+    struct jsonx_problems problems;
+    int rc;
+};
+
+static struct parsed *parse_json(json_t *j)
+{
+    struct parsed *p = calloc(1, sizeof *p);
+    p->rc = jobspec_parse(&p->spec, j, &p->problems);
+    assert_int_equal(p->rc < 0, p->problems.count > 0);
+    return p;
+}
+
+static void done(struct parsed *p)
+{
+    jobspec_release(&p->spec);
+    jsonx_problems_release(&p->problems);
+    free(p);
+}
+
+/* The example with `patch` (an object) merged into its top level. */
+static struct parsed *parse_with(const char *patch)
+{
+    struct err e;
+    json_t *j = jsonx_parse(example, strlen(example), &e), *p = jsonx_parse(patch, strlen(patch), &e);
+    if (!j || !p) {
+        fail_msg("%s", e.message);
+    }
+    json_object_update(j, p);
+    struct parsed *out = parse_json(j);
+    json_decref(j);
+    json_decref(p);
+    return out;
+}
+
+static bool has(const struct parsed *p, const char *pointer, const char *part)
+{
+    for (int i = 0; i < p->problems.count; i++) {
+        if (strcmp(p->problems.items[i].pointer, pointer) == 0 && strstr(p->problems.items[i].message, part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void the_example_of_the_design_is_read(void **state)
+{
+    struct parsed *p = parse_with("{}");
+    assert_int_equal(p->rc, 0);
+    const struct jobspec *s = &p->spec;
+    assert_string_equal(s->name, "mnist-lenet");
+    assert_int_equal(s->network.n_params, 1663370);
+    assert_int_equal(s->data.format, CAT_FORMAT_IDX);
+    assert_string_equal(s->data.path, "mnist");
+    assert_true(s->data.shuffle && s->data.normalize_unit);
+    assert_int_equal(s->batching.global_batch, 256);
+    assert_int_equal(s->batching.policy, BATCH_DYNAMIC);
+    assert_int_equal(s->batching.min_batch, 1);
+    assert_int_equal(s->workers, 4);
+    assert_int_equal(s->min_workers, 1);
+    assert_int_equal(s->evaluate_every_epochs, 1);
+    assert_int_equal(s->checkpoint_every_seconds, 30);
+    assert_false(jobspec_uses_server(s));
+    done(p);
+}
+
+static void a_spec_with_its_defaults_written_out_parses_to_the_same(void **state)
+{
+    struct parsed *p = parse_with("{\"strategy\": {\"type\": \"asgd\"}, \"target\": {\"test_accuracy\": 0.98}, \"evaluate\": {\"every_steps\": 50},"
+                                  "\"data\": {\"format\": \"idx\", \"path\": \"mnist\", \"normalize\": {\"mean\": [0.1], \"deviation\": [0.3]}}}");
+    assert_int_equal(p->rc, 0);
+    struct parsed *again = parse_json(p->spec.json);
+    assert_int_equal(again->rc, 0);
+    assert_true(json_equal(p->spec.json, again->spec.json));
+    assert_true(again->spec.evaluate_every_steps == 50 && again->spec.evaluate_every_epochs == 0);
+    assert_true(fabs(again->spec.data.deviation[0] - 0.3) < 1e-6);
+    assert_true(jobspec_uses_server(&again->spec));
+    assert_int_equal(again->spec.strategy.servers, 1);
+    done(again);
+    done(p);
+}
+
+static void every_mistake_is_reported_at_once_with_its_place(void **state)
+{
+    struct parsed *p = parse_with("{\"worker\": 4, \"epochs\": 0, \"strategy\": {\"type\": \"snyc\"}, \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": \"fast\","
+                                  "\"momentun\": 0.9}, \"data\": {\"format\": \"idx\"}, \"model\": {\"input\": [4], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3}]},"
+                                  "\"batching\": {\"global_batch\": -1}}");
+    assert_true(has(p, "/worker", "did you mean 'workers'"));
+    assert_true(has(p, "/epochs", "from 1 to"));
+    assert_true(has(p, "/strategy/type", "did you mean 'sync'"));
+    assert_true(has(p, "/optimizer/learning_rate", "\"fast\""));
+    assert_true(has(p, "/optimizer/momentun", "did you mean 'momentum'"));
+    assert_true(has(p, "/data/path", "needed"));
+    assert_true(has(p, "/batching/global_batch", "from 1 to"));
+    assert_true(p->problems.count >= 8); /* and the convolution over a vector */
+    done(p);
+}
+
+static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
+{
+    static const struct {
+        const char *patch, *pointer, *part;
+    } cases[] = {
+        {"{\"batching\": {\"global_batch\": 3, \"policy\": \"equal\"}}", "/batching/global_batch", "less than 4 workers"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\"}}", "/batching", "needs 'sizes' or 'weights'"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [28, 20, 12, 5]}}", "/batching/sizes", "sum to 65"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [32, 32]}}", "/batching/sizes", "must be 4 numbers"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"weights\": [0, 0, 0, 0]}}", "/batching/weights", "not all 0"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"equal\", \"sizes\": [16, 16, 16, 16]}}", "/batching/sizes", "belongs to the policy 'static'"},
+        {"{\"batching\": {\"global_batch\": 64, \"max_batch\": 15}}", "/batching/max_batch", "cannot hold"},
+        {"{\"batching\": {\"global_batch\": 64.5}}", "/batching/global_batch", "whole number"},
+        {"{\"min_workers\": 5}", "/min_workers", "more than 'workers' 4"},
+        {"{\"workers\": 2000}", "/workers", "from 1 to 1024"},
+        {"{\"evaluate\": {\"every_epochs\": 1, \"every_steps\": 5}}", "/evaluate/every_steps", "exclude each other"},
+        {"{\"target\": {\"test_accuracy\": 1.5}}", "/target/test_accuracy", "to 1, not 1.5"},
+        {"{\"data\": {\"format\": \"npy\", \"path\": \"../x\"}}", "/data/path", "beneath a data root"},
+        {"{\"data\": {\"format\": \"npy\", \"path\": \"/etc\"}}", "/data/path", "beneath a data root"},
+        {"{\"model\": {\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, \"data\": {\"format\": \"glyphs\"}}", "/model", "784"},
+        {"{\"precision\": \"bf16\"}", "/precision", "no device"},
+        {"{\"name\": \"a\\u0007b\"}", "/name", "control character"},
+        {"{\"optimizer\": {\"schedule\": {\"type\": \"step\", \"at_epochs\": [4, 4]}}}", "/optimizer/schedule/at_epochs", "must rise"},
+        {"{\"optimizer\": {\"schedule\": {\"type\": \"step\"}}}", "/optimizer/schedule/at_epochs", "missing"},
+        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 2, \"fixed_seconds\": 1}]}}", "/workers", "more than the 2 nodes"},
+        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"fixed_second\": 1}]}}", "/cluster/nodes/0/fixed_second", "did you mean 'fixed_seconds'"},
+        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}], \"groups\": [[\"a-1\", \"b\"]]}}", "/cluster/groups/0/1", "no node \"b\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct parsed *p = parse_with(cases[i].patch);
+        if (p->rc == 0 || !has(p, cases[i].pointer, cases[i].part)) {
+            fail_msg("%s: got %d problems, first %s: %s", cases[i].patch, p->problems.count, p->problems.count ? p->problems.items[0].pointer : "",
+                     p->problems.count ? p->problems.items[0].message : "");
+        }
+        done(p);
+    }
+}
+
+static void other_kinds_than_an_object_are_refused(void **state)
+{
+    json_t *kinds[] = {json_array(), json_string("x"), json_integer(3), json_null(), json_true()};
+    for (int i = 0; i < 5; i++) {
+        struct parsed *p = parse_json(kinds[i]);
+        assert_true(p->rc < 0);
+        done(p);
+        json_decref(kinds[i]);
+    }
+}
+
+static void any_value_under_any_key_is_reported_and_nothing_breaks(void **state)
+{
+    static const char *const keys[] = {"name", "model", "data", "optimizer", "strategy", "batching", "workers", "min_workers", "epochs", "seed", "priority",
+                                       "max_restarts", "max_seconds", "evaluate", "checkpoint", "target", "init", "precision", "exchange", "nodes", "cluster"};
+    static const char *const values[] = {"[]", "{}", "\"\"", "-1", "1e300", "true", "[[[]]]", "{\"type\": 3}", "{\"nodes\": 3}", "[null]", "\"\\ud83d\\ude00\""};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            char patch[200];
+            snprintf(patch, sizeof patch, "{\"%s\": %s}", keys[k], values[v]);
+            struct parsed *p = parse_with(patch);
+            for (int i = 0; i < p->problems.count; i++) {
+                assert_true(p->problems.items[i].message[0] != 0);
+            }
+            done(p);
+        }
+    }
+}
+
+static void schedules_follow_the_epoch(void **state)
+{
+    struct parsed *p = parse_with("{}");
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 7.99) - 0.05) < 1e-12);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 8) - 0.005) < 1e-12);
+    done(p);
+    p = parse_with("{\"optimizer\": {\"learning_rate\": 1, \"schedule\": {\"type\": \"cosine\", \"floor\": 0.1, \"warmup_epochs\": 2}}}");
+    assert_int_equal(p->rc, 0);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 1) - 0.5) < 1e-12);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 2) - 1) < 1e-12);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 6) - 0.55) < 1e-12);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 10) - 0.1) < 1e-12);
+    done(p);
+}
+
+static void a_cluster_counts_its_nodes_and_gives_the_workers(void **state)
+{
+    static const char text[] = "{\"seed\": 7, \"nodes\": [{\"name\": \"fast\", \"count\": 2, \"fixed_seconds\": 0.002}, {\"name\": \"slow\", \"seconds_per_sample\": 0.002}],"
+                               "\"groups\": [[\"fast-1\", \"fast-2\"], [\"slow\"]], \"links\": {\"latency_seconds\": 0.0001, \"bytes_per_second\": 1.25e8}}";
+    struct jsonx_problems problems = {0};
+    struct err e;
+    struct cluster *c = malloc(sizeof *c);
+    json_t *j = jsonx_parse(text, strlen(text), &e);
+    assert_int_equal(cluster_parse(c, j, "", &problems), 0);
+    assert_int_equal(c->n_nodes, 3);
+    assert_string_equal(c->nodes[1].name, "fast-2");
+    assert_int_equal(c->nodes[2].group, 1);
+    assert_true(c->group_links.bytes_per_second == 1.25e8 && c->server.bytes_per_second == 0);
+    json_t *spec = jsonx_parse(example, strlen(example), &e);
+    json_object_del(spec, "workers");
+    json_object_set_new(spec, "cluster", j);
+    struct parsed *p = parse_json(spec);
+    assert_int_equal(p->rc, 0);
+    assert_int_equal(p->spec.workers, 3);
+    done(p);
+    json_decref(spec);
+    free(c);
+}
+
+static void the_schema_lists_every_key_that_is_accepted(void **state)
+{
+    struct parsed *p = parse_with("{\"init\": \"a.safetensors\", \"nodes\": [\"a\"], \"target\": {\"test_accuracy\": 0.9}}");
+    assert_int_equal(p->rc, 0);
+    json_t *schema = jobspec_schema();
+    const char *key;
+    json_t *value;
+    json_object_foreach(p->spec.json, key, value) {
+        if (!json_object_get(json_object_get(schema, "properties"), key)) {
+            fail_msg("the schema lacks '%s'", key);
+        }
+    }
+    json_decref(schema);
+    done(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_example_of_the_design_is_read),
+        cmocka_unit_test(a_spec_with_its_defaults_written_out_parses_to_the_same),
+        cmocka_unit_test(every_mistake_is_reported_at_once_with_its_place),
+        cmocka_unit_test(sizes_must_fit_the_global_batch_and_the_workers),
+        cmocka_unit_test(other_kinds_than_an_object_are_refused),
+        cmocka_unit_test(any_value_under_any_key_is_reported_and_nothing_breaks),
+        cmocka_unit_test(schedules_follow_the_epoch),
+        cmocka_unit_test(a_cluster_counts_its_nodes_and_gives_the_workers),
+        cmocka_unit_test(the_schema_lists_every_key_that_is_accepted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
