@@ -177,13 +177,28 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
     return 0;
 }
 
-int files_static(struct request *q, const char *path, struct reply *out, struct err *e)
+/* Opens root/path where, links resolved, it is still beneath root; -1 otherwise. */
+static int open_beneath(const char *root, const char *path)
 {
     char full[PATH_BYTES];
+    int fd = -1;
+    if (!files_safe_path(path) || snprintf(full, sizeof(full), "%s%s", root, path) >= (int)sizeof(full)) {
+        return -1;
+    }
+    char *base = realpath(root, NULL), *real = realpath(full, NULL);
+    size_t n = base ? strlen(base) : 0;
+    if (base && real && strncmp(real, base, n) == 0 && real[n] == '/') {
+        fd = open(real, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    }
+    free(base);
+    free(real);
+    return fd;
+}
+
+int files_static(struct request *q, const char *root, const char *path, struct reply *out, struct err *e)
+{
     struct stat st;
-    path = strcmp(path, "/") == 0 ? "/index.html" : path;
-    int n = snprintf(full, sizeof(full), "%s%s", q->server->static_dir, path);
-    int fd = files_safe_path(path) && n < (int)sizeof(full) ? open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    int fd = open_beneath(root, path);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         if (fd >= 0) {
             close(fd);

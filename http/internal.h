@@ -19,7 +19,7 @@
 enum {
     HTTP_THREADS = 4,
     HTTP_BODY_BYTES = 4 << 20,     /* a larger body: 413 */
-    HTTP_DISCARD_BYTES = 64 << 20, /* a body past this is not even read to its end: the connection is closed */
+    HTTP_DISCARD_BYTES = 256 << 20, /* a body past this is not even read to its end: the connection is closed */
     HTTP_CONNECTIONS = 4096,
     HTTP_HEADER_BYTES = 32 << 10,  /* request line and headers; more: 431 */
 };
@@ -40,6 +40,12 @@ struct http_server {
     double started; /* clock_now() */
     atomic_long answers[6]; /* [status / 100] */
 };
+
+/* dispatch.c: what libmicrohttpd calls for each request. */
+void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connection);
+int dispatch_request(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *upload,
+                     size_t *upload_bytes, void **request);
+void dispatch_done(void *server, void **request);
 
 /* The calling thread's own connection; lives until the thread ends. NULL with ERR_MEMORY or a bad URL. */
 struct store *server_store(struct http_server *s, struct err *e);

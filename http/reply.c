@@ -69,15 +69,43 @@ int reply_empty(struct reply *r, int status, struct err *e)
     return 0;
 }
 
+/* A user's text may have been cut within a character, or may be no UTF-8 at all. */
+static json_t *safe_text(const char *text)
+{
+    json_t *j = json_string(text);
+    if (j) {
+        return j;
+    }
+    char *copy = strdup(text);
+    for (char *c = copy; c && *c; c++) {
+        if ((unsigned char)*c >= 0x80) {
+            *c = '?';
+        }
+    }
+    j = copy ? json_string(copy) : NULL;
+    free(copy);
+    return j ? j : json_string("");
+}
+
+/* The list of the problems; an error of the request that has none is its own only problem. */
+static json_t *errors_json(int status, const char *detail, const struct jsonx_problems *problems)
+{
+    json_t *list = problems && problems->count > 0 ? jsonx_problems_json(problems) : json_array();
+    if (json_array_size(list) == 0 && (status == 400 || status == 422)) {
+        json_array_append_new(list, json_pack("{s:s, s:o}", "pointer", "", "message", safe_text(detail)));
+    }
+    return list;
+}
+
 void reply_problem(struct reply *r, int status, const char *slug, const char *title, const char *detail,
                    const char *hint, const struct jsonx_problems *problems)
 {
     char type[96];
     size_t len = 0;
     snprintf(type, sizeof(type), "urn:evenstep:problem:%s", slug);
-    json_t *errors = problems ? jsonx_problems_json(problems) : json_array();
-    json_t *body = json_pack("{s:s, s:s, s:i, s:s, s:o, s:s?}", "type", type, "title", title, "status", status, "detail",
-                             detail, "errors", errors, "hint", hint && *hint ? hint : NULL);
+    json_t *body = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "type", type, "title", title, "status", status, "detail",
+                             safe_text(detail), "errors", errors_json(status, detail, problems), "hint",
+                             hint && *hint ? safe_text(hint) : json_null());
     char *text = body ? jsonx_dump(body, false, &len) : NULL;
     json_decref(body);
     struct err ignored;

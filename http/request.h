@@ -16,7 +16,9 @@ struct request {
     struct MHD_Connection *connection;
     struct guarded *guarded;
     struct route_match match;
-    const char *method;
+    const char *method, *path; /* borrowed from the connection; the path is decoded */
+    bool begun;                /* the header was looked at */
+    bool bad_path;             /* what was sent could be read in two ways (an encoded slash or NUL) */
     struct identity who;
     struct buf body;
     size_t discarded;  /* bytes of a body that is not kept */

@@ -1,0 +1,207 @@
+/* Jobs as a whole: submit, list, show, change, ask, delete. The store does the work; what belongs here is how a request becomes
+ * a spec that was checked twice: by job/spec.c for what needs no machine, by the coordinator's hook for what does. Both add to
+ * one list of problems, so a user sees every mistake at once.
+ */
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/proc.h"
+#include "http/api.h"
+#include "http/request.h"
+#include "job/spec.h"
+
+enum { IDEMPOTENCY_KEY = 255, PRIORITY_MOST = 100000 };
+
+static void wake(struct request *q)
+{
+    if (q->server->hooks.wake) {
+        q->server->hooks.wake(q->server->hooks.ctx);
+    }
+}
+
+/* ---- submit --------------------------------------------------------------------------------------------------- */
+
+static int not_valid(struct request *q, struct err *e)
+{
+    int n = q->problems.count + q->problems.dropped;
+    return err_set(e, ERR_INVALID, n == 1 ? "the job is not valid: %s%s%s" : "the job is not valid: %s%s%s, and more",
+                   q->problems.items[0].pointer, q->problems.items[0].pointer[0] ? ": " : "", q->problems.items[0].message);
+}
+
+/* What only machines know: placement, data, `init`. NULL without problems: it could not be asked. */
+static json_t *ask_plan(struct request *q, const json_t *spec, struct err *e)
+{
+    const struct http_hooks *hooks = &q->server->hooks;
+    return hooks->plan ? hooks->plan(hooks->ctx, spec, &q->problems, e) : json_object();
+}
+
+static int answer_dry_run(struct reply *out, const struct jobspec *spec, json_t *plan, struct err *e)
+{
+    json_t *body = json_pack("{s:b, s:O, s:I}", "valid", 1, "spec", spec->json, "parameters", (json_int_t)spec->network.n_params);
+    json_object_update_missing(body, plan);
+    json_decref(plan);
+    return reply_json(out, 200, body, e);
+}
+
+static int queue_job(struct request *q, struct reply *out, const struct jobspec *spec, struct err *e)
+{
+    char id[STORE_ID], location[64];
+    const char *key = request_header(q, "Idempotency-Key");
+    struct store *store = request_store(q, e);
+    if (key && strlen(key) > IDEMPOTENCY_KEY) {
+        return err_set(e, ERR_INVALID, "the Idempotency-Key is longer than %d characters", (int)IDEMPOTENCY_KEY);
+    }
+    int made = store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
+    if (made < 0) {
+        return made;
+    }
+    wake(q);
+    json_t *job = store_job_get(store, id, e);
+    if (!job) {
+        return -(int)e->code;
+    }
+    if (reply_json(out, 201, job, e) < 0) {
+        return -(int)e->code;
+    }
+    snprintf(location, sizeof(location), "/api/v1/jobs/%s", id);
+    reply_header(out, "Location", location);
+    if (made == 1) {
+        reply_header(out, "Idempotency-Replayed", "true");
+    }
+    return 0;
+}
+
+static int submit(struct request *q, struct reply *out, struct jobspec *spec, const json_t *body, struct err *e)
+{
+    bool dry = request_bool(q, "dryRun");
+    if (jobspec_parse(spec, body, &q->problems) < 0 || q->problems.count > 0) {
+        return not_valid(q, e);
+    }
+    err_clear(e);
+    json_t *plan = ask_plan(q, spec->json, e);
+    if (q->problems.count > 0) {
+        json_decref(plan);
+        return not_valid(q, e);
+    }
+    if (dry) {
+        return plan ? answer_dry_run(out, spec, plan, e) : e->code ? -(int)e->code : err_set(e, ERR_INTERNAL, "cannot plan the job");
+    }
+    if (!plan) { /* the scheduler will find out; a job that is valid is not refused because this could not be asked */
+        log_warn("http", "a job is queued without having asked where it would run", "reason=\"%s\"", e->message);
+    }
+    json_decref(plan);
+    return queue_job(q, out, spec, e);
+}
+
+int api_jobs_submit(struct request *q, struct reply *out, struct err *e)
+{
+    json_t *body = request_json(q, e);
+    struct jobspec *spec = body ? calloc(1, sizeof(*spec)) : NULL;
+    int done;
+    if (spec) {
+        done = submit(q, out, spec, body, e);
+        jobspec_release(spec);
+    } else {
+        done = body ? err_set(e, ERR_MEMORY, "cannot check the job: memory ran out") : -(int)e->code;
+    }
+    free(spec);
+    json_decref(body);
+    return done;
+}
+
+/* ---- list, show ------------------------------------------------------------------------------------------------- */
+
+int api_jobs_list(struct request *q, struct reply *out, struct err *e)
+{
+    struct store *store = request_store(q, e);
+    const char *sort = request_param(q, "sort");
+    json_t *list = store ? store_job_list(store, request_param(q, "state"), request_param(q, "q"), sort ? sort : "-created",
+                                          request_param(q, "cursor"), (int)request_int(q, "limit", 50), e)
+                         : NULL;
+    return list ? reply_json(out, 200, list, e) : -(int)e->code;
+}
+
+static int answer_job(struct request *q, struct reply *out, const char *id, struct err *e)
+{
+    struct store *store = request_store(q, e);
+    json_t *job = store ? store_job_get(store, id, e) : NULL;
+    return job ? reply_json(out, 200, job, e) : -(int)e->code;
+}
+
+int api_job_get(struct request *q, struct reply *out, struct err *e)
+{
+    const char *id = request_job(q, e);
+    return id ? answer_job(q, out, id, e) : -(int)e->code;
+}
+
+/* ---- change ------------------------------------------------------------------------------------------------------ */
+
+static int patch(struct request *q, struct reply *out, const json_t *body, const char *id, struct err *e)
+{
+    json_t *priority = json_object_get(body, "priority");
+    struct store *store = request_store(q, e);
+    json_int_t value = json_integer_value(priority);
+    if (!json_is_integer(priority) || value < -PRIORITY_MOST || value > PRIORITY_MOST) {
+        jsonx_problem(&q->problems, "/priority", "expected a whole number from %d to %d", -PRIORITY_MOST, PRIORITY_MOST);
+        return err_set(e, ERR_INVALID, "the change of job '%s' is not valid: %s", id, q->problems.items[0].message);
+    }
+    if (!store || store_job_set_priority(store, id, (int)value, e) < 0) {
+        return -(int)e->code;
+    }
+    wake(q);
+    return answer_job(q, out, id, e);
+}
+
+int api_job_patch(struct request *q, struct reply *out, struct err *e)
+{
+    static const char *const keys[] = {"priority", NULL};
+    const char *id = request_job(q, e);
+    json_t *body = id ? request_object(q, keys, e) : NULL;
+    int done = body ? patch(q, out, body, id, e) : -(int)e->code;
+    json_decref(body);
+    return done;
+}
+
+static int ask(struct request *q, struct reply *out, const char *what, struct err *e)
+{
+    const char *id = request_job(q, e);
+    struct store *store = id ? request_store(q, e) : NULL;
+    if (!store || store_job_request(store, id, what, e) < 0) {
+        return -(int)e->code;
+    }
+    wake(q);
+    return answer_job(q, out, id, e);
+}
+
+int api_job_cancel(struct request *q, struct reply *out, struct err *e)
+{
+    return ask(q, out, "cancel", e);
+}
+
+int api_job_pause(struct request *q, struct reply *out, struct err *e)
+{
+    return ask(q, out, "pause", e);
+}
+
+int api_job_resume(struct request *q, struct reply *out, struct err *e)
+{
+    return ask(q, out, "resume", e);
+}
+
+int api_job_delete(struct request *q, struct reply *out, struct err *e)
+{
+    char folder[1024];
+    struct err kept;
+    const char *id = request_job(q, e);
+    struct store *store = id ? request_store(q, e) : NULL;
+    if (!store || request_job_path(q, "", folder, sizeof(folder), e) < 0 || store_job_delete(store, id, e) < 0) {
+        return -(int)e->code;
+    }
+    if (proc_remove_tree(folder, &kept) < 0 && kept.code != ERR_NOT_FOUND) {
+        log_warn("http", "the files of a deleted job could not be removed", "job=%s reason=\"%s\"", id, kept.message);
+    }
+    return reply_empty(out, 204, e);
+}

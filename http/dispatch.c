@@ -1,0 +1,256 @@
+/* One request from its first line to its answer:
+ *
+ *   request line ─► dispatch_uri ─► header ─► gate: host, route, origin, role, query, size ─► body ─► handler ─► answer
+ *
+ * What the gate refuses is answered after the body was read and dropped: an answer that comes while the client still sends is
+ * lost when the connection is reset. Only a client that asks first (Expect: 100-continue) is told at once. A newcomer would get
+ * the order of the gate wrong: the host is looked at before anything else, so that a page of a rebound name learns nothing.
+ */
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/log.h"
+#include "http/request.h"
+
+enum { PROBLEM_BYTES = 480 };
+
+/* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that was meant. */
+static bool is_ambiguous(const char *uri)
+{
+    for (const char *at = uri; *at && *at != '?'; at++) {
+        if (*at == '%' && (strncmp(at, "%00", 3) == 0 || strncasecmp(at, "%2f", 3) == 0 || strncasecmp(at, "%5c", 3) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connection)
+{
+    struct request *q = calloc(1, sizeof(*q));
+    if (q) {
+        q->server = server;
+        q->connection = connection;
+        q->bad_path = is_ambiguous(uri);
+        buf_init(&q->body, HTTP_BODY_BYTES);
+    }
+    return q;
+}
+
+static bool is_safe(const char *method)
+{
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+}
+
+/* ---- the gate: 0, or the problem stands in q->reply --------------------------------------------------------- */
+
+static int refuse(struct request *q, const struct err *e)
+{
+    reply_error(&q->reply, e, &q->problems);
+    q->refused = true;
+    return -1;
+}
+
+static int check_address(struct request *q)
+{
+    struct err e;
+    const char *host = request_header(q, "Host");
+    if (!hosts_allowed(&q->server->hosts, host)) {
+        err_set(&e, ERR_FORBIDDEN, "this service is not offered under the name '%.200s'", host ? host : "");
+        err_hint(&e, "start it with --allow-host NAME to open it under another name");
+        return refuse(q, &e);
+    }
+    if (q->bad_path) {
+        err_set(&e, ERR_SYNTAX, "the path of this request has an encoded slash, backslash or NUL");
+        return refuse(q, &e);
+    }
+    return 0;
+}
+
+static int check_route(struct request *q)
+{
+    struct err e;
+    routes_find(q->method, q->path, &q->match);
+    if (q->match.route) {
+        return 0;
+    }
+    if (q->match.known_path) {
+        char detail[PROBLEM_BYTES];
+        snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.20s", q->path, q->match.allow, q->method);
+        reply_problem(&q->reply, 405, "method", "this method is not offered here", detail, NULL, NULL);
+        reply_header(&q->reply, "Allow", q->match.allow);
+        q->refused = true;
+        return -1;
+    }
+    err_set(&e, ERR_NOT_FOUND, "there is nothing at '%.200s'", q->path);
+    err_hint(&e, "/openapi.json lists what there is");
+    return refuse(q, &e);
+}
+
+/* A page of another origin must not act with the cookie, nor log our user in as somebody else. */
+static int check_origin(struct request *q)
+{
+    struct err e;
+    char session[AUTH_TOKEN];
+    const char *origin = request_header(q, "Origin");
+    bool cookie = auth_cookie(request_header(q, "Cookie"), q->server->port, session);
+    if (is_safe(q->method) || request_header(q, "Authorization") || (!cookie && !origin) ||
+        hosts_own_origin(origin, request_header(q, "Host"))) {
+        return 0;
+    }
+    err_set(&e, ERR_FORBIDDEN, "a request with a session cookie that changes something must come from our own page, not from '%.200s'",
+            origin ? origin : "(no Origin header)");
+    return refuse(q, &e);
+}
+
+static int too_many(struct request *q)
+{
+    reply_problem(&q->reply, 429, "too_many", "too many wrong credentials", "too many tokens were refused within a minute",
+                  "wait half a minute", NULL);
+    q->refused = true;
+    return -1;
+}
+
+static int check_role(struct request *q)
+{
+    struct err e, away;
+    enum auth_role least = q->match.route->role;
+    if (least == ROLE_NONE) {
+        return 0;
+    }
+    err_clear(&e);
+    int known = auth_identify(q->server->auth, server_store(q->server, &away), request_header(q, "Authorization"),
+                              request_header(q, "Cookie"), q->server->port, &q->who, &e);
+    if (known < 0) {
+        return e.code == ERR_UNAUTHORIZED && auth_refused(q->server->auth) ? too_many(q) : refuse(q, &e);
+    }
+    if (q->who.role == ROLE_NONE) {
+        err_set(&e, ERR_UNAUTHORIZED, "this request has no token");
+        err_hint(&e, "send Authorization: Bearer TOKEN; the admin's token is in the file 'token' of the data directory");
+        return refuse(q, &e);
+    }
+    if (q->who.role < least) {
+        err_set(&e, ERR_FORBIDDEN, "this needs the role %s, and the token has the role %s", auth_role_name(least),
+                auth_role_name(q->who.role));
+        return refuse(q, &e);
+    }
+    return 0;
+}
+
+static int too_large(struct request *q)
+{
+    struct err e;
+    err_set(&e, ERR_TOO_LARGE, "the body is larger than %d bytes", (int)HTTP_BODY_BYTES);
+    buf_release(&q->body);
+    return refuse(q, &e);
+}
+
+static int check_size(struct request *q)
+{
+    const char *length = request_header(q, "Content-Length");
+    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > HTTP_BODY_BYTES) ? too_large(q) : 0;
+}
+
+static int check_query(struct request *q)
+{
+    struct err e;
+    if (strchr(q->match.route->pattern, '*')) { /* files may carry a version: app.js?v=3 */
+        return 0;
+    }
+    return request_check_query(q, &e) < 0 ? refuse(q, &e) : 0;
+}
+
+static bool pass_gate(struct request *q)
+{
+    return check_address(q) == 0 && check_route(q) == 0 && check_origin(q) == 0 && check_role(q) == 0 && check_size(q) == 0 &&
+           check_query(q) == 0;
+}
+
+/* ---- body and answer ---------------------------------------------------------------------------------------- */
+
+static int answer(struct request *q)
+{
+    struct err e;
+    err_clear(&e);
+    if (!q->refused && q->match.route->handle(q, &q->reply, &e) < 0) {
+        if (err_http_status(e.code) >= 500 && e.code != ERR_UNAVAILABLE) {
+            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"", q->match.route->pattern, e.message);
+        }
+        reply_error(&q->reply, &e, &q->problems);
+    }
+    int kind = q->reply.status / 100;
+    atomic_fetch_add(&q->server->answers[kind >= 1 && kind <= 5 ? kind : 0], 1);
+    return reply_send(&q->reply, q->connection);
+}
+
+static int begin(struct request *q, const char *url, const char *method)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    q->begun = true;
+    q->path = url;
+    q->method = method;
+    q->guarded = info ? info->socket_context : NULL;
+    guard_header_done(q->server->guard, q->guarded);
+    if (!pass_gate(q)) {
+        const char *expect = request_header(q, "Expect");
+        if (expect && strcasecmp(expect, "100-continue") == 0) {
+            guard_body_done(q->server->guard, q->guarded);
+            return answer(q);
+        }
+    }
+    return MHD_YES;
+}
+
+/* Takes a part of the body. MHD_NO closes the connection. */
+static int take_body(struct request *q, const char *bytes, size_t n)
+{
+    if (q->refused) {
+        q->discarded += n;
+        return q->discarded <= HTTP_DISCARD_BYTES ? MHD_YES : MHD_NO;
+    }
+    buf_add(&q->body, bytes, n);
+    if (q->body.failed) {
+        too_large(q);
+    }
+    return MHD_YES;
+}
+
+int dispatch_request(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *upload,
+                     size_t *upload_bytes, void **request)
+{
+    struct request *q = *request;
+    (void)server;
+    (void)connection;
+    if (!q) {
+        return MHD_NO; /* memory ran out */
+    }
+    if (!q->begun) {
+        return begin(q, url, method);
+    }
+    if (*upload_bytes > 0) {
+        int taken = take_body(q, upload, *upload_bytes);
+        *upload_bytes = 0;
+        return taken;
+    }
+    guard_body_done(q->server->guard, q->guarded);
+    return answer(q);
+}
+
+void dispatch_done(void *server, void **request)
+{
+    struct request *q = *request;
+    (void)server;
+    if (q) {
+        if (q->begun) {
+            guard_answered(q->server->guard, q->guarded);
+        }
+        reply_release(&q->reply);
+        jsonx_problems_release(&q->problems);
+        buf_release(&q->body);
+        free(q);
+        *request = NULL;
+    }
+}

@@ -1,0 +1,152 @@
+/* The one table of routes, and finding a request's line in it; see routes.h. Patterns that end in "/" and a star stand for every
+ * path below and are tried only when nothing else fits, so that the dashboard's files never hide a route. A newcomer would
+ * get 405 wrong: a path that is known under other methods is not 404, and must say which ones.
+ */
+#include "http/routes.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "http/api.h"
+
+#define JOB_STATES "queued|launching|running|pausing|paused|cancelling|cancelled|succeeded|failed"
+
+static const struct route_param submit_params[] = {
+    {"dryRun", ROUTE_BOOL, 0, 0, NULL, "only checks the spec and says where it would run; nothing is queued, the answer is 200"},
+    {NULL},
+};
+static const struct route_param list_params[] = {
+    {"state", ROUTE_STRING, 0, 0, JOB_STATES, "only jobs in this state"},
+    {"q", ROUTE_STRING, 0, 0, NULL, "only jobs whose name contains this, or whose id begins with it"},
+    {"sort", ROUTE_STRING, 0, 0, "-created|created|priority|name", "order; -created (newest first) by default"},
+    {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before"},
+    {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default"},
+    {NULL},
+};
+static const struct route_param series_params[] = {
+    {"names", ROUTE_STRING, 0, 0, NULL, "names of series, separated by commas; train_loss by default"},
+    {"x", ROUTE_STRING, 0, 0, "step|samples|time", "the axis; step by default, time is in seconds since the job's start"},
+    {"from", ROUTE_REAL, -1e15, 1e15, NULL, "only points from here on, in units of x"},
+    {"to", ROUTE_REAL, -1e15, 1e15, NULL, "only points up to here, in units of x"},
+    {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets for each series; 600 by default"},
+    {NULL},
+};
+static const struct route_param steps_params[] = {
+    {"last", ROUTE_INT, 1, 10000, NULL, "rows of each rank; 50 by default"},
+    {NULL},
+};
+static const struct route_param logs_params[] = {
+    {"rank", ROUTE_INT, 0, 4095, NULL, "the rank whose log it is; without it the launcher's own words"},
+    {"tail", ROUTE_INT, 1, 100000, NULL, "only the last so many lines"},
+    {NULL},
+};
+static const struct route_param events_params[] = {
+    {"job", ROUTE_STRING, 0, 0, NULL, "only events of this job"},
+    {NULL},
+};
+
+#define V1 "/api/v1/"
+
+/* clang-format off */
+const struct route routes[] = {
+    {"GET", V1 "jobs", ROLE_VIEWER, api_jobs_list, "Lists jobs, a page at a time.", list_params, NULL, 200, "JobList"},
+    {"POST", V1 "jobs", ROLE_OPERATOR, api_jobs_submit, "Submits a job. With an Idempotency-Key header a repeated request gives the job that the first one made.", submit_params, "JobSpec", 201, "Job"},
+    {"GET", V1 "jobs/{id}", ROLE_VIEWER, api_job_get, "Shows a job: spec, state, progress, metrics, staleness, workers.", NULL, NULL, 200, "Job"},
+    {"PATCH", V1 "jobs/{id}", ROLE_OPERATOR, api_job_patch, "Changes a job's priority.", NULL, "JobPatch", 200, "Job"},
+    {"DELETE", V1 "jobs/{id}", ROLE_OPERATOR, api_job_delete, "Deletes a job that has ended, with its files; 409 if it has not.", NULL, NULL, 204, NULL},
+    {"POST", V1 "jobs/{id}/cancel", ROLE_OPERATOR, api_job_cancel, "Asks a job to end.", NULL, NULL, 200, "Job"},
+    {"POST", V1 "jobs/{id}/pause", ROLE_OPERATOR, api_job_pause, "Asks a running job to write a checkpoint and to give its nodes back.", NULL, NULL, 200, "Job"},
+    {"POST", V1 "jobs/{id}/resume", ROLE_OPERATOR, api_job_resume, "Queues a paused job again.", NULL, NULL, 200, "Job"},
+    {"GET", V1 "jobs/{id}/series", ROLE_VIEWER, api_job_series, "Gives curves for charts: least, greatest and mean of each bucket.", series_params, NULL, 200, "Series"},
+    {"GET", V1 "jobs/{id}/steps", ROLE_VIEWER, api_job_steps, "Gives the last rows of every rank, for the timeline.", steps_params, NULL, 200, "Steps"},
+    {"GET", V1 "jobs/{id}/workers", ROLE_VIEWER, api_job_workers, "Lists a job's workers and servers.", NULL, NULL, 200, "Workers"},
+    {"GET", V1 "jobs/{id}/staleness", ROLE_VIEWER, api_job_staleness, "Gives each node's staleness: mean, percentiles, histogram.", NULL, NULL, 200, "Staleness"},
+    {"GET", V1 "jobs/{id}/assignments", ROLE_VIEWER, api_job_assignments, "Lists the assignments of minibatches with their reasons, oldest first.", NULL, NULL, 200, "Assignments"},
+    {"GET", V1 "jobs/{id}/evaluations", ROLE_VIEWER, api_job_evaluations, "Lists the results on the test set, oldest first.", NULL, NULL, 200, "Evaluations"},
+    {"GET", V1 "jobs/{id}/logs", ROLE_VIEWER, api_job_logs, "Gives a log as text; a Range header reads on from where one was.", logs_params, NULL, 200, "text/plain"},
+    {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "Artifacts"},
+    {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream"},
+    {"GET", V1 "nodes", ROLE_VIEWER, api_nodes_list, "Lists nodes with their state.", NULL, NULL, 200, "NodeList"},
+    {"GET", V1 "nodes/{name}", ROLE_VIEWER, api_node_get, "Shows a node.", NULL, NULL, 200, "Node"},
+    {"DELETE", V1 "nodes/{name}", ROLE_OPERATOR, api_node_delete, "Forgets a node that is lost; 409 while it reports.", NULL, NULL, 204, NULL},
+    {"POST", V1 "nodes/{name}/drain", ROLE_OPERATOR, api_node_drain, "Gives a node no further job; the one it has goes on.", NULL, NULL, 200, "Node"},
+    {"POST", V1 "nodes/{name}/enable", ROLE_OPERATOR, api_node_enable, "Takes back drain and disable.", NULL, NULL, 200, "Node"},
+    {"POST", V1 "nodes/{name}/disable", ROLE_OPERATOR, api_node_disable, "Takes a node out of use.", NULL, NULL, 200, "Node"},
+    {"GET", V1 "catalog", ROLE_VIEWER, api_catalog, "Gives everything a job can name, with parameters and ranges; the submit form is made of it.", NULL, NULL, 200, "Catalog"},
+    {"GET", V1 "datasets", ROLE_VIEWER, api_datasets, "Lists the data sets that were found.", NULL, NULL, 200, "Datasets"},
+    {"GET", V1 "events", ROLE_VIEWER, api_events, "Streams events (SSE); Last-Event-ID resumes, `gap` says that some were lost, a comment comes every 15 s.", events_params, NULL, 200, "text/event-stream"},
+    {"GET", V1 "session", ROLE_VIEWER, api_session_get, "Says who asks.", NULL, NULL, 200, "Session"},
+    {"POST", V1 "session", ROLE_NONE, api_session_start, "Changes a token or the code of a link (which is used up) for a session cookie.", NULL, "SessionStart", 201, "Session"},
+    {"DELETE", V1 "session", ROLE_NONE, api_session_end, "Ends the session of the cookie.", NULL, NULL, 204, NULL},
+    {"POST", V1 "link", ROLE_ADMIN, api_link, "Makes an address for a browser, with a code for one use within 24 hours.", NULL, "LinkStart", 201, "Link"},
+    {"GET", "/metrics", ROLE_VIEWER, api_metrics, "Gives figures of service, nodes and running jobs for Prometheus.", NULL, NULL, 200, "text/plain"},
+    {"GET", "/healthz", ROLE_NONE, api_healthz, "Answers while the process serves requests.", NULL, NULL, 200, "Health"},
+    {"GET", "/readyz", ROLE_NONE, api_readyz, "Answers 200 while the store can be reached, else 503.", NULL, NULL, 200, "Health"},
+    {"GET", "/openapi.json", ROLE_NONE, api_openapi, "This description, as OpenAPI 3.1.", NULL, NULL, 200, "OpenApi"},
+    {"GET", "/vendor/*", ROLE_NONE, api_vendor, "Files of the chart library (dygraphs, as the distribution installs it).", NULL, NULL, 200, "*/*"},
+    {"GET", "/*", ROLE_NONE, api_static, "Files of the dashboard; / is index.html.", NULL, NULL, 200, "*/*"},
+    {NULL, NULL, ROLE_NONE, NULL, NULL, NULL, NULL, 0, NULL},
+};
+/* clang-format on */
+
+/* Does `path` fit? Fills in what stood for the names in braces. */
+static bool fits(const char *pattern, const char *path, struct route_match *out)
+{
+    int n = 0;
+    while (*pattern && *path) {
+        if (*pattern != '{') {
+            if (*pattern++ != *path++) {
+                return false;
+            }
+            continue;
+        }
+        size_t len = strcspn(path, "/");
+        if (len == 0 || len >= ROUTE_ARG_BYTES || n == ROUTE_ARGS) {
+            return false;
+        }
+        memcpy(out->args[n], path, len);
+        out->args[n++][len] = '\0';
+        path += len;
+        pattern += strcspn(pattern, "}") + 1;
+    }
+    return !*pattern && !*path;
+}
+
+static bool fits_below(const char *pattern, const char *path)
+{
+    size_t n = strlen(pattern);
+    return n > 0 && pattern[n - 1] == '*' && strncmp(pattern, path, n - 1) == 0 && strncmp(path, "/api/", 5) != 0;
+}
+
+static void allow(struct route_match *out, const char *method)
+{
+    size_t n = strlen(out->allow);
+    snprintf(out->allow + n, sizeof(out->allow) - n, "%s%s", n ? ", " : "", method);
+    if (strcmp(method, "GET") == 0) {
+        allow(out, "HEAD");
+    }
+}
+
+void routes_find(const char *method, const char *path, struct route_match *out)
+{
+    memset(out, 0, sizeof(*out));
+    const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+    for (int pass = 0; pass < 2 && !out->known_path; pass++) {
+        for (const struct route *r = routes; r->method && !out->route; r++) {
+            struct route_match args;
+            if (pass ? !fits_below(r->pattern, path) : !fits(r->pattern, path, &args)) {
+                continue;
+            }
+            out->known_path = true;
+            if (pass == 0) {
+                memcpy(out->args, args.args, sizeof(out->args));
+            }
+            if (strcmp(r->method, wanted) == 0) {
+                out->route = r;
+            } else if (!strstr(out->allow, r->method)) {
+                allow(out, r->method);
+            }
+        }
+    }
+}

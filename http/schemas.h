@@ -1,0 +1,23 @@
+/* The schemas that routes name, in a notation as short as the documents themselves:
+ *
+ *   "id:string error:JobError? workers:[Worker] ~hint:string batches:{integer}"
+ *
+ * `?` may be null, `[T]` an array, `{T}` an object with any keys, `~` a key that may be missing; a capital begins the name of
+ * another schema. Strings, integers, numbers and booleans are JSON Schema's own.
+ */
+#ifndef HTTP_SCHEMAS_H
+#define HTTP_SCHEMAS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct schema {
+    const char *name, *fields, *help;
+};
+/* Ends with name == NULL. */
+extern const struct schema schemas[];
+
+/* JSON Schema (2020-12, as OpenAPI 3.1 has it) of one; references go to #/components/schemas. New reference. */
+json_t *schema_json(const struct schema *s);
+
+#endif

@@ -1,0 +1,253 @@
+/* Starting and stopping the HTTP room: one libmicrohttpd daemon with a small pool of epoll threads, the reader of events, the
+ * guard of connections, and for each thread its own connection to the store.
+ *
+ *   http_start: limits ─► socket ─► hosts, auth, guard, stream ─► daemon        http_stop: the other way round
+ *
+ * A newcomer would get the stop wrong: libmicrohttpd must not be stopped while a connection is suspended, so the event stream
+ * ends first, which resumes every client. And MHD closes a socket it was given unless it was quiesced.
+ */
+#include "http/server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "http/internal.h"
+
+enum { SPARE_FILES = 256, WRITE_SECONDS = 75, BACKLOG = 511 };
+
+/* ---- what libmicrohttpd calls -------------------------------------------------------------------------------- */
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_bytes, void **request)
+{
+    (void)version;
+    return dispatch_request(ctx, connection, url, method, upload, upload_bytes, request) == MHD_YES ? MHD_YES : MHD_NO;
+}
+
+static void on_done(void *ctx, struct MHD_Connection *connection, void **request, enum MHD_RequestTerminationCode why)
+{
+    (void)connection;
+    (void)why;
+    dispatch_done(ctx, request);
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **guarded, enum MHD_ConnectionNotificationCode what)
+{
+    struct http_server *s = ctx;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *guarded = info ? guard_enter(s->guard, (int)info->connect_fd) : NULL;
+    } else {
+        guard_leave(s->guard, *guarded);
+        *guarded = NULL;
+    }
+}
+
+__attribute__((format(printf, 2, 0))) static void on_message(void *ctx, const char *format, va_list args)
+{
+    char text[300], quoted[640];
+    (void)ctx;
+    vsnprintf(text, sizeof(text), format, args);
+    text[strcspn(text, "\n")] = '\0';
+    log_debug("http", "libmicrohttpd", "text=%s", log_quote(quoted, sizeof(quoted), text));
+}
+
+/* ---- the store, one connection for each thread ------------------------------------------------------------------- */
+
+struct store *server_store(struct http_server *s, struct err *e)
+{
+    struct store *store = pthread_getspecific(s->store_key);
+    if (!store) {
+        store = store_open(s->store_url, s->store_password, e);
+        if (store && pthread_setspecific(s->store_key, store) != 0) {
+            store_close(store);
+            store = NULL;
+            err_set(e, ERR_MEMORY, "cannot keep a connection to the store: memory ran out");
+        }
+    }
+    return store;
+}
+
+static void close_store(void *store)
+{
+    store_close(store);
+}
+
+/* ---- start --------------------------------------------------------------------------------------------------------- */
+
+static int bind_one(const struct addrinfo *at)
+{
+    int on = 1, fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol);
+    if (fd < 0) {
+        return -1;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, at->ai_addr, at->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return fd;
+}
+
+static int bound_port(int fd)
+{
+    struct sockaddr_storage at;
+    socklen_t len = sizeof(at);
+    char port[16];
+    if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 ||
+        getnameinfo((struct sockaddr *)&at, len, NULL, 0, port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        return 0;
+    }
+    return (int)strtol(port, NULL, 10);
+}
+
+static int open_socket(struct http_server *s, const char *address, struct err *e)
+{
+    char host[HOSTS_NAME], port[16];
+    int number;
+    if (hosts_split(address, host, &number, e) < 0) {
+        return -(int)e->code;
+    }
+    snprintf(port, sizeof(port), "%d", number);
+    struct addrinfo ask = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+    int found = getaddrinfo(host, port, &ask, &list);
+    if (found != 0) {
+        return err_set(e, ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(found));
+    }
+    for (struct addrinfo *at = list; at && s->listen_fd < 0; at = at->ai_next) {
+        s->listen_fd = bind_one(at);
+    }
+    int rc = s->listen_fd < 0 ? err_errno(e, ERR_IO, "cannot listen on '%s'", address) : 0;
+    freeaddrinfo(list);
+    if (rc == 0) {
+        s->port = bound_port(s->listen_fd);
+    }
+    return rc;
+}
+
+/* As many connections as open files allow; the soft limit is raised for it. */
+static unsigned allowed_connections(void)
+{
+    struct rlimit files;
+    rlim_t wanted = HTTP_CONNECTIONS + SPARE_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0) {
+        return 512;
+    }
+    if (files.rlim_cur < wanted) {
+        files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+        if (setrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < wanted) {
+            log_warn("http", "few open files are allowed, so few browsers can watch", "limit=%llu", (unsigned long long)files.rlim_cur);
+        }
+    }
+    if (files.rlim_cur >= wanted) {
+        return HTTP_CONNECTIONS;
+    }
+    return files.rlim_cur > 2 * SPARE_FILES ? (unsigned)files.rlim_cur - SPARE_FILES : (unsigned)files.rlim_cur / 2;
+}
+
+static int start_daemon(struct http_server *s, struct err *e)
+{
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
+                                 MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS,
+                                 MHD_OPTION_CONNECTION_LIMIT, allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT,
+                                 (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_BYTES,
+                                 MHD_OPTION_URI_LOG_CALLBACK, dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s,
+                                 MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+    return s->daemon ? 0 : err_errno(e, ERR_INTERNAL, "cannot start the HTTP server on port %d", s->port);
+}
+
+static int copy_config(struct http_server *s, const struct http_config *c, struct err *e)
+{
+    s->data_dir = strdup(c->data_dir);
+    s->static_dir = strdup(c->static_dir ? c->static_dir : "");
+    s->store_url = strdup(c->store_url);
+    s->store_password = c->store_password ? strdup(c->store_password) : NULL;
+    s->hooks = c->hooks;
+    s->started = clock_now();
+    if (!s->data_dir || !s->static_dir || !s->store_url || (c->store_password && !s->store_password)) {
+        return err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
+    }
+    return 0;
+}
+
+struct http_server *http_start(const struct http_config *config, struct err *e)
+{
+    struct http_server *s = calloc(1, sizeof(*s));
+    if (!s) {
+        err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
+        return NULL;
+    }
+    s->listen_fd = -1;
+    if (pthread_key_create(&s->store_key, close_store) != 0) {
+        err_set(e, ERR_MEMORY, "cannot start the HTTP server: no thread's storage is left");
+        free(s);
+        return NULL;
+    }
+    if (copy_config(s, config, e) < 0 || open_socket(s, config->listen, e) < 0 ||
+        hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
+        !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) || !(s->guard = guard_start(e)) ||
+        !(s->stream = stream_start(s->store_url, s->store_password, e)) || start_daemon(s, e) < 0) {
+        http_stop(s);
+        return NULL;
+    }
+    return s;
+}
+
+void http_stop(struct http_server *s)
+{
+    if (!s) {
+        return;
+    }
+    if (s->daemon) {
+        MHD_quiesce_daemon(s->daemon);
+    }
+    if (s->stream) {
+        stream_finish(s->stream);
+    }
+    if (s->daemon) {
+        MHD_stop_daemon(s->daemon);
+    }
+    if (s->listen_fd >= 0) {
+        close(s->listen_fd);
+    }
+    stream_free(s->stream);
+    guard_stop(s->guard);
+    digests_free(s->digests);
+    auth_close(s->auth);
+    close_store(pthread_getspecific(s->store_key));
+    pthread_key_delete(s->store_key);
+    free(s->data_dir);
+    free(s->static_dir);
+    free(s->store_url);
+    free(s->store_password);
+    free(s);
+}
+
+int http_port(const struct http_server *s)
+{
+    return s->port;
+}
+
+int http_link(struct http_server *s, char *out, struct err *e)
+{
+    char code[AUTH_TOKEN], address[HOSTS_NAME + 16];
+    struct store *store = server_store(s, e);
+    if (!store || auth_link(store, ROLE_ADMIN, code, e) < 0) {
+        return -(int)e->code;
+    }
+    hosts_address(&s->hosts, address, sizeof(address));
+    snprintf(out, 512, "http://%s/#token=%s", address, code);
+    return 0;
+}
