@@ -91,7 +91,7 @@ endef
 $(eval $(call unit_room,common,$(L_common)))
 $(eval $(call unit_room,job,$(L_job)))
 $(eval $(call unit_room,store,$(L_store)))
-$(eval $(call unit_room,http,$(L_http)))
+$(eval $(call unit_room,http,-lcurl $(L_http)))
 $(eval $(call unit_room,coordinator,$(L_http)))
 $(eval $(call unit_room,worker,$(L_worker)))
 $(eval $(call unit_room,simulator,$(L_worker)))

@@ -43,7 +43,7 @@ int api_job_workers(struct request *q, struct reply *out, struct err *e)
     }
     json_t *body = json_pack("{s:O, s:O}", "workers", json_object_get(job, "workers"), "servers", json_object_get(job, "servers"));
     json_decref(job);
-    return reply_json(out, 200, body, e);
+    return reply_set_json(out, 200, body, e);
 }
 
 /* A document of the monitor; before it has written one, {key: []}. */
@@ -60,7 +60,7 @@ static int answer_detail(struct request *q, struct reply *out, const char *doc, 
     if (!body && e->code) {
         return -(int)e->code;
     }
-    return reply_json(out, 200, body ? body : json_pack("{s:[]}", key), e);
+    return reply_set_json(out, 200, body ? body : json_pack("{s:[]}", key), e);
 }
 
 int api_job_staleness(struct request *q, struct reply *out, struct err *e)
@@ -82,7 +82,7 @@ int api_job_assignments(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     json_t *list = store_assignments(store, id, e);
-    return list ? reply_json(out, 200, json_pack("{s:o}", "assignments", list), e) : -(int)e->code;
+    return list ? reply_set_json(out, 200, json_pack("{s:o}", "assignments", list), e) : -(int)e->code;
 }
 
 /* ---- logs ---------------------------------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static int send_tail(const char *folder, const char *name, long lines, struct re
     }
     size_t start = tail_start(text, n, lines);
     memmove(text, text + start, n - start);
-    return reply_text(out, 200, "text/plain; charset=utf-8", text, n - start, e);
+    return reply_set_text(out, 200, "text/plain; charset=utf-8", text, n - start, e);
 }
 
 /* Is this rank among the job's workers and servers, or is nothing known of them yet? */
@@ -177,7 +177,7 @@ int api_job_logs(struct request *q, struct reply *out, struct err *e)
     }
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     if (access(path, F_OK) < 0) { /* nothing was said yet */
-        return rank < 0 || may_have_rank(q, rank) ? reply_text(out, 200, "text/plain; charset=utf-8", strdup(""), 0, e)
+        return rank < 0 || may_have_rank(q, rank) ? reply_set_text(out, 200, "text/plain; charset=utf-8", strdup(""), 0, e)
                                                   : err_set(e, ERR_NOT_FOUND, "this job has no rank %ld", rank);
     }
     return lines > 0 ? send_tail(folder, name, lines, out, e) : files_send(q, folder, name, false, out, e);
@@ -192,7 +192,7 @@ int api_job_artifacts(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     json_t *list = files_list(q->server->digests, folder, e);
-    return list ? reply_json(out, 200, json_pack("{s:o}", "artifacts", list), e) : -(int)e->code;
+    return list ? reply_set_json(out, 200, json_pack("{s:o}", "artifacts", list), e) : -(int)e->code;
 }
 
 int api_job_artifact(struct request *q, struct reply *out, struct err *e)

@@ -43,7 +43,7 @@ static int answer_dry_run(struct reply *out, const struct jobspec *spec, json_t 
     json_t *body = json_pack("{s:b, s:O, s:I}", "valid", 1, "spec", spec->json, "parameters", (json_int_t)spec->network.n_params);
     json_object_update_missing(body, plan);
     json_decref(plan);
-    return reply_json(out, 200, body, e);
+    return reply_set_json(out, 200, body, e);
 }
 
 static int queue_job(struct request *q, struct reply *out, const struct jobspec *spec, struct err *e)
@@ -63,7 +63,7 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
     if (!job) {
         return -(int)e->code;
     }
-    if (reply_json(out, 201, job, e) < 0) {
+    if (reply_set_json(out, 201, job, e) < 0) {
         return -(int)e->code;
     }
     snprintf(location, sizeof(location), "/api/v1/jobs/%s", id);
@@ -121,14 +121,14 @@ int api_jobs_list(struct request *q, struct reply *out, struct err *e)
     json_t *list = store ? store_job_list(store, request_param(q, "state"), request_param(q, "q"), sort ? sort : "-created",
                                           request_param(q, "cursor"), (int)request_int(q, "limit", 50), e)
                          : NULL;
-    return list ? reply_json(out, 200, list, e) : -(int)e->code;
+    return list ? reply_set_json(out, 200, list, e) : -(int)e->code;
 }
 
 static int answer_job(struct request *q, struct reply *out, const char *id, struct err *e)
 {
     struct store *store = request_store(q, e);
     json_t *job = store ? store_job_get(store, id, e) : NULL;
-    return job ? reply_json(out, 200, job, e) : -(int)e->code;
+    return job ? reply_set_json(out, 200, job, e) : -(int)e->code;
 }
 
 int api_job_get(struct request *q, struct reply *out, struct err *e)
@@ -203,5 +203,5 @@ int api_job_delete(struct request *q, struct reply *out, struct err *e)
     if (proc_remove_tree(folder, &kept) < 0 && kept.code != ERR_NOT_FOUND) {
         log_warn("http", "the files of a deleted job could not be removed", "job=%s reason=\"%s\"", id, kept.message);
     }
-    return reply_empty(out, 204, e);
+    return reply_set_empty(out, 204, e);
 }

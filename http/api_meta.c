@@ -39,7 +39,7 @@ int api_catalog(struct request *q, struct reply *out, struct err *e)
     (void)q;
     json_t *body = catalog_json();
     json_object_set_new(body, "preset", presets_json());
-    return reply_json(out, 200, body, e);
+    return reply_set_json(out, 200, body, e);
 }
 
 int api_datasets(struct request *q, struct reply *out, struct err *e)
@@ -50,7 +50,7 @@ int api_datasets(struct request *q, struct reply *out, struct err *e)
     if (!list) {
         return e->code ? -(int)e->code : err_set(e, ERR_INTERNAL, "cannot list the data sets");
     }
-    return reply_json(out, 200, json_pack("{s:o}", "datasets", list), e);
+    return reply_set_json(out, 200, json_pack("{s:o}", "datasets", list), e);
 }
 
 int api_events(struct request *q, struct reply *out, struct err *e)
@@ -70,7 +70,7 @@ static json_t *identity_json(const struct identity *who)
 
 int api_session_get(struct request *q, struct reply *out, struct err *e)
 {
-    return reply_json(out, 200, identity_json(&q->who), e);
+    return reply_set_json(out, 200, identity_json(&q->who), e);
 }
 
 /* Over TLS (a proxy's) the cookie must not travel without it. */
@@ -107,7 +107,7 @@ int api_session_start(struct request *q, struct reply *out, struct err *e)
                       "wait half a minute", NULL);
         return 0;
     }
-    if (made < 0 || (made = reply_json(out, 201, identity_json(&q->who), e)) < 0) {
+    if (made < 0 || (made = reply_set_json(out, 201, identity_json(&q->who), e)) < 0) {
         return made;
     }
     set_cookie(q, out, session, AUTH_SESSION_SECONDS);
@@ -118,7 +118,7 @@ int api_session_end(struct request *q, struct reply *out, struct err *e)
 {
     struct err away;
     int ended = auth_session_end(q->server->auth, request_store(q, &away), request_header(q, "Cookie"), q->server->port, e);
-    if (ended < 0 || (ended = reply_empty(out, 204, e)) < 0) {
+    if (ended < 0 || (ended = reply_set_empty(out, 204, e)) < 0) {
         return ended;
     }
     set_cookie(q, out, "", 0);
@@ -160,7 +160,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
     }
     hosts_address(&q->server->hosts, address, sizeof(address));
     snprintf(url, sizeof(url), "http://%s/#token=%s", address, code);
-    return reply_json(out, 201, json_pack("{s:s, s:s, s:i}", "url", url, "role", auth_role_name(role), "seconds", AUTH_LINK_SECONDS), e);
+    return reply_set_json(out, 201, json_pack("{s:s, s:s, s:i}", "url", url, "role", auth_role_name(role), "seconds", AUTH_LINK_SECONDS), e);
 }
 
 /* ---- health ------------------------------------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
 int api_healthz(struct request *q, struct reply *out, struct err *e)
 {
     (void)q;
-    return reply_json(out, 200, json_pack("{s:s}", "status", "ok"), e);
+    return reply_set_json(out, 200, json_pack("{s:s}", "status", "ok"), e);
 }
 
 int api_readyz(struct request *q, struct reply *out, struct err *e)
@@ -179,7 +179,7 @@ int api_readyz(struct request *q, struct reply *out, struct err *e)
     if (!ready) { /* open to everybody, so it does not say why */
         return err_set(e, ERR_UNAVAILABLE, "the store cannot be reached");
     }
-    return reply_json(out, 200, json_pack("{s:s}", "status", "ready"), e);
+    return reply_set_json(out, 200, json_pack("{s:s}", "status", "ready"), e);
 }
 
 /* ---- files of the page ---------------------------------------------------------------------------------------------- */

@@ -7,14 +7,14 @@
 static int answer_node(struct request *q, struct reply *out, struct store *store, struct err *e)
 {
     json_t *node = store_node_get(store, q->match.args[0], e);
-    return node ? reply_json(out, 200, node, e) : -(int)e->code;
+    return node ? reply_set_json(out, 200, node, e) : -(int)e->code;
 }
 
 int api_nodes_list(struct request *q, struct reply *out, struct err *e)
 {
     struct store *store = request_store(q, e);
     json_t *nodes = store ? store_nodes(store, e) : NULL;
-    return nodes ? reply_json(out, 200, json_pack("{s:o}", "nodes", nodes), e) : -(int)e->code;
+    return nodes ? reply_set_json(out, 200, json_pack("{s:o}", "nodes", nodes), e) : -(int)e->code;
 }
 
 int api_node_get(struct request *q, struct reply *out, struct err *e)
@@ -67,5 +67,5 @@ int api_node_delete(struct request *q, struct reply *out, struct err *e)
         err_set(e, ERR_CONFLICT, "cannot forget node '%s': it %s", name, used ? "is used by a job" : "still reports");
         return err_hint(e, used ? "cancel the job first" : "stop its agent first");
     }
-    return store_node_remove(store, name, e) < 0 ? -(int)e->code : reply_empty(out, 204, e);
+    return store_node_remove(store, name, e) < 0 ? -(int)e->code : reply_set_empty(out, 204, e);
 }

@@ -37,7 +37,7 @@ int api_job_series(struct request *q, struct reply *out, struct err *e)
     if (!body && e->code == ERR_INVALID) {
         jsonx_problem(&q->problems, "/names", "%s", e->message);
     }
-    return body ? reply_json(out, 200, body, e) : -(int)e->code;
+    return body ? reply_set_json(out, 200, body, e) : -(int)e->code;
 }
 
 int api_job_steps(struct request *q, struct reply *out, struct err *e)
@@ -47,5 +47,5 @@ int api_job_steps(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     json_t *nodes = history_last(folder, (int)request_int(q, "last", LAST_USUAL), e);
-    return nodes ? reply_json(out, 200, json_pack("{s:o}", "nodes", nodes), e) : -(int)e->code;
+    return nodes ? reply_set_json(out, 200, json_pack("{s:o}", "nodes", nodes), e) : -(int)e->code;
 }

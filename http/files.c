@@ -146,7 +146,7 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
              (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec, size);
     if (files_etag_matches(request_header(q, "If-None-Match"), etag)) {
         close(fd);
-        int made = reply_empty(out, 304, e);
+        int made = reply_set_empty(out, 304, e);
         MHD_del_response_header(out->response, "Cache-Control", "no-store");
         reply_header(out, "ETag", etag);
         return made;

@@ -175,5 +175,5 @@ int api_metrics(struct request *q, struct reply *out, struct err *e)
     json_decref(list);
     char *text = buf_take(&b, &n);
     buf_release(&b);
-    return reply_text(out, 200, "text/plain; version=0.0.4; charset=utf-8", text, n, e);
+    return reply_set_text(out, 200, "text/plain; version=0.0.4; charset=utf-8", text, n, e);
 }

@@ -163,7 +163,7 @@ json_t *openapi_json(void)
 int api_openapi(struct request *q, struct reply *out, struct err *e)
 {
     (void)q;
-    return reply_json(out, 200, openapi_json(), e);
+    return reply_set_json(out, 200, openapi_json(), e);
 }
 
 /* ---- Markdown ------------------------------------------------------------------------------------------------------- */

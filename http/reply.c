@@ -35,7 +35,7 @@ void reply_header(struct reply *r, const char *name, const char *value)
     }
 }
 
-int reply_text(struct reply *r, int status, const char *type, char *text, size_t len, struct err *e)
+int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len, struct err *e)
 {
     reply_release(r);
     r->status = status;
@@ -49,15 +49,15 @@ int reply_text(struct reply *r, int status, const char *type, char *text, size_t
     return 0;
 }
 
-int reply_json(struct reply *r, int status, json_t *body, struct err *e)
+int reply_set_json(struct reply *r, int status, json_t *body, struct err *e)
 {
     size_t len = 0;
     char *text = body ? jsonx_dump(body, false, &len) : NULL;
     json_decref(body);
-    return reply_text(r, status, "application/json", text, len, e);
+    return reply_set_text(r, status, "application/json", text, len, e);
 }
 
-int reply_empty(struct reply *r, int status, struct err *e)
+int reply_set_empty(struct reply *r, int status, struct err *e)
 {
     reply_release(r);
     r->status = status;
@@ -109,7 +109,7 @@ void reply_problem(struct reply *r, int status, const char *slug, const char *ti
     char *text = body ? jsonx_dump(body, false, &len) : NULL;
     json_decref(body);
     struct err ignored;
-    reply_text(r, status, "application/problem+json", text, len, &ignored);
+    reply_set_text(r, status, "application/problem+json", text, len, &ignored);
     if (status == 401) {
         reply_header(r, "WWW-Authenticate", "Bearer realm=\"evenstep\"");
     } else if (status == 429 || status == 503) {
