@@ -106,6 +106,8 @@ struct device *dev_open(const char *name, struct err *e);
 void dev_close(struct device *dev);
 /* Bytes a program for this minibatch needs, blocks included (placement, memory limit). */
 size_t dev_memory_needed(const struct network *net, const struct optimizer_spec *opt, int batch);
+/* Floats of optimizer state (DEV_OPTIM). */
+size_t dev_optim_floats(const struct network *net, const struct optimizer_spec *opt);
 
 /* ---- server rules: the update at the parameter server (kernels/rules, one header each) -------------------- */
 struct rule_state {       /* of one shard of n floats; arrays the rule does not use are NULL */
@@ -126,5 +128,7 @@ struct rule_args {
 };
 /* Applies the rule of strategy `type` (CAT_STRATEGY_…) on the host, several threads allowed. */
 void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a);
+/* Adds one gradient to the sum of a group (rules/collect.h); the group's update is rule_apply with that sum and factor 1. */
+void rule_gather(float *sum, const struct rule_state *s, const struct rule_args *a);
 
 #endif

@@ -3,7 +3,7 @@
  * A program is an array of steps in the network's layer order; forward walks it up, backward down. A step owns what its
  * operator prepared (oneDNN primitives, masks); a value is one activation with its gradient. A value that several steps
  * read gets its gradient from the first of them in backward order directly, from the others through the program's spare
- * buffer, which the program adds; operators only ever write to `in_grad` and need not know.
+ * buffers, which the program adds; operators only ever write to `in_grad` and need not know.
  *
  * What a newcomer would get wrong: a value's shape is the one it is STORED in. A flattened image is still stored row,
  * column, channel; the dense layer that reads it permutes its weights instead (cpu/dense.c).
@@ -43,6 +43,7 @@ struct cpu_step;
 
 struct cpu_op {
     const char *name;
+    bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
     /* Called once the step's inputs and output are known, before memory is there. */
     int (*prepare)(struct cpu_program *p, struct cpu_step *s, struct err *e);
     int (*forward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
@@ -60,7 +61,7 @@ struct cpu_step {
     int n_in;
     struct cpu_value *in[NET_INPUTS], *out;
     float **in_grad[NET_INPUTS];       /* where the input's gradient goes; NULL: nobody needs it */
-    bool adds[NET_INPUTS];             /* it goes to the spare buffer, and is added afterwards */
+    bool adds[NET_INPUTS];             /* it goes to a spare buffer, and is added afterwards */
     bool relu;                         /* a relu that follows is done here too */
     bool backward;                     /* takes part in the backward pass */
     void *state;                       /* the operator's; freed by its release */
@@ -78,8 +79,8 @@ struct cpu_program {
     struct cpu_value *output;    /* what the loss reads */
     int *bucket_step;            /* [n_buckets] the step after which a bucket is complete */
     float *padded;               /* [batch][input], for minibatches that do not fill the program */
-    float *spare;                /* gradients that are added to others */
-    size_t spare_floats;
+    float *spare[NET_INPUTS];    /* gradients that are added to others */
+    size_t spare_floats[NET_INPUTS];
     float *scratch;              /* oneDNN's working memory, shared by all steps */
     size_t scratch_bytes;
     struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */

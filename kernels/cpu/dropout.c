@@ -88,6 +88,7 @@ static double work(const struct cpu_step *s)
 
 const struct cpu_op cpu_dropout = {
     .name = "dropout",
+    .keeps_shape = true,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,

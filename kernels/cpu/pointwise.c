@@ -101,6 +101,7 @@ static int relu_backward(struct cpu_program *p, struct cpu_step *s, const struct
 
 const struct cpu_op cpu_relu = {
     .name = "relu",
+    .keeps_shape = true,
     .forward = relu_forward,
     .backward = relu_backward,
     .work = work,

@@ -4,7 +4,10 @@
  * The four loops of a rule differ in whether there is a velocity and a decay; the branches are constants inside each.
  */
 #include "kernels/cpu/cpu.h"
+#include "kernels/rules/collect.h"
+#include "kernels/rules/dc_asgd.h"
 #include "kernels/rules/sgd.h"
+#include "kernels/rules/trust.h"
 
 typedef void rule_fn(struct rule_state *s, const struct rule_args *a);
 
@@ -57,12 +60,41 @@ static void apply_sgd(struct rule_state *s, const struct rule_args *a)
     }
 }
 
+/* The compensated gradient, then the plain step. p0 lambda, p1 m, p2 eps. */
+CPU_CLONES static void apply_dc_asgd(struct rule_state *s, const struct rule_args *a)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        float h = s->m2 ? rule_dc_adaptive(s->w[i], a->pulled[i], &s->m2[i], a->g[i], a->p0, a->p1, a->p2)
+                        : rule_dc(s->w[i], a->pulled[i], a->g[i], a->p0);
+        float decay = s->decay && s->decay[i] ? a->weight_decay : 0;
+        rule_sgd(&s->w[i], s->v ? &s->v[i] : NULL, h, decay, a->lr, a->factor, a->momentum);
+    }
+}
+
+/* p0 is what is kept of the step before, p1 what is taken of the gradient. */
+CPU_CLONES static void apply_trust(struct rule_state *s, const struct rule_args *a)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        float decay = s->decay && s->decay[i] ? a->weight_decay : 0;
+        rule_trust(&s->w[i], &s->v[i], a->g[i], decay, a->lr, a->factor, a->p0, a->p1);
+    }
+}
+
 static rule_fn *const rules[CAT_COUNT] = {
-    [CAT_STRATEGY_ASGD] = apply_sgd,
+    [CAT_STRATEGY_ASGD] = apply_sgd,           [CAT_STRATEGY_SOFTSYNC] = apply_sgd,   [CAT_STRATEGY_SSP] = apply_sgd,
+    [CAT_STRATEGY_DBS_SGD] = apply_sgd,        [CAT_STRATEGY_DC_ASGD] = apply_dc_asgd, [CAT_STRATEGY_DC_ASGDK] = apply_trust,
+    [CAT_STRATEGY_DDC_ASGD] = apply_trust,
 };
 
 void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a)
 {
     BUG_ON(strategy < 0 || strategy >= CAT_COUNT || !rules[strategy]);
     rules[strategy](s, a);
+}
+
+CPU_CLONES void rule_gather(float *sum, const struct rule_state *s, const struct rule_args *a)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        rule_collect(&sum[i], s->w[i], a->g[i], s->decay && s->decay[i] ? a->weight_decay : 0, a->factor);
+    }
 }

@@ -1,0 +1,209 @@
+/* The CPU as a device (see kernels/device.h): blocks are host memory, so the mirror is the block and fetch and store have
+ * nothing to do; programs are made in cpu/program.c.
+ *
+ * What a newcomer would get wrong: the number of threads is a setting of the calling thread in OpenMP, so every entry into
+ * the device sets it, also in the thread that prepares programs beside the one that trains.
+ */
+#include <dnnl.h>
+#include <omp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+enum { MOST_THREADS = 1024 };
+
+static int cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+}
+
+static int read_threads(const char *args, struct err *e)
+{
+    if (!args || !*args) {
+        return cores();
+    }
+    char *end;
+    long n = strtol(args, &end, 10);
+    if (*end || n < 1 || n > MOST_THREADS) {
+        return err_set(e, ERR_INVALID, "the device 'cpu:%.40s' needs a number of threads from 1 to %d after the colon", args, MOST_THREADS);
+    }
+    return (int)n;
+}
+
+/* ---- what it is and has -------------------------------------------------------------------------------------- */
+
+static const char *instruction_set(void)
+{
+    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    return isa >= dnnl_cpu_isa_avx512_core ? "avx512" : isa >= dnnl_cpu_isa_avx2 ? "avx2" : isa >= dnnl_cpu_isa_avx ? "avx" : "sse4";
+}
+
+/* The text after the colon of the first line that begins with `key`, without the newline. */
+static bool read_line(const char *path, const char *key, char *out, size_t out_bytes)
+{
+    char line[256];
+    FILE *f = fopen(path, "re");
+    bool found = false;
+    while (f && !found && fgets(line, sizeof(line), f)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, key, strlen(key)) == 0 && colon) {
+            line[strcspn(line, "\n")] = 0;
+            snprintf(out, out_bytes, "%s", colon + 1 + strspn(colon + 1, " \t"));
+            found = true;
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+    return found;
+}
+
+static void write_line(struct cpu_device *d)
+{
+    char model[80];
+    if (!read_line("/proc/cpuinfo", "model name", model, sizeof(model))) {
+        snprintf(model, sizeof(model), "CPU");
+    }
+    snprintf(d->line, sizeof(d->line), "%s, %d thread%s, %s", model, d->threads, d->threads == 1 ? "" : "s", instruction_set());
+}
+
+/* A number in a file of the control group; false if there is none ("max"). */
+static bool read_number(const char *path, size_t *out)
+{
+    unsigned long long n;
+    FILE *f = fopen(path, "re");
+    bool good = f && fscanf(f, "%llu", &n) == 1;
+    if (f) {
+        fclose(f);
+    }
+    *out = good ? (size_t)n : 0;
+    return good;
+}
+
+static size_t cpu_memory_bytes(struct device *dev)
+{
+    char text[64];
+    size_t limit, used, free_bytes = (size_t)1 << 30;
+    if (read_line("/proc/meminfo", "MemAvailable", text, sizeof(text))) {
+        free_bytes = (size_t)strtoull(text, NULL, 10) * 1024;
+    }
+    if (read_number("/sys/fs/cgroup/memory.max", &limit) && read_number("/sys/fs/cgroup/memory.current", &used)) {
+        size_t rest = limit > used ? limit - used : 0;
+        free_bytes = rest < free_bytes ? rest : free_bytes;
+    }
+    return free_bytes;
+}
+
+static const char *cpu_describe(struct device *dev)
+{
+    return ((struct cpu_device *)dev)->line;
+}
+
+static int cpu_quantum(struct device *dev)
+{
+    return 1;
+}
+
+static int cpu_threads(struct device *dev)
+{
+    return ((struct cpu_device *)dev)->threads;
+}
+
+/* ---- open, close --------------------------------------------------------------------------------------------------- */
+
+static void cpu_close(struct device *dev)
+{
+    struct cpu_device *d = (struct cpu_device *)dev;
+    if (d->engine) {
+        dnnl_engine_destroy(d->engine);
+    }
+    free(d);
+}
+
+static struct device *cpu_open(const char *args, struct err *e)
+{
+    int threads = read_threads(args, e);
+    if (threads < 0) {
+        return NULL;
+    }
+    struct cpu_device *d = calloc(1, sizeof(*d));
+    if (!d) {
+        err_set(e, ERR_MEMORY, "memory ran out");
+        return NULL;
+    }
+    d->base.ops = &cpu_device_ops;
+    d->threads = threads;
+    if (prim_check(dnnl_engine_create(&d->engine, dnnl_cpu, 0), "open the CPU", e) < 0) {
+        d->engine = NULL;
+        cpu_close(&d->base);
+        return NULL;
+    }
+    write_line(d);
+    return &d->base;
+}
+
+/* ---- replicas --------------------------------------------------------------------------------------------------------- */
+
+static void cpu_replica_release(struct dev_replica *r)
+{
+    for (int b = 0; b < DEV_BLOCKS; b++) {
+        free(r->host[b]);
+        r->host[b] = NULL;
+        r->count[b] = 0;
+    }
+}
+
+static int cpu_replica_init(struct device *dev, struct dev_replica *r, const struct network *net, const struct optimizer_spec *opt,
+                            struct err *e)
+{
+    memset(r, 0, sizeof(*r));
+    r->dev = dev;
+    r->net = net;
+    r->optimizer = *opt;
+    r->count[DEV_PARAMS] = r->count[DEV_GRADS] = net->n_params;
+    r->count[DEV_OPTIM] = dev_optim_floats(net, opt);
+    r->count[DEV_STATS] = net->n_stat_floats;
+    for (int b = 0; b < DEV_BLOCKS; b++) {
+        size_t bytes = (r->count[b] * sizeof(float) + 127) / 64 * 64;
+        r->host[b] = aligned_alloc(64, bytes);
+        if (!r->host[b]) {
+            cpu_replica_release(r);
+            return err_set(e, ERR_MEMORY, "cannot allocate %zu bytes for a network of %zu parameters: memory ran out", bytes, net->n_params);
+        }
+        memset(r->host[b], 0, bytes);
+    }
+    return 0;
+}
+
+static int in_place(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
+{
+    return 0;
+}
+
+static int update(struct dev_replica *r, double lr, double scale, struct err *e)
+{
+    omp_set_num_threads(((struct cpu_device *)r->dev)->threads);
+    return cpu_update(r, lr, scale, e);
+}
+
+const struct device_ops cpu_device_ops = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .memory_bytes = cpu_memory_bytes,
+    .quantum = cpu_quantum,
+    .threads = cpu_threads,
+    .replica_init = cpu_replica_init,
+    .replica_release = cpu_replica_release,
+    .fetch = in_place,
+    .store = in_place,
+    .program_new = cpu_program_new,
+    .program_free = cpu_program_free,
+    .compute = cpu_program_compute,
+    .update = update,
+};
