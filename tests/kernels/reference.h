@@ -1,0 +1,365 @@
+/* The plain reference: any network of the catalogue in double precision and nested loops, one sample after the other, in the
+ * order in which a textbook writes it. Slow and obvious on purpose. Gradients are not written down a second time: they come
+ * from finite differences of the loss, which in double precision are good to 1e-7 and cannot share a mistake with the kernels.
+ *
+ * Activations are [sample][h][w][c]; a flattened image is {n} counted channel, row, column, as the artifact has it.
+ */
+#ifndef TESTS_KERNELS_REFERENCE_H
+#define TESTS_KERNELS_REFERENCE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "kernels/device.h"
+#include "kernels/mask.h"
+
+struct ref {
+    const struct network *net;
+    double *params, *stats;
+    double **act; /* [n_layers] activations [count][shape] */
+    int batch;
+};
+
+static inline struct ref ref_new(const struct network *net, int batch)
+{
+    struct ref r = {.net = net, .batch = batch};
+    r.params = calloc(net->n_params + 1, sizeof(double));
+    r.stats = calloc(net->n_stat_floats + 1, sizeof(double));
+    r.act = calloc((size_t)net->n_layers, sizeof(double *));
+    for (int i = 0; i < net->n_layers; i++) {
+        r.act[i] = calloc((size_t)batch * shape_count(&net->layers[i].out), sizeof(double));
+    }
+    return r;
+}
+
+static inline void ref_free(struct ref *r)
+{
+    for (int i = 0; i < r->net->n_layers; i++) {
+        free(r->act[i]);
+    }
+    free(r->act);
+    free(r->params);
+    free(r->stats);
+}
+
+static inline size_t ref_at(const struct shape *s, int y, int x, int c)
+{
+    return ((size_t)y * (size_t)s->dim[1] + (size_t)x) * (size_t)s->dim[2] + (size_t)c;
+}
+
+static inline const double *ref_tensor(const struct ref *r, const struct layer *l, int k)
+{
+    return k < l->n_tensors ? r->params + r->net->tensors[l->first_tensor + k].first : NULL;
+}
+
+static inline void ref_conv(const struct ref *r, const struct layer *l, const double *in, double *out)
+{
+    const double *w = ref_tensor(r, l, 0), *bias = ref_tensor(r, l, 1);
+    int channels = l->in.dim[2];
+    for (int y = 0; y < l->out.dim[0]; y++) {
+        for (int x = 0; x < l->out.dim[1]; x++) {
+            for (int o = 0; o < l->units; o++) {
+                double sum = bias ? bias[o] : 0;
+                for (int i = 0; i < l->kernel[0]; i++) {
+                    for (int j = 0; j < l->kernel[1]; j++) {
+                        int row = y * l->stride[0] + i - l->padding[0], col = x * l->stride[1] + j - l->padding[1];
+                        if (row < 0 || col < 0 || row >= l->in.dim[0] || col >= l->in.dim[1]) {
+                            continue;
+                        }
+                        const double *from = in + ref_at(&l->in, row, col, 0);
+                        const double *k = w + (((size_t)o * (size_t)channels * (size_t)l->kernel[0]) + (size_t)i) * (size_t)l->kernel[1] + (size_t)j;
+                        for (int c = 0; c < channels; c++) {
+                            sum += from[c] * k[(size_t)c * (size_t)(l->kernel[0] * l->kernel[1])];
+                        }
+                    }
+                }
+                out[ref_at(&l->out, y, x, o)] = sum;
+            }
+        }
+    }
+}
+
+/* The input's element number k as the weights of a dense layer count it (channel, row, column). */
+static inline double ref_counted(const struct shape *s, const double *in, size_t k)
+{
+    if (s->rank == 1) {
+        return in[k];
+    }
+    size_t area = (size_t)(s->dim[0] * s->dim[1]);
+    return in[(k % area) * (size_t)s->dim[2] + k / area];
+}
+
+static inline void ref_dense(const struct ref *r, const struct layer *l, const double *in, double *out)
+{
+    size_t n = shape_count(&l->in);
+    const double *w = ref_tensor(r, l, 0), *bias = ref_tensor(r, l, 1);
+    for (int o = 0; o < l->units; o++) {
+        double sum = bias ? bias[o] : 0;
+        for (size_t k = 0; k < n; k++) {
+            sum += w[(size_t)o * n + k] * ref_counted(&l->in, in, k);
+        }
+        out[o] = sum;
+    }
+}
+
+static inline void ref_pool(const struct layer *l, const double *in, double *out)
+{
+    for (int y = 0; y < l->out.dim[0]; y++) {
+        for (int x = 0; x < l->out.dim[1]; x++) {
+            for (int c = 0; c < l->out.dim[2]; c++) {
+                double best = -HUGE_VAL;
+                for (int i = 0; i < l->kernel[0]; i++) {
+                    for (int j = 0; j < l->kernel[1]; j++) {
+                        int row = y * l->stride[0] + i - l->padding[0], col = x * l->stride[1] + j - l->padding[1];
+                        if (row >= 0 && col >= 0 && row < l->in.dim[0] && col < l->in.dim[1]) {
+                            best = fmax(best, in[ref_at(&l->in, row, col, c)]);
+                        }
+                    }
+                }
+                out[ref_at(&l->out, y, x, c)] = best;
+            }
+        }
+    }
+}
+
+/* Elements are counted as they are stored: a vector that came from an image is stored row, column, channel. */
+static inline void ref_dropout(const struct ref *r, int layer, const struct dev_input *in, int sample, const double *from, double *out)
+{
+    const struct layer *l = &r->net->layers[layer];
+    uint64_t key = mask_key(in->seed, in->epoch, layer);
+    size_t n = shape_count(&l->out);
+    const struct shape *image = l->in.rank == 1 && l->flat_from.rank == 3 ? &l->flat_from : NULL;
+    for (size_t stored = 0; stored < n; stored++) {
+        size_t area = image ? (size_t)(image->dim[0] * image->dim[1]) : 1, depth = image ? (size_t)image->dim[2] : 1;
+        size_t k = image ? (stored % depth) * area + stored / depth : stored;
+        struct rng_block words = mask_words(key, in->sample[sample], stored / 4);
+        bool kept = (words.v[stored % 4] >> 8) >= mask_threshold(l->rate);
+        out[k] = !in->training ? from[k] : kept ? from[k] / (1 - l->rate) : 0;
+    }
+}
+
+static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, int sample)
+{
+    const struct layer *l = &r->net->layers[i];
+    size_t n_in = shape_count(&l->in), n = shape_count(&l->out);
+    const double *from = r->act[l->inputs[0] < 0 ? 0 : l->inputs[0]] + (size_t)sample * n_in;
+    double *first = NULL, *out = r->act[i] + (size_t)sample * n;
+    if (l->inputs[0] < 0) {
+        first = malloc(n_in * sizeof(double));
+        for (size_t k = 0; k < n_in; k++) {
+            first[k] = (double)in->x[(size_t)sample * n_in + k];
+        }
+        from = first;
+    }
+    switch (l->type) {
+    case CAT_LAYER_DENSE: ref_dense(r, l, from, out); break;
+    case CAT_LAYER_CONV2D: ref_conv(r, l, from, out); break;
+    case CAT_LAYER_MAX_POOL: ref_pool(l, from, out); break;
+    case CAT_LAYER_DROPOUT: ref_dropout(r, i, in, sample, from, out); break;
+    case CAT_LAYER_RELU:
+        for (size_t k = 0; k < n; k++) {
+            out[k] = fmax(from[k], 0);
+        }
+        break;
+    case CAT_LAYER_FLATTEN:
+        for (size_t k = 0; k < n; k++) {
+            out[k] = ref_counted(&l->in, from, k);
+        }
+        break;
+    default: fail_msg("the reference has no layer '%s'", catalog_get(l->type)->name);
+    }
+    free(first);
+}
+
+static inline double ref_sample_loss(const struct ref *r, const struct dev_input *in, int sample)
+{
+    size_t n = shape_count(&r->net->output);
+    const double *y = r->act[r->net->n_layers - 1] + (size_t)sample * n;
+    double sum = 0, top = -HUGE_VAL;
+    if (r->net->loss == LOSS_MSE) {
+        for (size_t k = 0; k < n; k++) {
+            double d = y[k] - (double)((const float *)in->y)[(size_t)sample * n + k];
+            sum += d * d;
+        }
+        return sum / (double)n;
+    }
+    for (size_t k = 0; k < n; k++) {
+        top = fmax(top, y[k]);
+    }
+    for (size_t k = 0; k < n; k++) {
+        sum += exp(y[k] - top);
+    }
+    return log(sum) + top - y[((const int32_t *)in->y)[sample]];
+}
+
+/* The sum of the samples' losses; activations stay in r->act. */
+static inline double ref_loss(struct ref *r, const struct dev_input *in)
+{
+    double sum = 0;
+    for (int i = 0; i < r->net->n_layers; i++) {
+        for (int s = 0; s < in->count; s++) {
+            ref_layer(r, i, in, s);
+        }
+    }
+    for (int s = 0; s < in->count; s++) {
+        sum += ref_sample_loss(r, in, s);
+    }
+    return sum;
+}
+
+/* d(mean loss)/d(parameter) by central differences. */
+static inline double ref_gradient(struct ref *r, const struct dev_input *in, size_t parameter, double h)
+{
+    double old = r->params[parameter];
+    r->params[parameter] = old + h;
+    double above = ref_loss(r, in);
+    r->params[parameter] = old - h;
+    double below = ref_loss(r, in);
+    r->params[parameter] = old;
+    return (above - below) / (2 * h * in->count);
+}
+
+/* ---- what tests set up ----------------------------------------------------------------------------------------- */
+
+static inline struct network ref_network(const char *model)
+{
+    struct network net;
+    struct jsonx_problems problems = {0};
+    json_t *j = json_loads(model, JSON_DECODE_ANY, NULL);
+    assert_non_null(j);
+    if (network_build(&net, j, "/model", &problems) < 0) {
+        fail_msg("%s: %s", problems.items[0].pointer, problems.items[0].message);
+    }
+    json_decref(j);
+    return net;
+}
+
+/* A minibatch of random samples; owned by the caller (ref_input_free). */
+static inline struct dev_input ref_input(const struct network *net, int count, uint64_t seed)
+{
+    size_t n = shape_count(&net->input), outputs = shape_count(&net->output);
+    float *x = malloc((size_t)count * n * sizeof(float));
+    int64_t *sample = malloc((size_t)count * sizeof(int64_t));
+    struct dev_input in = {.x = x, .sample = sample, .count = count, .epoch = 2, .seed = 7, .training = true};
+    for (size_t i = 0; i < (size_t)count * n; i++) {
+        x[i] = (float)rng_normal(seed, 1, i);
+    }
+    for (int i = 0; i < count; i++) {
+        sample[i] = (int64_t)rng_below(seed, 2, (uint64_t)i, 60000);
+    }
+    if (net->loss == LOSS_MSE) {
+        float *y = malloc((size_t)count * outputs * sizeof(float));
+        for (size_t i = 0; i < (size_t)count * outputs; i++) {
+            y[i] = (float)rng_normal(seed, 3, i);
+        }
+        in.y = y;
+    } else {
+        int32_t *y = malloc((size_t)count * sizeof(int32_t));
+        for (int i = 0; i < count; i++) {
+            y[i] = (int32_t)rng_below(seed, 3, (uint64_t)i, outputs);
+        }
+        in.y = y;
+    }
+    return in;
+}
+
+static inline void ref_input_free(struct dev_input *in)
+{
+    free((void *)(uintptr_t)in->x);
+    free((void *)(uintptr_t)in->y);
+    free((void *)(uintptr_t)in->sample);
+}
+
+/* A device, a network on it and its parameters, random in every tensor (biases too, so that they are seen). */
+struct bench {
+    struct device *dev;
+    struct network net;
+    struct dev_replica replica;
+    struct err e;
+};
+
+static inline struct bench *bench_new(const char *device, const char *model, const struct optimizer_spec *optimizer)
+{
+    static const struct optimizer_spec plain = {.type = CAT_OPTIMIZER_SGD};
+    struct bench *b = calloc(1, sizeof(*b));
+    b->net = ref_network(model);
+    b->dev = dev_open(device, &b->e);
+    if (!b->dev || b->dev->ops->replica_init(b->dev, &b->replica, &b->net, optimizer ? optimizer : &plain, &b->e) < 0) {
+        fail_msg("%s", b->e.message);
+    }
+    network_init(&b->net, 3, b->replica.host[DEV_PARAMS], b->replica.host[DEV_STATS]);
+    for (int t = 0; t < b->net.n_tensors; t++) {
+        const struct tensor *tensor = &b->net.tensors[t];
+        for (size_t i = 0; tensor->rank == 1 && i < tensor->count; i++) {
+            b->replica.host[DEV_PARAMS][tensor->first + i] += (float)(0.1 * rng_normal(5, (uint64_t)t, i));
+        }
+    }
+    return b;
+}
+
+static inline void bench_free(struct bench *b)
+{
+    b->dev->ops->replica_release(&b->replica);
+    dev_close(b->dev);
+    network_release(&b->net);
+    free(b);
+}
+
+static inline struct dev_program *bench_program(struct bench *b, int batch)
+{
+    struct dev_program *p = b->dev->ops->program_new(&b->replica, batch, 1 << 20, &b->e);
+    if (!p) {
+        fail_msg("%s", b->e.message);
+    }
+    return p;
+}
+
+static inline void bench_mark(void *ctx, int bucket)
+{
+    if (ctx) {
+        int *next = ctx;
+        assert_int_equal(bucket, *next);
+        ++*next;
+    }
+}
+
+static inline struct dev_result bench_compute(struct bench *b, struct dev_program *p, const struct dev_input *in, float *logits)
+{
+    struct dev_result result;
+    int marks = 0;
+    if (b->dev->ops->compute(p, in, &result, logits, bench_mark, &marks, &b->e) < 0) {
+        fail_msg("%s", b->e.message);
+    }
+    assert_int_equal(marks, in->training ? ((struct dev_program_head *)p)->n_buckets : 0);
+    return result;
+}
+
+static inline struct ref bench_reference(const struct bench *b, int batch)
+{
+    struct ref r = ref_new(&b->net, batch);
+    for (size_t i = 0; i < b->net.n_params; i++) {
+        r.params[i] = (double)b->replica.host[DEV_PARAMS][i];
+    }
+    for (size_t i = 0; i < b->net.n_stat_floats; i++) {
+        r.stats[i] = (double)b->replica.host[DEV_STATS][i];
+    }
+    return r;
+}
+
+static inline void assert_near(double got, double expected, double tolerance, const char *what, size_t index)
+{
+    if (!(fabs(got - expected) <= tolerance)) {
+        fail_msg("%s[%zu] is %.9g and should be %.9g, %.2g apart", what, index, got, expected, fabs(got - expected));
+    }
+}
+
+#endif
