@@ -1,0 +1,276 @@
+/* Files: the page's, artifacts, logs. Nothing outside of their folders can be read; ETag and Range are honoured. */
+#include "http/files.h"
+#include "tests/unit/http/fixture.h"
+
+#define ARTIFACTS(path, id, name) snprintf(path, sizeof path, "/api/v1/jobs/%s/artifacts%s", id, name)
+
+/* A job with a folder `sub`, whose path goes into folder[200]. */
+static void job_with(struct site *s, const char *sub, char id[STORE_ID], char folder[200])
+{
+    submit(s, SPEC("files"), id);
+    snprintf(folder, 200, "%s/jobs/%s/%s", s->dir, id, sub);
+    OK(proc_mkdirs(folder, 0755, &err_));
+}
+
+static void expect_body(struct site *s, const char *path, const char *body)
+{
+    struct answer a = get(s, path);
+    expect_status(&a, 200);
+    assert_string_equal(a.body, body);
+    answer_release(&a);
+}
+
+static void a_range_header_means_what_rfc_9110_says(void **state)
+{
+    struct {
+        const char *header;
+        uint64_t size;
+        int rc;
+        uint64_t first, count;
+    } const cases[] = {
+        {NULL, 10, 0, 0, 0}, {"bytes=0-3", 10, 1, 0, 4}, {"bytes=4-", 10, 1, 4, 6}, {"bytes=-3", 10, 1, 7, 3}, {"bytes=-30", 10, 1, 0, 10},
+        {"bytes=8-30", 10, 1, 8, 2}, {"bytes=10-", 10, -1, 0, 0}, {"bytes=-0", 10, -1, 0, 0}, {"bytes=5-4", 10, 0, 0, 0},
+        {"bytes=0-1,3-4", 10, 0, 0, 0}, {"lines=0-1", 10, 0, 0, 0}, {"bytes=x-", 10, 0, 0, 0}, {"bytes=0-", 0, -1, 0, 0},
+        {"bytes=99999999999999999999999-", 10, 0, 0, 0}, {"bytes=0-0", 10, 1, 0, 1}, {"bytes=9-9", 10, 1, 9, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct byte_range r = {0, 0};
+        int rc = files_range(cases[i].header, cases[i].size, &r);
+        assert_int_equal(rc, cases[i].rc);
+        if (rc == 1) {
+            assert_int_equal(r.first, cases[i].first);
+            assert_int_equal(r.count, cases[i].count);
+        }
+    }
+}
+
+static void the_page_and_its_files_need_no_token(void **state)
+{
+    struct site *s = *state;
+    char type[256];
+    struct answer a = ask(s, (struct ask){.method = "GET", .path = "/"});
+    expect_status(&a, 200);
+    assert_true(header_of(&a, "Content-Type", type));
+    assert_string_equal(type, "text/html; charset=utf-8");
+    assert_non_null(strstr(a.body, "<title>Evenstep"));
+    answer_release(&a);
+    a = ask(s, (struct ask){.method = "GET", .path = "/app.js?v=2"});
+    expect_status(&a, 200);
+    assert_true(header_of(&a, "Content-Type", type));
+    assert_string_equal(type, "text/javascript; charset=utf-8");
+    answer_release(&a);
+}
+
+static void a_path_never_leaves_its_folder(void **state)
+{
+    struct site *s = *state;
+    char link[256], target[256];
+    snprintf(link, sizeof link, "%s/link.js", s->static_dir);
+    snprintf(target, sizeof target, "%s/token", s->dir);
+    assert_int_equal(symlink(target, link), 0);
+    snprintf(link, sizeof link, "%s/all", s->static_dir);
+    assert_int_equal(symlink("/etc", link), 0);
+    snprintf(link, sizeof link, "%s/inside.js", s->static_dir);
+    assert_int_equal(symlink("app.js", link), 0);
+    site_write(s->static_dir, ".hidden", "no");
+    static const char *const bad[] = {"/../token", "/..%2ftoken", "/%2e%2e/token", "/%2e%2e%2ftoken", "/..%5ctoken", "/link.js", "/all/passwd",
+                                      "/.hidden", "//etc/passwd", "/./app.js", "/app.js%00.png", "/static/../../token", "/vendor/../../../etc/passwd",
+                                      "/vendor/%2e%2e/%2e%2e/x", "/app.js/", "/vendor/", "/vendor"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct answer a = get(s, bad[i]);
+        if (a.status != 404 && a.status != 400) {
+            fail_msg("%s answers %ld: %s", bad[i], a.status, a.body);
+        }
+        assert_null(strstr(a.body, "admin-0123"));
+        answer_release(&a);
+    }
+    expect_body(s, "/inside.js", "0123456789");
+}
+
+static void a_file_that_is_unchanged_is_not_sent_again(void **state)
+{
+    struct site *s = *state;
+    char etag[256], header[300];
+    struct answer a = get(s, "/app.js");
+    assert_true(header_of(&a, "ETag", etag));
+    answer_release(&a);
+    snprintf(header, sizeof header, "If-None-Match: \"other\", W/%s", etag);
+    struct ask again = {.method = "GET", .path = "/app.js", .headers = {header}};
+    a = ask(s, again);
+    expect_status(&a, 304);
+    assert_int_equal(a.len, 0);
+    answer_release(&a);
+    site_write(s->static_dir, "app.js", "9876543210+");
+    a = ask(s, again);
+    expect_status(&a, 200);
+    assert_string_equal(a.body, "9876543210+");
+    answer_release(&a);
+    site_write(s->static_dir, "app.js", "0123456789");
+}
+
+static void an_artifact_is_listed_with_its_digest_and_sent_in_parts(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], folder[200], path[200], value[256], etag[256], header[300];
+    job_with(s, "artifacts", id, folder);
+    site_write(folder, "model.safetensors", "0123456789");
+    site_write(folder, "a b.txt", "x");
+    ARTIFACTS(path, id, "");
+    struct answer a = get(s, path);
+    expect_status(&a, 200);
+    assert_int_equal(json_array_size(at(a.json, "/artifacts")), 2);
+    assert_string_equal(text_at(a.json, "/artifacts/1/name"), "model.safetensors");
+    assert_int_equal((int)number_at(a.json, "/artifacts/1/bytes"), 10);
+    assert_string_equal(text_at(a.json, "/artifacts/1/sha256"), "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882");
+    answer_release(&a);
+    ARTIFACTS(path, id, "/a%20b.txt");
+    expect_body(s, path, "x");
+    ARTIFACTS(path, id, "/model.safetensors");
+    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=2-5"}});
+    expect_status(&a, 206);
+    assert_string_equal(a.body, "2345");
+    assert_true(header_of(&a, "Content-Range", value));
+    assert_string_equal(value, "bytes 2-5/10");
+    assert_true(header_of(&a, "Content-Disposition", value));
+    assert_true(header_of(&a, "ETag", etag));
+    answer_release(&a);
+    snprintf(header, sizeof header, "If-Range: %s", etag);
+    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=-2", header}});
+    expect_status(&a, 206);
+    assert_string_equal(a.body, "89");
+    answer_release(&a);
+    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=-2", "If-Range: \"old\""}});
+    expect_status(&a, 200);
+    answer_release(&a);
+    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=10-"}});
+    expect_problem(&a, 416, NULL);
+    assert_true(header_of(&a, "Content-Range", value));
+    assert_string_equal(value, "bytes */10");
+    answer_release(&a);
+    a = ask(s, (struct ask){.method = "GET", .path = path});
+    expect_problem(&a, 401, NULL);
+    answer_release(&a);
+}
+
+static void an_artifact_is_a_plain_file_of_the_folder(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], folder[200], path[300], link[256], target[256];
+    static const char *const bad[] = {"/..", "/%2e%2e%2ftoken", "/..%2f..%2f..%2ftoken", "/link", "/sub", "/.hidden", "/missing", "/a%00b"};
+    job_with(s, "artifacts", id, folder);
+    snprintf(target, sizeof target, "%s/token", s->dir);
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(symlink(target, link), 0);
+    snprintf(link, sizeof link, "%s/sub", folder);
+    mkdir(link, 0755);
+    site_write(folder, ".hidden", "no");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ARTIFACTS(path, id, bad[i]);
+        struct answer a = get(s, path);
+        if (a.status != 404 && a.status != 400) {
+            fail_msg("%s answers %ld: %s", path, a.status, a.body);
+        }
+        answer_release(&a);
+    }
+    ARTIFACTS(path, id, "");
+    struct answer a = get(s, path);
+    assert_int_equal(json_array_size(at(a.json, "/artifacts")), 0);
+    answer_release(&a);
+}
+
+static void a_log_is_text_whole_or_its_last_lines(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], folder[200], path[200], type[256];
+    job_with(s, "logs", id, folder);
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs", id);
+    expect_body(s, path, "");
+    site_write(folder, "attempt.log", "begun\n");
+    site_write(folder, "rank-1.log", "one\ntwo\n<b>three</b>\n");
+    expect_body(s, path, "begun\n");
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=1", id);
+    struct answer a = get(s, path);
+    assert_string_equal(a.body, "one\ntwo\n<b>three</b>\n");
+    assert_true(header_of(&a, "Content-Type", type));
+    assert_string_equal(type, "text/plain; charset=utf-8");
+    answer_release(&a);
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=1&tail=2", id);
+    expect_body(s, path, "two\n<b>three</b>\n");
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=1&tail=100", id);
+    expect_body(s, path, "one\ntwo\n<b>three</b>\n");
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=-1", id);
+    a = get(s, path);
+    expect_problem(&a, 422, "/rank");
+    answer_release(&a);
+}
+
+static void the_log_of_a_rank_that_the_job_does_not_have_is_404(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], folder[200], path[200];
+    job_with(s, "logs", id, folder);
+    json_t *live = json_of("{\"workers\": [{\"rank\": 0}, {\"rank\": 1}], \"servers\": [{\"rank\": 2}]}");
+    OK(store_doc_set(s->store, id, "live", live, &err_));
+    json_decref(live);
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=2", id);
+    expect_body(s, path, "");
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=3", id);
+    struct answer a = get(s, path);
+    expect_problem(&a, 404, NULL);
+    answer_release(&a);
+}
+
+static void the_end_of_a_long_log_begins_with_a_whole_line(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], folder[200], path[200];
+    size_t n = 6 << 20;
+    char *text = malloc(n + 1);
+    for (size_t i = 0; i < n; i += 8) {
+        memcpy(text + i, "1234567\n", 8);
+    }
+    text[n] = '\0';
+    text[n - 1] = '!'; /* the last line has not ended yet */
+    job_with(s, "logs", id, folder);
+    site_write(folder, "rank-0.log", text);
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=0&tail=3", id);
+    expect_body(s, path, "1234567\n1234567\n1234567!");
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=0", id);
+    struct answer a = get(s, path);
+    assert_int_equal(a.len, n);
+    answer_release(&a);
+    free(text);
+}
+
+static void the_chart_library_comes_from_the_distribution(void **state)
+{
+    struct site *s = *state;
+    if (access("/usr/share/javascript/dygraphs/dygraph.min.js", R_OK) < 0) {
+        skip();
+    }
+    struct answer a = get(s, "/vendor/dygraph.min.js"), b = get(s, "/vendor/dygraph.min.css"), c = get(s, "/vendor/extras/synchronizer.js");
+    expect_status(&a, 200);
+    expect_status(&b, 200);
+    expect_status(&c, 200);
+    answer_release(&a);
+    answer_release(&b);
+    answer_release(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_range_header_means_what_rfc_9110_says),
+        cmocka_unit_test(the_page_and_its_files_need_no_token),
+        cmocka_unit_test(a_path_never_leaves_its_folder),
+        cmocka_unit_test(a_file_that_is_unchanged_is_not_sent_again),
+        cmocka_unit_test(an_artifact_is_listed_with_its_digest_and_sent_in_parts),
+        cmocka_unit_test(an_artifact_is_a_plain_file_of_the_folder),
+        cmocka_unit_test(a_log_is_text_whole_or_its_last_lines),
+        cmocka_unit_test(the_log_of_a_rank_that_the_job_does_not_have_is_404),
+        cmocka_unit_test(the_end_of_a_long_log_begins_with_a_whole_line),
+        cmocka_unit_test(the_chart_library_comes_from_the_distribution),
+    };
+    return cmocka_run_group_tests(tests, site_open, site_close);
+}

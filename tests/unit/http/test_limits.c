@@ -1,0 +1,246 @@
+/* What a client may not do to the server: large and endless bodies and headers, slow requests, strange methods and paths. After
+ * each of them the server still answers others.
+ */
+#include "tests/unit/http/fixture.h"
+
+enum { TEXT = 1 << 16 };
+
+static void expect_alive(struct site *s)
+{
+    struct answer a = get(s, "/healthz");
+    expect_status(&a, 200);
+    answer_release(&a);
+}
+
+static char *filled(size_t n)
+{
+    char *text = malloc(n + 1);
+    memset(text, ' ', n);
+    text[n] = '\0';
+    return text;
+}
+
+static void a_body_that_is_too_large_is_413(void **state)
+{
+    struct site *s = *state;
+    static const size_t sizes[] = {(4 << 20) + 1, 100u << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *body = filled(sizes[i]);
+        struct ask big = {.method = "POST", .path = "/api/v1/jobs", .token = s->token, .body = body, .body_len = sizes[i]};
+        struct answer a = ask(s, big);
+        expect_problem(&a, 413, NULL);
+        answer_release(&a);
+        big.headers[0] = "Expect:"; /* sent without asking */
+        a = ask(s, big);
+        expect_problem(&a, 413, NULL);
+        answer_release(&a);
+        big.headers[1] = "Transfer-Encoding: chunked"; /* without saying how large */
+        a = ask(s, big);
+        expect_problem(&a, 413, NULL);
+        answer_release(&a);
+        big.token = NULL; /* who is not known is told that first */
+        big.headers[1] = NULL;
+        a = ask(s, big);
+        expect_problem(&a, 401, NULL);
+        answer_release(&a);
+        free(body);
+    }
+    expect_alive(s);
+}
+
+static void a_body_as_large_as_allowed_is_read(void **state)
+{
+    struct site *s = *state;
+    size_t n = 4 << 20;
+    char *body = filled(n);
+    struct answer a = ask(s, (struct ask){.method = "POST", .path = "/api/v1/jobs", .token = s->token, .body = body, .body_len = n});
+    expect_problem(&a, 400, "");
+    answer_release(&a);
+    free(body);
+}
+
+static void a_deeply_nested_document_is_400(void **state)
+{
+    struct site *s = *state;
+    size_t n = 1 << 20;
+    char *body = filled(n);
+    memset(body, '[', n);
+    struct answer a = post(s, "/api/v1/jobs", body);
+    expect_problem(&a, 400, "");
+    answer_release(&a);
+    free(body);
+}
+
+static void a_header_without_end_is_ended(void **state)
+{
+    struct site *s = *state;
+    char out[TEXT] = "";
+    int fd = dial(s);
+    bool open = say(fd, "GET /healthz HTTP/1.1\r\nHost: x\r\n");
+    for (int i = 0; i < 100000 && open; i++) {
+        open = say(fd, "X-More: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n");
+    }
+    assert_false(open && hear(fd, "431", out, sizeof out, 30) < 0);
+    close(fd);
+    expect_alive(s);
+}
+
+static void a_request_line_without_end_is_ended(void **state)
+{
+    struct site *s = *state;
+    char out[TEXT] = "";
+    int fd = dial(s);
+    bool open = say(fd, "GET /");
+    for (int i = 0; i < 100000 && open; i++) {
+        open = say(fd, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    }
+    assert_false(open && hear(fd, "414", out, sizeof out, 30) < 0);
+    close(fd);
+    expect_alive(s);
+}
+
+/* One byte now and then, for ever: the connection is ended all the same, because the deadline is that of the whole header. */
+static void a_client_that_sends_byte_by_byte_is_ended(void **state)
+{
+    struct site *s = *state;
+    char out[TEXT] = "";
+    int fd = dial(s), ended = -1;
+    double until = clock_now() + 60;
+    assert_true(say(fd, "GET /healthz HTTP/1.1\r\nX-Slow: "));
+    while (ended != 0 && clock_now() < until) {
+        say(fd, "y");
+        ended = hear(fd, NULL, out, sizeof out, 0.2);
+    }
+    assert_int_equal(ended, 0);
+    close(fd);
+    expect_alive(s);
+}
+
+static void connections_that_say_nothing_leave_room_for_others(void **state)
+{
+    struct site *s = *state;
+    enum { SILENT = 300 };
+    int fds[SILENT];
+    for (int i = 0; i < SILENT; i++) {
+        fds[i] = dial(s);
+    }
+    expect_alive(s);
+    for (int i = 0; i < SILENT; i++) {
+        close(fds[i]);
+    }
+}
+
+static void requests_on_one_connection_are_answered_one_after_the_other(void **state)
+{
+    struct site *s = *state;
+    char text[256], out[TEXT] = "";
+    snprintf(text, sizeof text, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", s->port);
+    int fd = dial(s);
+    say(fd, text);
+    say(fd, text);
+    assert_int_equal(hear(fd, "{\"status\":\"ok\"}", out, sizeof out, 30), 1);
+    char *second = strstr(out, "{\"status\":\"ok\"}") + 1;
+    assert_int_equal(hear(fd, "{\"status\":\"ok\"}HTTP/1.1 200", out, sizeof out, 30), 1);
+    (void)second;
+    close(fd);
+}
+
+static void what_is_no_http_is_ended(void **state)
+{
+    struct site *s = *state;
+    static const char *const noise[] = {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n", "GET\r\n\r\n", "\r\n\r\n\r\n\r\nPOST\r\n\r\n",
+                                        "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n", "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+                                        "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n"};
+    for (size_t i = 0; i < sizeof noise / sizeof *noise; i++) {
+        char out[TEXT] = "";
+        int fd = dial(s);
+        say(fd, noise[i]);
+        shutdown(fd, SHUT_WR);
+        assert_int_equal(hear(fd, NULL, out, sizeof out, 60), 0);
+        assert_null(strstr(out, "200 OK"));
+        close(fd);
+    }
+    expect_alive(s);
+}
+
+static void an_unknown_path_is_404_and_an_unknown_method_405_with_allow(void **state)
+{
+    struct site *s = *state;
+    struct {
+        const char *method, *path;
+        long status;
+        const char *allow;
+    } const cases[] = {
+        {"GET", "/api/v1/nothing", 404, NULL},
+        {"GET", "/api/v1/", 404, NULL},
+        {"GET", "/api/v1/jobs/", 404, NULL},
+        {"GET", "/api/v2/jobs", 404, NULL},
+        {"POST", "/api/v1/nothing", 404, NULL},
+        {"GET", "/nothing.js", 404, NULL},
+        {"PUT", "/api/v1/jobs", 405, "GET, HEAD, POST"},
+        {"DELETE", "/api/v1/jobs", 405, "GET, HEAD, POST"},
+        {"OPTIONS", "/api/v1/jobs", 405, "GET, HEAD, POST"},
+        {"TRACE", "/api/v1/jobs", 405, "GET, HEAD, POST"},
+        {"POST", "/api/v1/jobs/0123456789abcdef", 405, "GET, HEAD, PATCH, DELETE"},
+        {"GET", "/api/v1/jobs/0123456789abcdef/cancel", 405, "POST"},
+        {"POST", "/app.js", 405, "GET, HEAD"},
+        {"BREW", "/healthz", 405, "GET, HEAD"},
+    };
+    char allow[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct answer a = ask(s, (struct ask){.method = cases[i].method, .path = cases[i].path, .token = s->token});
+        expect_problem(&a, cases[i].status, NULL);
+        assert_int_equal(header_of(&a, "Allow", allow), cases[i].allow != NULL);
+        assert_string_equal(allow, cases[i].allow ? cases[i].allow : "");
+        answer_release(&a);
+    }
+}
+
+static void head_answers_as_get_without_the_body(void **state)
+{
+    struct site *s = *state;
+    static const char *const paths[] = {"/api/v1/jobs", "/healthz", "/app.js", "/metrics", "/api/v1/events"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct answer a = ask(s, (struct ask){.method = "HEAD", .path = paths[i], .token = s->token});
+        expect_status(&a, 200);
+        assert_int_equal(a.len, 0);
+        answer_release(&a);
+    }
+}
+
+static void every_answer_has_the_security_headers(void **state)
+{
+    struct site *s = *state;
+    static const char *const paths[] = {"/", "/app.js", "/nothing", "/api/v1/jobs", "/api/v1/jobs/x", "/healthz", "/metrics"};
+    char value[256];
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct answer a = get(s, paths[i]);
+        assert_true(header_of(&a, "Content-Security-Policy", value));
+        assert_non_null(strstr(value, "default-src 'none'"));
+        assert_null(strstr(value, "unsafe"));
+        assert_true(header_of(&a, "X-Content-Type-Options", value));
+        assert_true(header_of(&a, "X-Frame-Options", value));
+        assert_true(header_of(&a, "Referrer-Policy", value));
+        assert_false(header_of(&a, "Access-Control-Allow-Origin", value));
+        answer_release(&a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_body_that_is_too_large_is_413),
+        cmocka_unit_test(a_body_as_large_as_allowed_is_read),
+        cmocka_unit_test(a_deeply_nested_document_is_400),
+        cmocka_unit_test(a_header_without_end_is_ended),
+        cmocka_unit_test(a_request_line_without_end_is_ended),
+        cmocka_unit_test(a_client_that_sends_byte_by_byte_is_ended),
+        cmocka_unit_test(connections_that_say_nothing_leave_room_for_others),
+        cmocka_unit_test(requests_on_one_connection_are_answered_one_after_the_other),
+        cmocka_unit_test(what_is_no_http_is_ended),
+        cmocka_unit_test(an_unknown_path_is_404_and_an_unknown_method_405_with_allow),
+        cmocka_unit_test(head_answers_as_get_without_the_body),
+        cmocka_unit_test(every_answer_has_the_security_headers),
+    };
+    return cmocka_run_group_tests(tests, site_open, site_close);
+}
