@@ -362,4 +362,36 @@ static inline void assert_near(double got, double expected, double tolerance, co
     }
 }
 
+/* Outputs and loss everywhere, gradients at `coordinates` places of every tensor. */
+static inline void check_model(const char *model, int batch, int count, int coordinates)
+{
+    struct bench *b = bench_new("cpu:2", model, NULL);
+    struct dev_program *p = bench_program(b, batch);
+    struct dev_input in = ref_input(&b->net, count, 11);
+    struct ref r = bench_reference(b, count);
+    size_t outputs = shape_count(&b->net.output);
+    float *logits = calloc((size_t)count * outputs, sizeof(float));
+    struct dev_result result = bench_compute(b, p, &in, logits);
+    double loss = ref_loss(&r, &in);
+    assert_near(result.loss, loss, 1e-4 * (1 + fabs(loss)), "loss", 0);
+    assert_true(result.finite);
+    for (size_t i = 0; i < (size_t)count * outputs; i++) {
+        double expected = r.act[b->net.n_layers - 1][i];
+        assert_near((double)logits[i], expected, 1e-4 * (1 + fabs(expected)), "output", i);
+    }
+    for (int t = 0; t < b->net.n_tensors; t++) {
+        const struct tensor *tensor = &b->net.tensors[t];
+        for (int k = 0; k < coordinates; k++) {
+            size_t i = tensor->first + rng_below(1, (uint64_t)t, (uint64_t)k, tensor->count);
+            double expected = ref_gradient(&r, &in, i, 1e-5);
+            assert_near((double)b->replica.host[DEV_GRADS][i], expected, 2e-4 * (1e-1 + fabs(expected)), tensor->name, i - tensor->first);
+        }
+    }
+    free(logits);
+    ref_free(&r);
+    ref_input_free(&in);
+    b->dev->ops->program_free(p);
+    bench_free(b);
+}
+
 #endif
