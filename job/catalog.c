@@ -19,6 +19,7 @@
 #define PREQ_REAL(n, lo, hi, help) {#n, PARAM_REAL, 1, 0, lo, hi, NULL, NULL, help},
 #define PINTS(n, lo, hi, help) {#n, PARAM_INTS, 0, 0, lo, hi, NULL, NULL, help},
 #define PREQ_INTS(n, lo, hi, help) {#n, PARAM_INTS, 1, 0, lo, hi, NULL, NULL, help},
+#define PAUTO(n, lo, hi, help) {#n, PARAM_AUTO, 0, 0, lo, hi, NULL, "auto", help},
 #define PNAMES(n, help) {#n, PARAM_NAMES, 0, 0, 0, 0, NULL, NULL, help},
 #define WARMUP PREAL(warmup_epochs, 0, 0, 1000000, "the learning rate rises linearly from 0 over these epochs")
 #define SERVER_PARAMS                                                                              \
@@ -27,6 +28,12 @@
     PENUM(scale, global, "global|per_update",                                                      \
           "global: W updates together make one full step; per_update: each makes a full one")      \
     PINT(servers, 1, 1, 64, "parameter servers that share the parameters")
+#define SOFTSYNC_PARAMS                                                                            \
+    PENUM(rate, fixed, "fixed|n|tau",                                                              \
+          "learning rate: as it is; divided by n; divided by the staleness of each gradient")      \
+    PENUM(pull, free, "free|blocking",                                                             \
+          "free: a worker pulls right after its push; blocking: after the update with its gradient") \
+    SERVER_PARAMS
 
 #define ENTRY(kind, ident, title, text, params)                                                    \
     static const struct catalog_param params_##kind##_##ident[] = {params{.name = NULL}};
@@ -49,7 +56,7 @@ static const char *const kind_names[CATALOG_KINDS] = {
 
 static const char *const type_names[] = {
     [PARAM_INT] = "integer", [PARAM_REAL] = "number", [PARAM_BOOL] = "boolean",
-    [PARAM_ENUM] = "enum",   [PARAM_INTS] = "integers", [PARAM_NAMES] = "names",
+    [PARAM_ENUM] = "enum",   [PARAM_INTS] = "integers", [PARAM_NAMES] = "names", [PARAM_AUTO] = "integer or auto",
 };
 
 const struct catalog_entry *catalog_get(int id)
@@ -114,7 +121,7 @@ static json_t *param_json(const struct catalog_param *p)
 {
     json_t *j = json_pack("{s:s, s:s, s:b, s:s}", "name", p->name, "type", type_names[p->kind],
                           "required", p->required, "help", p->help);
-    bool whole = p->kind == PARAM_INT || p->kind == PARAM_INTS;
+    bool whole = p->kind == PARAM_INT || p->kind == PARAM_INTS || p->kind == PARAM_AUTO;
     switch (p->kind) {
     case PARAM_INT:
     case PARAM_REAL:
@@ -127,6 +134,11 @@ static json_t *param_json(const struct catalog_param *p)
         break;
     case PARAM_BOOL:
         json_object_set_new(j, "default", json_boolean(p->fallback != 0));
+        break;
+    case PARAM_AUTO:
+        json_object_set_new(j, "min", number_json(p->min, whole));
+        json_object_set_new(j, "max", number_json(p->max, whole));
+        json_object_set_new(j, "default", json_string(p->fallback_text));
         break;
     case PARAM_ENUM:
         json_object_set_new(j, "choices", choices_json(p->choices));

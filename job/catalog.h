@@ -9,7 +9,7 @@ enum catalog_kind {
     CATALOG_LAYER, CATALOG_FORMAT, CATALOG_DEVICE, CATALOG_KINDS
 };
 
-enum param_kind { PARAM_INT, PARAM_REAL, PARAM_BOOL, PARAM_ENUM, PARAM_INTS, PARAM_NAMES };
+enum param_kind { PARAM_INT, PARAM_REAL, PARAM_BOOL, PARAM_ENUM, PARAM_INTS, PARAM_NAMES, PARAM_AUTO };
 
 struct catalog_param {
     const char *name;

@@ -157,6 +157,23 @@ static bool read_enum(struct fields *f, const struct catalog_param *p, const jso
     return true;
 }
 
+/* "auto", or a whole number. */
+static bool read_auto(struct fields *f, const struct catalog_param *p, const json_t *v)
+{
+    const char *text = v != NULL ? json_string_value(v) : p->fallback_text;
+    if (text == NULL) {
+        struct catalog_param number = *p;
+        number.kind = PARAM_INT;
+        return read_number(f, &number, v);
+    }
+    if (strcmp(text, p->fallback_text) != 0) {
+        fields_problem(f, p->name, "'%s' must be a whole number or \"%s\", not \"%.40s\"", p->name, p->fallback_text, text);
+        return false;
+    }
+    json_object_set_new(f->full, p->name, json_string(text));
+    return true;
+}
+
 /* A number, or one number per axis; always two of them in `full`. */
 static bool read_ints(struct fields *f, const struct catalog_param *p, const json_t *v)
 {
@@ -220,6 +237,8 @@ bool fields_param(struct fields *f, const struct catalog_param *p)
         return read_ints(f, p, v);
     case PARAM_NAMES:
         return read_names(f, p, v);
+    case PARAM_AUTO:
+        return read_auto(f, p, v);
     }
     return false;
 }

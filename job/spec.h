@@ -18,14 +18,14 @@ struct strategy_spec {
     int type; /* CAT_STRATEGY_… */
     enum weighting weighting;
     enum scale scale;
-    int n;                   /* softsync, dbs-sgd; 0: not given */
+    int n;                   /* softsync, dbs-sgd; 0: c counts */
     enum softsync_rate rate;
     enum pull_mode pull;
-    char c_mode[8];          /* dbs-sgd: "1" or "lam" */
+    int c;                   /* dbs-sgd: gradients of an update, unless n is given */
     int s;                   /* ssp */
     double lambda, m, eps;   /* dc-asgd */
     bool adaptive;
-    double mu;               /* ddc-asgd; < 0: from W */
+    double mu;               /* ddc-asgd; -1: from W */
     int k;                   /* local-sgd, hpsgd; 0: auto */
     int k1, k2, group_size;  /* hier-sgd */
     int servers;             /* server strategies, 1 by default */

@@ -202,14 +202,13 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
     s->m = fields_real(full, "m");
     s->eps = fields_real(full, "eps");
     s->adaptive = json_is_true(json_object_get(full, "adaptive"));
-    s->mu = json_is_number(json_object_get(full, "mu")) ? fields_real(full, "mu") : -1;
+    s->mu = fields_real(full, "mu");
     s->k = (int)fields_int(full, "k");
     s->k1 = (int)fields_int(full, "k1");
     s->k2 = (int)fields_int(full, "k2");
     s->group_size = (int)fields_int(full, "group_size");
     s->servers = fields_has_param(strategy->params, "servers") ? (int)fields_int(full, "servers") : 0;
-    const char *c = json_string_value(json_object_get(full, "c"));
-    snprintf(s->c_mode, sizeof s->c_mode, "%s", c ? c : "");
+    s->c = (int)fields_int(full, "c");
 }
 
 bool jobspec_uses_server(const struct jobspec *spec)
@@ -218,17 +217,66 @@ bool jobspec_uses_server(const struct jobspec *spec)
     return entry != NULL && fields_has_param(entry->params, "servers");
 }
 
-void spec_check_strategy(const struct jobspec *spec, struct jsonx_problems *problems)
+static void check_groups(const struct jobspec *spec, struct jsonx_problems *problems)
 {
-    const char *name = catalog_get(spec->strategy.type)->name;
-    if (jobspec_uses_server(spec) && spec->optimizer.type != CAT_OPTIMIZER_SGD) {
+    const struct strategy_spec *s = &spec->strategy;
+    if (s->k1 > 0 && s->k2 % s->k1 != 0) {
+        jsonx_problem(problems, "/strategy/k2", "'k2' must be a multiple of 'k1', but %d is none of %d", s->k2, s->k1);
+    }
+    if (s->group_size > 0 && spec->workers % s->group_size != 0) {
+        jsonx_problem(problems, "/strategy/group_size", "groups of %d do not divide %d workers", s->group_size, spec->workers);
+    }
+    const json_t *groups = json_object_get(spec->cluster, "groups");
+    size_t i;
+    json_t *group;
+    json_array_foreach((json_t *)groups, i, group) {
+        if (s->group_size > 0 && json_array_size(group) != (size_t)s->group_size) {
+            jsonx_problem(problems, "/strategy/group_size", "'group_size' is %d, but group %zu of the cluster has %zu nodes", s->group_size,
+                          i, json_array_size(group));
+            return;
+        }
+    }
+}
+
+static void check_server(const struct jobspec *spec, const char *name, struct jsonx_problems *problems)
+{
+    const struct strategy_spec *s = &spec->strategy;
+    if (spec->optimizer.type != CAT_OPTIMIZER_SGD) {
         jsonx_problem(problems, "/optimizer/type", "the server of '%s' offers 'sgd' only", name);
     }
-    if (jobspec_uses_server(spec) && spec->optimizer.nesterov) {
+    if (spec->optimizer.nesterov) {
         jsonx_problem(problems, "/optimizer/nesterov", "the server of '%s' has plain momentum only", name);
     }
-    if (spec->strategy.servers > 1) {
-        jsonx_problem(problems, "/strategy/servers", "one server is offered by now, not %d", spec->strategy.servers);
+    if (s->servers > 1) {
+        jsonx_problem(problems, "/strategy/servers", "one server is offered by now, not %d", s->servers);
+    }
+    if (s->n > spec->workers) {
+        jsonx_problem(problems, "/strategy/n", "'n' %d is more than the %d workers", s->n, spec->workers);
+    }
+    if (s->c > spec->workers) {
+        jsonx_problem(problems, "/strategy/c", "'c' %d is more than the %d workers", s->c, spec->workers);
+    }
+    if (s->type == CAT_STRATEGY_DDC_ASGD && s->mu < 0 && s->mu != -1) {
+        jsonx_problem(problems, "/strategy/mu", "'mu' must be from 0 to below 1, or -1 for the number of workers to decide, not %g", s->mu);
+    }
+}
+
+void spec_check_strategy(const struct jobspec *spec, struct jsonx_problems *problems)
+{
+    int type = spec->strategy.type;
+    const char *name = catalog_get(type)->name;
+    if (jobspec_uses_server(spec)) {
+        check_server(spec, name, problems);
+    }
+    if (type == CAT_STRATEGY_HIER_SGD) {
+        check_groups(spec, problems);
+    }
+    bool own = type == CAT_STRATEGY_DC_ASGDK || type == CAT_STRATEGY_DDC_ASGD;
+    if ((own || type == CAT_STRATEGY_HPSGD) && spec->optimizer.momentum > 0) {
+        jsonx_problem(problems, "/optimizer/momentum", own ? "'%s' has a momentum of its own" : "'%s' has no momentum", name);
+    }
+    if (type == CAT_STRATEGY_HPSGD && spec->optimizer.type != CAT_OPTIMIZER_SGD) {
+        jsonx_problem(problems, "/optimizer/type", "'%s' offers 'sgd' only", name);
     }
 }
 

@@ -76,8 +76,6 @@ int check_spec(const char *spec_file, const char *roots, struct err *e)
         const struct strategy_ops *ops = strategy_find(spec->strategy.type);
         if (!ops) {
             jsonx_problem(&problems, "/strategy/type", "this build has no strategy '%s'", catalog_get(spec->strategy.type)->name);
-        } else if (ops->check) {
-            ops->check(spec, &problems);
         }
         check_data(spec, roots, out, &problems);
         check_batching(spec, out, &problems);

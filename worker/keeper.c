@@ -34,6 +34,12 @@ static void ask_control(void *ctx, struct control *out)
     t->control(t->ctx, out);
 }
 
+static void set_aside(void *ctx, bool on)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    t->phase(t->ctx, on ? PHASE_EVALUATE : PHASE_SERVE);
+}
+
 static void tell_served(void *ctx, int64_t version, double busy_fraction)
 {
     struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
@@ -131,6 +137,7 @@ int keeper_run(struct trainer_env *env, struct err *e)
     k->rank.control = ask_control;
     k->rank.ready = always_ready;
     k->rank.served = tell_served;
+    k->rank.aside = set_aside;
     k->rank.save = first ? save : NULL;
     if (first && k->start.restored && t->restored) {
         t->restored(t->ctx, &k->start.from.state);

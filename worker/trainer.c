@@ -66,6 +66,11 @@ static void set_phase(struct trainer *t, enum phase p)
     t->env->telemetry->phase(t->env->telemetry->ctx, p);
 }
 
+static void set_aside(void *ctx, bool on)
+{
+    set_phase(ctx, on ? PHASE_CHECKPOINT : PHASE_EXCHANGE);
+}
+
 /* ---- start ------------------------------------------------------------------------------------------------ */
 
 static int store_block(struct trainer *t, enum dev_block b, const float *from, size_t n, struct err *e)
@@ -185,6 +190,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.evaluated = tell_evaluated;
     t->rank.control = ask_control;
     t->rank.ready = is_ready;
+    t->rank.aside = set_aside;
     if (t->start.restored && t->env->telemetry->restored) {
         t->env->telemetry->restored(t->env->telemetry->ctx, state);
     }

@@ -1,5 +1,5 @@
-/* The server of server strategies (SEMANTICS.md 1, 3, 4, 5): it has the weights, the cursor and the momentum, applies gradients in the
- * order of arrival, and answers each with the newest weights and the next slice.
+/* The server of server strategies (SEMANTICS.md 1, 3, 4, 5): it has the weights and the cursor, takes gradients in the order of arrival
+ * (updates.c makes versions of them), and answers each with the newest weights and the next slice.
  *
  *      pushes in order of arrival     A   B   A   C   A   B          four workers, c = 1: between a worker's pull and its
  *      version after it               1   2   3   4   5   6          push the others' updates come; C pulled version 0 and is
@@ -7,7 +7,8 @@
  *
  * A slice is done when its gradient was applied; slices that are out are in every checkpoint and are handed out again after a restart.
  * There is no barrier at an epoch's end. At an evaluation's boundary the weights are set aside and test slices are handed out in place of
- * training slices. A worker for whom there is nothing is parked: it gets no answer until there is. */
+ * training slices. A worker for whom there is nothing, or who has to wait by the strategy's policy, is parked: it gets no answer until
+ * there is one. Several that are released at one moment are answered by rank. */
 #include "worker/exchange/server.h"
 
 #include <math.h>
@@ -15,11 +16,14 @@
 #include <string.h>
 
 #include "worker/exchange/push.h"
+#include "worker/exchange/updates.h"
 
 enum { EVAL_SLICES_PER_WORKER = 4, EVAL_SLICE_MIN = 64 };
 
 struct client { /* a worker as the server sees it */
-    struct slice out; /* count 0: none */
+    struct slice out;     /* count 0: none */
+    bool grouped;         /* its last gradient is in a group that is not complete */
+    int64_t pushes;
     bool parked, ended;
     double parked_at;
     struct reply_head reply;
@@ -31,14 +35,18 @@ struct client { /* a worker as the server sees it */
 };
 
 struct server {
+    const struct server_policy *policy;
     struct rank_env *env;
-    float *w, *v, *g, *snapshot;
-    size_t n, n_optim;
+    struct updates updates;
+    float *g, *snapshot; /* [n] of the push under way; weights under evaluation */
+    size_t n;
     struct cursor cursor;
-    struct slice redo[SPEC_WORKERS * 2]; /* to be handed out again */
+    struct slice *redo;  /* [RUN_SLICES] to be handed out again */
     int n_redo;
+    struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
+    int n_grouped;
     struct client *clients;
-    int64_t version, applied;
+    int64_t applied;
     struct agenda agenda;
     struct control control;
     /* evaluation */
@@ -59,13 +67,11 @@ static int init(struct server *s, struct rank_env *env, const struct run_state *
     int W = env->comm->workers;
     s->env = env;
     s->n = env->n_params;
-    s->n_optim = env->spec->optimizer.momentum > 0 ? s->n : 0;
-    s->w = malloc(s->n * sizeof(float) + 1);
     s->g = malloc(s->n * sizeof(float) + 1);
-    s->v = s->n_optim ? calloc(s->n, sizeof(float)) : NULL;
+    s->redo = calloc(RUN_SLICES, sizeof *s->redo);
     s->clients = calloc((size_t)W, sizeof *s->clients);
     s->state = calloc(1, sizeof *s->state);
-    bool ok = s->w && s->g && (s->v || !s->n_optim) && s->clients && s->state;
+    bool ok = s->g && s->redo && s->clients && s->state;
     for (int i = 0; ok && i < W; i++) {
         s->clients[i].pulled = malloc(s->n * sizeof(float) + 1);
         staleness_init(&s->clients[i].staleness);
@@ -74,12 +80,7 @@ static int init(struct server *s, struct rank_env *env, const struct run_state *
     if (!ok) {
         return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out", W, s->n);
     }
-    memcpy(s->w, from->params, s->n * sizeof(float));
-    if (s->v && from->optim && from->n_optim == s->n) {
-        memcpy(s->v, from->optim, s->n * sizeof(float));
-    }
     s->cursor = from->cursor;
-    s->version = from->version;
     s->applied = from->applied_samples;
     memcpy(s->redo, from->out, (size_t)from->n_out * sizeof *s->redo);
     s->n_redo = from->n_out;
@@ -93,8 +94,8 @@ static int init(struct server *s, struct rank_env *env, const struct run_state *
         }
     }
     s->best = json_is_object(from->extra) ? json_number_value(json_object_get(from->extra, "best")) : 0;
-    agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, s->version, comm_now(env->comm));
-    return 0;
+    agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version, comm_now(env->comm));
+    return updates_init(&s->updates, s->policy, env, from, e);
 }
 
 static void release(struct server *s)
@@ -103,9 +104,9 @@ static void release(struct server *s)
         free(s->clients[i].pulled);
         staleness_release(&s->clients[i].staleness);
     }
+    updates_release(&s->updates);
     free(s->clients);
-    free(s->w);
-    free(s->v);
+    free(s->redo);
     free(s->g);
     free(s->snapshot);
     free(s->state);
@@ -120,24 +121,41 @@ static json_t *extra_json(const struct server *s)
     return json_pack("{s:o, s:f}", "staleness", list, "best", s->best);
 }
 
+/* A slice that is not done; pieces of one that was split come together again. */
+static void add_out(struct run_state *state, const struct slice *slice)
+{
+    struct slice *last = state->n_out > 0 ? &state->out[state->n_out - 1] : NULL;
+    if (slice->count == 0) {
+        return;
+    }
+    if (last && last->epoch == slice->epoch && last->start + last->count == slice->start) {
+        last->count += slice->count;
+        return;
+    }
+    BUG_ON(state->n_out == RUN_SLICES);
+    state->out[state->n_out++] = *slice;
+}
+
 static int save(struct server *s, int why, const float *params, struct err *e)
 {
     struct run_state *state = s->state;
     if (!s->env->save) {
         return 0;
     }
-    *state = (struct run_state){.params = params, .optim = s->v, .n_params = s->n, .n_optim = s->n_optim, .version = s->version,
+    *state = (struct run_state){.params = params, .optim = s->updates.optim, .n_params = s->n, .n_optim = s->updates.n_optim,
+                                .version = s->updates.version,
                                 .applied_samples = s->applied, .cursor = s->cursor,
-                                .test_accuracy = why == SAVE_BEST || s->evaluated_version == s->version ? s->last_accuracy : -1,
+                                .test_accuracy = why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
                                 .test_loss = s->last_loss};
     state->why = why == SAVE_FINAL ? SAVE_FINAL : why == SAVE_BEST ? SAVE_BEST : why == SAVE_PAUSE ? SAVE_PAUSE : SAVE_CHECKPOINT;
     for (int i = 0; i < s->n_redo; i++) {
-        state->out[state->n_out++] = s->redo[i];
+        add_out(state, &s->redo[i]);
+    }
+    for (int i = 0; i < s->n_grouped; i++) {
+        add_out(state, &s->grouped[i]);
     }
     for (int i = 0; i < s->env->comm->workers; i++) {
-        if (s->clients[i].out.count > 0) {
-            state->out[state->n_out++] = s->clients[i].out;
-        }
+        add_out(state, &s->clients[i].out);
     }
     state->extra = extra_json(s);
     int rc = s->env->save(s->env->ctx, state, e);
@@ -223,7 +241,10 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     k->reply.slice = k->reply.hint = (struct slice){0};
     k->evaluating = part;
     s->eval_next += part;
-    return send_reply(s, rank, s->snapshot, e);
+    s->env->aside(s->env->ctx, true);
+    int rc = send_reply(s, rank, s->snapshot, e);
+    s->env->aside(s->env->ctx, false);
+    return rc;
 }
 
 static int hand_slice(struct server *s, int rank, struct err *e)
@@ -233,7 +254,7 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     BUG_ON(!take_slice(s, size, &k->out));
     struct cursor ahead = s->cursor;
     k->reply.action = DO_TRAIN;
-    k->reply.version = s->version;
+    k->reply.version = s->updates.version;
     k->reply.slice = k->out;
     k->reply.batch = size;
     k->reply.next_batch = 0;
@@ -243,7 +264,7 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     if (cursor_take(&ahead, s->env->spec->batching.global_batch - size, &k->reply.hint) && !cursor_take(&ahead, size, &k->reply.hint)) {
         k->reply.hint.count = 0;
     }
-    return send_reply(s, rank, s->w, e);
+    return send_reply(s, rank, s->updates.w, e);
 }
 
 static int end_client(struct server *s, int rank, struct err *e)
@@ -254,10 +275,29 @@ static int end_client(struct server *s, int rank, struct err *e)
     return send_reply(s, rank, NULL, e);
 }
 
-/* Answers a worker with what there is for it, or parks it. */
+/* Does the strategy let this worker go on? */
+static bool may_pull(const struct server *s, int rank)
+{
+    const struct server_policy *policy = s->policy;
+    if (policy->blocking && policy->blocking(s->env) && s->clients[rank].grouped) {
+        return false;
+    }
+    int64_t least = s->clients[rank].pushes;
+    for (int i = 0; policy->lead && i < s->env->comm->workers; i++) {
+        least = s->clients[i].ended || s->clients[i].pushes > least ? least : s->clients[i].pushes;
+    }
+    return !policy->lead || s->clients[rank].pushes - least <= policy->lead(s->env);
+}
+
+static void park(struct server *s, int rank)
+{
+    s->clients[rank].parked = true;
+    s->clients[rank].parked_at = comm_now(s->env->comm);
+}
+
+/* Answers a worker with what there is for it, if there is anything. */
 static int serve_client(struct server *s, int rank, struct err *e)
 {
-    struct client *k = &s->clients[rank];
     bool asked = s->control.pause || s->control.stop;
     if (s->outcome >= 0) {
         return end_client(s, rank, e);
@@ -265,14 +305,10 @@ static int serve_client(struct server *s, int rank, struct err *e)
     if (s->evaluating && !asked && s->eval_next < s->env->test_samples) {
         return hand_test_slice(s, rank, e);
     }
-    if (!asked && !nothing_left(s)) {
+    if (!asked && !nothing_left(s) && may_pull(s, rank)) {
         return hand_slice(s, rank, e);
     }
-    if (!k->parked) {
-        k->parked = true;
-        k->parked_at = comm_now(s->env->comm);
-    }
-    return 0;
+    return 0; /* it stays parked */
 }
 
 static int serve_parked(struct server *s, struct err *e)
@@ -288,37 +324,41 @@ static int serve_parked(struct server *s, struct err *e)
 
 /* ---- gradients ------------------------------------------------------------------------------------------------- */
 
-static float factor_of(const struct server *s, int64_t count)
+/* The slices of an update that was made are done. */
+static void settle(struct server *s)
 {
-    const struct jobspec *spec = s->env->spec;
-    double W = s->env->comm->workers;
-    double c = spec->strategy.weighting == WEIGHT_SAMPLE ? W * (double)count / spec->batching.global_batch : 1;
-    return (float)(spec->strategy.scale == SCALE_GLOBAL ? c / W : c);
+    for (int i = 0; i < s->n_grouped; i++) {
+        s->applied += s->grouped[i].count;
+    }
+    s->n_grouped = 0;
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        s->clients[i].grouped = false;
+    }
+    s->due = agenda_evaluate(&s->agenda, s->applied, s->updates.version) || s->due;
 }
 
-static int apply(struct server *s, const struct push_head *push, struct err *e)
+static int take_gradient(struct server *s, const struct push_head *push, struct err *e)
 {
     struct rank_env *env = s->env;
     struct client *k = &s->clients[push->rank];
-    const struct optimizer_spec *o = &env->spec->optimizer;
-    int64_t tau = s->version - push->version;
+    int64_t tau = s->updates.version - push->version;
     if (!isfinite(push->loss)) {
         return err_set(e, ERR_DATA, "the loss is not finite any more: worker %d at version %lld", push->rank, (long long)push->version);
     }
-    struct rule_state state = {.w = s->w, .v = s->v, .decay = env->decay, .n = s->n};
-    struct rule_args args = {.g = s->g, .pulled = k->pulled, .lr = (float)jobspec_rate(o, slice_epoch(&push->slice, env->train_samples)),
-                             .factor = factor_of(s, push->slice.count), .momentum = (float)o->momentum,
-                             .weight_decay = (float)o->weight_decay, .tau = (float)tau};
-    rule_apply(env->spec->strategy.type, &state, &args);
-    s->version++;
-    s->applied += push->slice.count;
-    staleness_add(&k->staleness, (int)tau, (int)push->slice.count);
+    bool updated = updates_add(&s->updates, s->g, k->pulled, &push->slice, tau);
+    BUG_ON(s->n_grouped == SPEC_WORKERS);
+    s->grouped[s->n_grouped++] = push->slice;
+    k->grouped = true;
     k->out.count = 0;
+    k->pushes++;
+    staleness_add(&k->staleness, (int)tau, (int)push->slice.count);
+    if (updated) {
+        settle(s);
+    }
     k->reply.staleness = (int32_t)tau;
-    k->reply.step = s->version;
+    k->reply.step = s->updates.version + !updated;
     k->reply.epoch = env->train_samples > 0 ? (double)s->applied / (double)env->train_samples : 0;
     k->reply.time = comm_now(env->comm) - env->job_start;
-    s->due = agenda_evaluate(&s->agenda, s->applied, s->version) || s->due;
     return 0;
 }
 
@@ -328,17 +368,17 @@ static int begin_evaluation(struct server *s, struct err *e)
 {
     s->due = false;
     if (s->env->test_samples == 0) {
-        s->evaluated_version = s->version;
+        s->evaluated_version = s->updates.version;
         return 0;
     }
     if (!s->snapshot && !(s->snapshot = malloc(s->n * sizeof(float) + 1))) {
         return err_set(e, ERR_MEMORY, "cannot set weights aside for an evaluation: memory ran out");
     }
-    memcpy(s->snapshot, s->w, s->n * sizeof(float));
+    memcpy(s->snapshot, s->updates.w, s->n * sizeof(float));
     s->evaluating = true;
     s->eval_next = s->eval_done = 0;
     s->eval_loss = s->eval_correct = 0;
-    s->eval_step = s->version;
+    s->eval_step = s->updates.version;
     s->eval_epoch = s->env->train_samples > 0 ? (double)s->applied / (double)s->env->train_samples : 0;
     s->eval_time = comm_now(s->env->comm) - s->env->job_start;
     return 0;
@@ -354,7 +394,7 @@ static int end_evaluation(struct server *s, struct err *e)
     s->last_accuracy = s->eval_correct / n;
     s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 && s->last_accuracy >= env->spec->target_accuracy);
     struct evaluation ev = {.step = s->eval_step, .epoch = s->eval_epoch, .time = s->eval_time, .loss = s->last_loss, .accuracy = s->last_accuracy,
-                            .samples = env->test_samples, .final = s->eval_step == s->version && nothing_left(s) && slices_out(s) == 0};
+                            .samples = env->test_samples, .final = s->eval_step == s->updates.version && nothing_left(s) && slices_out(s) == 0};
     env->evaluated(env->ctx, &ev);
     if (s->last_accuracy > s->best) {
         s->best = s->last_accuracy;
@@ -386,19 +426,22 @@ static int decide(struct server *s, struct err *e)
     }
     if (asked && idle) {
         s->outcome = s->control.stop ? 2 : 1;
-        rc = save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, s->w, e);
+        rc = save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, s->updates.w, e);
     } else if (!asked && !s->evaluating) {
         bool over = nothing_left(s) && idle;
-        if (over && s->evaluated_version == s->version) {
+        if (over && updates_flush(&s->updates)) {
+            settle(s); /* no other gradient will come to complete the group */
+        }
+        if (over && s->evaluated_version == s->updates.version) {
             s->outcome = 0;
-            rc = save(s, SAVE_FINAL, s->w, e);
+            rc = save(s, SAVE_FINAL, s->updates.w, e);
         } else if (over || s->due) {
             rc = begin_evaluation(s, e);
             rc = rc < 0 || s->evaluating || !over ? rc : decide(s, e); /* there is no test set: nothing to wait for */
         }
     }
-    if (rc >= 0 && s->outcome < 0 && (s->control.checkpoint || agenda_checkpoint(&s->agenda, s->version, comm_now(s->env->comm)))) {
-        rc = save(s, SAVE_CHECKPOINT, s->w, e);
+    if (rc >= 0 && s->outcome < 0 && (s->control.checkpoint || agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)))) {
+        rc = save(s, SAVE_CHECKPOINT, s->updates.w, e);
     }
     return rc;
 }
@@ -432,10 +475,10 @@ static int receive(struct server *s, struct push_head *push, struct err *e)
 
 static int answer(struct server *s, const struct push_head *push, struct err *e)
 {
-    int rc = push->kind == PUSH_GRADIENT ? apply(s, push, e) : evaluated(s, push, e);
+    int rc = push->kind == PUSH_GRADIENT ? take_gradient(s, push, e) : evaluated(s, push, e);
+    park(s, push->rank);
     s->env->control(s->env->ctx, &s->control);
     rc = rc < 0 ? rc : decide(s, e);
-    rc = rc < 0 ? rc : serve_client(s, push->rank, e);
     return rc < 0 ? rc : serve_parked(s, e);
 }
 
@@ -449,12 +492,13 @@ static int flush(struct server *s, struct err *e)
     return rc;
 }
 
-int server_serve(struct rank_env *env, const struct run_state *from, struct err *e)
+int server_serve(const struct server_policy *policy, struct rank_env *env, const struct run_state *from, struct err *e)
 {
     struct server *s = calloc(1, sizeof *s);
     if (!s) {
         return err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
     }
+    s->policy = policy;
     double deadline = env->comm->deadline;
     env->comm->deadline = 0; /* the next push may be long in coming; heartbeats tell who is alive */
     int rc = init(s, env, from, e);
@@ -464,8 +508,9 @@ int server_serve(struct rank_env *env, const struct run_state *from, struct err 
     }
     for (int i = 0; rc >= 0 && i < env->comm->workers; i++) {
         s->clients[i].reply.staleness = -1;
-        rc = serve_client(s, i, e);
+        park(s, i);
     }
+    rc = rc < 0 ? rc : serve_parked(s, e);
     struct push_head push;
     while (rc >= 0 && !all_ended(s)) {
         rc = receive(s, &push, e);

@@ -18,7 +18,7 @@
 #include "kernels/device.h"
 #include "worker/exchange/comm.h"
 
-enum { NODE_CONTROL_WORDS = 8 };
+enum { RUN_SLICES = SPEC_WORKERS * 4 }; /* out at a time: of workers, of a group, and left from before a restart */
 
 /* What the store asks of a job: read by rank 0's pulse (sync, averaging) or the keeper's (servers). */
 struct control {
@@ -70,7 +70,7 @@ struct run_state {
     int64_t version;             /* step */
     int64_t applied_samples;     /* in all */
     struct cursor cursor;
-    struct slice out[SPEC_WORKERS * 2]; /* handed out, not applied */
+    struct slice out[RUN_SLICES]; /* handed out, not applied */
     int n_out;
     json_t *extra;               /* strategy's own and cumulative staleness; borrowed; may be NULL */
     enum { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE } why;
@@ -93,6 +93,8 @@ struct rank_env {
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*control)(void *ctx, struct control *out);      /* last known; never blocks */
     bool (*ready)(void *ctx, int batch);                  /* is a program for this size there? starts preparing it if not */
+    /* What follows (until false) belongs to an evaluation or a checkpoint and to no step: shown as such, and free on a virtual clock. */
+    void (*aside)(void *ctx, bool on);
     /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
     double job_start;                 /* comm_now() at the job's time 0 */
@@ -104,8 +106,6 @@ struct strategy; /* begins with const struct strategy_ops *ops */
 struct strategy_ops {
     int id; /* CAT_STRATEGY_… */
     bool server; /* rank W runs serve() as a parameter server */
-    /* What no JSON schema says: combinations. Reports into problems. */
-    void (*check)(const struct jobspec *spec, struct jsonx_problems *problems);
     /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank (workers have received it). */
     struct strategy *(*start)(struct rank_env *env, const struct run_state *state, struct err *e);
     int (*next)(struct strategy *s, struct work *out, struct err *e);

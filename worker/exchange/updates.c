@@ -1,0 +1,106 @@
+/* Gradients into updates: see updates.h, SEMANTICS.md 1.
+ *
+ *   factor = s * c_i * (rate rule)         s: 1/W or 1        c_i: W*n_i/B or 1        rate rule: 1, 1/n or 1/max(tau, 1)
+ *
+ *   one by one      w <- rule(w, g, factor)
+ *   in groups of c  sum <- sum + factor*g   …   w <- rule(w, sum, 1)     `per_update`: the factor has a 1/c, so the sum is a mean
+ *
+ * The learning rate is that of the epoch of each gradient's slice. Gradients of one group may belong to two epochs: each then goes into
+ * the sum in proportion of its own rate to that of the group's first. */
+#include "worker/exchange/updates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, const struct run_state *from, struct err *e)
+{
+    const struct jobspec *spec = env->spec;
+    size_t n = env->n_params;
+    bool v = policy->needs_velocity ? policy->needs_velocity(env) : spec->optimizer.momentum > 0;
+    bool m2 = policy->needs_mean_square && policy->needs_mean_square(env);
+    memset(u, 0, sizeof *u);
+    u->policy = policy;
+    u->env = env;
+    u->n = n;
+    u->n_optim = n * ((size_t)v + (size_t)m2);
+    u->group = policy->group ? policy->group(env) : 1;
+    u->version = from->version;
+    u->w = malloc(n * sizeof(float) + 1);
+    u->optim = u->n_optim ? calloc(u->n_optim, sizeof(float)) : NULL;
+    u->sum = u->group > 1 ? calloc(n + 1, sizeof(float)) : NULL;
+    if (!u->w || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum)) {
+        return err_set(e, ERR_MEMORY, "cannot serve %zu parameters: memory ran out", n);
+    }
+    memcpy(u->w, from->params, n * sizeof(float));
+    if (u->optim && from->optim && from->n_optim == u->n_optim) {
+        memcpy(u->optim, from->optim, u->n_optim * sizeof(float));
+    }
+    u->rule = (struct rule_state){.w = u->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay, .n = n};
+    return 0;
+}
+
+void updates_release(struct updates *u)
+{
+    free(u->w);
+    free(u->optim);
+    free(u->sum);
+}
+
+static double factor_of(const struct updates *u, int64_t count, int64_t tau)
+{
+    const struct jobspec *spec = u->env->spec;
+    double W = u->env->comm->workers;
+    double c = spec->strategy.weighting == WEIGHT_SAMPLE ? W * (double)count / spec->batching.global_batch : 1;
+    double factor = spec->strategy.scale == SCALE_GLOBAL ? c / W : c / u->group;
+    if (spec->strategy.rate == RATE_TAU) {
+        factor /= tau > 1 ? (double)tau : 1;
+    } else if (spec->strategy.rate == RATE_N && spec->strategy.n > 0) {
+        factor /= spec->strategy.n;
+    }
+    return factor;
+}
+
+static void apply_group(struct updates *u)
+{
+    struct rule_args args = {.g = u->sum, .lr = u->group_rate, .factor = 1, .momentum = (float)u->env->spec->optimizer.momentum};
+    rule_apply(u->env->spec->strategy.type, &u->rule, &args);
+    memset(u->sum, 0, u->n * sizeof(float));
+    u->collected = 0;
+    u->version++;
+}
+
+bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice, int64_t tau)
+{
+    const struct optimizer_spec *o = &u->env->spec->optimizer;
+    double rate = jobspec_rate(o, slice_epoch(slice, u->env->train_samples)), factor = factor_of(u, slice->count, tau);
+    struct rule_args args = {.g = g, .pulled = pulled, .lr = (float)rate, .factor = (float)factor, .momentum = (float)o->momentum,
+                             .weight_decay = (float)o->weight_decay, .tau = (float)tau};
+    if (u->group == 1) {
+        if (u->policy->parameters) {
+            u->policy->parameters(u->env, &args);
+        }
+        rule_apply(u->env->spec->strategy.type, &u->rule, &args);
+        u->version++;
+        return true;
+    }
+    if (u->collected++ == 0) {
+        u->group_rate = (float)rate;
+    } else if (u->group_rate != args.lr && u->group_rate > 0) {
+        args.factor = (float)(factor * rate / u->group_rate);
+    }
+    rule_gather(u->sum, &u->rule, &args);
+    if (u->collected < u->group) {
+        return false;
+    }
+    apply_group(u);
+    return true;
+}
+
+bool updates_flush(struct updates *u)
+{
+    if (u->collected == 0) {
+        return false;
+    }
+    apply_group(u);
+    return true;
+}

@@ -1,0 +1,30 @@
+/* How gradients become versions: the server's weights, the state of its rule, and the group that is being collected. Knows nothing of
+ * workers, messages or slices; server.c does. */
+#ifndef WORKER_EXCHANGE_UPDATES_H
+#define WORKER_EXCHANGE_UPDATES_H
+
+#include "worker/exchange/server.h"
+
+struct updates {
+    const struct server_policy *policy; /* borrowed, as is env */
+    const struct rank_env *env;
+    struct rule_state rule;  /* w, v, m2: into the blocks below */
+    float *w;                /* [n] the newest weights; owned */
+    float *optim;            /* [n_optim] velocity, then mean square; owned; NULL if there is none */
+    float *sum;              /* [n] of the group; owned; NULL if each gradient makes an update of its own */
+    size_t n, n_optim;
+    int group;               /* gradients of a full update */
+    int collected;           /* in `sum` by now */
+    float group_rate;        /* learning rate of the group's first gradient */
+    int64_t version;
+};
+
+int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, const struct run_state *from, struct err *e);
+void updates_release(struct updates *u);
+/* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights it was computed on. True if it
+ * completed an update, so that the version went up. */
+bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice, int64_t tau);
+/* Applies a group that was left incomplete, with the weights its gradients have; true if there was one. */
+bool updates_flush(struct updates *u);
+
+#endif
