@@ -28,7 +28,7 @@ struct strategy_spec {
     double mu;               /* ddc-asgd; -1: from W */
     int k;                   /* local-sgd, hpsgd; 0: auto */
     int k1, k2, group_size;  /* hier-sgd */
-    int servers;             /* server strategies, 1 by default */
+    int servers;             /* ranks behind the workers: at least 1, the keeper */
 };
 
 struct data_spec {

@@ -207,7 +207,7 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
     s->k1 = (int)fields_int(full, "k1");
     s->k2 = (int)fields_int(full, "k2");
     s->group_size = (int)fields_int(full, "group_size");
-    s->servers = fields_has_param(strategy->params, "servers") ? (int)fields_int(full, "servers") : 0;
+    s->servers = fields_has_param(strategy->params, "servers") ? (int)fields_int(full, "servers") : 1;
     s->c = (int)fields_int(full, "c");
 }
 
