@@ -34,6 +34,13 @@
     PENUM(pull, free, "free|blocking",                                                             \
           "free: a worker pulls right after its push; blocking: after the update with its gradient") \
     SERVER_PARAMS
+#define CLIP PREAL(clip_norm, 0, 0, 1e30, "a longer gradient is shortened to this length; 0: no limit")
+#define ADAM_PARAMS(decay)                                                                         \
+    PREAL(learning_rate, 0.001, 0, 1000, "step size for the global batch")                         \
+    PREAL(beta1, 0.9, 0, 0.999999, "share of the mean gradient that is kept")                      \
+    PREAL(beta2, 0.999, 0, 0.999999, "share of the mean square that is kept")                      \
+    PREAL(eps, 1e-8, 1e-30, 1, "added to the root")                                                \
+    PREAL(weight_decay, decay, 0, 10, "pull of the weights towards zero")
 
 #define ENTRY(kind, ident, title, text, params)                                                    \
     static const struct catalog_param params_##kind##_##ident[] = {params{.name = NULL}};

@@ -48,6 +48,9 @@ void dev_close(struct device *dev)
 
 size_t dev_optim_floats(const struct network *net, const struct optimizer_spec *opt)
 {
+    if (opt->type == CAT_OPTIMIZER_ADAM || opt->type == CAT_OPTIMIZER_ADAMW) {
+        return 2 * net->n_params + 1;
+    }
     return opt->momentum > 0 ? net->n_params : 0;
 }
 

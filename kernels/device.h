@@ -35,7 +35,7 @@ struct dev_replica {
     const struct network *net; /* borrowed, outlives the replica */
     struct optimizer_spec optimizer;
     float *host[DEV_BLOCKS];
-    size_t count[DEV_BLOCKS]; /* floats; DEV_OPTIM: momentum 0 or 1 x n_params, Adam 2 x n_params (+1) */
+    size_t count[DEV_BLOCKS]; /* floats; DEV_OPTIM: momentum 0 or 1 x n_params, Adam 2 x n_params + 1 */
     void *impl;
 };
 
@@ -108,6 +108,9 @@ void dev_close(struct device *dev);
 size_t dev_memory_needed(const struct network *net, const struct optimizer_spec *opt, int batch);
 /* Floats of optimizer state (DEV_OPTIM). */
 size_t dev_optim_floats(const struct network *net, const struct optimizer_spec *opt);
+/* What a gradient of n floats, times `scale`, must be multiplied with to be no longer than clip_norm (0: no limit). Host memory;
+ * the same bits for any number of threads. */
+double dev_clip(const float *g, size_t n, double scale, double clip_norm);
 
 /* ---- server rules: the update at the parameter server (kernels/rules, one header each) -------------------- */
 struct rule_state {       /* of one shard of n floats; arrays the rule does not use are NULL */
