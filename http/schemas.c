@@ -10,7 +10,8 @@
 const struct schema schemas[] = {
     {"Job", "id:string name:string state:string attempt:integer priority:integer restarts:integer spec:object created:string "
             "started:string? finished:string? error:JobError? progress:Progress metrics:Metrics staleness:StalenessFigures "
-            "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker]",
+            "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] ~seconds:number "
+            "~rows_dropped:integer",
      "A job. Times are UTC with milliseconds."},
     {"JobError", "code:string message:string rank:integer? node:string? attempt:integer?", "Why an attempt failed."},
     {"Progress", "epoch:number epochs:number step:integer samples:integer fraction:number", "How far a job is."},
@@ -19,14 +20,16 @@ const struct schema schemas[] = {
     {"StalenessFigures", "update_mean:number node_mean:number sample_mean:number p50:integer p95:integer p99:integer max:integer",
      "Staleness in versions: the mean over updates, over nodes' own means, over samples; percentiles by nearest rank."},
     {"AssignmentNow", "version:integer global_batch:integer", "The assignment that holds."},
-    {"Server", "rank:integer host:string version:integer busy_fraction:number heartbeat_age_seconds:number", "A server rank."},
+    {"Server", "rank:integer host:string version:integer busy_fraction:number heartbeat_age_seconds:number ~state:string", "A server rank."},
     {"Worker", "rank:integer node:string device:string batch:integer samples_per_second:number compute_seconds:number "
-               "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness heartbeat_age_seconds:number state:string",
+               "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness heartbeat_age_seconds:number state:string "
+               "~samples:integer ~updates:integer ~slowdown:number",
      "A worker rank: what a step costs it, and its minibatch."},
-    {"WorkerStaleness", "mean:number max:integer", "Staleness of a worker's gradients."},
+    {"WorkerStaleness", "mean:number max:integer ~p95:integer", "Staleness of a worker's gradients."},
     {"JobList", "jobs:[Job] next:string?", "A page of jobs; `next` is the cursor of the following one, or null."},
     {"JobPatch", "priority:integer", "What can be changed."},
-    {"DryRun", "valid:boolean spec:object parameters:integer ~nodes:[PlannedNode] ~warnings:[string] ~starts:string",
+    {"DryRun", "valid:boolean spec:object parameters:integer ~nodes:[PlannedNode] ~warnings:[string] ~starts:string ~samples:integer? "
+               "~test_samples:integer?",
      "What would become of a spec: with its defaults, where it would run, and when."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?", "A rank's place and first minibatch."},
     {"Series", "x:string series:[OneSeries]", "Curves over the axis `x`."},
@@ -39,14 +42,14 @@ const struct schema schemas[] = {
      "What a worker reported of one step."},
     {"Workers", "workers:[Worker] servers:[Server]", "A job's ranks."},
     {"Staleness", "nodes:[NodeStaleness]", "Staleness of each node."},
-    {"NodeStaleness", "node:string mean:number p50:integer p95:integer p99:integer max:integer histogram:[integer]",
+    {"NodeStaleness", "node:string ~rank:integer mean:number p50:integer p95:integer p99:integer max:integer histogram:[integer]",
      "histogram[t] counts the updates of staleness t."},
     {"Assignments", "assignments:[Assignment]", "Assignments, oldest first."},
     {"Assignment", "version:integer step:integer time:string reason:string batches:{integer} predicted_step_seconds:number? "
                    "measured_step_seconds:number?",
      "A change of minibatches, and why."},
     {"Evaluations", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
-    {"Evaluation", "step:integer epoch:number time:number samples:integer loss:number accuracy:number", "One evaluation."},
+    {"Evaluation", "step:integer epoch:number time:number samples:integer loss:number accuracy:number ~test_samples:integer", "One evaluation."},
     {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
     {"Artifact", "name:string bytes:integer sha256:string", "A file and its digest."},
     {"NodeList", "nodes:[Node]", "Nodes by name."},
@@ -67,7 +70,7 @@ const struct schema schemas[] = {
     {"LinkStart", "~role:string", "The role that the link gives; admin by default. The body may be left out."},
     {"Link", "url:string role:string seconds:integer", "An address for a browser; its fragment is a code for one use."},
     {"Health", "status:string", "ok or ready."},
-    {"OpenApi", "openapi:string info:object paths:object components:object", "This description."},
+    {"OpenApi", "openapi:string info:object security:[object] paths:object components:object", "This description."},
     {"Problem", "type:string title:string status:integer detail:string errors:[ProblemError] hint:string?",
      "An error (RFC 9457), with every mistake at once."},
     {"ProblemError", "pointer:string message:string", "One mistake; the pointer (RFC 6901) says where in the document, or names the query parameter."},

@@ -1,0 +1,269 @@
+/* The description of the API against the route table, against docs/http-api.md, and against what the server really answers.
+ * UPDATE_DOCS=1 writes the generated part of docs/http-api.md anew (run in the project's folder).
+ */
+#include "http/openapi.h"
+#include "http/routes.h"
+#include "tests/unit/http/fixture.h"
+
+static const char docs_path[] = "docs/http-api.md", begin_mark[] = "<!-- generated: UPDATE_DOCS=1 build/tests/unit/http/test_openapi -->\n";
+
+static json_t *description; /* of a running server */
+
+static int open_all(void **state)
+{
+    int rc = site_open(state);
+    if (rc == 0) {
+        struct answer a = ask(*state, (struct ask){.method = "GET", .path = "/openapi.json"});
+        description = json_incref(a.json);
+        answer_release(&a);
+    }
+    return rc;
+}
+
+static int close_all(void **state)
+{
+    json_decref(description);
+    return site_close(state);
+}
+
+/* ---- the document ------------------------------------------------------------------------------------------------ */
+
+static json_t *operation_of(const struct route *r)
+{
+    char method[16] = "";
+    for (size_t i = 0; r->method[i]; i++) {
+        method[i] = (char)(r->method[i] | 0x20);
+    }
+    return json_object_get(json_object_get(json_object_get(description, "paths"), r->pattern), method);
+}
+
+static void every_route_is_described_and_nothing_else(void **state)
+{
+    size_t described = 0, expected = 0;
+    const char *path, *method;
+    json_t *item, *op;
+    (void)state;
+    assert_string_equal(text_at(description, "/openapi"), "3.1.0");
+    json_object_foreach(json_object_get(description, "paths"), path, item)
+    {
+        described += json_object_size(item);
+        json_object_foreach(item, method, op)
+        {
+            assert_true(json_is_string(json_object_get(op, "operationId")) && json_is_string(json_object_get(op, "summary")));
+        }
+    }
+    for (const struct route *r = routes; r->method; r++) {
+        if (!strchr(r->pattern, '*')) {
+            expected++;
+            if (!operation_of(r)) {
+                fail_msg("%s %s is not described", r->method, r->pattern);
+            }
+        }
+    }
+    assert_int_equal(described, expected);
+}
+
+static void operation_names_are_unique(void **state)
+{
+    json_t *seen = json_object();
+    (void)state;
+    for (const struct route *r = routes; r->method; r++) {
+        json_t *op = operation_of(r);
+        if (op) {
+            const char *id = text_at(op, "/operationId");
+            if (json_object_get(seen, id)) {
+                fail_msg("two operations are named %s", id);
+            }
+            json_object_set_new(seen, id, json_true());
+        }
+    }
+    json_decref(seen);
+}
+
+static json_t *schema_named(const char *ref)
+{
+    static const char prefix[] = "#/components/schemas/";
+    assert_int_equal(strncmp(ref, prefix, sizeof prefix - 1), 0);
+    return json_object_get(json_object_get(json_object_get(description, "components"), "schemas"), ref + sizeof prefix - 1);
+}
+
+static void check_refs(json_t *j)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+    json_object_foreach(j, key, value)
+    {
+        if (strcmp(key, "$ref") == 0 && !schema_named(json_string_value(value))) {
+            fail_msg("there is no schema %s", json_string_value(value));
+        }
+        check_refs(value);
+    }
+    json_array_foreach(j, i, value)
+    {
+        check_refs(value);
+    }
+}
+
+static void every_reference_leads_somewhere(void **state)
+{
+    (void)state;
+    check_refs(description);
+}
+
+static void every_name_in_a_path_is_a_parameter(void **state)
+{
+    (void)state;
+    for (const struct route *r = routes; r->method; r++) {
+        size_t braces = 0, params = 0, i;
+        json_t *p, *op = operation_of(r);
+        for (const char *c = r->pattern; *c; c++) {
+            braces += *c == '{';
+        }
+        json_array_foreach(json_object_get(op, "parameters"), i, p)
+        {
+            params += strcmp(text_at(p, "/in"), "path") == 0;
+        }
+        assert_true(!op || braces == params);
+    }
+}
+
+/* ---- answers against their schemas ---------------------------------------------------------------------------------- */
+
+static bool is_of(const json_t *j, const char *type)
+{
+    return strcmp(type, "null") == 0      ? json_is_null(j)
+           : strcmp(type, "string") == 0  ? json_is_string(j)
+           : strcmp(type, "integer") == 0 ? json_is_integer(j)
+           : strcmp(type, "number") == 0  ? json_is_number(j)
+           : strcmp(type, "boolean") == 0 ? json_is_boolean(j)
+           : strcmp(type, "array") == 0   ? json_is_array(j)
+                                          : json_is_object(j);
+}
+
+/* What of JSON Schema our schemas use. Says where the document does not fit; keys that no schema names do not fit either. */
+static void fits(const json_t *j, json_t *schema, const char *where)
+{
+    const char *key;
+    char below[400];
+    json_t *value, *one, *type = json_object_get(schema, "type");
+    size_t i;
+    if (json_object_get(schema, "$ref")) {
+        fits(j, schema_named(json_string_value(json_object_get(schema, "$ref"))), where);
+        return;
+    }
+    if (json_object_get(schema, "anyOf")) {
+        if (!json_is_null(j)) {
+            fits(j, json_array_get(json_object_get(schema, "anyOf"), 0), where);
+        }
+        return;
+    }
+    bool good = !type || (json_is_string(type) && is_of(j, json_string_value(type)));
+    json_array_foreach(type, i, one)
+    {
+        good |= is_of(j, json_string_value(one));
+    }
+    if (!good) {
+        fail_msg("%s is of another type", where);
+    }
+    json_array_foreach(json_object_get(schema, "required"), i, one)
+    {
+        if (!json_object_get(j, json_string_value(one))) {
+            fail_msg("%s has no '%s'", where, json_string_value(one));
+        }
+    }
+    json_object_foreach((json_t *)j, key, value)
+    {
+        json_t *properties = json_object_get(schema, "properties"), *more = json_object_get(schema, "additionalProperties");
+        snprintf(below, sizeof below, "%.300s/%.60s", where, key);
+        if (properties && !json_object_get(properties, key)) {
+            fail_msg("%s is in no schema", below);
+        }
+        if (properties || json_is_object(more)) {
+            fits(value, properties ? json_object_get(properties, key) : more, below);
+        }
+    }
+    json_array_foreach(j, i, value)
+    {
+        snprintf(below, sizeof below, "%.300s/%zu", where, i);
+        if (json_object_get(schema, "items")) {
+            fits(value, json_object_get(schema, "items"), below);
+        }
+    }
+}
+
+static void answers_fit_their_schemas(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], path[300], ref[100];
+    submit(s, SPEC("described"), id);
+    json_t *node = json_of("{\"name\": \"fast\", \"host\": \"h\", \"device\": \"cpu:1\", \"memory_bytes\": 1, \"threads\": 1, \"slowdown\": 1.0, \"labels\": {}}");
+    OK(store_node_put(s->store, node, &err_));
+    json_decref(node);
+    int checked = 0;
+    for (const struct route *r = routes; r->method; r++) {
+        const char *brace = strchr(r->pattern, '{');
+        if (strcmp(r->method, "GET") != 0 || !r->response || strchr(r->response, '/') || strchr(r->response, '*')) {
+            continue;
+        }
+        snprintf(path, sizeof path, "%s", r->pattern);
+        if (brace) {
+            const char *end = strchr(brace, '}');
+            snprintf(path, sizeof path, "%.*s%s%s", (int)(brace - r->pattern), r->pattern, strstr(r->pattern, "{name}") ? "fast" : id, end + 1);
+        }
+        struct answer a = get(s, path);
+        expect_status(&a, r->status);
+        snprintf(ref, sizeof ref, "#/components/schemas/%s", r->response);
+        assert_non_null(schema_named(ref));
+        fits(a.json, schema_named(ref), path);
+        answer_release(&a);
+        checked++;
+    }
+    assert_true(checked >= 15);
+    struct answer a = get(s, "/api/v1/jobs/nope"), b = post(s, "/api/v1/jobs", "{}"), c = post(s, "/api/v1/jobs?dryRun=true", SPEC("dry"));
+    fits(a.json, schema_named("#/components/schemas/Problem"), "404");
+    fits(b.json, schema_named("#/components/schemas/Problem"), "422");
+    fits(c.json, schema_named("#/components/schemas/DryRun"), "dry run");
+    answer_release(&a);
+    answer_release(&b);
+    answer_release(&c);
+}
+
+/* ---- docs/http-api.md ------------------------------------------------------------------------------------------------- */
+
+static void the_docs_are_those_of_the_code(void **state)
+{
+    struct buf fresh;
+    size_t n = 0;
+    (void)state;
+    char *text = proc_read_file(docs_path, 4 << 20, &n, &err_);
+    if (!text) {
+        fail_msg("%s (tests run in the project's folder)", err_.message);
+    }
+    char *mark = strstr(text, begin_mark);
+    assert_non_null(mark);
+    buf_init(&fresh, 4 << 20);
+    buf_add(&fresh, text, (size_t)(mark - text) + strlen(begin_mark));
+    buf_adds(&fresh, "\n");
+    openapi_markdown(&fresh);
+    if (getenv("UPDATE_DOCS")) {
+        OK(proc_write_file(docs_path, fresh.data, fresh.len, 0644, &err_));
+    } else if (fresh.len != n || memcmp(fresh.data, text, n) != 0) {
+        fail_msg("%s is not what the code says; UPDATE_DOCS=1 writes it anew", docs_path);
+    }
+    buf_release(&fresh);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_route_is_described_and_nothing_else),
+        cmocka_unit_test(operation_names_are_unique),
+        cmocka_unit_test(every_reference_leads_somewhere),
+        cmocka_unit_test(every_name_in_a_path_is_a_parameter),
+        cmocka_unit_test(answers_fit_their_schemas),
+        cmocka_unit_test(the_docs_are_those_of_the_code),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
