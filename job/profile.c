@@ -2,7 +2,8 @@
  *
  * While a node has only ever had one minibatch, a cannot be told from k*b: a stays what it was (0 at first) and k is what is left. As
  * old observations are forgotten, so is what another minibatch once told about a; then, too, a stays. A single outlier counts as
- * little as its bound; one that repeats is a node that changed its speed: all it did before is scaled to the new speed and soon forgotten. */
+ * little as its bound; one that repeats is a node that changed its speed: all it did before is scaled to the new speed and soon forgotten.
+ * A node's very first steps are slow (cold caches, first touch of memory): they are dropped as soon as a later one shows it. */
 #include "job/profile.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 static const double FORGET = 0.97;   /* memory of about 33 steps */
 static const double OUTLIER = 4;     /* deviations */
 static const double SPREAD = 0.05;   /* of minibatches, relative: below it a cannot be seen */
-enum { REPEATS = 3 };
+enum { REPEATS = 3, YOUNG = 3 };
 
 void profile_init(struct profile *p)
 {
@@ -57,10 +58,19 @@ static void scale_past(struct profile *p, double ratio)
     p->deviation *= ratio;
 }
 
+/* No less work in less than half the time, among the first steps: those before say nothing about the node. */
+static bool was_cold(const struct profile *p, int batch, double seconds)
+{
+    return p->count > 0 && p->count < YOUNG && p->weight > 0 && batch * p->weight >= p->sb && seconds < 0.5 * p->st / p->weight;
+}
+
 void profile_observe(struct profile *p, int batch, double seconds)
 {
     if (batch <= 0 || !(seconds > 0) || !isfinite(seconds)) {
         return;
+    }
+    if (was_cold(p, batch, seconds)) {
+        *p = (struct profile){.max_batch = p->max_batch};
     }
     double expected = p->weight > 0 ? profile_seconds(p, batch) : seconds;
     double residual = seconds - expected;
@@ -94,19 +104,20 @@ json_t *profile_json(const struct profile *p)
 
 int profile_read(struct profile *p, const json_t *j)
 {
+    double *const sums[] = {&p->a, &p->k, &p->weight, &p->sb, &p->st, &p->sbb, &p->sbt, &p->deviation};
+    static const char *const names[] = {"a", "k", "weight", "sb", "st", "sbb", "sbt", "deviation"};
     profile_init(p);
     if (!json_is_number(json_object_get(j, "a")) || !json_is_number(json_object_get(j, "k"))) {
         return -ERR_DATA;
     }
-    p->a = json_number_value(json_object_get(j, "a"));
-    p->k = json_number_value(json_object_get(j, "k"));
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        *sums[i] = json_number_value(json_object_get(j, names[i])); /* 0 if it is missing */
+        if (!(*sums[i] >= 0) || !isfinite(*sums[i])) {
+            return -ERR_DATA;
+        }
+    }
+    int64_t max_batch = json_integer_value(json_object_get(j, "max_batch"));
     p->count = json_integer_value(json_object_get(j, "count"));
-    p->weight = json_number_value(json_object_get(j, "weight"));
-    p->sb = json_number_value(json_object_get(j, "sb"));
-    p->st = json_number_value(json_object_get(j, "st"));
-    p->sbb = json_number_value(json_object_get(j, "sbb"));
-    p->sbt = json_number_value(json_object_get(j, "sbt"));
-    p->deviation = json_number_value(json_object_get(j, "deviation"));
-    p->max_batch = (int)json_integer_value(json_object_get(j, "max_batch"));
-    return p->a < 0 || !(p->k >= 0) || !isfinite(p->a + p->k) ? -ERR_DATA : 0;
+    p->max_batch = (int)max_batch;
+    return p->count < 0 || max_batch < 0 || max_batch > INT32_MAX ? -ERR_DATA : 0;
 }

@@ -1,0 +1,234 @@
+/* The fitted step time of a node: the line comes back from noisy steps, follows a node that changes its
+ * speed, shrugs off a single outlier, and is written and read without loss. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "job/profile.h"
+
+static int near(double got, double want, double relative)
+{
+    return fabs(got - want) <= relative * fabs(want);
+}
+
+/* `steps` steps of a node with t = a + k*b and relative noise, over minibatches low .. high. */
+static void run(struct profile *p, uint64_t seed, int steps, double a, double k, double noise, int low,
+                int high)
+{
+    for (int i = 0; i < steps; i++) {
+        int b = low + (int)rng_below(seed, 1, (uint64_t)i, (uint64_t)(high - low + 1));
+        double z = rng_normal(seed, 2, (uint64_t)i);
+        z = z > 3 ? 3 : z < -3 ? -3 : z;
+        profile_observe(p, b, (a + k * b) * (1 + noise * z));
+    }
+}
+
+static void two_exact_steps_give_the_line(void **state)
+{
+    struct profile p;
+    profile_init(&p);
+    profile_observe(&p, 16, 0.010 + 16 * 0.001);
+    profile_observe(&p, 64, 0.010 + 64 * 0.001);
+    assert_true(near(p.a, 0.010, 1e-9) && near(p.k, 0.001, 1e-9));
+    assert_true(near(profile_seconds(&p, 100), 0.110, 1e-9));
+    assert_int_equal(p.count, 2);
+}
+
+static void noisy_steps_of_several_sizes_give_the_line(void **state)
+{
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct profile p;
+        profile_init(&p);
+        run(&p, seed, 200, 0.010, 0.001, 0.02, 8, 128);
+        for (int b = 16; b <= 128; b *= 2) { /* what assignments are made from: times, within 4 % */
+            if (!near(profile_seconds(&p, b), 0.010 + 0.001 * b, 0.04)) {
+                fail_msg("seed %d: %g s for %d samples", (int)seed, profile_seconds(&p, b), b);
+            }
+        }
+        assert_true(near(p.k, 0.001, 0.08));
+        assert_true(fabs(p.a - 0.010) < 0.004);
+    }
+}
+
+static void one_size_alone_gives_its_own_time_and_no_fixed_part(void **state)
+{
+    struct profile p;
+    profile_init(&p);
+    run(&p, 3, 100, 0.010, 0.001, 0.02, 32, 32);
+    assert_true(near(profile_seconds(&p, 32), 0.042, 0.02));
+    assert_true(p.a == 0); /* it cannot be seen; b/t then is the node's speed */
+}
+
+static void what_another_size_told_about_the_fixed_part_stays(void **state)
+{
+    struct profile p;
+    profile_init(&p);
+    run(&p, 4, 20, 0.010, 0.001, 0, 16, 64);
+    run(&p, 5, 500, 0.010, 0.001, 0.01, 32, 32);
+    assert_true(near(p.a, 0.010, 0.05));
+    assert_true(near(profile_seconds(&p, 128), 0.138, 0.03));
+}
+
+static void coefficients_are_never_negative(void **state)
+{
+    struct profile p;
+    profile_init(&p); /* falling times, a line below the origin: noise that must not become an assignment */
+    double falling[] = {0.5, 0.4, 0.3, 0.2};
+    for (int i = 0; i < 4; i++) {
+        profile_observe(&p, 10 * (i + 1), falling[i]);
+        assert_true(p.a >= 0 && p.k > 0);
+    }
+    profile_init(&p);
+    for (int i = 1; i < 6; i++) {
+        profile_observe(&p, 10 * i, 0.001 * i * i * i);
+        assert_true(p.a >= 0 && p.k > 0);
+    }
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        profile_init(&p);
+        run(&p, seed, 40, 0.0001, 0.001, 0.3, 28, 36);
+        assert_true(p.a >= 0 && p.k > 0 && isfinite(p.a + p.k));
+    }
+}
+
+static void a_single_outlier_moves_the_fit_little(void **state)
+{
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct profile p;
+        profile_init(&p);
+        run(&p, seed, 60, 0.010, 0.001, 0.02, 16, 64);
+        double before = profile_seconds(&p, 40);
+        profile_observe(&p, 40, 50 * before); /* the host paused */
+        assert_true(near(profile_seconds(&p, 40), before, 0.03));
+        assert_int_equal(p.surprises, 1);
+        run(&p, seed + 100, 5, 0.010, 0.001, 0.01, 16, 64);
+        assert_int_equal(p.surprises, 0);
+    }
+}
+
+static void an_outlier_that_repeats_is_a_new_speed(void **state)
+{
+    static const double factors[] = {2, 4, 0.5, 0.25, 1.3};
+    for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+        for (uint64_t seed = 0; seed < 50; seed++) {
+            double x = factors[f];
+            struct profile p;
+            profile_init(&p);
+            run(&p, seed, 60, 0.010, 0.001, 0.01, 16, 64);
+            run(&p, seed + 100, 15, 0.010 * x, 0.001 * x, 0.01, 40, 40);
+            if (!near(profile_seconds(&p, 40), 0.050 * x, 0.05)) {
+                fail_msg("%g times, seed %d: %g instead of %g", x, (int)seed, profile_seconds(&p, 40),
+                         0.050 * x);
+            }
+        }
+    }
+}
+
+static void a_speed_that_drifts_is_followed(void **state)
+{
+    struct profile p;
+    profile_init(&p);
+    for (int i = 0; i < 600; i++) { /* half a percent per step, at first within the noise */
+        double x = 1 + 0.005 * i;
+        profile_observe(&p, 24 + 16 * (i % 2), x * (0.010 + 0.001 * (24 + 16 * (i % 2))));
+        assert_true(near(profile_seconds(&p, 40), 0.050 * x, 0.15));
+    }
+}
+
+static void a_first_step_that_was_slow_is_forgotten(void **state)
+{
+    struct profile p;
+    profile_init(&p); /* caches are cold */
+    profile_observe(&p, 32, 1.0);
+    run(&p, 8, 40, 0.010, 0.001, 0.01, 32, 32);
+    assert_true(near(profile_seconds(&p, 32), 0.042, 0.05));
+}
+
+static void what_is_no_step_is_ignored(void **state)
+{
+    struct profile p, before;
+    profile_init(&p);
+    run(&p, 9, 10, 0.010, 0.001, 0.01, 16, 64);
+    before = p;
+    profile_observe(&p, 0, 0.1);
+    profile_observe(&p, -4, 0.1);
+    profile_observe(&p, 16, 0);
+    profile_observe(&p, 16, -1);
+    profile_observe(&p, 16, NAN);
+    profile_observe(&p, 16, INFINITY);
+    assert_memory_equal(&p, &before, sizeof p);
+}
+
+static void a_profile_that_was_written_is_read_and_goes_on_as_before(void **state)
+{
+    struct profile p, q;
+    profile_init(&p);
+    run(&p, 10, 50, 0.010, 0.001, 0.02, 16, 64);
+    p.max_batch = 512;
+    json_t *j = profile_json(&p);
+    assert_int_equal(profile_read(&q, j), 0);
+    json_decref(j);
+    assert_true(q.a == p.a && q.k == p.k && q.deviation == p.deviation);
+    assert_true(q.count == p.count && q.max_batch == 512);
+    run(&p, 11, 5, 0.010, 0.001, 0.02, 16, 64);
+    run(&q, 11, 5, 0.010, 0.001, 0.02, 16, 64);
+    assert_true(q.a == p.a && q.k == p.k);
+}
+
+static void malformed_profiles_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "{}", "{\"a\": 1}", "{\"k\": 1}", "{\"a\": \"x\", \"k\": 1}", "{\"a\": -1, \"k\": 1}",
+        "{\"a\": 1, \"k\": -1}", "[]", "3",
+        "{\"a\": 0, \"k\": 0.001, \"count\": 3, \"weight\": -3}",
+        "{\"a\": 0, \"k\": 0.001, \"count\": -3}",
+        "{\"a\": 0, \"k\": 0.001, \"count\": 3, \"weight\": 3, \"deviation\": -1}",
+        "{\"a\": 0, \"k\": 0.001, \"count\": 3, \"max_batch\": -8}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct profile p;
+        json_t *j = json_loads(bad[i], JSON_DECODE_ANY, NULL);
+        assert_non_null(j);
+        if (profile_read(&p, j) >= 0) {
+            fail_msg("%s was read", bad[i]);
+        }
+        json_decref(j);
+    }
+    struct profile p;
+    assert_true(profile_read(&p, NULL) < 0);
+}
+
+static void a_profile_with_the_line_alone_can_be_read_and_learns(void **state)
+{
+    struct profile p;
+    json_t *j = json_pack("{s:f, s:f, s:i}", "a", 0.01, "k", 0.001, "count", 1);
+    assert_int_equal(profile_read(&p, j), 0);
+    json_decref(j);
+    assert_true(near(profile_seconds(&p, 10), 0.02, 1e-9));
+    run(&p, 12, 30, 0.020, 0.002, 0.01, 16, 64);
+    assert_true(near(profile_seconds(&p, 40), 0.100, 0.05));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_exact_steps_give_the_line),
+        cmocka_unit_test(noisy_steps_of_several_sizes_give_the_line),
+        cmocka_unit_test(one_size_alone_gives_its_own_time_and_no_fixed_part),
+        cmocka_unit_test(what_another_size_told_about_the_fixed_part_stays),
+        cmocka_unit_test(coefficients_are_never_negative),
+        cmocka_unit_test(a_single_outlier_moves_the_fit_little),
+        cmocka_unit_test(an_outlier_that_repeats_is_a_new_speed),
+        cmocka_unit_test(a_speed_that_drifts_is_followed),
+        cmocka_unit_test(a_first_step_that_was_slow_is_forgotten),
+        cmocka_unit_test(what_is_no_step_is_ignored),
+        cmocka_unit_test(a_profile_that_was_written_is_read_and_goes_on_as_before),
+        cmocka_unit_test(malformed_profiles_are_refused),
+        cmocka_unit_test(a_profile_with_the_line_alone_can_be_read_and_learns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
