@@ -187,32 +187,48 @@ json_t *staleness_dump(const struct staleness *s)
                      s->samples, "max", s->max, "histogram", bins_json(s->histogram, bins), "recent", recent);
 }
 
-int staleness_read(struct staleness *s, const json_t *j)
+static void read_recent(struct staleness *s, const json_t *recent)
 {
-    const json_t *histogram = json_object_get(j, "histogram"), *recent = json_object_get(j, "recent");
     size_t i;
     json_t *item;
-    staleness_init(s);
-    if (!json_is_array(histogram) || json_array_size(histogram) > STALENESS_BINS) {
-        return -ERR_DATA;
-    }
     json_array_foreach((json_t *)recent, i, item) {
         int64_t tau = json_integer_value(json_array_get(item, 0)), samples = json_integer_value(json_array_get(item, 1));
         staleness_add(s, tau < 0 ? 0 : tau > 65535 ? 65535 : (int)tau, samples < 0 ? 0 : samples > INT32_MAX ? INT32_MAX : (int)samples);
     }
-    if (json_array_size(histogram) > 0) {
-        grow(s, (int)json_array_size(histogram) - 1 < s->bins ? s->bins : (int)json_array_size(histogram) - 1);
+}
+
+int staleness_read(struct staleness *s, const json_t *j)
+{
+    const json_t *histogram = json_object_get(j, "histogram");
+    size_t n = json_array_size(histogram), i;
+    int64_t max = json_integer_value(json_object_get(j, "max")), counted = 0;
+    json_t *item;
+    staleness_init(s);
+    if (!json_is_array(histogram) || n > STALENESS_BINS) {
+        return -ERR_DATA;
+    }
+    read_recent(s, json_object_get(j, "recent"));
+    if (n > (size_t)s->bins) {
+        grow(s, (int)n - 1);
     }
     if (s->histogram) {
         memset(s->histogram, 0, (size_t)s->bins * sizeof *s->histogram);
     }
+    bool good = true;
     json_array_foreach((json_t *)histogram, i, item) {
-        s->histogram[i] = json_integer_value(item);
+        int64_t count = json_integer_value(item);
+        good = good && count >= 0 && count <= INT64_MAX - counted;
+        counted += good ? count : 0;
+        s->histogram[i] = count;
     }
     s->count = json_integer_value(json_object_get(j, "count"));
     s->sum = json_number_value(json_object_get(j, "sum"));
     s->sample_sum = json_number_value(json_object_get(j, "sample_sum"));
     s->samples = json_number_value(json_object_get(j, "samples"));
-    s->max = (int)json_integer_value(json_object_get(j, "max"));
-    return s->count < 0 || s->max < 0 ? -ERR_DATA : 0;
+    s->max = max >= 0 && max <= INT32_MAX ? (int)max : 0;
+    if (!good || s->count != counted || s->max != max || s->sum < 0 || s->sample_sum < 0 || s->samples < 0) {
+        staleness_release(s);
+        return -ERR_DATA;
+    }
+    return 0;
 }

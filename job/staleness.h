@@ -27,7 +27,8 @@ json_t *staleness_json(const struct staleness *s);
 /* {"update_mean","node_mean","sample_mean","p50","p95","p99","max","histogram"} over workers; recent: of the last
  * 100 per worker. Workers without gradients do not count in node_mean. */
 json_t *staleness_job_json(const struct staleness *const *workers, int n, bool recent);
-int staleness_read(struct staleness *s, const json_t *j); /* from {"histogram", "sum", …} of staleness_dump */
+/* From what staleness_dump gave; negative, and `s` is as after staleness_init, if it is malformed. */
+int staleness_read(struct staleness *s, const json_t *j);
 json_t *staleness_dump(const struct staleness *s);        /* everything needed to go on, for heartbeats and checkpoints */
 
 #endif
