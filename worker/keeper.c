@@ -115,6 +115,7 @@ int keeper_run(struct trainer_env *env, struct err *e)
     struct telemetry *t = env->telemetry;
     bool first = env->comm->rank == env->comm->workers;
     uint8_t *decay = NULL;
+    int32_t *mean_of = NULL;
     k->env = env;
     t->phase(t->ctx, PHASE_LOAD);
     rc = env->virtual_time ? 0 : start_compare_data(env, NULL, e);
@@ -126,11 +127,13 @@ int keeper_run(struct trainer_env *env, struct err *e)
         goto out;
     }
     decay = start_decay(&env->spec->network, e);
-    if (!decay) {
+    mean_of = start_mean_of(&env->spec->network, e);
+    if (!decay || !mean_of) {
         rc = -ERR_MEMORY;
         goto out;
     }
-    start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples, env->data ? env->data->test.samples : 0, decay);
+    start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples, env->data ? env->data->test.samples : 0, decay,
+                   mean_of);
     k->rank.ctx = k;
     k->rank.row = tell_row;
     k->rank.evaluated = tell_evaluated;
@@ -151,6 +154,7 @@ out:
     }
     start_release(&k->start);
     free(decay);
+    free(mean_of);
     free(k);
     return rc;
 }

@@ -218,7 +218,7 @@ void start_release(struct start *s)
     checkpoint_release(&s->from);
 }
 
-void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay)
+void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay, int32_t *mean_of)
 {
     const struct network *net = &env->spec->network;
     out->spec = env->spec;
@@ -228,6 +228,7 @@ void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct 
     out->n_params = net->n_params;
     out->n_stats = net->n_stat_floats;
     out->decay = decay;
+    out->mean_of = mean_of;
     memcpy(out->first_sizes, env->first_sizes, sizeof(out->first_sizes));
     out->first_version = env->first_version;
     memcpy(out->speeds, env->speeds, sizeof(out->speeds));
@@ -245,6 +246,25 @@ uint8_t *start_decay(const struct network *net, struct err *e)
         memset(decay + net->tensors[i].first, net->tensors[i].decay, net->tensors[i].count);
     }
     return decay;
+}
+
+int32_t *start_mean_of(const struct network *net, struct err *e)
+{
+    int32_t *mean_of = malloc(net->n_stat_floats * sizeof(int32_t) + 1);
+    if (!mean_of) {
+        err_set(e, ERR_MEMORY, "cannot hold the statistics: memory ran out");
+        return NULL;
+    }
+    for (int i = 0; i < net->n_stats; i++) { /* each running_mean stands before its running_var */
+        const struct tensor *t = &net->stats[i];
+        const char *end = strrchr(t->name, '.');
+        bool var = end && strcmp(end, ".running_var") == 0;
+        BUG_ON(var && (i == 0 || net->stats[i - 1].count != t->count));
+        for (size_t k = 0; k < t->count; k++) {
+            mean_of[t->first + k] = var ? (int32_t)(net->stats[i - 1].first + k) : -1;
+        }
+    }
+    return mean_of;
 }
 
 int start_compare_data(struct trainer_env *env, const char *digest, struct err *e)

@@ -20,8 +20,10 @@ void start_release(struct start *s);
 /* Rank 0 tells its data set's digest to all ranks; an error where ours (NULL: none) differs. */
 int start_compare_data(struct trainer_env *env, const char *digest, struct err *e);
 /* Fills what both halves tell a strategy the same way. */
-void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay);
+void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay, int32_t *mean_of);
 /* [n_params] 1 where weight decay applies; the caller frees. */
 uint8_t *start_decay(const struct network *net, struct err *e);
+/* [n_stats] of a running variance the index of its mean, of a mean -1; the caller frees. */
+int32_t *start_mean_of(const struct network *net, struct err *e);
 
 #endif

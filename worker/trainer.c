@@ -29,6 +29,7 @@ struct trainer {
     struct loader loader;
     struct strategy *strategy;
     uint8_t *decay;
+    int32_t *mean_of;
     int64_t local_step;
     /* of the step under way */
     const struct dev_program_head *program;
@@ -173,7 +174,8 @@ static int prepare(struct trainer *t, struct err *e)
         rc = calibrate(t, e);
     }
     t->decay = rc == 0 ? start_decay(&spec->network, e) : NULL;
-    return rc < 0 ? rc : t->decay ? 0 : -ERR_MEMORY;
+    t->mean_of = rc == 0 ? start_mean_of(&spec->network, e) : NULL;
+    return rc < 0 ? rc : t->decay && t->mean_of ? 0 : -ERR_MEMORY;
 }
 
 static int start_strategy(struct trainer *t, struct err *e)
@@ -183,7 +185,7 @@ static int start_strategy(struct trainer *t, struct err *e)
         return err_set(e, ERR_UNSUPPORTED, "this build has no strategy '%s'", catalog_get(t->env->spec->strategy.type)->name);
     }
     struct run_state *state = &t->start.from.state;
-    start_rank_env(&t->rank, t->env, &t->start, t->env->data->train.samples, t->env->data->test.samples, t->decay);
+    start_rank_env(&t->rank, t->env, &t->start, t->env->data->train.samples, t->env->data->test.samples, t->decay, t->mean_of);
     t->rank.replica = &t->model.replica;
     t->rank.ctx = t;
     t->rank.row = tell_row;
@@ -344,6 +346,7 @@ int trainer_run(struct trainer_env *env, struct err *e)
     model_release(&t->model);
     start_release(&t->start);
     free(t->decay);
+    free(t->mean_of);
     free(t);
     return rc;
 }

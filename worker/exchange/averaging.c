@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "worker/exchange/lockstep.h"
+#include "worker/exchange/moments.h"
 
 struct averaging {
     struct strategy base;
@@ -108,7 +109,7 @@ static size_t gather(struct averaging *s, bool optim, double share)
     }
     if (s->n_stats) {
         r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, &ignored);
-        put(s->sum + n, r->host[DEV_STATS], s->n_stats, (float)share);
+        moments_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, (float)share);
         n += s->n_stats;
     }
     return n;
@@ -126,7 +127,7 @@ static int load(struct averaging *s, bool optim, struct err *e)
         n += s->n_optim;
     }
     if (s->n_stats) {
-        memcpy(r->host[DEV_STATS], s->sum + n, s->n_stats * sizeof(float));
+        moments_settle(r->host[DEV_STATS], s->sum + n, s->l.env->mean_of, s->n_stats);
         rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
     }
     return rc;
@@ -188,9 +189,15 @@ static int load_own(struct averaging *s, struct err *e)
     if (!s->average_loaded) {
         return 0;
     }
+    struct dev_replica *r = s->l.env->replica;
     s->average_loaded = false;
-    memcpy(s->sum, s->own, (s->n_params + s->n_stats) * sizeof(float));
-    return load(s, false, e);
+    memcpy(r->host[DEV_PARAMS], s->own, s->n_params * sizeof(float));
+    int rc = r->dev->ops->store(r, DEV_PARAMS, 0, s->n_params, e);
+    if (s->n_stats) {
+        memcpy(r->host[DEV_STATS], s->own + s->n_params, s->n_stats * sizeof(float));
+        rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
+    }
+    return rc;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */

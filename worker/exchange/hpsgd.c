@@ -10,23 +10,27 @@
  * evaluations and checkpoints happen too: there every rank has the same w. The last round is reduced as well.
  *
  * What a newcomer would get wrong: the learning rate goes into G with each gradient (rounds may straddle a change of the rate), and a
- * checkpoint holds the sum that is under way, as its optimizer state, so that a restart goes on to the same numbers. */
+ * checkpoint holds the sum that is under way, as its optimizer state, so that a restart goes on to the same numbers. Running statistics
+ * travel with each reduction and come back a round late: what a rank's own have moved since is put on top of what was merged. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/exchange/lockstep.h"
+#include "worker/exchange/moments.h"
 
 struct hpsgd {
     struct strategy base;
     struct lockstep l;
-    size_t n;
+    size_t n, n_stats;
     float *w;            /* [n] at this round's start, the same on all ranks */
     float *g;            /* [n] this rank's part of the round's G, rate and share included */
-    float *flying;       /* [n + words + W] the sum under way, words with the steps' times, the reductions' times */
+    float *flying;       /* [n + n_stats + words + W] the sum under way: G, statistics, words, times of reductions */
+    float *launched;     /* [n_stats] this rank's statistics when they were launched */
     struct allreduce sum;
     bool in_flight;      /* launched and not merged */
     bool landed;         /* it needs no waiting */
+    bool restored;       /* it is a checkpoint's and brings no statistics */
     bool gathered;       /* g holds a round's gradients that were not launched */
     int64_t round;       /* since the start of this attempt */
     int k, done;         /* local steps of this round; done of them */
@@ -43,16 +47,19 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     }
     s->base.ops = &strategy_hpsgd;
     s->n = n;
+    s->n_stats = env->n_stats;
     lockstep_init(&s->l, env, state);
-    size_t all = n + lockstep_words(&s->l) + (size_t)env->comm->workers;
+    size_t all = n + s->n_stats + lockstep_words(&s->l) + (size_t)env->comm->workers;
     s->w = malloc(n * sizeof(float) + 1);
     s->g = calloc(n + 1, sizeof(float));
     s->flying = calloc(all, sizeof(float));
-    if (!s->w || !s->g || !s->flying) {
+    s->launched = calloc(s->n_stats + 1, sizeof(float));
+    if (!s->w || !s->g || !s->flying || !s->launched) {
         err_set(e, ERR_MEMORY, "cannot start the strategy: memory ran out");
         free(s->w);
         free(s->g);
         free(s->flying);
+        free(s->launched);
         free(s);
         return NULL;
     }
@@ -61,27 +68,39 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     s->k = env->spec->strategy.k > 0 ? env->spec->strategy.k : 1;
     if (state->n_optim == n && state->optim) { /* what was under way when the checkpoint was written */
         memcpy(s->flying, state->optim, n * sizeof(float));
-        s->in_flight = s->landed = true;
+        s->in_flight = s->landed = s->restored = true;
     }
     return &s->base;
 }
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
+static float *words_of(const struct hpsgd *s)
+{
+    return s->flying + s->n + s->n_stats;
+}
+
 /* Launches the sum of the last round's gradients; before round 0 there are none, and it carries words alone. */
 static void launch(struct hpsgd *s)
 {
     struct lockstep *l = &s->l;
+    struct dev_replica *r = l->env->replica;
     int W = l->env->comm->workers;
-    float *words = s->flying + s->n, *reductions = words + lockstep_words(l);
+    float *words = words_of(s), *reductions = words + lockstep_words(l);
+    struct err ignored;
+    if (s->n_stats > 0) {
+        r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, &ignored);
+        memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
+        moments_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats, (float)(l->step > 0 ? lockstep_share(l) : 1.0 / W));
+    }
     memcpy(s->flying, s->g, s->n * sizeof(float));
     memset(s->g, 0, s->n * sizeof(float));
     lockstep_write(l, words, s->step_seconds, 0);
     memset(reductions, 0, (size_t)W * sizeof(float));
     reductions[l->env->comm->rank] = (float)s->reduction_seconds;
     s->in_flight = true;
-    s->landed = s->gathered = false;
-    allreduce_start(&s->sum, s->flying, s->n + lockstep_words(l) + (size_t)W);
+    s->landed = s->gathered = s->restored = false;
+    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W);
 }
 
 static int land(struct hpsgd *s, struct err *e)
@@ -107,13 +126,27 @@ static int next_k(const struct hpsgd *s)
 {
     const struct rank_env *env = s->l.env;
     int W = env->comm->workers;
-    const float *words = s->flying + s->n;
+    const float *words = words_of(s);
     double step = largest(words + WORDS + W, W), reduction = largest(words + lockstep_words(&s->l), W);
     double k = step > 0 ? ceil(reduction / step - 0.001) : 1;
     if (env->spec->strategy.k > 0) {
         return env->spec->strategy.k;
     }
     return s->round < 3 || !(k > 1) ? 1 : k > 1e6 ? 1000000 : (int)k;
+}
+
+static int merge_stats(struct hpsgd *s, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    const int32_t *mean_of = s->l.env->mean_of;
+    float *merged = s->flying + s->n, *own = r->host[DEV_STATS];
+    r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
+    moments_settle(merged, merged, mean_of, s->n_stats);
+    for (size_t i = 0; i < s->n_stats; i++) {
+        own[i] += merged[i] - s->launched[i];
+        own[i] = mean_of[i] >= 0 && own[i] < 0 ? 0 : own[i];
+    }
+    return r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
 }
 
 /* Waits for the sum under way, moves w by it, and puts w in place of the replica. */
@@ -129,7 +162,8 @@ static int merge(struct hpsgd *s, struct err *e)
     }
     s->in_flight = false;
     memcpy(r->host[DEV_PARAMS], s->w, s->n * sizeof(float));
-    return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
+    rc = r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
+    return rc < 0 || s->n_stats == 0 || s->restored ? rc : merge_stats(s, e);
 }
 
 static int end_round(struct hpsgd *s, struct err *e)
@@ -139,7 +173,7 @@ static int end_round(struct hpsgd *s, struct err *e)
     s->done = 0;
     s->gathered = true;
     if (rc >= 0) {
-        lockstep_agree(&s->l, s->flying + s->n);
+        lockstep_agree(&s->l, words_of(s));
         s->k = next_k(s);
     }
     return rc;
@@ -286,6 +320,7 @@ static void release(struct strategy *base)
     free(s->w);
     free(s->g);
     free(s->flying);
+    free(s->launched);
     free(s);
 }
 

@@ -5,11 +5,11 @@
 
 #include "job/sample.h"
 
-enum { TAG_PUSH = 20, TAG_REPLY = 21, TAG_WEIGHTS = 22, TAG_GRADIENT = 23 };
+enum { TAG_PUSH = 20, TAG_REPLY = 21, TAG_WEIGHTS = 22, TAG_GRADIENT = 23, TAG_STATS = 24 };
 
 enum push_kind { PUSH_GRADIENT, PUSH_EVALUATION };
 
-struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT */
+struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and running statistics where the network has any */
     int32_t kind, rank;
     int64_t version;  /* the gradient was computed on */
     struct slice slice;
@@ -18,7 +18,7 @@ struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT */
     double compute_s;
 };
 
-struct reply_head { /* server → worker; weights follow unless the action ends the job */
+struct reply_head { /* server → worker; weights (and statistics) follow unless the action ends the job */
     int32_t action;   /* enum action */
     int32_t batch, next_batch;
     int32_t staleness;   /* of the gradient that this answers, -1: it answers none */

@@ -76,6 +76,11 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
         message_recv(&weights, c, c->workers, TAG_WEIGHTS, &none, 1, r->host[DEV_PARAMS], env->n_params);
         rc = comm_wait(c, &weights.op, e);
         rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_PARAMS, 0, env->n_params, e);
+        if (rc >= 0 && env->n_stats > 0) {
+            message_recv(&weights, c, c->workers, TAG_STATS, &none, 1, r->host[DEV_STATS], env->n_stats);
+            rc = comm_wait(c, &weights.op, e);
+            rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, env->n_stats, e);
+        }
     }
     if (s->waiting) {
         report(s);
@@ -110,6 +115,12 @@ static int push(struct push_worker *s, struct push_head *head, struct err *e)
     if (head->kind == PUSH_GRADIENT) {
         message_send(&gradient, c, c->workers, TAG_GRADIENT, &none, 1, env->replica->host[DEV_GRADS], env->n_params);
         int rc = comm_wait(c, &gradient.op, e);
+        if (rc >= 0 && env->n_stats > 0) {
+            struct dev_replica *r = env->replica;
+            rc = r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e);
+            message_send(&gradient, c, c->workers, TAG_STATS, &none, 1, r->host[DEV_STATS], env->n_stats);
+            rc = rc < 0 ? rc : comm_wait(c, &gradient.op, e);
+        }
         if (rc < 0) {
             return rc;
         }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/exchange/moments.h"
 #include "worker/exchange/push.h"
 #include "worker/exchange/updates.h"
 
@@ -27,9 +28,9 @@ struct client { /* a worker as the server sees it */
     bool parked, ended;
     double parked_at;
     struct reply_head reply;
-    struct message head, weights;
+    struct message head, weights, stats_sent;
     bool sending;
-    float *pulled;    /* the weights it has: its own copy, since ours move on while it is sent */
+    float *pulled;    /* [n + n_stats] what it has: its own copy, since ours moves on while it is sent */
     struct staleness staleness;
     int64_t evaluating; /* samples of a test slice that is out */
 };
@@ -38,8 +39,9 @@ struct server {
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
-    float *g, *snapshot; /* [n] of the push under way; weights under evaluation */
-    size_t n;
+    float *g, *snapshot; /* [n] of the push under way; [n + n_stats] under evaluation */
+    float *stats, *pushed_stats; /* [n_stats] running statistics: merged, of the push under way */
+    size_t n, n_stats;
     struct cursor cursor;
     struct slice *redo;  /* [RUN_SLICES] to be handed out again */
     int n_redo;
@@ -67,18 +69,24 @@ static int init(struct server *s, struct rank_env *env, const struct run_state *
     int W = env->comm->workers;
     s->env = env;
     s->n = env->n_params;
+    s->n_stats = env->n_stats;
     s->g = malloc(s->n * sizeof(float) + 1);
+    s->stats = calloc(2 * s->n_stats + 1, sizeof(float));
     s->redo = calloc(RUN_SLICES, sizeof *s->redo);
     s->clients = calloc((size_t)W, sizeof *s->clients);
     s->state = calloc(1, sizeof *s->state);
-    bool ok = s->g && s->redo && s->clients && s->state;
+    bool ok = s->g && s->stats && s->redo && s->clients && s->state;
     for (int i = 0; ok && i < W; i++) {
-        s->clients[i].pulled = malloc(s->n * sizeof(float) + 1);
+        s->clients[i].pulled = malloc((s->n + s->n_stats) * sizeof(float) + 1);
         staleness_init(&s->clients[i].staleness);
         ok = s->clients[i].pulled != NULL;
     }
     if (!ok) {
         return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out", W, s->n);
+    }
+    s->pushed_stats = s->stats + s->n_stats;
+    if (from->stats && from->n_stats == s->n_stats) {
+        memcpy(s->stats, from->stats, s->n_stats * sizeof(float));
     }
     s->cursor = from->cursor;
     s->applied = from->applied_samples;
@@ -108,6 +116,7 @@ static void release(struct server *s)
     free(s->clients);
     free(s->redo);
     free(s->g);
+    free(s->stats);
     free(s->snapshot);
     free(s->state);
 }
@@ -136,13 +145,14 @@ static void add_out(struct run_state *state, const struct slice *slice)
     state->out[state->n_out++] = *slice;
 }
 
-static int save(struct server *s, int why, const float *params, struct err *e)
+static int save(struct server *s, int why, const float *params, const float *stats, struct err *e)
 {
     struct run_state *state = s->state;
     if (!s->env->save) {
         return 0;
     }
-    *state = (struct run_state){.params = params, .optim = s->updates.optim, .n_params = s->n, .n_optim = s->updates.n_optim,
+    *state = (struct run_state){.params = params, .optim = s->updates.optim, .stats = stats, .n_params = s->n,
+                                .n_optim = s->updates.n_optim, .n_stats = s->n_stats,
                                 .version = s->updates.version,
                                 .applied_samples = s->applied, .cursor = s->cursor,
                                 .test_accuracy = why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
@@ -204,7 +214,7 @@ static int slices_out(const struct server *s)
 }
 
 /* Starts sending an answer; `weights` NULL: the header alone. */
-static int send_reply(struct server *s, int rank, const float *weights, struct err *e)
+static int send_reply(struct server *s, int rank, const float *weights, const float *stats, struct err *e)
 {
     struct client *k = &s->clients[rank];
     struct comm *c = s->env->comm;
@@ -212,6 +222,7 @@ static int send_reply(struct server *s, int rank, const float *weights, struct e
     if (k->sending) { /* it pushed again, so the last answer is through: this only takes note */
         int rc = comm_wait(c, &k->head.op, e);
         rc = rc < 0 || !k->weights.op.step ? rc : comm_wait(c, &k->weights.op, e);
+        rc = rc < 0 || !k->stats_sent.op.step ? rc : comm_wait(c, &k->stats_sent.op, e);
         if (rc < 0) {
             return rc;
         }
@@ -220,10 +231,15 @@ static int send_reply(struct server *s, int rank, const float *weights, struct e
     k->parked = false;
     k->sending = true;
     memset(&k->weights, 0, sizeof k->weights);
+    memset(&k->stats_sent, 0, sizeof k->stats_sent);
     message_send(&k->head, c, rank, TAG_REPLY, &k->reply, sizeof k->reply, NULL, 0);
     if (weights) {
         memcpy(k->pulled, weights, s->n * sizeof(float));
         message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, k->pulled, s->n);
+        if (s->n_stats > 0) {
+            memcpy(k->pulled + s->n, stats, s->n_stats * sizeof(float));
+            message_send(&k->stats_sent, c, rank, TAG_STATS, &none, 1, k->pulled + s->n, s->n_stats);
+        }
     }
     return 0;
 }
@@ -242,7 +258,7 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     k->evaluating = part;
     s->eval_next += part;
     s->env->aside(s->env->ctx, true);
-    int rc = send_reply(s, rank, s->snapshot, e);
+    int rc = send_reply(s, rank, s->snapshot, s->snapshot + s->n, e);
     s->env->aside(s->env->ctx, false);
     return rc;
 }
@@ -264,7 +280,7 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     if (cursor_take(&ahead, s->env->spec->batching.global_batch - size, &k->reply.hint) && !cursor_take(&ahead, size, &k->reply.hint)) {
         k->reply.hint.count = 0;
     }
-    return send_reply(s, rank, s->updates.w, e);
+    return send_reply(s, rank, s->updates.w, s->stats, e);
 }
 
 static int end_client(struct server *s, int rank, struct err *e)
@@ -272,7 +288,7 @@ static int end_client(struct server *s, int rank, struct err *e)
     struct client *k = &s->clients[rank];
     k->reply.action = s->outcome == 0 ? DO_END : s->outcome == 1 ? DO_PAUSE : DO_STOP;
     k->ended = true;
-    return send_reply(s, rank, NULL, e);
+    return send_reply(s, rank, NULL, NULL, e);
 }
 
 /* Does the strategy let this worker go on? */
@@ -345,6 +361,10 @@ static int take_gradient(struct server *s, const struct push_head *push, struct 
     if (!isfinite(push->loss)) {
         return err_set(e, ERR_DATA, "the loss is not finite any more: worker %d at version %lld", push->rank, (long long)push->version);
     }
+    if (s->n_stats > 0) {
+        double share = (double)push->slice.count / env->spec->batching.global_batch;
+        moments_blend(s->stats, s->pushed_stats, env->mean_of, s->n_stats, share < 1 ? (float)share : 1);
+    }
     bool updated = updates_add(&s->updates, s->g, k->pulled, &push->slice, tau);
     BUG_ON(s->n_grouped == SPEC_WORKERS);
     s->grouped[s->n_grouped++] = push->slice;
@@ -371,10 +391,11 @@ static int begin_evaluation(struct server *s, struct err *e)
         s->evaluated_version = s->updates.version;
         return 0;
     }
-    if (!s->snapshot && !(s->snapshot = malloc(s->n * sizeof(float) + 1))) {
+    if (!s->snapshot && !(s->snapshot = malloc((s->n + s->n_stats) * sizeof(float) + 1))) {
         return err_set(e, ERR_MEMORY, "cannot set weights aside for an evaluation: memory ran out");
     }
     memcpy(s->snapshot, s->updates.w, s->n * sizeof(float));
+    memcpy(s->snapshot + s->n, s->stats, s->n_stats * sizeof(float));
     s->evaluating = true;
     s->eval_next = s->eval_done = 0;
     s->eval_loss = s->eval_correct = 0;
@@ -398,7 +419,7 @@ static int end_evaluation(struct server *s, struct err *e)
     env->evaluated(env->ctx, &ev);
     if (s->last_accuracy > s->best) {
         s->best = s->last_accuracy;
-        return save(s, SAVE_BEST, s->snapshot, e);
+        return save(s, SAVE_BEST, s->snapshot, s->snapshot + s->n, e);
     }
     return 0;
 }
@@ -426,7 +447,7 @@ static int decide(struct server *s, struct err *e)
     }
     if (asked && idle) {
         s->outcome = s->control.stop ? 2 : 1;
-        rc = save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, s->updates.w, e);
+        rc = save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, s->updates.w, s->stats, e);
     } else if (!asked && !s->evaluating) {
         bool over = nothing_left(s) && idle;
         if (over && updates_flush(&s->updates)) {
@@ -434,14 +455,14 @@ static int decide(struct server *s, struct err *e)
         }
         if (over && s->evaluated_version == s->updates.version) {
             s->outcome = 0;
-            rc = save(s, SAVE_FINAL, s->updates.w, e);
+            rc = save(s, SAVE_FINAL, s->updates.w, s->stats, e);
         } else if (over || s->due) {
             rc = begin_evaluation(s, e);
             rc = rc < 0 || s->evaluating || !over ? rc : decide(s, e); /* there is no test set: nothing to wait for */
         }
     }
     if (rc >= 0 && s->outcome < 0 && (s->control.checkpoint || agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)))) {
-        rc = save(s, SAVE_CHECKPOINT, s->updates.w, e);
+        rc = save(s, SAVE_CHECKPOINT, s->updates.w, s->stats, e);
     }
     return rc;
 }
@@ -469,6 +490,10 @@ static int receive(struct server *s, struct push_head *push, struct err *e)
     if (rc >= 0 && push->kind == PUSH_GRADIENT) {
         message_recv(&gradient, c, push->rank, TAG_GRADIENT, &none, 1, s->g, s->n);
         rc = comm_wait(c, &gradient.op, e);
+        if (rc >= 0 && s->n_stats > 0) {
+            message_recv(&gradient, c, push->rank, TAG_STATS, &none, 1, s->pushed_stats, s->n_stats);
+            rc = comm_wait(c, &gradient.op, e);
+        }
     }
     return rc;
 }

@@ -85,6 +85,7 @@ struct rank_env {
     size_t n_params, n_stats;
     struct dev_replica *replica;      /* NULL on keeper and servers */
     const uint8_t *decay;             /* [n_params] 1 where weight decay applies */
+    const int32_t *mean_of;           /* [n_stats] of a running variance the index of its mean, of a mean -1 */
     int first_sizes[SPEC_WORKERS];    /* assignment at start */
     int first_version;
     double speeds[SPEC_WORKERS];      /* relative, for sharing out the test set; 1 if unknown */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "worker/exchange/lockstep.h"
+#include "worker/exchange/moments.h"
 
 enum { BUCKETS = 256 };
 
@@ -25,7 +26,7 @@ struct sync {
     struct allreduce *buckets; /* [n_buckets] */
     size_t firsts[BUCKETS], floats[BUCKETS];
     int n_buckets;
-    float *tail;               /* last bucket, then the words */
+    float *tail;               /* last bucket, running statistics, the words */
 };
 
 static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
@@ -50,7 +51,7 @@ static void init_bucket(struct sync *s, const struct dev_bucket *b, int index, i
         s->buckets = calloc((size_t)n, sizeof *s->buckets);
         BUG_ON(!s->buckets);
     }
-    size_t extra = index == n - 1 ? lockstep_words(&s->l) : 0;
+    size_t extra = index == n - 1 ? s->l.env->n_stats + lockstep_words(&s->l) : 0;
     allreduce_init(&s->buckets[index], c, COMM_ALL, b->count + extra);
     s->firsts[index] = b->first;
     s->floats[index] = b->count;
@@ -110,12 +111,18 @@ static void start_tail(struct sync *s, const struct dev_result *r)
 {
     int last = s->n_buckets - 1;
     size_t n = s->floats[last];
-    float *words = s->tail + n;
-    memcpy(s->tail, s->l.env->replica->host[DEV_GRADS] + s->firsts[last], n * sizeof(float));
-    lockstep_write(&s->l, words, comm_now(s->l.env->comm) - s->step_start, 1);
+    struct rank_env *env = s->l.env;
+    float *words = s->tail + n + env->n_stats;
+    struct err ignored;
+    memcpy(s->tail, env->replica->host[DEV_GRADS] + s->firsts[last], n * sizeof(float));
+    if (env->n_stats > 0) {
+        env->replica->dev->ops->fetch(env->replica, DEV_STATS, 0, env->n_stats, &ignored);
+        moments_weigh(s->tail + n, env->replica->host[DEV_STATS], env->mean_of, env->n_stats, (float)lockstep_share(&s->l));
+    }
+    lockstep_write(&s->l, words, comm_now(env->comm) - s->step_start, 1);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
-    allreduce_start(&s->buckets[last], s->tail, n + lockstep_words(&s->l));
+    allreduce_start(&s->buckets[last], s->tail, n + env->n_stats + lockstep_words(&s->l));
 }
 
 static int wait_buckets(struct sync *s, struct err *e)
@@ -128,6 +135,10 @@ static int wait_buckets(struct sync *s, struct err *e)
         struct dev_replica *r = s->l.env->replica;
         memcpy(r->host[DEV_GRADS] + s->firsts[last], s->tail, s->floats[last] * sizeof(float));
         rc = r->dev->ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e);
+        if (rc >= 0 && r->count[DEV_STATS] > 0) {
+            moments_settle(r->host[DEV_STATS], s->tail + s->floats[last], s->l.env->mean_of, r->count[DEV_STATS]);
+            rc = r->dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
+        }
     }
     return rc;
 }
@@ -165,7 +176,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     if (rc < 0) {
         return rc;
     }
-    const float *words = s->tail + s->floats[s->n_buckets - 1];
+    const float *words = s->tail + s->floats[s->n_buckets - 1] + l->env->n_stats;
     if (!isfinite(words[WORD_LOSS])) {
         return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld", (long long)(l->step + 1));
     }
