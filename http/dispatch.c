@@ -1,6 +1,7 @@
 /* One request from its first line to its answer:
  *
  *   request line ─► dispatch_uri ─► header ─► gate: host, route, origin, role, query, size ─► body ─► handler ─► answer
+ *                                                                                                (on a thread of work.c)
  *
  * What the gate refuses is answered after the body was read and dropped: an answer that comes while the client still sends is
  * lost when the connection is reset. Only a client that asks first (Expect: 100-continue) is told at once. A newcomer would get
@@ -171,7 +172,7 @@ static bool pass_gate(struct request *q)
 
 /* ---- body and answer ---------------------------------------------------------------------------------------- */
 
-static int answer(struct request *q)
+void dispatch_run(struct request *q)
 {
     struct err e;
     err_clear(&e);
@@ -181,6 +182,11 @@ static int answer(struct request *q)
         }
         reply_error(&q->reply, &e, &q->problems);
     }
+    q->done = true;
+}
+
+static int send_reply(struct request *q)
+{
     int kind = q->reply.status / 100;
     atomic_fetch_add(&q->server->answers[kind >= 1 && kind <= 5 ? kind : 0], 1);
     return reply_send(&q->reply, q->connection);
@@ -198,7 +204,7 @@ static int begin(struct request *q, const char *url, const char *method)
         const char *expect = request_header(q, "Expect");
         if (expect && strcasecmp(expect, "100-continue") == 0) {
             guard_body_done(q->server->guard, q->guarded);
-            return answer(q);
+            return send_reply(q);
         }
     }
     return MHD_YES;
@@ -235,8 +241,15 @@ int dispatch_request(void *server, struct MHD_Connection *connection, const char
         *upload_bytes = 0;
         return taken;
     }
+    if (q->done) { /* resumed */
+        return send_reply(q);
+    }
     guard_body_done(q->server->guard, q->guarded);
-    return answer(q);
+    if (!q->refused && !q->match.route->quick && work_add(q->server->work, q)) {
+        return MHD_YES;
+    }
+    dispatch_run(q);
+    return send_reply(q);
 }
 
 void dispatch_done(void *server, void **request)

@@ -1,6 +1,6 @@
 /* What the files of this room share: the server itself. A newcomer would get the threads wrong: every field is written
  * before the daemon starts, or has its own lock behind the pointer (auth, stream, files, guard). Handlers run on any of
- * HTTP_THREADS threads; each thread has its own connection to the store, which server_store() gives.
+ * HTTP_WORKERS threads (the quick ones on the event threads); each thread has its own connection to the store, which server_store() gives.
  */
 #ifndef HTTP_INTERNAL_H
 #define HTTP_INTERNAL_H
@@ -14,10 +14,12 @@
 #include "http/hosts.h"
 #include "http/server.h"
 #include "http/stream.h"
+#include "http/work.h"
 #include "store/store.h"
 
 enum {
-    HTTP_THREADS = 4,
+    HTTP_THREADS = 2,              /* event threads: sockets, the gate, what is quick */
+    HTTP_WORKERS = 6,              /* handlers that wait for the store, the disk or the coordinator */
     HTTP_BODY_BYTES = 4 << 20,     /* a larger body: 413 */
     HTTP_DISCARD_BYTES = 256 << 20, /* a body past this is not even read to its end: the connection is closed */
     HTTP_CONNECTIONS = 4096,
@@ -25,6 +27,8 @@ enum {
 };
 
 struct MHD_Daemon;
+struct MHD_Connection;
+struct request;
 
 struct http_server {
     char *data_dir, *static_dir, *store_url, *store_password; /* owned copies */
@@ -34,6 +38,7 @@ struct http_server {
     struct stream *stream;
     struct digests *digests; /* SHA-256 of artifacts, by path, size and time */
     struct guard *guard;
+    struct work *work;
     struct MHD_Daemon *daemon;
     pthread_key_t store_key;
     int listen_fd, port;
@@ -45,6 +50,7 @@ struct http_server {
 void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connection);
 int dispatch_request(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *upload,
                      size_t *upload_bytes, void **request);
+void dispatch_run(struct request *q); /* the handler; on a thread of work.c */
 void dispatch_done(void *server, void **request);
 
 /* The calling thread's own connection; lives until the thread ends. NULL with ERR_MEMORY or a bad URL. */

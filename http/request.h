@@ -18,6 +18,8 @@ struct request {
     struct route_match match;
     const char *method, *path; /* borrowed from the connection; the path is decoded */
     bool begun;                /* the header was looked at */
+    bool done;                 /* the handler has run, `reply` can be sent */
+    struct request *next;      /* in the queue of work.c */
     bool bad_path;             /* what was sent could be read in two ways (an encoded slash or NUL) */
     struct identity who;
     struct buf body;

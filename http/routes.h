@@ -6,6 +6,8 @@
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
 
+#include <stdbool.h>
+
 #include "common/err.h"
 #include "http/auth.h"
 
@@ -33,6 +35,7 @@ struct route {
     const char *request;              /* schema of the body, or NULL: none */
     int status;                       /* of success */
     const char *response;             /* a schema's name; "text/plain", "text/event-stream", … for others; NULL: no body */
+    bool quick; /* its handler neither asks the store nor waits: it runs on the event thread itself (work.h) */
 };
 
 /* Ends with method == NULL. */

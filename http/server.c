@@ -1,10 +1,10 @@
-/* Starting and stopping the HTTP room: one libmicrohttpd daemon with a small pool of epoll threads, the reader of events, the
- * guard of connections, and for each thread its own connection to the store.
+/* Starting and stopping the HTTP room: one libmicrohttpd daemon with a few epoll threads, the threads that run handlers, the
+ * reader of events, the guard of connections, and for each thread its own connection to the store.
  *
- *   http_start: limits ─► socket ─► hosts, auth, guard, stream ─► daemon        http_stop: the other way round
+ *   http_start: limits ─► socket ─► hosts, auth, guard, stream, work ─► daemon        http_stop: the other way round
  *
- * A newcomer would get the stop wrong: libmicrohttpd must not be stopped while a connection is suspended, so the event stream
- * ends first, which resumes every client. And MHD closes a socket it was given unless it was quiesced.
+ * A newcomer would get the stop wrong: libmicrohttpd must not be stopped while a connection is suspended, so event stream and
+ * work end first, which resumes every client. And MHD closes a socket it was given unless it was quiesced.
  */
 #include "http/server.h"
 
@@ -198,7 +198,7 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
     if (copy_config(s, config, e) < 0 || open_socket(s, config->listen, e) < 0 ||
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
         !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) || !(s->guard = guard_start(e)) ||
-        !(s->stream = stream_start(s->store_url, s->store_password, e)) || start_daemon(s, e) < 0) {
+        !(s->stream = stream_start(s->store_url, s->store_password, e)) || !(s->work = work_start(e)) || start_daemon(s, e) < 0) {
         http_stop(s);
         return NULL;
     }
@@ -216,12 +216,14 @@ void http_stop(struct http_server *s)
     if (s->stream) {
         stream_finish(s->stream);
     }
+    work_stop(s->work);
     if (s->daemon) {
         MHD_stop_daemon(s->daemon);
     }
     if (s->listen_fd >= 0) {
         close(s->listen_fd);
     }
+    work_free(s->work);
     stream_free(s->stream);
     guard_stop(s->guard);
     digests_free(s->digests);

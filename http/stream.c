@@ -276,12 +276,13 @@ static void *reader_main(void *ctx)
     pthread_mutex_lock(&s->lock);
     while (!s->finishing) {
         struct err e;
-        bool gap = false;
+        bool gap = false, unplaced = last[0] == '$';
         pthread_mutex_unlock(&s->lock);
         err_clear(&e);
         json_t *events = store_events_read(s->store, last, READ_COUNT, READ_BLOCK_MS, &gap, &e);
         pthread_mutex_lock(&s->lock);
         if (events) {
+            gap |= unplaced; /* the store was away when we began: what came before this call was told to nobody */
             snprintf(s->last, sizeof(s->last), "%s", last);
             publish_all(s, events, gap);
             json_decref(events);
@@ -316,6 +317,8 @@ struct stream *stream_start(const char *store_url, const char *store_password, s
         return NULL;
     }
     snprintf(s->last, sizeof(s->last), "$");
+    struct err away;
+    json_decref(store_events_read(s->store, s->last, 1, 0, NULL, &away)); /* from now on; later if the store is away */
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
