@@ -40,7 +40,13 @@ static const struct attribute {
     {"padding", ATTR_PAIR, offsetof(struct layer, padding)},
     {"bias", ATTR_BOOL, offsetof(struct layer, bias)},
     {"rate", ATTR_REAL, offsetof(struct layer, rate)},
+    {"slope", ATTR_REAL, offsetof(struct layer, rate)},
+    {"momentum", ATTR_REAL, offsetof(struct layer, rate)},
     {"eps", ATTR_REAL, offsetof(struct layer, eps)},
+    {"window", ATTR_INT, offsetof(struct layer, window)},
+    {"alpha", ATTR_REAL, offsetof(struct layer, alpha)},
+    {"beta", ATTR_REAL, offsetof(struct layer, beta)},
+    {"k", ATTR_REAL, offsetof(struct layer, k)},
 };
 
 static const struct attribute *attribute_find(const char *name)
@@ -106,8 +112,8 @@ void layer_write(const struct layer *l, json_t *out)
 
 /* ---- helpers for the types ----------------------------------------------------------------------- */
 
-static void add_tensor(struct layer_work *w, const char *name, int rank, const int64_t *dim, int fan_in,
-                       int fan_out, bool decay)
+void layer_add_tensor(struct layer_work *w, const char *name, int rank, const int64_t *dim, int fan_in,
+                      int fan_out, bool decay)
 {
     struct network *net = w->net;
     struct tensor *t = &net->tensors[net->n_tensors++];
@@ -122,7 +128,18 @@ static void add_tensor(struct layer_work *w, const char *name, int rank, const i
     w->layer->n_tensors++;
 }
 
-static bool need_picture(struct layer_work *w)
+void layer_add_stat(struct layer_work *w, const char *name, int count)
+{
+    struct network *net = w->net;
+    struct tensor *t = &net->stats[net->n_stats++];
+    *t = (struct tensor){.layer = (int)(w->layer - net->layers), .rank = 1, .dim = {count},
+                         .first = net->n_stat_floats, .count = (size_t)count};
+    snprintf(t->name, sizeof t->name, "%s.%s", w->layer->name, name);
+    net->n_stat_floats += t->count;
+    w->layer->n_stats++;
+}
+
+bool layer_need_image(struct layer_work *w)
 {
     char shown[48];
     if (w->layer->in.rank == 3) {
@@ -188,9 +205,9 @@ static bool build_dense(struct layer_work *w)
     l->flat_from = w->counted[0];
     l->out = (struct shape){.rank = 1, .dim = {l->units}};
     w->out_counted = l->out;
-    add_tensor(w, "weight", 2, (int64_t[]){out, in}, (int)in, (int)out, true);
+    layer_add_tensor(w, "weight", 2, (int64_t[]){out, in}, (int)in, (int)out, true);
     if (l->bias) {
-        add_tensor(w, "bias", 1, (int64_t[]){out}, (int)in, (int)out, false);
+        layer_add_tensor(w, "bias", 1, (int64_t[]){out}, (int)in, (int)out, false);
     }
     return true;
 }
@@ -205,7 +222,7 @@ static bool build_conv2d(struct layer_work *w)
     struct layer *l = w->layer;
     int height, width;
     default_stride(l, 1, 1);
-    if (!need_picture(w) || !slide(w, &height, &width)) {
+    if (!layer_need_image(w) || !slide(w, &height, &width)) {
         return false;
     }
     int64_t window = (int64_t)l->kernel[0] * l->kernel[1], channels = l->in.dim[2], out = l->units;
@@ -215,10 +232,10 @@ static bool build_conv2d(struct layer_work *w)
     }
     l->out = w->out_counted = (struct shape){.rank = 3, .dim = {height, width, l->units}};
     int fan_in = (int)(window * channels), fan_out = (int)(window * out);
-    add_tensor(w, "weight", 4, (int64_t[]){out, channels, l->kernel[0], l->kernel[1]}, fan_in, fan_out,
+    layer_add_tensor(w, "weight", 4, (int64_t[]){out, channels, l->kernel[0], l->kernel[1]}, fan_in, fan_out,
                true);
     if (l->bias) {
-        add_tensor(w, "bias", 1, (int64_t[]){out}, fan_in, fan_out, false);
+        layer_add_tensor(w, "bias", 1, (int64_t[]){out}, fan_in, fan_out, false);
     }
     return true;
 }
@@ -233,7 +250,7 @@ static bool build_pool(struct layer_work *w)
     struct layer *l = w->layer;
     int height, width;
     default_stride(l, l->kernel[0], l->kernel[1]);
-    if (!need_picture(w)) {
+    if (!layer_need_image(w)) {
         return false;
     }
     for (int i = 0; i < 2; i++) {
@@ -275,6 +292,21 @@ static bool build_flatten(struct layer_work *w)
     return true;
 }
 
+static double flops_norm(const struct layer *l)
+{
+    return 8.0 * (double)shape_count(&l->out);
+}
+
+static double flops_lrn(const struct layer *l)
+{
+    return (double)shape_count(&l->out) * (8.0 + 2.0 * l->window);
+}
+
+static double flops_inputs(const struct layer *l)
+{
+    return (double)shape_count(&l->in) * l->n_inputs;
+}
+
 static double flops_none(const struct layer *l)
 {
     return 0;
@@ -284,9 +316,18 @@ static const struct layer_type types[] = {
     {CAT_LAYER_DENSE, "dense", 1, 1, build_dense, flops_dense},
     {CAT_LAYER_CONV2D, "conv", 1, 1, build_conv2d, flops_conv2d},
     {CAT_LAYER_MAX_POOL, "pool", 1, 1, build_pool, flops_pool},
+    {CAT_LAYER_AVERAGE_POOL, "average_pool", 1, 1, build_pool, flops_pool},
+    {CAT_LAYER_GLOBAL_AVERAGE_POOL, "global_pool", 1, 1, layer_build_global_pool, flops_inputs},
+    {CAT_LAYER_BATCH_NORM, "bn", 1, 1, layer_build_batch_norm, flops_norm},
+    {CAT_LAYER_LRN, "lrn", 1, 1, layer_build_lrn, flops_lrn},
     {CAT_LAYER_RELU, "relu", 1, 1, build_same, flops_same},
+    {CAT_LAYER_LEAKY_RELU, "leaky_relu", 1, 1, build_same, flops_same},
+    {CAT_LAYER_TANH, "tanh", 1, 1, build_same, flops_norm},
+    {CAT_LAYER_SIGMOID, "sigmoid", 1, 1, build_same, flops_norm},
     {CAT_LAYER_DROPOUT, "dropout", 1, 1, build_same, flops_same},
     {CAT_LAYER_FLATTEN, "flatten", 1, 1, build_flatten, flops_none},
+    {CAT_LAYER_ADD, "add", 2, NET_INPUTS, layer_build_add, flops_inputs},
+    {CAT_LAYER_CONCAT, "concat", 2, NET_INPUTS, layer_build_concat, flops_none},
 };
 
 const struct layer_type *layer_type_get(int id)

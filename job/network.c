@@ -205,7 +205,8 @@ out:
     json_decref(full);
 }
 
-/* He normal belongs to weights whose outputs reach a relu with nothing but layers without parameters between. */
+/* He normal belongs to weights whose outputs reach a relu with nothing but layers without weights between (a batch norm has a
+ * factor per channel, which starts at one). */
 static void mark_he(struct network *net)
 {
     bool reaches[NET_LAYERS] = {false}; /* the layer's output goes into a relu */
@@ -214,7 +215,8 @@ static void mark_he(struct network *net)
         for (int k = 0; k < l->n_tensors; k++) {
             net->tensors[l->first_tensor + k].he = reaches[i];
         }
-        if (l->type == CAT_LAYER_RELU || (l->n_tensors == 0 && reaches[i])) {
+        bool passes = l->n_tensors == 0 || l->type == CAT_LAYER_BATCH_NORM;
+        if (l->type == CAT_LAYER_RELU || l->type == CAT_LAYER_LEAKY_RELU || (passes && reaches[i])) {
             for (int k = 0; k < l->n_inputs; k++) {
                 if (l->inputs[k] >= 0) {
                     reaches[l->inputs[k]] = true;

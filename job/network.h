@@ -41,8 +41,10 @@ struct layer {
     int units;              /* dense units, conv2d filters */
     int kernel[2], stride[2], padding[2]; /* height, width; pools use kernel for their size */
     bool bias;
-    double rate;            /* dropout rate, leaky slope, batch-norm momentum, … */
-    double eps;
+    double rate;            /* dropout rate, leaky slope, batch-norm momentum */
+    double eps;             /* batch norm */
+    int window;             /* lrn: channels, of i: i - window/2 … i + (window-1)/2 */
+    double alpha, beta, k;  /* lrn: x / (k + alpha/window * sum of squares)^beta */
     /* the input of a dense layer before it was flattened: {h, w, c} or {n} */
     struct shape flat_from;
     int first_tensor, n_tensors; /* its parameters, in network.tensors */

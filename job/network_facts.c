@@ -101,6 +101,9 @@ void network_hash(const struct network *net, char out[17])
             h = hash_int(h, l->padding[k]);
         }
         h = hash_int(h, l->bias);
+        if (l->window > 0) {
+            h = hash_int(h, l->window);
+        }
     }
     snprintf(out, 17, "%016llx", (unsigned long long)h);
 }
@@ -108,8 +111,11 @@ void network_hash(const struct network *net, char out[17])
 static void init_tensor(const struct tensor *t, uint64_t seed, float *out)
 {
     uint64_t stream = rng_mix(hash_text(hash_start, t->name), 0x696e6974ull);
-    if (t->rank < 2) { /* biases, and offsets of norms */
-        memset(out, 0, t->count * sizeof *out);
+    if (t->rank < 2) { /* biases, factors and offsets of norms */
+        const char *end = strrchr(t->name, '.');
+        for (size_t i = 0; i < t->count; i++) {
+            out[i] = end != NULL && strcmp(end, ".weight") == 0 ? 1.0f : 0.0f;
+        }
         return;
     }
     double he = sqrt(2.0 / t->fan_in), glorot = sqrt(6.0 / ((double)t->fan_in + t->fan_out));

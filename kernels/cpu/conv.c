@@ -50,6 +50,7 @@ static double work(const struct cpu_step *s)
 
 const struct cpu_op cpu_conv = {
     .name = "convolution",
+    .takes_relu = true,
     .prepare = prepare,
     .forward = weighted_forward,
     .backward = weighted_backward,

@@ -43,6 +43,7 @@ struct cpu_step;
 
 struct cpu_op {
     const char *name;
+    bool takes_relu;  /* a relu that follows can become a part of it (cpu_step.relu) */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
     /* Called once the step's inputs and output are known, before memory is there. */
     int (*prepare)(struct cpu_program *p, struct cpu_step *s, struct err *e);
@@ -104,6 +105,7 @@ int cpu_program_compute(struct dev_program *program, const struct dev_input *in,
                         dev_mark_fn *mark, void *ctx, struct err *e);
 
 extern const struct device_ops cpu_device_ops;
-extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_relu, cpu_dropout, cpu_flatten;
+extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_average_pool, cpu_global_pool, cpu_batch_norm, cpu_lrn, cpu_relu, cpu_leaky,
+    cpu_tanh, cpu_sigmoid, cpu_dropout, cpu_flatten, cpu_add, cpu_concat;
 
 #endif

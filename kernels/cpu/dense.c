@@ -47,6 +47,7 @@ static double work(const struct cpu_step *s)
 
 const struct cpu_op cpu_dense = {
     .name = "inner product",
+    .takes_relu = true,
     .prepare = prepare,
     .forward = weighted_forward,
     .backward = weighted_backward,

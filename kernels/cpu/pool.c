@@ -1,5 +1,5 @@
-/* Max pooling. The forward pass remembers where each maximum stood (oneDNN's workspace), so the backward pass sends a
- * gradient to one element of its window, also where several are equal: the first one.
+/* Max and average pooling. The forward pass of a max pool remembers where each maximum stood (oneDNN's workspace), so the backward pass sends a
+ * gradient to one element of its window, also where several are equal: the first one. A mean counts the zeros of the padding (PyTorch's default).
  */
 #include <stdlib.h>
 
@@ -12,12 +12,15 @@ struct pool {
 struct pool_shape {
     dnnl_memory_desc_t src, dst;
     dnnl_dims_t stride, size, near, far;
+    dnnl_alg_kind_t kind;
 };
 
 static struct pool_shape shape_of(int batch, const struct cpu_step *s)
 {
     const struct layer *l = s->layer;
-    struct pool_shape shape = {.src = prim_value_md(batch, &s->in[0]->shape), .dst = prim_value_md(batch, &s->out->shape)};
+    struct pool_shape shape = {.kind = l->type == CAT_LAYER_MAX_POOL ? dnnl_pooling_max : dnnl_pooling_avg_include_padding,
+                               .src = prim_value_md(batch, &s->in[0]->shape),
+                               .dst = prim_value_md(batch, &s->out->shape)};
     for (int i = 0; i < 2; i++) {
         shape.stride[i] = l->stride[i];
         shape.size[i] = l->kernel[i];
@@ -33,7 +36,7 @@ static int prepare_backward(struct cpu_program *p, struct cpu_step *s, struct po
 {
     dnnl_pooling_desc_t desc;
     dnnl_primitive_desc_t pd = NULL;
-    int rc = prim_check(dnnl_pooling_backward_desc_init(&desc, dnnl_pooling_max, &shape->src, &shape->dst, shape->stride,
+    int rc = prim_check(dnnl_pooling_backward_desc_init(&desc, shape->kind, &shape->src, &shape->dst, shape->stride,
                                                         shape->size, shape->near, shape->far),
                         "describe the gradient of pooling", e);
     if (rc < 0 || (rc = prim_new(p, &pool->backward, &desc, false, hint, &pd, e)) < 0 ||
@@ -41,7 +44,7 @@ static int prepare_backward(struct cpu_program *p, struct cpu_step *s, struct po
         (rc = prim_variable(p, &pool->backward, DNNL_ARG_DIFF_SRC, &shape->src, s->in_grad[0], e)) < 0) {
         goto out;
     }
-    rc = prim_fixed(p, &pool->backward, DNNL_ARG_WORKSPACE, workspace, places, e);
+    rc = places ? prim_fixed(p, &pool->backward, DNNL_ARG_WORKSPACE, workspace, places, e) : 0;
 out:
     if (pd) {
         dnnl_primitive_desc_destroy(pd);
@@ -59,21 +62,22 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = pool;
-    int rc = prim_check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, dnnl_pooling_max, &shape.src,
+    int rc = prim_check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape.kind, &shape.src,
                                                        &shape.dst, shape.stride, shape.size, shape.near, shape.far),
                         "describe pooling", e);
     if (rc < 0 || (rc = prim_new(p, &pool->forward, &desc, false, NULL, &pd, e)) < 0) {
         goto out;
     }
     const dnnl_memory_desc_t *workspace = prim_md(pd, dnnl_query_workspace_md);
-    float *places = cpu_alloc(p, (dnnl_memory_desc_get_size(workspace) + 3) / 4, e);
-    if (!places) {
+    size_t bytes = workspace ? dnnl_memory_desc_get_size(workspace) : 0;
+    float *places = bytes > 0 ? cpu_alloc(p, (bytes + 3) / 4, e) : NULL;
+    if (bytes > 0 && !places) {
         rc = -ERR_MEMORY;
         goto out;
     }
     if ((rc = prim_variable(p, &pool->forward, DNNL_ARG_SRC, &shape.src, &s->in[0]->data, e)) < 0 ||
         (rc = prim_variable(p, &pool->forward, DNNL_ARG_DST, &shape.dst, &s->out->data, e)) < 0 ||
-        (rc = prim_fixed(p, &pool->forward, DNNL_ARG_WORKSPACE, workspace, places, e)) < 0) {
+        (places && (rc = prim_fixed(p, &pool->forward, DNNL_ARG_WORKSPACE, workspace, places, e)) < 0)) {
         goto out;
     }
     if (s->in_grad[0]) {
@@ -114,11 +118,7 @@ static double work(const struct cpu_step *s)
     return 8.0 * (double)s->in[0]->count;
 }
 
-const struct cpu_op cpu_max_pool = {
-    .name = "max pooling",
-    .prepare = prepare,
-    .forward = forward,
-    .backward = backward,
-    .release = release,
-    .work = work,
-};
+#define POOL(title) {.name = title, .prepare = prepare, .forward = forward, .backward = backward, .release = release, .work = work}
+
+const struct cpu_op cpu_max_pool = POOL("max pooling");
+const struct cpu_op cpu_average_pool = POOL("average pooling");

@@ -27,20 +27,22 @@ static const struct {
     int layer;
     const struct cpu_op *op;
 } ops[] = {
-    {CAT_LAYER_DENSE, &cpu_dense}, {CAT_LAYER_CONV2D, &cpu_conv},     {CAT_LAYER_MAX_POOL, &cpu_max_pool},
-    {CAT_LAYER_RELU, &cpu_relu},   {CAT_LAYER_DROPOUT, &cpu_dropout}, {CAT_LAYER_FLATTEN, &cpu_flatten},
+    {CAT_LAYER_DENSE, &cpu_dense},
+    {CAT_LAYER_CONV2D, &cpu_conv},
+    {CAT_LAYER_MAX_POOL, &cpu_max_pool},
+    {CAT_LAYER_AVERAGE_POOL, &cpu_average_pool},
+    {CAT_LAYER_GLOBAL_AVERAGE_POOL, &cpu_global_pool},
+    {CAT_LAYER_BATCH_NORM, &cpu_batch_norm},
+    {CAT_LAYER_LRN, &cpu_lrn},
+    {CAT_LAYER_RELU, &cpu_relu},
+    {CAT_LAYER_LEAKY_RELU, &cpu_leaky},
+    {CAT_LAYER_TANH, &cpu_tanh},
+    {CAT_LAYER_SIGMOID, &cpu_sigmoid},
+    {CAT_LAYER_DROPOUT, &cpu_dropout},
+    {CAT_LAYER_FLATTEN, &cpu_flatten},
+    {CAT_LAYER_ADD, &cpu_add},
+    {CAT_LAYER_CONCAT, &cpu_concat},
 };
-
-static const struct cpu_op *find_op(const struct layer *l, struct err *e)
-{
-    for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
-        if (ops[i].layer == l->type) {
-            return ops[i].op;
-        }
-    }
-    err_set(e, ERR_UNSUPPORTED, "the CPU device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
-    return NULL;
-}
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
 
@@ -84,6 +86,16 @@ static int count_readers(const struct network *net, int layer)
     return readers;
 }
 
+static const struct cpu_op *op_of(const struct layer *l)
+{
+    for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+        if (ops[i].layer == l->type) {
+            return ops[i].op;
+        }
+    }
+    return NULL;
+}
+
 /* Does every reader of this layer take an image as it stands for the vector that it is? */
 static bool readers_take_image(const struct network *net, int layer)
 {
@@ -93,7 +105,8 @@ static bool readers_take_image(const struct network *net, int layer)
             if (l->inputs[k] != layer || l->type == CAT_LAYER_DENSE) {
                 continue;
             }
-            bool passes = l->n_inputs == 1 && (l->type == CAT_LAYER_FLATTEN || l->type == CAT_LAYER_RELU || l->type == CAT_LAYER_DROPOUT);
+            const struct cpu_op *op = op_of(l);
+            bool passes = l->type == CAT_LAYER_FLATTEN || (op && op->keeps_shape);
             if (!passes || !readers_take_image(net, i)) {
                 return false;
             }
@@ -120,20 +133,18 @@ static struct cpu_step *step_before(struct cpu_program *p, const struct layer *l
         return NULL;
     }
     struct cpu_step *s = &p->steps[p->n_steps - 1];
-    bool can = s->op == &cpu_conv || s->op == &cpu_dense;
-    return can && s->index == before ? s : NULL;
+    return s->op->takes_relu && s->index == before ? s : NULL;
 }
 
 static int add_step(struct cpu_program *p, int layer, int *n_values, struct err *e)
 {
     const struct layer *l = &p->net->layers[layer];
-    const struct cpu_op *op = find_op(l, e);
+    const struct cpu_op *op = op_of(l);
+    if (!op) {
+        return err_set(e, ERR_UNSUPPORTED, "the CPU device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
+    }
     struct cpu_step *s = &p->steps[p->n_steps++];
     struct cpu_value *out = &p->values[(*n_values)++];
-    if (!op) {
-        p->n_steps--;
-        return -ERR_UNSUPPORTED;
-    }
     *s = (struct cpu_step){.op = op, .layer = l, .index = layer, .n_in = l->n_inputs, .out = out};
     s->backward = l->n_tensors > 0;
     for (int k = 0; k < l->n_inputs; k++) {

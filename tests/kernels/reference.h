@@ -25,6 +25,7 @@
 struct ref {
     const struct network *net;
     double *params, *stats;
+    double *first; /* the input */
     double **act; /* [n_layers] activations [count][shape] */
     int batch;
 };
@@ -34,6 +35,7 @@ static inline struct ref ref_new(const struct network *net, int batch)
     struct ref r = {.net = net, .batch = batch};
     r.params = calloc(net->n_params + 1, sizeof(double));
     r.stats = calloc(net->n_stat_floats + 1, sizeof(double));
+    r.first = calloc((size_t)batch * shape_count(&net->input), sizeof(double));
     r.act = calloc((size_t)net->n_layers, sizeof(double *));
     for (int i = 0; i < net->n_layers; i++) {
         r.act[i] = calloc((size_t)batch * shape_count(&net->layers[i].out), sizeof(double));
@@ -47,6 +49,7 @@ static inline void ref_free(struct ref *r)
         free(r->act[i]);
     }
     free(r->act);
+    free(r->first);
     free(r->params);
     free(r->stats);
 }
@@ -113,19 +116,21 @@ static inline void ref_dense(const struct ref *r, const struct layer *l, const d
 
 static inline void ref_pool(const struct layer *l, const double *in, double *out)
 {
+    bool max = l->type == CAT_LAYER_MAX_POOL;
     for (int y = 0; y < l->out.dim[0]; y++) {
         for (int x = 0; x < l->out.dim[1]; x++) {
             for (int c = 0; c < l->out.dim[2]; c++) {
-                double best = -HUGE_VAL;
+                double best = -HUGE_VAL, sum = 0;
                 for (int i = 0; i < l->kernel[0]; i++) {
                     for (int j = 0; j < l->kernel[1]; j++) {
                         int row = y * l->stride[0] + i - l->padding[0], col = x * l->stride[1] + j - l->padding[1];
                         if (row >= 0 && col >= 0 && row < l->in.dim[0] && col < l->in.dim[1]) {
                             best = fmax(best, in[ref_at(&l->in, row, col, c)]);
+                            sum += in[ref_at(&l->in, row, col, c)];
                         }
                     }
                 }
-                out[ref_at(&l->out, y, x, c)] = best;
+                out[ref_at(&l->out, y, x, c)] = max ? best : sum / (l->kernel[0] * l->kernel[1]);
             }
         }
     }
@@ -147,27 +152,117 @@ static inline void ref_dropout(const struct ref *r, int layer, const struct dev_
     }
 }
 
+static inline void ref_lrn(const struct layer *l, const double *in, double *out)
+{
+    int c = l->in.dim[2];
+    for (int pixel = 0; pixel < l->in.dim[0] * l->in.dim[1]; pixel++) {
+        const double *x = in + (size_t)pixel * (size_t)c;
+        for (int i = 0; i < c; i++) {
+            double sum = 0;
+            for (int j = i - l->window / 2; j <= i + (l->window - 1) / 2; j++) {
+                sum += j >= 0 && j < c ? x[j] * x[j] : 0;
+            }
+            out[(size_t)pixel * (size_t)c + (size_t)i] = x[i] / pow(l->k + l->alpha / l->window * sum, l->beta);
+        }
+    }
+}
+
+/* All samples at once. The running statistics that training leaves go to `running` ([2][channels]) unless that is NULL. */
+static inline void ref_batch_norm(const struct ref *r, const struct layer *l, const struct dev_input *in, const double *x, double *out,
+                                  double *running)
+{
+    int c = l->in.dim[l->in.rank - 1];
+    size_t rows = (size_t)in->count * shape_count(&l->in) / (size_t)c;
+    const double *weight = ref_tensor(r, l, 0), *bias = ref_tensor(r, l, 1);
+    const double *stats[2] = {r->stats + r->net->stats[l->first_stat].first, r->stats + r->net->stats[l->first_stat + 1].first};
+    for (int k = 0; k < c; k++) {
+        double mean = 0, squares = 0;
+        for (size_t i = 0; i < rows; i++) {
+            mean += x[i * (size_t)c + (size_t)k] / (double)rows;
+        }
+        for (size_t i = 0; i < rows; i++) {
+            squares += pow(x[i * (size_t)c + (size_t)k] - mean, 2);
+        }
+        if (running) {
+            running[k] = (1 - l->rate) * stats[0][k] + l->rate * mean;
+            running[c + k] = (1 - l->rate) * stats[1][k] + l->rate * squares / ((double)rows - 1);
+        }
+        double variance = in->training ? squares / (double)rows : stats[1][k];
+        mean = in->training ? mean : stats[0][k];
+        for (size_t i = 0; i < rows; i++) {
+            size_t at = i * (size_t)c + (size_t)k;
+            out[at] = (x[at] - mean) / sqrt(variance + l->eps) * weight[k] + bias[k];
+        }
+    }
+}
+
+static inline const double *ref_input_of(const struct ref *r, const struct layer *l, int k, int sample, const double *first)
+{
+    int from = l->inputs[k];
+    return from < 0 ? first : r->act[from] + (size_t)sample * shape_count(&r->net->layers[from].out);
+}
+
+/* Add and concat. */
+static inline void ref_join(const struct ref *r, const struct layer *l, int sample, const double *first, double *out)
+{
+    size_t all = (size_t)l->out.dim[l->out.rank - 1], pixels = shape_count(&l->out) / all, at = 0;
+    memset(out, 0, shape_count(&l->out) * sizeof(double));
+    for (int k = 0; k < l->n_inputs; k++) {
+        const struct shape *s = l->inputs[k] < 0 ? &r->net->input : &r->net->layers[l->inputs[k]].out;
+        const double *from = ref_input_of(r, l, k, sample, first);
+        size_t c = (size_t)s->dim[s->rank - 1];
+        for (size_t i = 0; i < pixels * c; i++) {
+            out[i / c * all + at + i % c] += from[i];
+        }
+        at += l->type == CAT_LAYER_CONCAT ? c : 0;
+    }
+}
+
+static inline double ref_activation(const struct layer *l, double x)
+{
+    switch (l->type) {
+    case CAT_LAYER_RELU: return x > 0 ? x : 0;
+    case CAT_LAYER_LEAKY_RELU: return x > 0 ? x : l->rate * x;
+    case CAT_LAYER_TANH: return tanh(x);
+    default: return 1 / (1 + exp(-x));
+    }
+}
+
 static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, int sample)
 {
     const struct layer *l = &r->net->layers[i];
-    size_t n_in = shape_count(&l->in), n = shape_count(&l->out);
-    const double *from = r->act[l->inputs[0] < 0 ? 0 : l->inputs[0]] + (size_t)sample * n_in;
-    double *first = NULL, *out = r->act[i] + (size_t)sample * n;
-    if (l->inputs[0] < 0) {
-        first = malloc(n_in * sizeof(double));
-        for (size_t k = 0; k < n_in; k++) {
-            first[k] = (double)in->x[(size_t)sample * n_in + k];
-        }
-        from = first;
-    }
+    size_t n = shape_count(&l->out);
+    double *first = r->first + (size_t)sample * shape_count(&r->net->input), *out = r->act[i] + (size_t)sample * n;
+    const double *from = ref_input_of(r, l, 0, sample, first);
     switch (l->type) {
     case CAT_LAYER_DENSE: ref_dense(r, l, from, out); break;
     case CAT_LAYER_CONV2D: ref_conv(r, l, from, out); break;
-    case CAT_LAYER_MAX_POOL: ref_pool(l, from, out); break;
+    case CAT_LAYER_MAX_POOL:
+    case CAT_LAYER_AVERAGE_POOL: ref_pool(l, from, out); break;
     case CAT_LAYER_DROPOUT: ref_dropout(r, i, in, sample, from, out); break;
-    case CAT_LAYER_RELU:
+    case CAT_LAYER_LRN: ref_lrn(l, from, out); break;
+    case CAT_LAYER_ADD:
+    case CAT_LAYER_CONCAT: ref_join(r, l, sample, first, out); break;
+    case CAT_LAYER_BATCH_NORM:
+        if (sample == 0) {
+            ref_batch_norm(r, l, in, from, out, NULL);
+        }
+        break;
+    case CAT_LAYER_GLOBAL_AVERAGE_POOL:
         for (size_t k = 0; k < n; k++) {
-            out[k] = fmax(from[k], 0);
+            size_t area = shape_count(&l->in) / n;
+            out[k] = 0;
+            for (size_t pixel = 0; pixel < area; pixel++) {
+                out[k] += from[pixel * n + k] / (double)area;
+            }
+        }
+        break;
+    case CAT_LAYER_RELU:
+    case CAT_LAYER_LEAKY_RELU:
+    case CAT_LAYER_TANH:
+    case CAT_LAYER_SIGMOID:
+        for (size_t k = 0; k < n; k++) {
+            out[k] = ref_activation(l, from[k]);
         }
         break;
     case CAT_LAYER_FLATTEN:
@@ -177,7 +272,6 @@ static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, i
         break;
     default: fail_msg("the reference has no layer '%s'", catalog_get(l->type)->name);
     }
-    free(first);
 }
 
 static inline double ref_sample_loss(const struct ref *r, const struct dev_input *in, int sample)
@@ -205,6 +299,9 @@ static inline double ref_sample_loss(const struct ref *r, const struct dev_input
 static inline double ref_loss(struct ref *r, const struct dev_input *in)
 {
     double sum = 0;
+    for (size_t i = 0; i < (size_t)in->count * shape_count(&r->net->input); i++) {
+        r->first[i] = (double)in->x[i];
+    }
     for (int i = 0; i < r->net->n_layers; i++) {
         for (int s = 0; s < in->count; s++) {
             ref_layer(r, i, in, s);
@@ -297,6 +394,9 @@ static inline struct bench *bench_new(const char *device, const char *model, con
         fail_msg("%s", b->e.message);
     }
     network_init(&b->net, 3, b->replica.host[DEV_PARAMS], b->replica.host[DEV_STATS]);
+    for (size_t i = 0; i < b->net.n_stat_floats; i++) {
+        b->replica.host[DEV_STATS][i] += (float)(0.5 * rng_double(6, 0, i));
+    }
     for (int t = 0; t < b->net.n_tensors; t++) {
         const struct tensor *tensor = &b->net.tensors[t];
         for (size_t i = 0; tensor->rank == 1 && i < tensor->count; i++) {
