@@ -50,7 +50,8 @@ static void on_signal(int sig)
 
 static void on_wake(void *ctx)
 {
-    ring(*(int *)ctx);
+    (void)ctx;
+    ring(wake_fd);
 }
 
 struct service {
@@ -147,7 +148,7 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
-    hc.hooks.wake = NULL;
+    hc.hooks.wake = on_wake;
     s->http = http_start(&hc, e);
     return s->http ? 0 : -(int)e->code;
 }

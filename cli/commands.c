@@ -1,0 +1,261 @@
+/* The short commands: submit, jobs, show, cancel, pause, resume, nodes, catalog, link. Tables for people; --json for programs. */
+#include "cli/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/session.h"
+#include "common/buf.h"
+#include "common/jsonx.h"
+
+enum { SPEC_BYTES = 16 << 20 };
+
+static const struct opt options[] = {CLIENT_OPTIONS, {0}};
+
+static const char *text(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "-";
+}
+
+static double number(const json_t *j, const char *key)
+{
+    return json_number_value(json_object_get(j, key));
+}
+
+/* ---- submit ----------------------------------------------------------------------------------------------------- */
+
+static json_t *read_spec(const char *path, struct err *e)
+{
+    if (strcmp(path, "-") != 0) {
+        json_t *j = jsonx_load(path, SPEC_BYTES, e);
+        if (!j) {
+            err_prefix(e, "cannot read the job");
+        }
+        return j;
+    }
+    struct buf b;
+    char chunk[65536];
+    size_t n;
+    buf_init(&b, SPEC_BYTES);
+    while ((n = fread(chunk, 1, sizeof chunk, stdin)) > 0) {
+        buf_add(&b, chunk, n);
+    }
+    json_t *j = b.failed ? NULL : jsonx_parse(b.data ? b.data : "", b.len, e);
+    if (b.failed) {
+        err_set(e, ERR_TOO_LARGE, "the job on standard input is larger than %d bytes", SPEC_BYTES);
+    }
+    buf_release(&b);
+    return j;
+}
+
+int command_submit(int argc, char **argv)
+{
+    static const struct opt table[] = {
+        {"dry-run", NULL, OPT_FLAG, NULL, 0, 0, "only checks the job and says where it would run"},
+        {"watch", NULL, OPT_FLAG, NULL, 0, 0, "shows its progress until it ends"},
+        CLIENT_OPTIONS,
+        {0},
+    };
+    struct session s;
+    int rc = session_open(&s, table, "evenstep submit FILE|-", 1, argc, argv);
+    if (rc > 0) {
+        return rc == 1 ? 0 : rc;
+    }
+    bool dry = opt_flag(s.options, "dry-run"), watch = opt_flag(s.options, "watch") && !dry;
+    json_t *spec = read_spec(opt_positional(s.options, 0), &s.err);
+    json_t *answer = spec ? session_call(&s, "POST", dry ? "/api/v1/jobs?dryRun=true" : "/api/v1/jobs", spec) : NULL;
+    char id[64] = "";
+    if (answer && dry) {
+        char *shown = jsonx_dump(answer, true, NULL);
+        printf("%s\n", shown ? shown : "");
+        free(shown);
+    } else if (answer) {
+        snprintf(id, sizeof id, "%s", text(answer, "id"));
+        printf("%s\n", id);
+    }
+    json_decref(answer);
+    json_decref(spec);
+    rc = session_close(&s, s.err.code != ERR_NONE);
+    if (rc == 0 && watch && id[0]) {
+        char *again[] = {id};
+        return command_watch(1, again); /* the same environment names the service */
+    }
+    return rc;
+}
+
+/* ---- jobs and nodes --------------------------------------------------------------------------------------------- */
+
+int command_jobs(int argc, char **argv)
+{
+    struct session s;
+    int rc = session_open(&s, options, "evenstep jobs", 0, argc, argv);
+    if (rc > 0) {
+        return rc == 1 ? 0 : rc;
+    }
+    json_t *answer = session_call(&s, "GET", "/api/v1/jobs?limit=100", NULL);
+    if (answer) {
+        size_t i;
+        json_t *job;
+        printf("%-18s %-24s %-11s %9s %9s  %s\n", "id", "name", "state", "done", "accuracy", "created");
+        json_array_foreach(json_object_get(answer, "jobs"), i, job) {
+            const json_t *progress = json_object_get(job, "progress"), *metrics = json_object_get(job, "metrics");
+            const json_t *accuracy = json_object_get(metrics, "test_accuracy");
+            char shown[32] = "-";
+            if (json_is_number(accuracy)) {
+                snprintf(shown, sizeof shown, "%.2f %%", 100 * json_number_value(accuracy));
+            }
+            printf("%-18s %-24.24s %-11s %7.0f %% %9s  %s\n", text(job, "id"), text(job, "name"), text(job, "state"),
+                   100 * number(progress, "fraction"), shown, text(job, "created"));
+        }
+    }
+    json_decref(answer);
+    return session_close(&s, s.err.code != ERR_NONE);
+}
+
+int command_nodes(int argc, char **argv)
+{
+    struct session s;
+    int rc = session_open(&s, options, "evenstep nodes", 0, argc, argv);
+    if (rc > 0) {
+        return rc == 1 ? 0 : rc;
+    }
+    json_t *answer = session_call(&s, "GET", "/api/v1/nodes", NULL);
+    if (answer) {
+        size_t i;
+        json_t *node;
+        printf("%-20s %-20s %-10s %9s %-10s %s\n", "node", "host", "device", "slowdown", "state", "job");
+        json_array_foreach(json_object_get(answer, "nodes"), i, node) {
+            const json_t *slowdown = json_object_get(node, "slowdown");
+            printf("%-20s %-20.20s %-10s %9.2f %-10s %s\n", text(node, "name"), text(node, "host"), text(node, "device"),
+                   json_is_number(slowdown) ? json_number_value(slowdown) : 1.0, text(node, "state"), text(node, "job"));
+        }
+    }
+    json_decref(answer);
+    return session_close(&s, s.err.code != ERR_NONE);
+}
+
+/* ---- one job ---------------------------------------------------------------------------------------------------- */
+
+static int on_job(const char *usage, const char *method, const char *what, int argc, char **argv, void (*print)(const json_t *job))
+{
+    struct session s;
+    char path[256];
+    int rc = session_open(&s, options, usage, 1, argc, argv);
+    if (rc > 0) {
+        return rc == 1 ? 0 : rc;
+    }
+    snprintf(path, sizeof path, "/api/v1/jobs/%.100s%s", opt_positional(s.options, 0), what);
+    json_t *answer = session_call(&s, method, path, NULL);
+    if (answer) {
+        print(answer);
+    }
+    json_decref(answer);
+    return session_close(&s, s.err.code != ERR_NONE);
+}
+
+static void print_state(const json_t *job)
+{
+    printf("%s %s\n", text(job, "id"), text(job, "state"));
+}
+
+static void print_job(const json_t *job)
+{
+    const json_t *progress = json_object_get(job, "progress"), *metrics = json_object_get(job, "metrics");
+    const json_t *staleness = json_object_get(job, "staleness"), *error = json_object_get(job, "error");
+    size_t i;
+    json_t *w;
+    printf("%s  %s  %s, attempt %.0f\n", text(job, "id"), text(job, "name"), text(job, "state"), number(job, "attempt"));
+    printf("  epoch %.2f of %.0f, step %.0f, %.0f samples\n", number(progress, "epoch"), number(progress, "epochs"), number(progress, "step"),
+           number(progress, "samples"));
+    printf("  train loss %.4f, test loss %.4f, test accuracy %.2f %%, %.0f samples/s, %.1f ms per step\n", number(metrics, "train_loss"),
+           number(metrics, "test_loss"), 100 * number(metrics, "test_accuracy"), number(metrics, "samples_per_second"),
+           1e3 * number(metrics, "step_seconds"));
+    printf("  staleness: %.2f over updates, %.2f over nodes, p95 %.0f, at most %.0f\n", number(staleness, "update_mean"),
+           number(staleness, "node_mean"), number(staleness, "p95"), number(staleness, "max"));
+    if (json_is_object(error)) {
+        printf("  error: %s\n", text(error, "message"));
+    }
+    printf("  %4s %-16s %-8s %9s %11s %11s %9s %9s  %s\n", "rank", "node", "device", "minibatch", "samples/s", "compute ms", "wait ms", "staleness",
+           "state");
+    json_array_foreach(json_object_get(job, "workers"), i, w) {
+        printf("  %4.0f %-16s %-8s %9.0f %11.0f %11.1f %9.1f %9.2f  %s\n", number(w, "rank"), text(w, "node"), text(w, "device"), number(w, "batch"),
+               number(w, "samples_per_second"), 1e3 * number(w, "compute_seconds"), 1e3 * number(w, "wait_seconds"),
+               number(json_object_get(w, "staleness"), "mean"), text(w, "state"));
+    }
+}
+
+int command_show(int argc, char **argv)
+{
+    return on_job("evenstep show ID", "GET", "", argc, argv, print_job);
+}
+
+int command_cancel(int argc, char **argv)
+{
+    return on_job("evenstep cancel ID", "POST", "/cancel", argc, argv, print_state);
+}
+
+int command_pause(int argc, char **argv)
+{
+    return on_job("evenstep pause ID", "POST", "/pause", argc, argv, print_state);
+}
+
+int command_resume(int argc, char **argv)
+{
+    return on_job("evenstep resume ID", "POST", "/resume", argc, argv, print_state);
+}
+
+/* ---- catalogue and link ----------------------------------------------------------------------------------------- */
+
+static void print_parameters(const json_t *parameters)
+{
+    size_t i;
+    json_t *p;
+    json_array_foreach((json_t *)parameters, i, p) {
+        char *fallback = jsonx_dump(json_object_get(p, "default"), false, NULL);
+        printf("      %-16s %-16s %s%s%s%s\n", text(p, "name"), text(p, "type"), text(p, "help"), fallback ? " (default " : "",
+               fallback ? fallback : json_is_true(json_object_get(p, "required")) ? " (required)" : "", fallback ? ")" : "");
+        free(fallback);
+    }
+}
+
+int command_catalog(int argc, char **argv)
+{
+    struct session s;
+    int rc = session_open(&s, options, "evenstep catalog", 0, argc, argv);
+    if (rc > 0) {
+        return rc == 1 ? 0 : rc;
+    }
+    json_t *answer = session_call(&s, "GET", "/api/v1/catalog", NULL);
+    const char *kind;
+    json_t *entries, *entry;
+    json_object_foreach(answer, kind, entries) {
+        size_t i;
+        printf("%s\n", kind);
+        json_array_foreach(entries, i, entry) {
+            if (json_is_object(entry)) {
+                printf("  %-16s %s\n", text(entry, "name"), text(entry, "help"));
+                print_parameters(json_object_get(entry, "parameters"));
+            } else if (json_is_string(entry)) {
+                printf("  %s\n", json_string_value(entry));
+            }
+        }
+    }
+    json_decref(answer);
+    return session_close(&s, s.err.code != ERR_NONE);
+}
+
+int command_link(int argc, char **argv)
+{
+    struct session s;
+    int rc = session_open(&s, options, "evenstep link", 0, argc, argv);
+    if (rc > 0) {
+        return rc == 1 ? 0 : rc;
+    }
+    json_t *answer = session_call(&s, "POST", "/api/v1/link", NULL);
+    if (answer) {
+        printf("%s\n", text(answer, "url"));
+    }
+    json_decref(answer);
+    return session_close(&s, s.err.code != ERR_NONE);
+}

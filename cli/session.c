@@ -1,0 +1,65 @@
+/* See session.h. */
+#include "cli/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/jsonx.h"
+
+static void complain(const struct err *e)
+{
+    fprintf(stderr, "evenstep: %s\n", e->message);
+    if (e->hint[0]) {
+        fprintf(stderr, "  %s\n", e->hint);
+    }
+}
+
+int session_open(struct session *s, const struct opt *table, const char *usage, int positionals, int argc, char **argv)
+{
+    memset(s, 0, sizeof *s);
+    s->options = opt_parse(table, argc, argv, &s->err);
+    if (!s->options) {
+        complain(&s->err);
+        return 2;
+    }
+    if (opt_flag(s->options, "help")) {
+        opt_help(table, usage, stdout);
+        opt_free(s->options);
+        return 1;
+    }
+    if (opt_positionals(s->options) != positionals) {
+        fprintf(stderr, "usage: %s\n", usage);
+        opt_free(s->options);
+        return 2;
+    }
+    if (client_open(&s->client, s->options, &s->err) < 0) {
+        complain(&s->err);
+        client_close(&s->client);
+        opt_free(s->options);
+        return 3;
+    }
+    return 0;
+}
+
+int session_close(struct session *s, int failed)
+{
+    if (failed) {
+        complain(&s->err);
+    }
+    client_close(&s->client);
+    opt_free(s->options);
+    return failed ? 1 : 0;
+}
+
+json_t *session_call(struct session *s, const char *method, const char *path, const json_t *body)
+{
+    json_t *answer = client_call(&s->client, method, path, body, &s->err);
+    if (answer && opt_flag(s->options, "json")) {
+        char *text = jsonx_dump(answer, true, NULL);
+        printf("%s\n", text ? text : "");
+        free(text);
+        json_decref(answer);
+        return NULL;
+    }
+    return answer;
+}
