@@ -8,6 +8,8 @@
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,8 +22,9 @@ struct site {
     int port, pid;
     struct store *store;
     struct http_server *http;
-    int woken, planned;      /* calls of the hooks */
+    atomic_int woken, planned; /* calls of the hooks */
     const char *plan_problem; /* the plan hook adds this problem, if set */
+    sem_t *_Atomic plan_gate; /* the plan hook waits for it, if set */
 };
 
 struct answer {
@@ -39,6 +42,12 @@ static inline json_t *site_plan(void *ctx, const json_t *spec, struct jsonx_prob
     struct site *s = ctx;
     (void)spec;
     (void)e;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 60;
+    if (s->plan_gate) {
+        sem_timedwait(s->plan_gate, &until);
+    }
     s->planned++;
     if (s->plan_problem) {
         jsonx_problem(problems, "/data/path", "%s", s->plan_problem);

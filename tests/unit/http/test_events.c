@@ -165,6 +165,72 @@ static void an_event_that_is_long_arrives_whole(void **state)
     free(word);
 }
 
+/* A submission that is looked at for long (its hook starts a process) holds up nobody. */
+static void a_slow_submission_does_not_hold_up_streams(void **state)
+{
+    struct site *s = *state;
+    enum { SLOW = 5 };
+    sem_t gate;
+    int posts[SLOW];
+    char *text = calloc(1, TEXT), request[2048];
+    static const char spec[] = SPEC("slow");
+    sem_init(&gate, 0, 0);
+    s->plan_gate = &gate;
+    snprintf(request, sizeof request, "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s",
+             s->port, s->token, sizeof spec - 1, spec);
+    for (int i = 0; i < SLOW; i++) {
+        posts[i] = dial(s);
+        assert_true(say(posts[i], request));
+    }
+    int fd = open_events(s, "", "");
+    expect_heard(fd, "event: hello", text);
+    tell(s, "", 401);
+    expect_heard(fd, "{\"number\":401}", text);
+    struct answer a = get(s, "/api/v1/nodes");
+    expect_status(&a, 200);
+    answer_release(&a);
+    s->plan_gate = NULL;
+    for (int i = 0; i < SLOW; i++) {
+        sem_post(&gate);
+    }
+    for (int i = 0; i < SLOW; i++) {
+        char out[4096] = "";
+        assert_int_equal(hear(posts[i], "HTTP/1.1 201", out, sizeof out, patience), 1);
+        close(posts[i]);
+    }
+    close(fd);
+    sem_destroy(&gate);
+    free(text);
+}
+
+/* Clients that leave while their answers are made, or in the middle of a stream. */
+static void clients_that_leave_early_harm_nobody(void **state)
+{
+    struct site *s = *state;
+    char *text = calloc(1, TEXT), request[512];
+    snprintf(request, sizeof request, "GET /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n\r\n", s->port, s->token);
+    for (int i = 0; i < 300; i++) {
+        int fd = i % 2 ? open_events(s, "", "") : dial(s);
+        if (i % 2 == 0) {
+            say(fd, request);
+        }
+        if (i % 3 == 0) {
+            struct linger now = {.l_onoff = 1, .l_linger = 0};
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+        }
+        if (i % 5 == 0) {
+            tell(s, "", 500 + i);
+        }
+        close(fd);
+    }
+    int fd = open_events(s, "", "");
+    expect_heard(fd, "event: hello", text);
+    tell(s, "", 999);
+    expect_heard(fd, "{\"number\":999}", text);
+    close(fd);
+    free(text);
+}
+
 static void stopping_the_server_ends_open_streams(void **state)
 {
     struct site *s = *state;
@@ -224,6 +290,8 @@ int main(void)
         cmocka_unit_test(a_filter_lets_events_of_one_job_pass),
         cmocka_unit_test(a_change_of_a_job_is_told_to_everybody),
         cmocka_unit_test(an_event_that_is_long_arrives_whole),
+        cmocka_unit_test(a_slow_submission_does_not_hold_up_streams),
+        cmocka_unit_test(clients_that_leave_early_harm_nobody),
         cmocka_unit_test(stopping_the_server_ends_open_streams),
         cmocka_unit_test(a_stream_comes_back_with_the_store),
     };
