@@ -14,7 +14,7 @@
 
 static const struct route_param submit_params[] = {
     {"dryRun", ROUTE_BOOL, 0, 0, NULL, "only checks the spec and says where it would run; nothing is queued, the answer is 200"},
-    {NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param list_params[] = {
     {"state", ROUTE_STRING, 0, 0, JOB_STATES, "only jobs in this state"},
@@ -22,7 +22,7 @@ static const struct route_param list_params[] = {
     {"sort", ROUTE_STRING, 0, 0, "-created|created|priority|name", "order; -created (newest first) by default"},
     {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before"},
     {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default"},
-    {NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param series_params[] = {
     {"names", ROUTE_STRING, 0, 0, NULL, "names of series, separated by commas; train_loss by default"},
@@ -30,20 +30,20 @@ static const struct route_param series_params[] = {
     {"from", ROUTE_REAL, -1e15, 1e15, NULL, "only points from here on, in units of x"},
     {"to", ROUTE_REAL, -1e15, 1e15, NULL, "only points up to here, in units of x"},
     {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets for each series; 600 by default"},
-    {NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param steps_params[] = {
     {"last", ROUTE_INT, 1, 10000, NULL, "rows of each rank; 50 by default"},
-    {NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param logs_params[] = {
     {"rank", ROUTE_INT, 0, 4095, NULL, "the rank whose log it is; without it the launcher's own words"},
     {"tail", ROUTE_INT, 1, 100000, NULL, "only the last so many lines"},
-    {NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param events_params[] = {
     {"job", ROUTE_STRING, 0, 0, NULL, "only events of this job"},
-    {NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 
 #define V1 "/api/v1/"
