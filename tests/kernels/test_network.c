@@ -11,6 +11,50 @@ static void lenet5_matches_the_reference(void **state)
     check_model("\"lenet5\"", 3, 3, 6);
 }
 
+static void cifar_networks_match_the_reference(void **state)
+{
+    check_model("\"cifar-quick\"", 2, 2, 3);
+    check_model("\"tf-cifar\"", 2, 2, 2);
+}
+
+/* A preset for images of another size; its parameters are the same. The caller frees. */
+static char *preset_for(const char *name, int size)
+{
+    json_t *j = network_preset(name);
+    json_object_set_new(j, "input", json_pack("[i,i,i]", size, size, 3));
+    char *text = json_dumps(j, JSON_COMPACT);
+    json_decref(j);
+    return text;
+}
+
+static void residual_networks_match_the_reference(void **state)
+{
+    char *small = preset_for("resnet20", 12);
+    check_model_to(small, 6, 5, 2, 3, 2e-3);
+    free(small);
+    small = preset_for("resnet18", 8);
+    check_model_to(small, 5, 5, 1, 7, 2e-3);
+    free(small);
+}
+
+static void presets_have_the_documented_number_of_parameters(void **state)
+{
+    static const struct {
+        const char *model;
+        size_t params;
+    } expected[] = {{"\"mlp\"", 101770}, {"\"lenet5\"", 1663370}, {"\"cifar-quick\"", 89578},
+                    {"\"tf-cifar\"", 3527498}, {"\"resnet20\"", 272474}, {"\"resnet18\"", 11173962}};
+    int n;
+    network_presets(&n);
+    assert_int_equal(n, sizeof(expected) / sizeof(*expected));
+    for (int i = 0; i < n; i++) {
+        struct network net = ref_network(expected[i].model);
+        assert_int_equal(net.n_params, expected[i].params);
+        assert_int_equal(shape_count(&net.output), 10);
+        network_release(&net);
+    }
+}
+
 static void a_program_larger_than_the_slice_gives_the_mean_over_the_slice(void **state)
 {
     check_model("\"mlp\"", 9, 4, 10);
@@ -39,6 +83,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mlp_matches_the_reference),
         cmocka_unit_test(lenet5_matches_the_reference),
+        cmocka_unit_test(cifar_networks_match_the_reference),
+        cmocka_unit_test(residual_networks_match_the_reference),
+        cmocka_unit_test(presets_have_the_documented_number_of_parameters),
         cmocka_unit_test(a_program_larger_than_the_slice_gives_the_mean_over_the_slice),
         cmocka_unit_test(training_lenet5_lowers_the_loss),
     };
