@@ -1,0 +1,155 @@
+"""The real service for tests: `evenstep serve` with a private Redis and local nodes, on a free port and a temporary folder.
+
+    with Service(nodes=["a=cpu:1", "b=cpu:1"]) as s:
+        job = s.submit(spec())
+        s.wait(job, "succeeded")
+
+Tests wait for conditions; nothing here asserts a time. When a test fails, the folder with logs is printed and kept."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import requests
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+DEADLINE = 120
+
+
+def until(what, condition, seconds=DEADLINE, every=0.05):
+    """The first true value of condition(); fails after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"after {seconds} s still not: {what}")
+        time.sleep(every)
+
+
+def processes_of(text):
+    """Pids of living processes whose command line or environment names `text`."""
+    found = []
+    for p in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (p / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                continue
+            if text.encode() in (p / "cmdline").read_bytes():
+                found.append(int(p.name))
+        except (OSError, IndexError):
+            pass
+    return found
+
+
+def spec(**changes):
+    """A small job on drawn digits: a few seconds of training on two cores."""
+    job = {
+        "name": "test", "model": "mlp", "data": {"format": "glyphs", "samples": 2560, "test_samples": 500},
+        "optimizer": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}, "strategy": {"type": "sync"},
+        "batching": {"global_batch": 64, "policy": "equal"}, "workers": 2, "epochs": 2, "seed": 1,
+    }
+    job.update(changes)
+    return job
+
+
+class Service:
+    def __init__(self, nodes=("a=cpu:1", "b=cpu:1"), folder=None, options=(), data=None):
+        self.nodes, self.options, self.data = nodes, options, data
+        self.own_folder = folder is None
+        self.dir = pathlib.Path(folder or tempfile.mkdtemp(prefix="evenstep-test-"))
+        self.process = None
+
+    def start(self):
+        command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(self.dir), "--listen", "127.0.0.1:0", *self.options]
+        for node in self.nodes:
+            command += ["--local-node", node]
+        env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        if self.data:
+            env["EVENSTEP_DATA"] = str(self.data)
+        self.log = open(self.dir / "serve.log", "ab")
+        begin = self.log.tell()
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, env=env)
+
+        def ready():
+            assert self.process.poll() is None, self.text()
+            return re.search(r'msg="?ready"? url=(\S+)', self.text()[begin:])
+
+        self.url = until("the service is ready", ready, 30).group(1)
+        self.token = (self.dir / "token").read_text().strip()
+        self.http = requests.Session()
+        self.http.headers["Authorization"] = "Bearer " + self.token
+        return self
+
+    def text(self):
+        return (self.dir / "serve.log").read_text(errors="replace")
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(60)
+
+    def kill(self):
+        """As a crash: the service alone, neither its Redis nor its jobs."""
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.__exit__(AssertionError, None, None)
+            raise
+
+    def __exit__(self, kind, value, trace):
+        self.stop()
+        for pid in processes_of(str(self.dir)):  # what a killed service left
+            os.kill(pid, signal.SIGTERM)
+        self.log.close()
+        if kind:
+            print(f"logs: {self.dir}\n" + self.text()[-6000:])
+        elif self.own_folder:
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+    # -- REST ------------------------------------------------------------------------------------------------
+    def get(self, path, **kw):
+        return self.http.get(self.url + "/api/v1/" + path, timeout=30, **kw)
+
+    def post(self, path, body=None, **kw):
+        return self.http.post(self.url + "/api/v1/" + path, json=body, timeout=30, **kw)
+
+    def submit(self, job):
+        answer = self.post("jobs", job)
+        assert answer.status_code == 201, answer.text
+        return answer.json()["id"]
+
+    def job(self, id):
+        answer = self.get("jobs/" + id)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def wait(self, id, *states, seconds=DEADLINE):
+        """The job once it is in one of these states; any other final state fails at once."""
+        def there():
+            job = self.job(id)
+            final = job["state"] in ("succeeded", "failed", "cancelled")
+            assert job["state"] in states or not final, json.dumps(job["error"]) + self.text()[-3000:]
+            return job if job["state"] in states else None
+        return until(f"job {id} is {' or '.join(states)}", there, seconds)
+
+    def steps(self, id, n, seconds=DEADLINE):
+        return until(f"job {id} has done {n} steps", lambda: (self.job(id)["progress"] or {}).get("step", 0) >= n, seconds)
+
+    def ranks(self, id):
+        return processes_of("--job\0" + id) or processes_of(id)
+
+    def artifact(self, id, name="model.safetensors"):
+        answer = self.get(f"jobs/{id}/artifacts/{name}")
+        assert answer.status_code == 200, answer.text
+        return answer.content

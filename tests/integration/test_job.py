@@ -1,0 +1,163 @@
+"""A job from POST to its artifacts, with the real service, mpirun and Redis."""
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import struct
+
+import pytest
+
+from service import Service, processes_of, spec, until
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service(nodes=["fast=cpu:1,slowdown=2", "slow=cpu:1,slowdown=6", "other=cpu:1,slowdown=2"]) as s:
+        yield s
+
+
+def tensors(blob):
+    n = struct.unpack("<Q", blob[:8])[0]
+    head = json.loads(blob[8:8 + n])
+    return {k: blob[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]] for k, v in head.items() if k != "__metadata__"}
+
+
+def long_job(**changes):
+    """Runs until it is told otherwise."""
+    return spec(epochs=1000, checkpoint={"every_steps": 20}, **changes)
+
+
+def test_an_asynchronous_job_runs_to_its_end_and_every_figure_is_there(service):
+    id = service.submit(spec(strategy={"type": "asgd"}, batching={"global_batch": 64, "policy": "dynamic"}, workers=3, epochs=4))
+    job = service.wait(id, "succeeded")
+    assert job["progress"] == {**job["progress"], "samples": 4 * 2560, "fraction": 1.0, "epoch": 4, "epochs": 4}
+    assert job["metrics"]["test_accuracy"] > 0.2 and job["metrics"]["train_loss"] > 0 and job["error"] is None
+    assert job["finished"] and job["attempt"] == 1
+    assert len(job["workers"]) == 3 and sum(w["batch"] for w in job["workers"]) == job["assignment"]["global_batch"] == 64
+    staleness = service.get(f"jobs/{id}/staleness").json()["nodes"]
+    updates = sum(sum(n["histogram"]) for n in staleness)
+    total = sum(t * count for n in staleness for t, count in enumerate(n["histogram"]))
+    assert updates == job["progress"]["step"]
+    assert abs(total / updates - job["staleness"]["update_mean"]) < 1e-9
+    assert 0 < job["staleness"]["update_mean"] < 4
+
+
+def test_minibatches_follow_the_measured_speeds_and_say_why(service):
+    id = service.submit(spec(strategy={"type": "asgd"}, batching={"global_batch": 96, "policy": "dynamic"}, workers=3, epochs=8))
+    service.wait(id, "succeeded")
+    assignments = service.get(f"jobs/{id}/assignments").json()["assignments"]
+    assert [a["version"] for a in assignments] == list(range(1, len(assignments) + 1))
+    assert all(sum(a["batches"].values()) == 96 and a["reason"] for a in assignments)
+    assert assignments[-1]["batches"]["slow"] < assignments[-1]["batches"]["fast"]
+
+
+def test_series_keep_every_row_and_never_lose_an_extreme(service):
+    id = service.submit(spec(epochs=4))
+    service.wait(id, "succeeded")
+    job = until("the history is complete", lambda: service.job(id))
+    fine = service.get(f"jobs/{id}/series?names=train_loss&points=5000").json()["series"][0]
+    coarse = service.get(f"jobs/{id}/series?names=train_loss&points=10").json()["series"][0]
+    assert fine["node"] is None and fine["total_points"] == job["progress"]["step"] == 160
+    assert len(coarse["x"]) <= 10 and max(coarse["max"]) == max(fine["max"]) and min(coarse["min"]) == min(fine["min"])
+    by_node = service.get(f"jobs/{id}/series?names=compute_seconds&x=samples").json()["series"]
+    assert len(by_node) == 2 and all(s["total_points"] == 160 for s in by_node)
+
+
+def test_the_artifact_is_a_safetensors_file_with_its_checksum(service):
+    id = service.submit(spec(epochs=1))
+    service.wait(id, "succeeded")
+    listed = {a["name"]: a for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]}
+    blob = service.artifact(id)
+    assert listed["model.safetensors"]["bytes"] == len(blob)
+    assert listed["model.safetensors"]["sha256"] == hashlib.sha256(blob).hexdigest()
+    assert set(tensors(blob)) == {"dense1.weight", "dense1.bias", "dense2.weight", "dense2.bias"}
+    part = service.get(f"jobs/{id}/artifacts/model.safetensors", headers={"Range": "bytes=8-15"})
+    assert part.status_code == 206 and part.content == blob[8:16]
+
+
+def test_a_cancelled_job_leaves_no_process(service):
+    id = service.submit(long_job())
+    service.steps(id, 5)
+    assert service.post(f"jobs/{id}/cancel").status_code == 200
+    service.wait(id, "cancelled")
+    until("no process is left", lambda: not processes_of(id))
+    until("its nodes are free", lambda: all(n["state"] == "ready" for n in service.get("nodes").json()["nodes"]))
+
+
+def test_a_job_that_was_paused_and_resumed_ends_where_an_uninterrupted_one_ends(service):
+    job = spec(epochs=6, evaluate={"every_epochs": 6})
+    straight = service.submit(job)
+    service.wait(straight, "succeeded")
+    halted = service.submit(job)
+    service.steps(halted, 30)
+    assert service.post(f"jobs/{halted}/pause").status_code == 200
+    service.wait(halted, "paused")
+    until("no process is left", lambda: not processes_of(halted))
+    assert 0 < service.job(halted)["progress"]["fraction"] < 1
+    assert service.post(f"jobs/{halted}/resume").status_code == 200
+    done = service.wait(halted, "succeeded")
+    assert done["attempt"] == 2 and done["progress"]["samples"] == 6 * 2560
+    assert tensors(service.artifact(halted)) == tensors(service.artifact(straight))
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_a_killed_rank_ends_the_attempt_and_the_job_goes_on_from_its_checkpoint(service, strategy):
+    id = service.submit(spec(epochs=20, strategy={"type": strategy}, checkpoint={"every_steps": 20}))
+    until("a checkpoint is there", lambda: service.steps(id, 60) and list((service.dir / "jobs" / id / "checkpoints").glob("*.safetensors")))
+    ranks = [p for p in processes_of(id) if b"evenstep-worker" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")[0]]
+    os.kill(ranks[0], signal.SIGKILL)
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 2 and job["progress"]["samples"] == 20 * 2560
+    staleness = service.get(f"jobs/{id}/staleness").json()["nodes"]
+    if strategy == "asgd":
+        assert sum(sum(n["histogram"]) for n in staleness) == job["progress"]["step"]
+
+
+def test_jobs_run_side_by_side_where_nodes_are_free_and_by_priority_where_not(service):
+    first = service.submit(long_job(workers=2))
+    service.wait(first, "running")
+    beside = service.submit(long_job(workers=1))
+    service.wait(beside, "running")
+    late = service.submit(spec(workers=3, epochs=1, name="late"))
+    urgent = service.submit(spec(workers=3, epochs=1, name="urgent", priority=10))
+    assert service.job(late)["state"] == service.job(urgent)["state"] == "queued"
+    for id in (first, beside):
+        service.post(f"jobs/{id}/cancel")
+    done = [service.wait(urgent, "succeeded"), service.wait(late, "succeeded")]
+    assert done[0]["started"] < done[1]["started"]
+
+
+def test_a_coordinator_that_was_killed_goes_on_with_what_was_running():
+    with Service() as s:
+        id = s.submit(spec(epochs=60))
+        waiting = s.submit(spec(epochs=1, name="waiting"))
+        s.steps(id, 20)
+        s.kill()
+        assert processes_of(id), "the job's processes must outlive the coordinator"
+        s.start()
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1 and job["progress"]["samples"] == 60 * 2560
+        series = s.get(f"jobs/{id}/series?names=train_loss&points=20000").json()["series"][0]
+        assert series["total_points"] == job["progress"]["step"]
+        s.wait(waiting, "succeeded")
+
+
+def test_every_mistake_of_a_spec_is_reported_at_once(service):
+    bad = spec(epochs=0, modle="mlp", strategy={"type": "snyc"}, batching={"global_batch": 1}, data={"format": "idx", "path": "nowhere"})
+    answer = service.post("jobs", bad)
+    assert answer.status_code == 422 and answer.headers["Content-Type"].startswith("application/problem+json")
+    pointers = {e["pointer"] for e in answer.json()["errors"]}
+    assert {"/epochs", "/modle", "/strategy/type", "/batching/global_batch"} <= pointers
+    missing = service.post("jobs", spec(data={"format": "idx", "path": "nowhere"}))
+    assert missing.status_code == 422 and missing.json()["errors"][0]["pointer"] == "/data/path"
+    torn = service.http.post(service.url + "/api/v1/jobs", data='{"name": "a",\n "name": "b"}', headers={"Content-Type": "application/json"})
+    assert torn.status_code == 400 and "line 2" in torn.json()["detail"]
+
+
+def test_a_dry_run_queues_nothing(service):
+    before = len(service.get("jobs").json()["jobs"])
+    answer = service.post("jobs?dryRun=true", spec(workers=3))
+    assert answer.status_code == 200 and [n["batch"] for n in answer.json()["nodes"]] == [22, 21, 21]
+    assert all(n["memory_bytes"] > 0 for n in answer.json()["nodes"])
+    assert len(service.get("jobs").json()["jobs"]) == before
