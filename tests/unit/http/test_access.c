@@ -203,6 +203,26 @@ static void an_allowed_name_is_ours(void **state)
     http_stop(other.http);
 }
 
+static void an_address_of_version_6_works_as_well(void **state)
+{
+    struct site *s = *state;
+    char token[160], link[512];
+    snprintf(token, sizeof token, "%s/token", s->dir);
+    struct http_config c = {.listen = "[::1]:0", .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
+    struct http_server *h = http_start(&c, &err_);
+    if (!h) {
+        skip(); /* a machine without IPv6 */
+    }
+    struct site other = *s;
+    OK(http_link(h, link, &err_));
+    snprintf(other.base, sizeof other.base, "%.*s", (int)(strstr(link, "/#") - link), link);
+    assert_int_equal(strncmp(other.base, "http://[::1]:", 13), 0);
+    struct answer a = as(&other, s->token, "GET", "/api/v1/jobs");
+    expect_status(&a, 200);
+    answer_release(&a);
+    http_stop(h);
+}
+
 static void a_token_that_is_added_to_the_file_is_known_without_a_restart(void **state)
 {
     struct site *s = *state;
@@ -269,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_session_needs_a_token_that_is_text),
         cmocka_unit_test(a_name_that_is_not_ours_is_refused),
         cmocka_unit_test(an_allowed_name_is_ours),
+        cmocka_unit_test(an_address_of_version_6_works_as_well),
         cmocka_unit_test(a_token_that_is_added_to_the_file_is_known_without_a_restart),
         cmocka_unit_test(a_token_file_is_made_for_its_owner_only),
         cmocka_unit_test(guessing_is_slowed_down_and_does_not_lock_others_out),

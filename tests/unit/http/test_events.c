@@ -231,6 +231,17 @@ static void clients_that_leave_early_harm_nobody(void **state)
     free(text);
 }
 
+static void a_quiet_stream_carries_a_comment_now_and_then(void **state)
+{
+    struct site *s = *state;
+    char *text = calloc(1, TEXT);
+    int fd = open_events(s, "?job=0123456789abcdef", "");
+    expect_heard(fd, "event: hello", text);
+    expect_heard(fd, "\n: \n\n", text);
+    close(fd);
+    free(text);
+}
+
 static void stopping_the_server_ends_open_streams(void **state)
 {
     struct site *s = *state;
@@ -292,6 +303,7 @@ int main(void)
         cmocka_unit_test(an_event_that_is_long_arrives_whole),
         cmocka_unit_test(a_slow_submission_does_not_hold_up_streams),
         cmocka_unit_test(clients_that_leave_early_harm_nobody),
+        cmocka_unit_test(a_quiet_stream_carries_a_comment_now_and_then),
         cmocka_unit_test(stopping_the_server_ends_open_streams),
         cmocka_unit_test(a_stream_comes_back_with_the_store),
     };
