@@ -23,11 +23,6 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-static double share_at(double T, double a, double k, double low, double high)
-{
-    return clamp((T - a) / (k > LEAST_K ? k : LEAST_K), low, high);
-}
-
 static int upper(const int *max_batch, int i, int B)
 {
     return max_batch && max_batch[i] > 0 && max_batch[i] < B ? max_batch[i] : B;
@@ -56,30 +51,58 @@ static int settle(int left, int unit, const double *ideal, int *sizes, const int
     return left;
 }
 
+static bool flat(double k) /* its time does not grow with the minibatch */
+{
+    return !(k > LEAST_K);
+}
+
+/* What each gets at the cut `T`; flat nodes, whose line no cut finds, get up to `most`. Returns the sum. */
+static double cut_at(double T, double most, const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, double *ideal)
+{
+    double sum = 0;
+    for (int i = 0; i < workers; i++) {
+        ideal[i] = clamp(flat(k[i]) ? most : (T - a[i]) / k[i], min_batch, upper(max_batch, i, B));
+        sum += ideal[i];
+    }
+    return sum;
+}
+
+/* The exact split into fractions. Flat nodes first: they take their largest minibatches, or share what the others' least ones leave. */
+static void cut(const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, double *ideal)
+{
+    double low = 0, high = 0;
+    bool full = cut_at(-INFINITY, B, a, k, max_batch, workers, B, min_batch, ideal) > B;
+    for (int i = 0; i < workers; i++) {
+        double end = flat(k[i]) ? 0 : a[i] + k[i] * upper(max_batch, i, B);
+        high = end > high ? end : high;
+    }
+    high = full ? B : high;
+    for (int n = 0; n < HALVINGS; n++) {
+        double middle = 0.5 * (low + high);
+        double sum = cut_at(full ? -INFINITY : middle, full ? middle : B, a, k, max_batch, workers, B, min_batch, ideal);
+        *(sum < B ? &low : &high) = middle;
+    }
+    cut_at(full ? -INFINITY : high, full ? high : B, a, k, max_batch, workers, B, min_batch, ideal);
+}
+
 double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, int quantum, int *sizes)
 {
-    double low = 0, high = 0, most = 0;
+    double most = 0;
     min_batch = min_batch < 1 ? 1 : min_batch;
     for (int i = 0; i < workers; i++) {
-        double end = a[i] + k[i] * upper(max_batch, i, B);
+        if (upper(max_batch, i, B) < min_batch) {
+            return -1;
+        }
         most += upper(max_batch, i, B);
-        high = end > high ? end : high;
     }
     if (most < B || (double)min_batch * workers > B) {
         return -1;
     }
-    for (int n = 0; n < HALVINGS; n++) {
-        double T = 0.5 * (low + high), sum = 0;
-        for (int i = 0; i < workers; i++) {
-            sum += share_at(T, a[i], k[i], min_batch, upper(max_batch, i, B));
-        }
-        *(sum < B ? &low : &high) = T;
-    }
     double *ideal = calloc((size_t)workers, sizeof *ideal);
     BUG_ON(!ideal);
+    cut(a, k, max_batch, workers, B, min_batch, ideal);
     int unit = quantum > 1 && B >= workers * quantum ? quantum : 1, left = B, fastest = 0;
     for (int i = 0; i < workers; i++) {
-        ideal[i] = share_at(high, a[i], k[i], min_batch, upper(max_batch, i, B));
         sizes[i] = (int)((ideal[i] + 1e-6) / unit) * unit;
         if (sizes[i] < min_batch) {
             int up = (min_batch + unit - 1) / unit * unit;
@@ -89,6 +112,9 @@ double assign_equal_finish(const double *a, const double *k, const int *max_batc
         fastest = k[i] < k[fastest] ? i : fastest;
     }
     left = settle(left, unit, ideal, sizes, max_batch, workers, B, min_batch);
+    if (left < 0 && settle(-unit, unit, ideal, sizes, max_batch, workers, B, min_batch) == 0) {
+        left += unit;
+    }
     if (left > 0 && sizes[fastest] + left <= upper(max_batch, fastest, B)) {
         sizes[fastest] += left; /* B is no multiple of the quantum: the fastest takes the remainder */
         left = 0;
@@ -113,19 +139,19 @@ static void split_equally(int B, int workers, int *sizes)
     }
 }
 
-static void split_by_weights(const struct batching_spec *b, int workers, int *sizes)
+/* In proportion of the weights within the bounds: the split of nodes whose speeds are the weights. */
+static bool split_by_weights(const struct batching_spec *b, int workers, int *sizes)
 {
-    double sum = 0, ideal[SPEC_WORKERS];
-    int left = b->global_batch, least = b->min_batch < 1 ? 1 : b->min_batch;
+    double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS], most = 0;
+    int max_batch[SPEC_WORKERS];
     for (int i = 0; i < workers; i++) {
-        sum += b->weights[i];
+        most = b->weights[i] > most ? b->weights[i] : most;
     }
     for (int i = 0; i < workers; i++) {
-        ideal[i] = clamp(b->global_batch * b->weights[i] / sum, least, b->global_batch);
-        sizes[i] = (int)ideal[i];
-        left -= sizes[i];
+        k[i] = b->weights[i] > 1e-9 * most ? most / b->weights[i] : 1e9;
+        max_batch[i] = b->max_batch;
     }
-    settle(left, 1, ideal, sizes, NULL, workers, b->global_batch, least);
+    return assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, 1, sizes) >= 0;
 }
 
 static bool split_by_profiles(const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum, struct assignment *out)
@@ -133,7 +159,7 @@ static bool split_by_profiles(const struct batching_spec *b, int workers, const 
     double a[SPEC_WORKERS], k[SPEC_WORKERS];
     int max_batch[SPEC_WORKERS];
     for (int i = 0; i < workers; i++) {
-        if (!profiles || !profiles[i] || profiles[i]->count == 0 || !(profiles[i]->k > 0)) {
+        if (!profiles || !profiles[i] || profiles[i]->count == 0) {
             return false;
         }
         a[i] = profiles[i]->a;
@@ -156,11 +182,17 @@ int assign_first(struct assignment *out, const struct batching_spec *b, int work
     if (workers < 1 || workers > SPEC_WORKERS || (int64_t)workers * least > b->global_batch) {
         return err_set(e, ERR_INVALID, "a global batch of %d cannot give each of %d workers at least %d samples", b->global_batch, workers, least);
     }
+    if (b->max_batch > 0 && (int64_t)workers * b->max_batch < b->global_batch) {
+        return err_set(e, ERR_INVALID, "%d workers with at most %d samples cannot hold a global batch of %d", workers, b->max_batch, b->global_batch);
+    }
+    int given = b->n_sizes > 0 ? b->n_sizes : b->n_weights;
+    if (b->policy == BATCH_STATIC && given != workers) { /* fewer nodes are left than the job was written for */
+        return err_set(e, ERR_INVALID, "the job gives minibatches for %d workers, and there are %d", given, workers);
+    }
     if (b->policy == BATCH_STATIC && b->n_sizes == workers) {
         memcpy(out->sizes, b->sizes, (size_t)workers * sizeof *out->sizes);
         snprintf(out->reason, sizeof out->reason, "the minibatches that the job gives");
-    } else if (b->policy == BATCH_STATIC && b->n_weights == workers) {
-        split_by_weights(b, workers, out->sizes);
+    } else if (b->policy == BATCH_STATIC && split_by_weights(b, workers, out->sizes)) {
         snprintf(out->reason, sizeof out->reason, "in proportion of the weights that the job gives");
     } else if (b->policy == BATCH_DYNAMIC && split_by_profiles(b, workers, profiles, quantum, out)) {
         snprintf(out->reason, sizeof out->reason, "from the profiles of earlier jobs: all finish together");
@@ -229,26 +261,42 @@ static int compare_doubles(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* In words: the node that is farthest off the median in seconds per sample, and what becomes of it. */
+static double median_of(const double *values, int n)
+{
+    double sorted[SPEC_WORKERS];
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+}
+
+static double off(double x, double median)
+{
+    return x > median ? x / median : median / x;
+}
+
+/* In words: the node whose step ends farthest from the median one, how fast it is per sample, and what becomes of it. */
 static void give_reason(const struct balancer *b, struct assignment *next)
 {
-    double rate[SPEC_WORKERS], sorted[SPEC_WORKERS], worst = 1;
+    double seconds[SPEC_WORKERS], rate[SPEC_WORKERS];
     int who = 0;
     for (int i = 0; i < b->workers; i++) {
         int batch = b->current.sizes[i] > 0 ? b->current.sizes[i] : 1;
-        rate[i] = sorted[i] = profile_seconds(&b->profiles[i], batch) / batch;
+        seconds[i] = profile_seconds(&b->profiles[i], batch);
+        rate[i] = seconds[i] / batch;
     }
-    qsort(sorted, (size_t)b->workers, sizeof *sorted, compare_doubles);
-    double median = b->workers % 2 ? sorted[b->workers / 2] : 0.5 * (sorted[b->workers / 2 - 1] + sorted[b->workers / 2]);
-    for (int i = 0; i < b->workers; i++) {
-        double off = rate[i] > median ? rate[i] / median : median / rate[i];
-        if (off > worst) {
-            worst = off;
-            who = i;
-        }
+    double median_step = median_of(seconds, b->workers), median = median_of(rate, b->workers);
+    for (int i = 1; i < b->workers; i++) {
+        who = off(seconds[i], median_step) > off(seconds[who], median_step) ? i : who;
     }
-    snprintf(next->reason, sizeof next->reason, "%s computes %.2g times %s than the median; its minibatch goes from %d to %d", b->names[who], worst,
-             rate[who] > median ? "slower" : "faster", b->current.sizes[who], next->sizes[who]);
+    double times = off(rate[who], median);
+    char speed[64];
+    if (times < 1.05) {
+        snprintf(speed, sizeof speed, "as fast as the median");
+    } else {
+        snprintf(speed, sizeof speed, "%.*f times %s than the median", times < 9.95, times, rate[who] > median ? "slower" : "faster");
+    }
+    snprintf(next->reason, sizeof next->reason, "%s computes %s; its minibatch goes from %d to %d", b->names[who], speed, b->current.sizes[who],
+             next->sizes[who]);
 }
 
 bool balancer_decide(struct balancer *b, int64_t step)

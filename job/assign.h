@@ -17,11 +17,13 @@ struct assignment {
 };
 
 /* First sizes of a job: equal, static as given, dynamic from profiles where every worker has one. B smaller than
- * workers*min_batch is an error that says so. profiles[workers] may be NULL; quantum: multiples (4 CPU, 8 GPU). */
+ * workers*min_batch, or more than workers*max_batch, is an error that says so, and so are static minibatches for another number of
+ * workers. profiles[workers] may be NULL; quantum: multiples (4 CPU, 8 GPU). */
 int assign_first(struct assignment *out, const struct batching_spec *b, int workers,
                  const struct profile *const *profiles, int quantum, struct err *e);
 /* Equal-finish split: T solves sum clamp((T-a)/k, min, max) = B; rounded to multiples of `quantum` (the fastest takes the
- * remainder), sum B exactly. Returns T, or a negative number if the bounds cannot hold B. */
+ * remainder), sum B exactly. A node whose k is not positive gets its largest minibatch. max_batch[i]: 0 is none; NULL: nobody has a
+ * limit. Returns the time of the slowest, or a negative number if the bounds cannot hold B. */
 double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch,
                            int quantum, int *sizes);
 

@@ -1,9 +1,12 @@
 /* The fitted step time of a node, t(b) = a + k*b: recursive least squares with forgetting (ALGORITHMS.md 2.3, phase B).
  *
- * While a node has only ever had one minibatch, a cannot be told from k*b: a stays what it was (0 at first) and k is what is left. As
- * old observations are forgotten, so is what another minibatch once told about a; then, too, a stays. A single outlier counts as
- * little as its bound; one that repeats is a node that changed its speed: all it did before is scaled to the new speed and soon forgotten.
- * A node's very first steps are slow (cold caches, first touch of memory): they are dropped as soon as a later one shows it. */
+ *      t │          ● ●            one minibatch alone does not tell a from k*b: the line keeps its shape (at first through the origin)
+ *        │      ●                  and moves with the mean; the next minibatch may then lie anywhere between the shape's two extremes,
+ *      a ┼──  b1     b2            the constant and the line through the origin, without being a surprise
+ *
+ * A single outlier counts as little as its bound; one that repeats is a node that changed its speed: all it did before is scaled to
+ * the new speed and soon forgotten. A node's very first steps are slow (cold caches, first touch of memory): they are dropped as soon
+ * as a later one shows it. A fit that leaves a >= 0, k >= 0 goes to the better of the two borders. */
 #include "job/profile.h"
 
 #include <math.h>
@@ -13,6 +16,7 @@
 
 static const double FORGET = 0.97;   /* memory of about 33 steps */
 static const double OUTLIER = 4;     /* deviations */
+static const double CONSTANT = 0.6; /* deviations */
 static const double SPREAD = 0.05;   /* of minibatches, relative: below it a cannot be seen */
 enum { REPEATS = 3, YOUNG = 3 };
 
@@ -26,23 +30,47 @@ double profile_seconds(const struct profile *p, int batch)
     return p->a + p->k * batch;
 }
 
+static bool sizes_differ(const struct profile *p)
+{
+    double b = p->sb / p->weight;
+    return p->sbb / p->weight - b * b > SPREAD * SPREAD * b * b;
+}
+
 static void fit(struct profile *p)
 {
-    double b = p->sb / p->weight, t = p->st / p->weight;
-    double variance = p->sbb / p->weight - b * b, covariance = p->sbt / p->weight - b * t;
-    if (variance > SPREAD * SPREAD * b * b) {
-        double k = covariance / variance, a = t - k * b;
-        if (k > 0 && a >= 0) {
-            p->a = a;
-            p->k = k;
-            return;
-        }
-        p->a = 0; /* noise: the line through the origin */
-        p->k = p->sbt / p->sbb;
+    double b = p->sb / p->weight, t = p->st / p->weight, line = p->a + p->k * b;
+    if (!sizes_differ(p)) {
+        p->a *= line > 0 ? t / line : 0;
+        p->k = line > 0 ? p->k * t / line : t / b;
         return;
     }
-    p->a = p->a < 0.9 * t ? p->a : 0;
-    p->k = b > 0 ? (t - p->a) / b : 0;
+    double k = (p->sbt / p->weight - b * t) / (p->sbb / p->weight - b * b), a = t - k * b;
+    /* what the line through the origin misses of a constant, as a mean square: noise alone does not make a constant */
+    double missed = (p->st * t - p->sbt * p->sbt / p->sbb) / p->weight;
+    if (k > 0 && a >= 0) {
+        p->a = a;
+        p->k = k;
+    } else if (k <= 0 && missed > CONSTANT * CONSTANT * p->deviation * p->deviation) {
+        p->a = t;
+        p->k = 0;
+    } else {
+        p->a = 0;
+        p->k = p->sbt / p->sbb;
+    }
+}
+
+/* The time nearest to `seconds` that a step of `batch` samples may take by what is known. */
+static double expected(const struct profile *p, int batch, double seconds)
+{
+    if (!(p->weight > 0)) {
+        return seconds;
+    }
+    double line = profile_seconds(p, batch), t = p->st / p->weight;
+    if (p->a > 0 || sizes_differ(p)) {
+        return line;
+    }
+    double low = line < t ? line : t, high = line < t ? t : line;
+    return seconds < low ? low : seconds > high ? high : seconds;
 }
 
 static void scale_past(struct profile *p, double ratio)
@@ -72,21 +100,19 @@ void profile_observe(struct profile *p, int batch, double seconds)
     if (was_cold(p, batch, seconds)) {
         *p = (struct profile){.max_batch = p->max_batch};
     }
-    double expected = p->weight > 0 ? profile_seconds(p, batch) : seconds;
-    double residual = seconds - expected;
-    double bound = OUTLIER * (p->deviation > 0.01 * expected ? p->deviation : 0.01 * expected);
-    if (p->weight >= 3 && fabs(residual) > bound) {
-        if (++p->surprises >= REPEATS) {
-            scale_past(p, expected > 0 ? seconds / expected : 1);
-            p->surprises = 0;
-        } else {
-            seconds = expected + (residual > 0 ? bound : -bound);
-        }
-    } else {
+    double likely = expected(p, batch, seconds), residual = seconds - likely;
+    double bound = OUTLIER * (p->deviation > 0.01 * likely ? p->deviation : 0.01 * likely);
+    bool surprise = p->weight >= 3 && fabs(residual) > bound;
+    p->surprises = surprise ? p->surprises + 1 : 0;
+    if (p->surprises >= REPEATS && likely > 0) {
+        scale_past(p, seconds / likely);
         p->surprises = 0;
+        residual = 0;
+    } else if (surprise) {
+        residual = residual > 0 ? bound : -bound;
+        seconds = likely + residual;
     }
-    residual = fabs(seconds - (p->weight > 0 ? profile_seconds(p, batch) : seconds));
-    p->deviation = p->weight > 0 ? 0.9 * p->deviation + 0.1 * 1.25 * residual : 0;
+    p->deviation = p->weight > 0 ? 0.9 * p->deviation + 0.1 * 1.25 * fabs(residual) : 0;
     p->weight = FORGET * p->weight + 1;
     p->sb = FORGET * p->sb + batch;
     p->sbb = FORGET * p->sbb + (double)batch * batch;
