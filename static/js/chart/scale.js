@@ -15,7 +15,8 @@ export function linearTicks(a, b, most = 5) {
     if (!(b > a)) {
         return [a];
     }
-    const by = step125((b - a) / most);
+    const by = [step125((b - a) / most), step125((b - a) / most) / 2, step125((b - a) / most) / 2.5].filter((s) => /^[125]/.test(s.toExponential())).filter((s) => (b - a) / s <= most + 1)
+        .reduce((best, s) => (Math.abs((b - a) / s - most) < Math.abs((b - a) / best - most) ? s : best), step125((b - a) / most));
     const ticks = [];
     for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
         ticks.push(+(v * by).toPrecision(12));
@@ -38,7 +39,7 @@ export function logTicks(a, b) {
         const powers = all.filter((v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9);
         return powers.length > 7 ? powers.filter((v, i) => i % Math.ceil(powers.length / 6) === 0) : powers.length >= 3 ? powers : all.filter((v, i) => i % 2 === 0);
     }
-    return all.length >= 2 ? all : linearTicks(a, b, 3);
+    return all.length >= 3 || (all.length === 2 && b / a > 8) ? all : linearTicks(a, b, 4);
 }
 
 const TIMES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800];

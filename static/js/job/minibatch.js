@@ -52,7 +52,7 @@ export function make(ui) {
         const names = data.nodes();
         const entries = all.map((a, i) => ({a, before: all[i - 1], i})).reverse();
         keyed(list, entries.slice(0, 12), (e) => e.i + ':' + e.a.version, ({a, before}) => {
-            const moves = h('p', {class: 'moves'}, names.filter((n) => a.batches && a.batches[n] !== undefined).slice(0, 8).map((n) => h('span', null, key.mark(n, 9), before && before.batches && before.batches[n] !== undefined && before.batches[n] !== a.batches[n] ? before.batches[n] + '→' : '', h('b', {text: String(a.batches[n])}))));
+            const moves = h('p', {class: 'moves'}, names.filter((n) => a.batches && a.batches[n] !== undefined).slice(0, 8).map((n) => h('span', null, key.mark(n, 9), h('span', null, before && before.batches && before.batches[n] !== undefined && before.batches[n] !== a.batches[n] ? before.batches[n] + '→' : '', h('b', {text: String(a.batches[n])})))));
             const facts = ['step ' + whole(a.step), a.time ? clock(a.time, true) : '', before && a.measured_step_seconds > 0 ? 'as it was: ' + seconds(a.measured_step_seconds) : '', a.predicted_step_seconds > 0 ? 'predicted ' + seconds(a.predicted_step_seconds) : ''].filter(Boolean).join(' · ');
             return h('li', null, h('span', {class: 'tag', text: 'v' + a.version}), h('div', null, h('p', {text: a.reason.charAt(0).toUpperCase() === a.reason.charAt(0) || names.some((n) => a.reason.startsWith(n)) ? a.reason : a.reason}), moves, h('p', {class: 'quiet', text: facts})));
         });

@@ -68,9 +68,10 @@ export function make(ui) {
                 strips.delete(name);
             }
         }
+        const cuts = group.marks.filter((m) => m.kind !== 'checkpoint').map((m) => m.x);
         names.forEach((name) => {
             const raw = data.curve('staleness', name);
-            const soft = smooth(raw, Math.min(ui.smoothing, 0.7), ui.cuts);
+            const soft = smooth(raw, Math.min(ui.smoothing, 0.5), cuts);
             const n = raw.x.length;
             const equal = equalMean(data, name);
             const recent = n ? soft[n - 1] : NaN;

@@ -5,7 +5,7 @@ import {get, job as path} from '../api.js';
 import {active} from '../states.js';
 import {median} from '../verdict.js';
 import {seconds, whole, known} from '../format.js';
-import {linearTicks} from '../chart/scale.js';
+import {linearTicks, timeTick} from '../chart/scale.js';
 import {tableButton} from './staleness.js';
 
 const POLL_MS = 1000;
@@ -88,7 +88,7 @@ export function make(ui) {
             drawServer(svg, order, y + 10, x, a, b);
         }
         for (const t of linearTicks(a - b, 0, ui.narrow ? 3 : 6)) {
-            svg.append(s('text', {x: Math.min(W - 2, x(b + t)), y: height - 4, class: 'lane-tick', 'text-anchor': t === 0 ? 'end' : x(b + t) < gutter + 30 ? 'start' : 'middle'}, t === 0 ? 'now' : '−' + seconds(-t)));
+            svg.append(s('text', {x: Math.min(W - 2, x(b + t)), y: height - 4, class: 'lane-tick', 'text-anchor': t === 0 ? 'end' : x(b + t) < gutter + 30 ? 'start' : 'middle'}, t === 0 ? 'now' : '−' + timeTick(-t, b - a)));
         }
         if (picked) {
             drawBracket(svg, order, lane, y, x, server);

@@ -5,7 +5,7 @@ import {niceRange} from '../chart/scale.js';
 import {smooth, valueAt} from '../chart/smooth.js';
 import {phaseBar, phaseKey} from '../figures.js';
 import {stepTimes} from '../verdict.js';
-import {whole, known, tick, three} from '../format.js';
+import {whole, known, tick} from '../format.js';
 import {emptyText, visible} from './learning.js';
 
 /* At each point of the curve: the sum over nodes of minibatch by computing time. */
@@ -19,7 +19,7 @@ function idealCurve(data, names, xs) {
     }, 0));
 }
 
-const ms = (v) => (v >= 0.0995 ? Math.round(v * 1000).toLocaleString('en-US') : three(v * 1000));
+const ms = (v) => (v >= 0.0995 ? Math.round(v * 1000).toLocaleString('en-US') : v < 0.00005 ? '0' : v < 0.00995 ? (v * 1000).toFixed(1) : (v * 1000).toFixed(0));
 
 export function make(ui) {
     const {data, group, key} = ui;

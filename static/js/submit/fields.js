@@ -62,7 +62,7 @@ export function select(pointer, label, {choices, help = '', onChange}) {
 export function check(pointer, label, {help = '', onChange}) {
     const control = h('input', {type: 'checkbox', on: {change: () => onChange(pointer, control.checked)}});
     const f = frame(pointer, label, '', help, control);
-    control.before(h('span'));
+    f.node.classList.add('tick');
     f.show = (value, fallback) => {
         control.checked = value === undefined ? Boolean(fallback) : Boolean(value);
     };

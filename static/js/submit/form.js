@@ -24,7 +24,7 @@ export function makeForm(catalog, datasets, nodes, onChange) {
 
     /* Fields of the parameters of whatever entry is chosen, made again when another one is. */
     function parameters(kind, base, skip = []) {
-        const box = h('div', {class: 'fields params'});
+        const box = h('div', {class: 'params'});
         boxes[kind] = box;
         let shown = null;
         groups[kind] = (name) => {
@@ -37,7 +37,6 @@ export function makeForm(catalog, datasets, nodes, onChange) {
             shown = name;
             const list = ((catalog[kind] || []).find((e) => e.name === name)?.parameters || []).filter((p) => !skip.includes(p.name)).map((p) => Object.assign(own(parameter(base + '/' + p.name, p, onChange)), {kind}));
             fill(box, list.map((f) => f.node));
-            box.hidden = list.length === 0;
         };
         return box;
     }
@@ -83,10 +82,10 @@ export function makeForm(catalog, datasets, nodes, onChange) {
 
     const node = h('div', {class: 'submit-form'},
         h('datalist', {id: listId}, datasets.map((d) => h('option', {value: d.path, text: d.format + ', ' + whole(d.samples) + ' samples'}))),
-        h('section', {class: 'form-part'}, h('h2', {text: 'What to train'}), h('div', {class: 'fields'}, own(input('/name', 'Name', {help: 'shown in lists', onChange})).node, model.node, format.node, own(input('/epochs', 'Epochs', {kind: 'number', help: 'passes over the training set', onChange})).node, path.node), parameters('format', '/data')),
+        h('section', {class: 'form-part'}, h('h2', {text: 'What to train'}), h('div', {class: 'fields'}, own(input('/name', 'Name', {help: 'shown in lists', onChange})).node, model.node, format.node, own(input('/epochs', 'Epochs', {kind: 'number', help: 'passes over the training set', onChange})).node, path.node, parameters('format', '/data'))),
         h('section', {class: 'form-part'}, h('h2', {text: 'Where'}), h('div', {class: 'fields'}, workers.node, nodesField.node)),
-        h('section', {class: 'form-part'}, h('h2', {text: 'How'}), h('div', {class: 'fields'}, strategy.node, policy.node), parameters('strategy', '/strategy'), h('div', {class: 'fields'}, batch.node, rate.node, sizes.node, optimizer.node), parameters('optimizer', '/optimizer', ['learning_rate']),
-            h('div', {class: 'fields'}, schedule.node, atEpochs.node), parameters('schedule', '/optimizer/schedule'), h('div', {class: 'fields'}, own(input('/target/test_accuracy', 'Stop at test accuracy', {kind: 'number', help: 'optional, from 0 to 1', placeholder: 'never', onChange})).node)),
+        h('section', {class: 'form-part'}, h('h2', {text: 'How'}), h('div', {class: 'fields'}, strategy.node, policy.node, parameters('strategy', '/strategy'), batch.node, rate.node, sizes.node, optimizer.node, schedule.node, atEpochs.node,
+            parameters('optimizer', '/optimizer', ['learning_rate']), parameters('schedule', '/optimizer/schedule'), own(input('/target/test_accuracy', 'Stop at test accuracy', {kind: 'number', help: 'optional, from 0 to 1', placeholder: 'never', onChange})).node)),
         h('details', {class: 'more-fields'}, h('summary', {text: 'More settings'}), h('div', {class: 'fields'}, topFields.map((f) => f.node), init.node)));
 
     function show(spec) {

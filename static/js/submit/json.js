@@ -1,5 +1,5 @@
 /* JSON as text that people edit: printing it compactly, finding the line of a pointer, colouring. Pure, tested in tests/browser/test_pure.py. */
-const WIDE = 72;
+const WIDE = 54;
 
 function inline(value) {
     if (Array.isArray(value)) {
