@@ -14,12 +14,12 @@ static dnnl_status_t describe(const struct layer *l, const struct weighted_mds *
     switch (pass) {
     case WEIGHTED_FORWARD:
         return dnnl_convolution_forward_desc_init(&desc->conv, dnnl_forward_training, dnnl_convolution_direct, &md->src,
-                                                  &md->weights, bias, &md->dst, stride, near, far);
+                                                  &md->weights[pass], bias, &md->dst, stride, near, far);
     case WEIGHTED_DATA:
-        return dnnl_convolution_backward_data_desc_init(&desc->conv, dnnl_convolution_direct, &md->src, &md->weights,
+        return dnnl_convolution_backward_data_desc_init(&desc->conv, dnnl_convolution_direct, &md->src, &md->weights[pass],
                                                         &md->dst, stride, near, far);
     default:
-        return dnnl_convolution_backward_weights_desc_init(&desc->conv, dnnl_convolution_direct, &md->src, &md->weights,
+        return dnnl_convolution_backward_weights_desc_init(&desc->conv, dnnl_convolution_direct, &md->src, &md->weights[pass],
                                                            bias, &md->dst, stride, near, far);
     }
 }
@@ -32,8 +32,8 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
                               .has_bias = l->bias};
     dnnl_dims_t weights = {l->units, s->in[0]->shape.dim[2], l->kernel[0], l->kernel[1]}, bias = {l->units};
     dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md.flat, 4, weights, dnnl_f32, dnnl_oihw);
-    if (status == dnnl_success) {
-        status = dnnl_memory_desc_init_by_tag(&md.weights, 4, weights, dnnl_f32, dnnl_format_tag_any);
+    for (int pass = 0; pass < WEIGHTED_PASSES && status == dnnl_success; pass++) {
+        status = dnnl_memory_desc_init_by_tag(&md.weights[pass], 4, weights, dnnl_f32, dnnl_format_tag_any);
     }
     if (status == dnnl_success) {
         status = dnnl_memory_desc_init_by_tag(&md.bias, 1, bias, dnnl_f32, dnnl_x);

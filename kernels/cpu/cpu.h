@@ -6,7 +6,7 @@
  * buffers, which the program adds; operators only ever write to `in_grad` and need not know.
  *
  * What a newcomer would get wrong: a value's shape is the one it is STORED in. A flattened image is still stored row,
- * column, channel; the dense layer that reads it permutes its weights instead (cpu/dense.c).
+ * column, channel; the dense layer that reads it permutes its own copy (cpu/dense.c).
  */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
@@ -87,6 +87,8 @@ struct cpu_program {
     struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */
 };
 
+/* Fills steps, values, of_layer, output and buckets (cpu/graph.c); their arrays are there. Returns the number of values. */
+int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e);
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e);
 /* The flat block's range of a step's tensor (0: weight, 1: bias). */

@@ -109,35 +109,37 @@ const struct cpu_op cpu_relu = {
 
 /* ---- flatten, where the order of the elements is seen -------------------------------------------------------- */
 
-static void permute(float *to, const float *from, const struct shape *image, bool to_vector)
+/* to[j][i] = from[i][j], in strips of a cache line. */
+CPU_CLONES static void transpose(float *restrict to, const float *restrict from, size_t rows, size_t columns)
 {
-    size_t h = (size_t)image->dim[0], w = (size_t)image->dim[1], c = (size_t)image->dim[2];
-    for (size_t i = 0; i < h * w; i++) {
-        for (size_t k = 0; k < c; k++) {
-            size_t vector = k * h * w + i, stored = i * c + k;
-            to[to_vector ? vector : stored] = from[to_vector ? stored : vector];
+    for (size_t first = 0; first < rows; first += 16) {
+        size_t last = first + 16 < rows ? first + 16 : rows;
+        for (size_t j = 0; j < columns; j++) {
+            for (size_t i = first; i < last; i++) {
+                to[j * rows + i] = from[i * columns + j];
+            }
         }
+    }
+}
+
+void pointwise_flatten(float *to, const float *from, const struct shape *image, int batch, bool to_vector)
+{
+    size_t area = (size_t)image->dim[0] * (size_t)image->dim[1], c = (size_t)image->dim[2], n = area * c;
+#pragma omp parallel for if (n * (size_t)batch > PARALLEL_FROM)
+    for (int i = 0; i < batch; i++) {
+        transpose(to + (size_t)i * n, from + (size_t)i * n, to_vector ? area : c, to_vector ? c : area);
     }
 }
 
 static int flatten_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t n = s->out->count;
-#pragma omp parallel for if (n * (size_t)p->head.batch > PARALLEL_FROM)
-    for (int i = 0; i < p->head.batch; i++) {
-        permute(s->out->data + (size_t)i * n, s->in[0]->data + (size_t)i * n, &s->in[0]->shape, true);
-    }
+    pointwise_flatten(s->out->data, s->in[0]->data, &s->in[0]->shape, p->head.batch, true);
     return 0;
 }
 
 static int flatten_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t n = s->out->count;
-    float *to = *s->in_grad[0];
-#pragma omp parallel for if (n * (size_t)p->head.batch > PARALLEL_FROM)
-    for (int i = 0; i < p->head.batch; i++) {
-        permute(to + (size_t)i * n, s->out->grad + (size_t)i * n, &s->in[0]->shape, false);
-    }
+    pointwise_flatten(*s->in_grad[0], s->out->grad, &s->in[0]->shape, p->head.batch, false);
     return 0;
 }
 

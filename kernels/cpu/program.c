@@ -1,11 +1,8 @@
-/* A network compiled for one minibatch size: the graph of layers becomes an array of steps (see cpu.h).
+/* A network compiled for one minibatch size: its steps (cpu/graph.c) with their operators prepared and memory given, and how they are
+ * run.
  *
- *   layers   conv1 ─ relu1 ─ pool1 ─ flatten1 ─ fc1          a relu becomes a part of the step before it, a flatten
- *   steps    conv1+relu1 ─── pool1 ──────────── fc1          that only dense layers read moves nothing and is none
- *
- * Building goes through the layers three times: up, to find steps and values; down, to find where each gradient goes and
- * to cut buckets; up again, to prepare the operators, which now know what they must compute. Memory comes last, so that
- * all scratch memory is one piece.
+ * Operators are prepared first, memory comes last, so that all scratch memory is one piece and gradients share buffers. Nothing is
+ * allocated when a program runs.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program. The rest of the input is zero and
  * the loss gives it no gradient, so sums over the minibatch are right; an operator that mixes samples (batch norm) must
@@ -21,27 +18,6 @@
 struct cpu_chunk {
     struct cpu_chunk *next;
     void *memory;
-};
-
-static const struct {
-    int layer;
-    const struct cpu_op *op;
-} ops[] = {
-    {CAT_LAYER_DENSE, &cpu_dense},
-    {CAT_LAYER_CONV2D, &cpu_conv},
-    {CAT_LAYER_MAX_POOL, &cpu_max_pool},
-    {CAT_LAYER_AVERAGE_POOL, &cpu_average_pool},
-    {CAT_LAYER_GLOBAL_AVERAGE_POOL, &cpu_global_pool},
-    {CAT_LAYER_BATCH_NORM, &cpu_batch_norm},
-    {CAT_LAYER_LRN, &cpu_lrn},
-    {CAT_LAYER_RELU, &cpu_relu},
-    {CAT_LAYER_LEAKY_RELU, &cpu_leaky},
-    {CAT_LAYER_TANH, &cpu_tanh},
-    {CAT_LAYER_SIGMOID, &cpu_sigmoid},
-    {CAT_LAYER_DROPOUT, &cpu_dropout},
-    {CAT_LAYER_FLATTEN, &cpu_flatten},
-    {CAT_LAYER_ADD, &cpu_add},
-    {CAT_LAYER_CONCAT, &cpu_concat},
 };
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
@@ -73,185 +49,7 @@ float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tenso
     return p->head.replica->host[DEV_GRADS] + p->net->tensors[s->layer->first_tensor + tensor].first;
 }
 
-/* ---- up: steps and values ---------------------------------------------------------------------------------- */
-
-static int count_readers(const struct network *net, int layer)
-{
-    int readers = 0;
-    for (int i = layer + 1; i < net->n_layers; i++) {
-        for (int k = 0; k < net->layers[i].n_inputs; k++) {
-            readers += net->layers[i].inputs[k] == layer;
-        }
-    }
-    return readers;
-}
-
-static const struct cpu_op *op_of(const struct layer *l)
-{
-    for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
-        if (ops[i].layer == l->type) {
-            return ops[i].op;
-        }
-    }
-    return NULL;
-}
-
-/* Does every reader of this layer take an image as it stands for the vector that it is? */
-static bool readers_take_image(const struct network *net, int layer)
-{
-    for (int i = layer + 1; i < net->n_layers; i++) {
-        const struct layer *l = &net->layers[i];
-        for (int k = 0; k < l->n_inputs; k++) {
-            if (l->inputs[k] != layer || l->type == CAT_LAYER_DENSE) {
-                continue;
-            }
-            const struct cpu_op *op = op_of(l);
-            bool passes = l->type == CAT_LAYER_FLATTEN || (op && op->keeps_shape);
-            if (!passes || !readers_take_image(net, i)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool moves_nothing(const struct network *net, int layer, const struct shape *stored)
-{
-    return stored->rank == 1 || stored->dim[2] == 1 || stored->dim[0] * stored->dim[1] == 1 || readers_take_image(net, layer);
-}
-
-static struct cpu_value *value_of(struct cpu_program *p, int layer)
-{
-    return layer < 0 ? &p->values[0] : p->of_layer[layer];
-}
-
-/* The step that a relu of this layer can become a part of, or NULL. */
-static struct cpu_step *step_before(struct cpu_program *p, const struct layer *l)
-{
-    int before = l->inputs[0];
-    if (before < 0 || p->n_steps == 0 || count_readers(p->net, before) != 1) {
-        return NULL;
-    }
-    struct cpu_step *s = &p->steps[p->n_steps - 1];
-    return s->op->takes_relu && s->index == before ? s : NULL;
-}
-
-static int add_step(struct cpu_program *p, int layer, int *n_values, struct err *e)
-{
-    const struct layer *l = &p->net->layers[layer];
-    const struct cpu_op *op = op_of(l);
-    if (!op) {
-        return err_set(e, ERR_UNSUPPORTED, "the CPU device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
-    }
-    struct cpu_step *s = &p->steps[p->n_steps++];
-    struct cpu_value *out = &p->values[(*n_values)++];
-    *s = (struct cpu_step){.op = op, .layer = l, .index = layer, .n_in = l->n_inputs, .out = out};
-    s->backward = l->n_tensors > 0;
-    for (int k = 0; k < l->n_inputs; k++) {
-        s->in[k] = value_of(p, l->inputs[k]);
-        s->backward = s->backward || s->in[k]->needs_grad;
-    }
-    out->shape = op->keeps_shape ? s->in[0]->shape : l->out;
-    out->count = shape_count(&out->shape);
-    out->needs_grad = s->backward;
-    p->of_layer[layer] = out;
-    return 0;
-}
-
-static int build_steps(struct cpu_program *p, struct err *e)
-{
-    int n_values = 1;
-    p->values[0].shape = p->net->input;
-    p->values[0].count = shape_count(&p->net->input);
-    for (int i = 0; i < p->net->n_layers; i++) {
-        const struct layer *l = &p->net->layers[i];
-        struct cpu_value *in = value_of(p, l->inputs[0]);
-        struct cpu_step *before = l->type == CAT_LAYER_RELU ? step_before(p, l) : NULL;
-        if (before) {
-            before->relu = true;
-            p->of_layer[i] = in;
-        } else if (l->type == CAT_LAYER_FLATTEN && moves_nothing(p->net, i, &in->shape)) {
-            p->of_layer[i] = in;
-        } else {
-            int rc = add_step(p, i, &n_values, e);
-            if (rc < 0) {
-                return rc;
-            }
-        }
-    }
-    p->output = p->of_layer[p->net->n_layers - 1];
-    return n_values;
-}
-
-/* ---- down: gradients and buckets ----------------------------------------------------------------------------- */
-
-/* The last reader of a value is the first in the backward pass: it writes the gradient, those before it add. */
-static void route_gradients(struct cpu_program *p)
-{
-    p->output->has_grad = true;
-    for (int i = p->n_steps - 1; i >= 0; i--) {
-        struct cpu_step *s = &p->steps[i];
-        for (int k = 0; k < s->n_in; k++) {
-            struct cpu_value *v = s->in[k];
-            if (!v->needs_grad) {
-                continue;
-            }
-            s->adds[k] = v->has_grad;
-            s->in_grad[k] = v->has_grad ? &p->spare[k] : &v->grad;
-            size_t floats = (size_t)p->head.batch * v->count;
-            if (v->has_grad && p->spare_floats[k] < floats) {
-                p->spare_floats[k] = floats;
-            }
-            v->has_grad = true;
-        }
-    }
-}
-
-static double backward_work(const struct cpu_step *s)
-{
-    double forward = s->op->work ? s->op->work(s) : 0, work = 0;
-    if (!s->backward) {
-        return 0;
-    }
-    if (s->layer->n_tensors > 0) {
-        work += forward;
-    }
-    for (int k = 0; k < s->n_in; k++) {
-        if (s->in_grad[k]) {
-            return work + forward;
-        }
-    }
-    return work;
-}
-
-static void cut_buckets(struct cpu_program *p, size_t bucket_bytes)
-{
-    double total = 0, done = 0;
-    size_t end = p->net->n_params;
-    for (int i = 0; i < p->n_steps; i++) {
-        const struct cpu_step *s = &p->steps[i];
-        double forward = s->op->work ? s->op->work(s) : 0;
-        total += forward + backward_work(s);
-        done += forward;
-    }
-    for (int i = p->n_steps - 1; i >= 0; i--) {
-        const struct cpu_step *s = &p->steps[i];
-        done += backward_work(s);
-        if (s->layer->n_tensors == 0) {
-            continue;
-        }
-        size_t first = p->net->tensors[s->layer->first_tensor].first;
-        if ((end - first) * sizeof(float) >= bucket_bytes || first == 0) {
-            int b = p->head.n_buckets++;
-            double share = total > 0 ? done / total : 1;
-            p->head.buckets[b] = (struct dev_bucket){.first = first, .count = end - first, .work_done = share < 1 ? share : 1};
-            p->bucket_step[b] = i;
-            end = first;
-        }
-    }
-}
-
-/* ---- up again: operators, then memory -------------------------------------------------------------------------- */
+/* ---- operators, then memory ------------------------------------------------------------------------------------ */
 
 static int prepare_steps(struct cpu_program *p, struct err *e)
 {
@@ -265,17 +63,66 @@ static int prepare_steps(struct cpu_program *p, struct err *e)
     return 0;
 }
 
+/* A gradient lives from the step that writes it first to the step that made the value, so they take turns in a few buffers:
+ * `owner` is the value that a buffer belongs to at the moment. */
+struct turn {
+    float *buffer;
+    size_t floats;
+    const struct cpu_value *owner;
+};
+
+/* The smallest free buffer that is large enough, or a new one. */
+static int take_turn(struct cpu_program *p, struct turn *turns, int *n, struct cpu_value *v, struct err *e)
+{
+    size_t floats = (size_t)p->head.batch * v->count;
+    struct turn *best = NULL;
+    for (int i = 0; i < *n; i++) {
+        bool fits = !turns[i].owner && turns[i].floats >= floats;
+        best = fits && (!best || turns[i].floats < best->floats) ? &turns[i] : best;
+    }
+    if (!best) {
+        best = &turns[(*n)++];
+        best->floats = floats;
+        best->buffer = cpu_alloc(p, floats, e);
+    }
+    best->owner = v;
+    v->grad = best->buffer;
+    return v->grad ? 0 : -ERR_MEMORY;
+}
+
+static int give_gradients(struct cpu_program *p, int n_values, struct err *e)
+{
+    struct turn *turns = calloc((size_t)n_values, sizeof(*turns));
+    int n = 0, rc = turns ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
+    if (rc == 0 && p->output->needs_grad) {
+        rc = take_turn(p, turns, &n, p->output, e);
+    }
+    for (int i = p->n_steps - 1; i >= 0 && rc == 0; i--) {
+        struct cpu_step *s = &p->steps[i];
+        for (int k = 0; k < s->n_in && rc == 0; k++) {
+            if (s->in_grad[k] && !s->in[k]->grad) {
+                rc = take_turn(p, turns, &n, s->in[k], e);
+            }
+        }
+        for (int k = 0; k < n; k++) {
+            turns[k].owner = turns[k].owner == s->out ? NULL : turns[k].owner;
+        }
+    }
+    free(turns);
+    return rc;
+}
+
 static int give_memory(struct cpu_program *p, int n_values, struct err *e)
 {
     size_t batch = (size_t)p->head.batch;
-    for (int i = 0; i < n_values; i++) {
-        struct cpu_value *v = &p->values[i];
-        if (i > 0 && !(v->data = cpu_alloc(p, batch * v->count, e))) {
+    for (int i = 1; i < n_values; i++) {
+        if (!(p->values[i].data = cpu_alloc(p, batch * p->values[i].count, e))) {
             return -ERR_MEMORY;
         }
-        if (v->needs_grad && !(v->grad = cpu_alloc(p, batch * v->count, e))) {
-            return -ERR_MEMORY;
-        }
+    }
+    int rc = give_gradients(p, n_values, e);
+    if (rc < 0) {
+        return rc;
     }
     for (int k = 0; k < NET_INPUTS; k++) {
         if (p->spare_floats[k] > 0 && !(p->spare[k] = cpu_alloc(p, p->spare_floats[k], e))) {
@@ -299,12 +146,10 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     int rc = prim_check(dnnl_stream_create(&p->stream, p->dev->engine, dnnl_stream_default_flags), "create a stream", e);
-    int n_values = rc < 0 ? rc : build_steps(p, e);
+    int n_values = rc < 0 ? rc : cpu_graph_build(p, bucket_bytes, e);
     if (n_values < 0) {
         return n_values;
     }
-    route_gradients(p);
-    cut_buckets(p, bucket_bytes);
     rc = prepare_steps(p, e);
     return rc < 0 ? rc : give_memory(p, n_values, e);
 }

@@ -1,6 +1,6 @@
 /* Layers with weights (see weighted.h). The master weights and their gradients stand in the flat block in PyTorch's order;
- * oneDNN's kernels want blocked formats, which differ between the passes. So each step copies the weights out once per
- * format (small beside the products) and copies their gradient back. The gradient of the network's input is never made.
+ * oneDNN's kernels for convolutions want blocked formats, which differ between the passes. So each step copies the weights out once
+ * per format (small beside the products) and copies their gradient back; dense layers do without (cpu/dense.c). The gradient of the network's input is never made.
  */
 #include "kernels/cpu/weighted.h"
 
@@ -11,7 +11,13 @@
 struct weighted {
     struct prim forward, data, weights;
     struct prim_tensor forward_weights, data_weights, weights_grad;
+    float *flattened; /* NULL, or the input as a vector; its gradient replaces it, once the weights have theirs */
 };
+
+static float **source(struct weighted *w, struct cpu_step *s)
+{
+    return w->flattened ? &w->flattened : &s->in[0]->data;
+}
 
 static int prepare_forward(struct cpu_program *p, struct cpu_step *s, struct weighted *w, const struct weighted_mds *md,
                            weighted_describe_fn *describe, dnnl_primitive_desc_t *pd, struct err *e)
@@ -23,7 +29,7 @@ static int prepare_forward(struct cpu_program *p, struct cpu_step *s, struct wei
     }
     const dnnl_memory_desc_t *weights = prim_md(*pd, dnnl_query_weights_md);
     rc = prim_tensor_new(p, &w->forward_weights, &md->flat, cpu_param(p, s, 0), weights, false, e);
-    if (rc < 0 || (rc = prim_variable(p, &w->forward, DNNL_ARG_SRC, &md->src, &s->in[0]->data, e)) < 0 ||
+    if (rc < 0 || (rc = prim_variable(p, &w->forward, DNNL_ARG_SRC, &md->src, source(w, s), e)) < 0 ||
         (rc = prim_fixed(p, &w->forward, DNNL_ARG_WEIGHTS, weights, w->forward_weights.data, e)) < 0 ||
         (rc = prim_variable(p, &w->forward, DNNL_ARG_DST, &md->dst, &s->out->data, e)) < 0) {
         return rc;
@@ -42,7 +48,7 @@ static int prepare_weights(struct cpu_program *p, struct cpu_step *s, struct wei
     }
     const dnnl_memory_desc_t *grad = prim_md(pd, dnnl_query_diff_weights_md);
     rc = prim_tensor_new(p, &w->weights_grad, &md->flat, cpu_param_grad(p, s, 0), grad, true, e);
-    if (rc < 0 || (rc = prim_variable(p, &w->weights, DNNL_ARG_SRC, &md->src, &s->in[0]->data, e)) < 0 ||
+    if (rc < 0 || (rc = prim_variable(p, &w->weights, DNNL_ARG_SRC, &md->src, source(w, s), e)) < 0 ||
         (rc = prim_variable(p, &w->weights, DNNL_ARG_DIFF_DST, &md->dst, &s->out->grad, e)) < 0 ||
         (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_WEIGHTS, grad, w->weights_grad.data, e)) < 0) {
         goto out;
@@ -76,7 +82,7 @@ static int prepare_data(struct cpu_program *p, struct cpu_step *s, struct weight
         (rc = prim_fixed(p, &w->data, DNNL_ARG_WEIGHTS, weights, w->data_weights.data, e)) < 0) {
         goto out;
     }
-    rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_SRC, &md->src, s->in_grad[0], e);
+    rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_SRC, &md->src, w->flattened ? &w->flattened : s->in_grad[0], e);
 out:
     if (pd) {
         dnnl_primitive_desc_destroy(pd);
@@ -93,6 +99,9 @@ int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct wei
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = w;
+    if (md->flatten && !(w->flattened = cpu_alloc(p, (size_t)p->head.batch * s->in[0]->count, e))) {
+        return -ERR_MEMORY;
+    }
     int rc = prepare_forward(p, s, w, md, describe, &pd, e);
     if (rc == 0 && s->backward) {
         rc = prepare_weights(p, s, w, md, describe, pd, e);
@@ -109,6 +118,9 @@ int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct wei
 int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     struct weighted *w = s->state;
+    if (w->flattened) {
+        pointwise_flatten(w->flattened, s->in[0]->data, &s->in[0]->shape, p->head.batch, true);
+    }
     int rc = prim_run(p, &w->forward_weights.copy, e);
     return rc < 0 ? rc : prim_run(p, &w->forward, e);
 }
@@ -124,7 +136,11 @@ int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct de
         (rc = prim_run(p, &w->data_weights.copy, e)) < 0) {
         return rc;
     }
-    return prim_run(p, &w->data, e);
+    rc = prim_run(p, &w->data, e);
+    if (w->flattened && s->in_grad[0]) {
+        pointwise_flatten(*s->in_grad[0], w->flattened, &s->in[0]->shape, p->head.batch, false);
+    }
+    return rc;
 }
 
 void weighted_release(struct cpu_step *s)

@@ -6,13 +6,14 @@
 
 #include "kernels/cpu/cpu.h"
 
-enum weighted_pass { WEIGHTED_FORWARD, WEIGHTED_DATA, WEIGHTED_WEIGHTS };
+enum weighted_pass { WEIGHTED_FORWARD, WEIGHTED_DATA, WEIGHTED_WEIGHTS, WEIGHTED_PASSES };
 
 struct weighted_mds {
     dnnl_memory_desc_t src, dst, bias;
-    dnnl_memory_desc_t flat;    /* weights as the flat block has them */
-    dnnl_memory_desc_t weights; /* the same in whatever format the kernel likes */
+    dnnl_memory_desc_t flat; /* weights as the flat block has them */
+    dnnl_memory_desc_t weights[WEIGHTED_PASSES]; /* the same (or their gradient) in whatever format a pass likes */
     bool has_bias;
+    bool flatten; /* the input is an image, and src the vector of its elements counted channel, row, column */
 };
 union weighted_desc {
     dnnl_convolution_desc_t conv;

@@ -1,0 +1,218 @@
+/* From layers to steps (see cpu.h).
+ *
+ *   layers   conv1 ─ relu1 ─ pool1 ─ flatten1 ─ fc1          a relu becomes a part of the step before it, a flatten
+ *   steps    conv1+relu1 ─── pool1 ──────────── fc1          that only dense layers read moves nothing and is none
+ *
+ * Going up finds steps and values; going down finds where each gradient goes, and cuts buckets, which are complete in the order of
+ * the backward pass. A new operator is a line of the table.
+ */
+#include "kernels/cpu/cpu.h"
+
+static const struct {
+    int layer;
+    const struct cpu_op *op;
+} ops[] = {
+    {CAT_LAYER_DENSE, &cpu_dense},
+    {CAT_LAYER_CONV2D, &cpu_conv},
+    {CAT_LAYER_MAX_POOL, &cpu_max_pool},
+    {CAT_LAYER_AVERAGE_POOL, &cpu_average_pool},
+    {CAT_LAYER_GLOBAL_AVERAGE_POOL, &cpu_global_pool},
+    {CAT_LAYER_BATCH_NORM, &cpu_batch_norm},
+    {CAT_LAYER_LRN, &cpu_lrn},
+    {CAT_LAYER_RELU, &cpu_relu},
+    {CAT_LAYER_LEAKY_RELU, &cpu_leaky},
+    {CAT_LAYER_TANH, &cpu_tanh},
+    {CAT_LAYER_SIGMOID, &cpu_sigmoid},
+    {CAT_LAYER_DROPOUT, &cpu_dropout},
+    {CAT_LAYER_FLATTEN, &cpu_flatten},
+    {CAT_LAYER_ADD, &cpu_add},
+    {CAT_LAYER_CONCAT, &cpu_concat},
+};
+
+/* ---- up: steps and values ---------------------------------------------------------------------------------- */
+
+static int count_readers(const struct network *net, int layer)
+{
+    int readers = 0;
+    for (int i = layer + 1; i < net->n_layers; i++) {
+        for (int k = 0; k < net->layers[i].n_inputs; k++) {
+            readers += net->layers[i].inputs[k] == layer;
+        }
+    }
+    return readers;
+}
+
+static const struct cpu_op *op_of(const struct layer *l)
+{
+    for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+        if (ops[i].layer == l->type) {
+            return ops[i].op;
+        }
+    }
+    return NULL;
+}
+
+/* Does every reader of this layer take an image as it stands for the vector that it is? */
+static bool readers_take_image(const struct network *net, int layer)
+{
+    for (int i = layer + 1; i < net->n_layers; i++) {
+        const struct layer *l = &net->layers[i];
+        for (int k = 0; k < l->n_inputs; k++) {
+            if (l->inputs[k] != layer || l->type == CAT_LAYER_DENSE) {
+                continue;
+            }
+            const struct cpu_op *op = op_of(l);
+            bool passes = l->type == CAT_LAYER_FLATTEN || (op && op->keeps_shape);
+            if (!passes || !readers_take_image(net, i)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool moves_nothing(const struct network *net, int layer, const struct shape *stored)
+{
+    return stored->rank == 1 || stored->dim[2] == 1 || stored->dim[0] * stored->dim[1] == 1 || readers_take_image(net, layer);
+}
+
+static struct cpu_value *value_of(struct cpu_program *p, int layer)
+{
+    return layer < 0 ? &p->values[0] : p->of_layer[layer];
+}
+
+/* The step that a relu of this layer can become a part of, or NULL. */
+static struct cpu_step *step_before(struct cpu_program *p, const struct layer *l)
+{
+    int before = l->inputs[0];
+    if (before < 0 || p->n_steps == 0 || count_readers(p->net, before) != 1) {
+        return NULL;
+    }
+    struct cpu_step *s = &p->steps[p->n_steps - 1];
+    return s->op->takes_relu && s->index == before ? s : NULL;
+}
+
+static int add_step(struct cpu_program *p, int layer, int *n_values, struct err *e)
+{
+    const struct layer *l = &p->net->layers[layer];
+    const struct cpu_op *op = op_of(l);
+    if (!op) {
+        return err_set(e, ERR_UNSUPPORTED, "the CPU device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
+    }
+    struct cpu_step *s = &p->steps[p->n_steps++];
+    struct cpu_value *out = &p->values[(*n_values)++];
+    *s = (struct cpu_step){.op = op, .layer = l, .index = layer, .n_in = l->n_inputs, .out = out};
+    s->backward = l->n_tensors > 0;
+    for (int k = 0; k < l->n_inputs; k++) {
+        s->in[k] = value_of(p, l->inputs[k]);
+        s->backward = s->backward || s->in[k]->needs_grad;
+    }
+    out->shape = op->keeps_shape ? s->in[0]->shape : l->out;
+    out->count = shape_count(&out->shape);
+    out->needs_grad = s->backward;
+    p->of_layer[layer] = out;
+    return 0;
+}
+
+static int build_steps(struct cpu_program *p, struct err *e)
+{
+    int n_values = 1;
+    p->values[0].shape = p->net->input;
+    p->values[0].count = shape_count(&p->net->input);
+    for (int i = 0; i < p->net->n_layers; i++) {
+        const struct layer *l = &p->net->layers[i];
+        struct cpu_value *in = value_of(p, l->inputs[0]);
+        struct cpu_step *before = l->type == CAT_LAYER_RELU ? step_before(p, l) : NULL;
+        if (before) {
+            before->relu = true;
+            p->of_layer[i] = in;
+        } else if (l->type == CAT_LAYER_FLATTEN && moves_nothing(p->net, i, &in->shape)) {
+            p->of_layer[i] = in;
+        } else {
+            int rc = add_step(p, i, &n_values, e);
+            if (rc < 0) {
+                return rc;
+            }
+        }
+    }
+    p->output = p->of_layer[p->net->n_layers - 1];
+    return n_values;
+}
+
+/* ---- down: gradients and buckets ----------------------------------------------------------------------------- */
+
+/* The last reader of a value is the first in the backward pass: it writes the gradient, those before it add. */
+static void route_gradients(struct cpu_program *p)
+{
+    p->output->has_grad = true;
+    for (int i = p->n_steps - 1; i >= 0; i--) {
+        struct cpu_step *s = &p->steps[i];
+        for (int k = 0; k < s->n_in; k++) {
+            struct cpu_value *v = s->in[k];
+            if (!v->needs_grad) {
+                continue;
+            }
+            s->adds[k] = v->has_grad;
+            s->in_grad[k] = v->has_grad ? &p->spare[k] : &v->grad;
+            size_t floats = (size_t)p->head.batch * v->count;
+            if (v->has_grad && p->spare_floats[k] < floats) {
+                p->spare_floats[k] = floats;
+            }
+            v->has_grad = true;
+        }
+    }
+}
+
+static double backward_work(const struct cpu_step *s)
+{
+    double forward = s->op->work ? s->op->work(s) : 0, work = 0;
+    if (!s->backward) {
+        return 0;
+    }
+    if (s->layer->n_tensors > 0) {
+        work += forward;
+    }
+    for (int k = 0; k < s->n_in; k++) {
+        if (s->in_grad[k]) {
+            return work + forward;
+        }
+    }
+    return work;
+}
+
+static void cut_buckets(struct cpu_program *p, size_t bucket_bytes)
+{
+    double total = 0, done = 0;
+    size_t end = p->net->n_params;
+    for (int i = 0; i < p->n_steps; i++) {
+        const struct cpu_step *s = &p->steps[i];
+        double forward = s->op->work ? s->op->work(s) : 0;
+        total += forward + backward_work(s);
+        done += forward;
+    }
+    for (int i = p->n_steps - 1; i >= 0; i--) {
+        const struct cpu_step *s = &p->steps[i];
+        done += backward_work(s);
+        if (s->layer->n_tensors == 0) {
+            continue;
+        }
+        size_t first = p->net->tensors[s->layer->first_tensor].first;
+        if ((end - first) * sizeof(float) >= bucket_bytes || first == 0) {
+            int b = p->head.n_buckets++;
+            double share = total > 0 ? done / total : 1;
+            p->head.buckets[b] = (struct dev_bucket){.first = first, .count = end - first, .work_done = share < 1 ? share : 1};
+            p->bucket_step[b] = i;
+            end = first;
+        }
+    }
+}
+
+int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
+{
+    int n_values = build_steps(p, e);
+    if (n_values > 0) {
+        route_gradients(p);
+        cut_buckets(p, bucket_bytes);
+    }
+    return n_values;
+}
