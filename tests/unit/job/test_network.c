@@ -1,0 +1,593 @@
+/* Networks: presets have the counts of SEMANTICS.md 2, shapes follow, mistakes name layer and shape,
+ * initial values depend on seed and tensor name alone, and the hash on what step time depends on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/network.h"
+
+static int build(struct network *net, const char *text, struct jsonx_problems *problems)
+{
+    struct err e;
+    json_t *j = text[0] == '{' ? jsonx_parse(text, strlen(text), &e) : json_string(text);
+    if (!j) {
+        fail_msg("%s: %s", e.message, text);
+    }
+    int rc = network_build(net, j, "/model", problems);
+    assert_int_equal(rc < 0, problems->count > 0);
+    json_decref(j);
+    return rc;
+}
+
+static void make(struct network *net, const char *text)
+{
+    struct jsonx_problems problems = {0};
+    if (build(net, text, &problems) < 0) {
+        fail_msg("%s: %s", problems.items[0].pointer, problems.items[0].message);
+    }
+}
+
+static const struct layer *layer_of(const struct network *net, const char *name)
+{
+    for (int i = 0; i < net->n_layers; i++) {
+        if (strcmp(net->layers[i].name, name) == 0) {
+            return &net->layers[i];
+        }
+    }
+    fail_msg("no layer '%s'", name);
+    return NULL;
+}
+
+static const struct tensor *tensor_of(const struct network *net, const char *name)
+{
+    for (int i = 0; i < net->n_tensors; i++) {
+        if (strcmp(net->tensors[i].name, name) == 0) {
+            return &net->tensors[i];
+        }
+    }
+    fail_msg("no tensor '%s'", name);
+    return NULL;
+}
+
+static void is_shape(const struct layer *l, int h, int w, int c)
+{
+    if (l->out.rank != 3 || l->out.dim[0] != h || l->out.dim[1] != w || l->out.dim[2] != c) {
+        fail_msg("%s makes %d: %d %d %d", l->name, l->out.rank, l->out.dim[0], l->out.dim[1],
+                 l->out.dim[2]);
+    }
+}
+
+/* ---- presets ----------------------------------------------------------------------------------- */
+
+static void presets_have_the_parameters_of_the_table(void **state)
+{
+    static const struct {
+        const char *name;
+        int parameters, stats;
+    } table[] = {
+        {"mlp", 101770, 0},       {"lenet5", 1663370, 0},   {"cifar-quick", 89578, 0},
+        {"tf-cifar", 3527498, 0}, {"resnet20", 272474, 1568}, {"resnet18", 11173962, 9600},
+    };
+    int n;
+    network_presets(&n);
+    assert_int_equal(n, sizeof table / sizeof *table);
+    for (int i = 0; i < n; i++) {
+        struct network net;
+        make(&net, table[i].name);
+        if (net.n_params != (size_t)table[i].parameters ||
+            net.n_stat_floats != (size_t)table[i].stats) {
+            fail_msg("%s has %zu parameters and %zu statistics", table[i].name, net.n_params,
+                     net.n_stat_floats);
+        }
+        assert_string_equal(net.preset, table[i].name);
+        assert_int_equal(net.output.rank, 1);
+        assert_int_equal(net.output.dim[0], 10);
+        network_release(&net);
+    }
+}
+
+static void an_unknown_preset_gets_the_nearest_name(void **state)
+{
+    struct network net;
+    struct jsonx_problems problems = {0};
+    assert_true(build(&net, "lenet", &problems) < 0);
+    assert_string_equal(problems.items[0].pointer, "/model");
+    assert_non_null(strstr(problems.items[0].message, "'lenet5'"));
+    jsonx_problems_release(&problems);
+    network_release(&net);
+    assert_null(network_preset("lenet"));
+    assert_null(network_preset(NULL));
+}
+
+static void a_preset_and_its_layers_written_out_are_one_network(void **state)
+{
+    int n;
+    const char *const *names = network_presets(&n);
+    assert_null(names[n]);
+    for (int i = 0; i < n; i++) {
+        struct network preset, written;
+        char *text;
+        json_t *j = network_preset(names[i]);
+        make(&preset, names[i]);
+        text = json_dumps(j, 0);
+        make(&written, text);
+        char a[17], b[17];
+        network_hash(&preset, a);
+        network_hash(&written, b);
+        assert_string_equal(a, b);
+        assert_string_equal(written.preset, "");
+        free(text);
+        json_decref(j);
+        network_release(&preset);
+        network_release(&written);
+    }
+}
+
+static void the_json_of_a_network_builds_it_again(void **state)
+{
+    int n;
+    const char *const *names = network_presets(&n);
+    for (int i = 0; i < n; i++) {
+        struct network net, again;
+        make(&net, names[i]);
+        json_t *j = network_json(&net), *k;
+        char *text = json_dumps(j, 0), a[17], b[17];
+        make(&again, text);
+        k = network_json(&again);
+        assert_true(json_equal(j, k));
+        network_hash(&net, a);
+        network_hash(&again, b);
+        assert_string_equal(a, b);
+        assert_int_equal(net.n_tensors, again.n_tensors);
+        for (int t = 0; t < net.n_tensors; t++) {
+            assert_string_equal(net.tensors[t].name, again.tensors[t].name);
+            assert_int_equal(net.tensors[t].first, again.tensors[t].first);
+            assert_int_equal(net.tensors[t].he, again.tensors[t].he);
+        }
+        free(text);
+        json_decref(j);
+        json_decref(k);
+        network_release(&net);
+        network_release(&again);
+    }
+}
+
+/* ---- shapes, names, the flat block ------------------------------------------------------------- */
+
+static void shapes_follow_from_layer_to_layer(void **state)
+{
+    struct network net;
+    make(&net, "lenet5");
+    is_shape(layer_of(&net, "conv1"), 28, 28, 32);
+    is_shape(layer_of(&net, "pool1"), 14, 14, 32);
+    is_shape(layer_of(&net, "conv2"), 14, 14, 64);
+    is_shape(layer_of(&net, "pool2"), 7, 7, 64);
+    assert_int_equal(layer_of(&net, "flatten1")->out.dim[0], 3136);
+    assert_int_equal(layer_of(&net, "dense1")->out.dim[0], 512);
+    network_release(&net);
+    make(&net, "cifar-quick");
+    is_shape(layer_of(&net, "pool1"), 16, 16, 32);
+    is_shape(layer_of(&net, "average_pool2"), 4, 4, 64);
+    network_release(&net);
+    make(&net, "resnet20");
+    is_shape(layer_of(&net, "layer1.2.relu2"), 32, 32, 16);
+    is_shape(layer_of(&net, "layer2.0.add"), 16, 16, 32);
+    is_shape(layer_of(&net, "layer3.0.downsample.0"), 8, 8, 64);
+    assert_int_equal(layer_of(&net, "avgpool")->out.dim[0], 64);
+    network_release(&net);
+}
+
+static void windows_strides_and_paddings_may_differ_by_axis(void **state)
+{
+    struct network net;
+    make(&net, "{\"input\": [20, 31, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": [3, 5],"
+               "\"stride\": [2, 3], \"padding\": [1, 0], \"bias\": false}, {\"type\": \"max_pool\", \"size\": [2, 4]},"
+               "{\"type\": \"dense\", \"units\": 3}]}");
+    is_shape(layer_of(&net, "conv1"), 10, 9, 6); /* (20+2-3)/2+1, (31-5)/3+1 */
+    is_shape(layer_of(&net, "pool1"), 5, 2, 6);  /* stride: the size */
+    const struct tensor *t = tensor_of(&net, "conv1.weight");
+    const int64_t oihw[] = {6, 2, 3, 5};
+    assert_memory_equal(t->dim, oihw, sizeof oihw);
+    assert_int_equal(t->fan_in, 30);
+    assert_int_equal(t->fan_out, 90);
+    assert_int_equal(net.n_tensors, 3); /* no bias of the convolution */
+    network_release(&net);
+}
+
+static void a_dense_layer_remembers_the_image_its_vector_came_from(void **state)
+{
+    static const char *const ways[] = {
+        "{\"input\": [4, 5, 6], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}",
+        "{\"input\": [4, 5, 6], \"layers\": [{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 3}]}",
+        ("{\"input\": [4, 5, 6], \"layers\": [{\"type\": \"flatten\"}, {\"type\": \"relu\"},"
+         "{\"type\": \"dropout\"}, {\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 3}]}"),
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct network net;
+        make(&net, ways[i]);
+        const struct layer *l = layer_of(&net, "dense1");
+        assert_int_equal(l->flat_from.rank, 3);
+        assert_int_equal(l->flat_from.dim[0], 4);
+        assert_int_equal(l->flat_from.dim[2], 6);
+        const int64_t out_in[] = {3, 120};
+        assert_memory_equal(tensor_of(&net, "dense1.weight")->dim, out_in, sizeof out_in);
+        network_release(&net);
+    }
+}
+
+static void tensors_fill_the_flat_block_in_the_order_of_the_layers(void **state)
+{
+    int n;
+    const char *const *names = network_presets(&n);
+    for (int i = 0; i < n; i++) {
+        struct network net;
+        make(&net, names[i]);
+        size_t next = 0;
+        for (int t = 0; t < net.n_tensors; t++) {
+            const struct tensor *x = &net.tensors[t];
+            size_t count = 1;
+            for (int d = 0; d < x->rank; d++) {
+                count *= (size_t)x->dim[d];
+            }
+            assert_int_equal(x->first, next);
+            assert_int_equal(x->count, count);
+            assert_true(t == 0 || x->layer >= net.tensors[t - 1].layer);
+            assert_int_equal(x->decay, x->rank > 1); /* weights, not biases and norms */
+            const struct layer *l = &net.layers[x->layer];
+            assert_true(t >= l->first_tensor && t < l->first_tensor + l->n_tensors);
+            assert_memory_equal(x->name, l->name, strlen(l->name));
+            next += count;
+        }
+        assert_int_equal(net.n_params, next);
+        next = 0;
+        for (int t = 0; t < net.n_stats; t++) {
+            assert_int_equal(net.stats[t].first, next);
+            next += net.stats[t].count;
+        }
+        assert_int_equal(net.n_stat_floats, next);
+        network_release(&net);
+    }
+}
+
+static void layers_are_named_by_type_and_number_unless_they_are_given_one(void **state)
+{
+    struct network net;
+    make(&net, "{\"input\": [8], \"layers\": [{\"type\": \"dense\", \"units\": 4}, {\"type\": \"relu\"},"
+               "{\"type\": \"dense\", \"name\": \"middle\", \"units\": 4}, {\"type\": \"relu\"},"
+               "{\"type\": \"dense\", \"units\": 2}]}");
+    static const char *const want[] = {"dense1", "relu1", "middle", "relu2", "dense3"};
+    for (int i = 0; i < 5; i++) {
+        assert_string_equal(net.layers[i].name, want[i]);
+    }
+    assert_string_equal(net.tensors[2].name, "middle.weight");
+    assert_string_equal(net.tensors[3].name, "middle.bias");
+    network_release(&net);
+}
+
+static void layers_may_name_their_inputs(void **state)
+{
+    struct network net;
+    make(&net, "{\"input\": [6, 6, 4], \"layers\": ["
+               "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 4, \"kernel\": 3, \"padding\": 1},"
+               "{\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 4, \"kernel\": 1, \"inputs\": [\"input\"]},"
+               "{\"type\": \"add\", \"inputs\": [\"a\", \"b\", \"input\"]},"
+               "{\"type\": \"concat\", \"inputs\": [\"add1\", \"b\"]},"
+               "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 2}]}");
+    const struct layer *add = layer_of(&net, "add1"), *cat = layer_of(&net, "concat1");
+    assert_int_equal(add->n_inputs, 3);
+    assert_int_equal(add->inputs[0], 0);
+    assert_int_equal(add->inputs[1], 1);
+    assert_int_equal(add->inputs[2], -1);
+    is_shape(add, 6, 6, 4);
+    is_shape(cat, 6, 6, 8);
+    assert_int_equal(layer_of(&net, "dense1")->in.dim[0], 8);
+    json_t *j = network_json(&net);
+    const json_t *inputs = json_object_get(json_array_get(json_object_get(j, "layers"), 2), "inputs");
+    assert_string_equal(json_string_value(json_array_get(inputs, 2)), "input");
+    json_decref(j);
+    network_release(&net);
+}
+
+/* ---- mistakes ---------------------------------------------------------------------------------- */
+
+#define NET(layers) "{\"input\": [6, 6, 3], \"layers\": [" layers "]}"
+#define END "{\"type\": \"dense\", \"units\": 2}"
+static const struct {
+    const char *model, *pointer, *parts[3];
+} mistakes[] = {
+    {NET("{\"type\": \"flatten\"}, {\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}," END), "/model/layers/1",
+     {"conv1", "[108]", "height, width and channels"}},
+    {NET("{\"type\": \"conv2d\", \"name\": \"eye\", \"filters\": 2, \"kernel\": 7}," END), "/model/layers/0",
+     {"'eye'", "7 x 7", "[6, 6, 3]"}},
+    {NET("{\"type\": \"max_pool\", \"size\": [2, 9]}," END), "/model/layers/0", {"pool1", "2 x 9", "[6, 6, 3]"}},
+    {NET("{\"type\": \"max_pool\", \"size\": 2, \"padding\": 2}," END), "/model/layers/0", {"pool1", "padding 2", "half"}},
+    {NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 1}, {\"type\": \"add\", \"inputs\": [\"conv1\", \"input\"]}," END),
+     "/model/layers/1", {"add1", "[6, 6, 2]", "[6, 6, 3]"}},
+    {NET("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"pool1\", \"input\"]}," END),
+     "/model/layers/1", {"concat1", "[3, 3, 3]", "[6, 6, 3]"}},
+    {NET("{\"type\": \"relu\"}, {\"type\": \"add\"}," END), "/model/layers/1/inputs", {"add1", "2 to 8 inputs", "not 1"}},
+    {NET("{\"type\": \"relu\", \"inputs\": [\"dense1\"]}," END), "/model/layers/0/inputs/0",
+     {"relu1", "\"dense1\"", "before"}}, /* an input stands before its use */
+    {NET("{\"type\": \"relu\", \"name\": \"first\"}, {\"type\": \"relu\", \"inputs\": [\"frist\"]}," END),
+     "/model/layers/1/inputs/0", {"did you mean 'first'"}},
+    {NET("{\"type\": \"relu\"}, {\"type\": \"relu\", \"inputs\": [\"input\"]}," END), "/model/layers/0",
+     {"nothing uses", "'relu1'"}},
+    {NET("{\"type\": \"dens\", \"units\": 2}"), "/model/layers/0/type", {"'dense'"}},
+    {NET("{\"type\": \"dense\"}"), "/model/layers/0/units", {"units"}},
+    {NET("{\"type\": \"dense\", \"units\": 0}"), "/model/layers/0/units", {"1 to"}},
+    {NET("{\"type\": \"dense\", \"units\": 2, \"unit\": 3}"), "/model/layers/0/unit", {"did you mean 'units'"}},
+    {NET("{\"type\": \"dense\", \"name\": \"x\", \"units\": 2}, {\"type\": \"dense\", \"name\": \"x\", \"units\": 2}"),
+     "/model/layers/1/name", {"'x'"}},
+    {NET("{\"type\": \"relu\", \"name\": \"input\"}," END), "/model/layers/0/name", {"'input'"}},
+    {NET("{\"type\": \"relu\", \"name\": \"a/b\"}," END), "/model/layers/0/name", {"'a/b'", "letters"}},
+    {NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}"), "/model/layers/0", {"conv1", "[4, 4, 2]", "dense"}},
+    {NET("{\"type\": \"flatten\"}"), "/model/layers/0", {"flatten1", "[6, 6, 3]", "dense"}},
+    {"{\"input\": [4], \"layers\": [{\"type\": \"relu\"}]}", "/model/layers", {"no parameters"}},
+    {NET(""), "/model/layers", {"1 to 1024"}},
+    {"{\"layers\": [" END "]}", "/model/input", {"input"}},
+    {"{\"input\": [4, 4], \"layers\": [" END "]}", "/model/input", {"[height, width, channels]"}},
+    {"{\"input\": [0], \"layers\": [" END "]}", "/model/input/0", {"1 to"}},
+    {"{\"input\": [65536, 65536, 3], \"layers\": [" END "]}", "/model/input", {"elements"}},
+    {"{\"input\": [16777216], \"layers\": [{\"type\": \"dense\", \"units\": 1048576}]}", "/model/layers/0", {"dense1", "weights"}},
+    {"{\"input\": [4], \"layers\": [" END "], \"loss\": \"mes\"}", "/model/loss", {"mse"}},
+    {"{\"input\": [4], \"layers\": [" END "], \"layer\": 3}", "/model/layer", {"did you mean 'layers'"}},
+};
+
+static void mistakes_name_their_place_the_layer_and_its_shape(void **state)
+{
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        struct network net;
+        struct jsonx_problems problems = {0};
+        bool found = false;
+        build(&net, mistakes[i].model, &problems);
+        for (int k = 0; k < problems.count; k++) {
+            bool fits = strcmp(problems.items[k].pointer, mistakes[i].pointer) == 0;
+            for (int p = 0; p < 3 && mistakes[i].parts[p]; p++) {
+                fits = fits && strstr(problems.items[k].message, mistakes[i].parts[p]);
+            }
+            found = found || fits;
+        }
+        if (!found) {
+            fail_msg("%s: %d problems, first %s: %s", mistakes[i].model, problems.count,
+                     problems.count ? problems.items[0].pointer : "", problems.count ? problems.items[0].message : "");
+        }
+        jsonx_problems_release(&problems);
+        network_release(&net);
+    }
+}
+
+static void one_mistake_does_not_hide_or_cause_others(void **state)
+{
+    struct network net;
+    struct jsonx_problems problems = {0};
+    /* the first layer is impossible: what follows it is checked, except shapes */
+    build(&net, NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 9}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 2}," END),
+          &problems);
+    assert_int_equal(problems.count, 2);
+    assert_string_equal(problems.items[0].pointer, "/model/layers/0");
+    assert_string_equal(problems.items[1].pointer, "/model/layers/2/rate");
+    jsonx_problems_release(&problems);
+    network_release(&net);
+}
+
+/* ---- initial values ---------------------------------------------------------------------------- */
+
+static float *init(const struct network *net, uint64_t seed, float **stats)
+{
+    float *params = malloc((net->n_params + 1) * sizeof *params);
+    float *s = malloc((net->n_stat_floats + 1) * sizeof *s);
+    params[net->n_params] = s[net->n_stat_floats] = 12345; /* nothing is written behind the blocks */
+    network_init(net, seed, params, s);
+    assert_true(params[net->n_params] == 12345 && s[net->n_stat_floats] == 12345);
+    if (stats) {
+        *stats = s;
+    } else {
+        free(s);
+    }
+    return params;
+}
+
+static void weights_before_a_relu_are_he_normal_and_others_glorot(void **state)
+{
+    struct network net;
+    make(&net, "lenet5");
+    float *p = init(&net, 5, NULL);
+    for (int i = 0; i < net.n_tensors; i++) {
+        const struct tensor *t = &net.tensors[i];
+        double sum = 0, square = 0, most = 0, limit = sqrt(6.0 / (t->fan_in + t->fan_out));
+        for (size_t k = 0; k < t->count; k++) {
+            double x = p[t->first + k];
+            sum += x;
+            square += x * x;
+            most = fmax(most, fabs(x));
+        }
+        double n = (double)t->count, deviation = sqrt(square / n);
+        if (t->rank == 1) {
+            assert_true(most == 0); /* biases */
+            continue;
+        }
+        bool last = strcmp(t->name, "dense2.weight") == 0;
+        double want = last ? limit / sqrt(3.0) : sqrt(2.0 / t->fan_in);
+        assert_int_equal(t->he, !last);
+        assert_true(fabs(sum / n) < 5 * want / sqrt(n));
+        if (fabs(deviation / want - 1) > 5 / sqrt(2 * n)) {
+            fail_msg("%s deviates by %g instead of %g", t->name, deviation, want);
+        }
+        assert_true(last ? most <= limit * (1 + 1e-6) : most > 2 * want); /* a normal has tails */
+    }
+    free(p);
+    network_release(&net);
+}
+
+static void a_relu_is_seen_through_norms_and_pools_but_not_through_weights(void **state)
+{
+    struct network net;
+    make(&net, NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"max_pool\", \"size\": 2},"
+                   "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5},"
+                   "{\"type\": \"dense\", \"units\": 5}, {\"type\": \"relu\"}," END));
+    assert_true(tensor_of(&net, "conv1.weight")->he);
+    assert_true(tensor_of(&net, "dense3.weight")->he);
+    assert_false(tensor_of(&net, "dense2.weight")->he);
+    assert_false(tensor_of(&net, "dense4.weight")->he);
+    network_release(&net);
+}
+
+static void norms_begin_as_the_identity(void **state)
+{
+    struct network net;
+    float *stats, *p;
+    make(&net, "resnet20");
+    p = init(&net, 1, &stats);
+    const struct tensor *w = tensor_of(&net, "layer2.1.bn1.weight"), *b = tensor_of(&net, "layer2.1.bn1.bias");
+    for (size_t k = 0; k < w->count; k++) {
+        assert_true(p[w->first + k] == 1 && p[b->first + k] == 0);
+    }
+    for (int i = 0; i < net.n_stats; i++) {
+        bool variance = strstr(net.stats[i].name, ".running_var") != NULL;
+        for (size_t k = 0; k < net.stats[i].count; k++) {
+            assert_true(stats[net.stats[i].first + k] == (variance ? 1.0f : 0.0f));
+        }
+    }
+    free(p);
+    free(stats);
+    network_release(&net);
+}
+
+static void initial_values_depend_on_seed_and_tensor_name_alone(void **state)
+{
+    struct network small, large;
+    make(&small, "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"a\", \"units\": 8}, {\"type\": \"relu\"},"
+                 "{\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
+    make(&large, "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"new\", \"units\": 6}, {\"type\": \"dense\", \"name\": \"a\","
+                 "\"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"name\": \"wide\", \"units\": 8}, {\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
+    float *p = init(&small, 9, NULL), *q = init(&large, 9, NULL), *again = init(&small, 9, NULL), *other = init(&small, 10, NULL);
+    assert_memory_equal(p, again, small.n_params * sizeof *p);
+    static const char *const both[] = {"a.weight", "a.bias", "z.weight", "z.bias"};
+    for (int i = 0; i < 4; i++) {
+        const struct tensor *s = tensor_of(&small, both[i]), *l = tensor_of(&large, both[i]);
+        assert_memory_equal(p + s->first, q + l->first, s->count * sizeof *p);
+    }
+    const struct tensor *a = tensor_of(&small, "a.weight"), *z = tensor_of(&small, "z.weight");
+    const struct tensor *fresh = tensor_of(&large, "new.weight");
+    int same_seed = 0, same_name = 0;
+    for (size_t k = 0; k < z->count; k++) {
+        same_seed += p[a->first + k] == other[a->first + k];
+        same_name += q[fresh->first + k] == p[a->first + k];
+    }
+    assert_int_equal(same_seed, 0);
+    assert_int_equal(same_name, 0);
+    free(p);
+    free(q);
+    free(again);
+    free(other);
+    network_release(&small);
+    network_release(&large);
+}
+
+/* ---- size, work, hash -------------------------------------------------------------------------- */
+
+static void work_and_memory_are_counted_per_sample(void **state)
+{
+    struct network net;
+    make(&net, "mlp");
+    assert_int_equal(network_activation_bytes(&net), 4 * (784 + 128 + 128 + 10));
+    assert_true(network_flops(&net) == 2.0 * 784 * 128 + 128 + 2.0 * 128 * 10);
+    network_release(&net);
+    make(&net, "lenet5");
+    double weights = 2.0 * (28 * 28 * 25.0 * 32 + 14 * 14 * 25.0 * 32 * 64 + 3136.0 * 512 + 5120);
+    assert_true(network_flops(&net) >= weights && network_flops(&net) < 1.05 * weights);
+    network_release(&net);
+}
+
+static void hash_of(const char *text, char out[17])
+{
+    struct network net;
+    make(&net, text);
+    network_hash(&net, out);
+    assert_int_equal(strlen(out), 16);
+    assert_int_equal(strspn(out, "0123456789abcdef"), 16);
+    network_release(&net);
+}
+
+static void the_hash_is_stable_across_versions(void **state)
+{
+    /* profiles are kept under it: if these change, every node is measured anew. Change them only on purpose. */
+    static const char *const known[][2] = {
+        {"mlp", "a044b9f1fd8525cb"}, {"lenet5", "fe8505b1d83525e3"},
+        {"resnet20", "5186b56e936700fa"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char h[17];
+        hash_of(known[i][0], h);
+        assert_string_equal(h, known[i][1]);
+    }
+}
+
+static void the_hash_tells_networks_of_different_step_times_apart(void **state)
+{
+    static const char *const all[] = {
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}," END),
+        NET("{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}," END),
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1, \"stride\": 2}," END),
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"bias\": false}," END),
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": [1, 3], \"padding\": [0, 1]}," END),
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": [3, 1], \"padding\": [1, 0]}," END),
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"relu\"}," END),
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"tanh\"}," END),
+        NET("{\"type\": \"max_pool\", \"size\": 2}," END), NET("{\"type\": \"average_pool\", \"size\": 2}," END),
+        NET("{\"type\": \"lrn\"}," END), NET("{\"type\": \"lrn\", \"window\": 9}," END), NET(END),
+        "{\"input\": [6, 6, 3], \"layers\": [" END "], \"loss\": \"mse\"}", "{\"input\": [108], \"layers\": [" END "]}",
+        NET("{\"type\": \"relu\"}, {\"type\": \"relu\"}, {\"type\": \"add\", \"inputs\": [\"relu1\", \"relu2\"]}," END),
+        NET("{\"type\": \"relu\"}, {\"type\": \"relu\"}, {\"type\": \"add\", \"inputs\": [\"relu2\", \"input\"]}," END),
+    };
+    enum { N = sizeof all / sizeof *all };
+    char h[N][17];
+    for (int i = 0; i < N; i++) {
+        hash_of(all[i], h[i]);
+        for (int k = 0; k < i; k++) {
+            if (strcmp(h[i], h[k]) == 0) {
+                fail_msg("%s and %s", all[k], all[i]);
+            }
+        }
+    }
+}
+
+static void the_hash_does_not_depend_on_names(void **state)
+{
+    char a[17], b[17];
+    hash_of(NET("{\"type\": \"relu\"}," END), a);
+    hash_of(NET("{\"type\": \"relu\", \"name\": \"x\"}, {\"type\": \"dense\", \"units\": 2, \"name\": \"y\", \"inputs\": [\"x\"]}"), b);
+    assert_string_equal(a, b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(presets_have_the_parameters_of_the_table),
+        cmocka_unit_test(an_unknown_preset_gets_the_nearest_name),
+        cmocka_unit_test(a_preset_and_its_layers_written_out_are_one_network),
+        cmocka_unit_test(the_json_of_a_network_builds_it_again),
+        cmocka_unit_test(shapes_follow_from_layer_to_layer),
+        cmocka_unit_test(windows_strides_and_paddings_may_differ_by_axis),
+        cmocka_unit_test(a_dense_layer_remembers_the_image_its_vector_came_from),
+        cmocka_unit_test(tensors_fill_the_flat_block_in_the_order_of_the_layers),
+        cmocka_unit_test(layers_are_named_by_type_and_number_unless_they_are_given_one),
+        cmocka_unit_test(layers_may_name_their_inputs),
+        cmocka_unit_test(mistakes_name_their_place_the_layer_and_its_shape),
+        cmocka_unit_test(one_mistake_does_not_hide_or_cause_others),
+        cmocka_unit_test(weights_before_a_relu_are_he_normal_and_others_glorot),
+        cmocka_unit_test(a_relu_is_seen_through_norms_and_pools_but_not_through_weights),
+        cmocka_unit_test(norms_begin_as_the_identity),
+        cmocka_unit_test(initial_values_depend_on_seed_and_tensor_name_alone),
+        cmocka_unit_test(work_and_memory_are_counted_per_sample),
+        cmocka_unit_test(the_hash_is_stable_across_versions),
+        cmocka_unit_test(the_hash_tells_networks_of_different_step_times_apart),
+        cmocka_unit_test(the_hash_does_not_depend_on_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
