@@ -195,9 +195,12 @@ static int read_header(struct safetensors *s, struct err *e)
     }
     s->data_at = 8 + (size_t)length;
     json_t *head = jsonx_parse((const char *)s->map + 8, (size_t)length, e);
+    if (!head) {
+        return err_prefix(e, "its header is malformed");
+    }
     if (!json_is_object(head)) {
         json_decref(head);
-        return err_prefix(e, "its header is malformed");
+        return err_set(e, ERR_DATA, "its header is no object");
     }
     s->tensors = calloc(json_object_size(head) + 1, sizeof(*s->tensors));
     s->metadata = json_incref(json_object_get(head, "__metadata__"));

@@ -86,18 +86,18 @@ def test_a_cancelled_job_leaves_no_process(service):
 
 
 def test_a_job_that_was_paused_and_resumed_ends_where_an_uninterrupted_one_ends(service):
-    job = spec(epochs=6, evaluate={"every_epochs": 6})
+    job = spec(epochs=40, evaluate={"every_epochs": 40})
     straight = service.submit(job)
     service.wait(straight, "succeeded")
     halted = service.submit(job)
-    service.steps(halted, 30)
+    service.steps(halted, 100)
     assert service.post(f"jobs/{halted}/pause").status_code == 200
     service.wait(halted, "paused")
     until("no process is left", lambda: not processes_of(halted))
     assert 0 < service.job(halted)["progress"]["fraction"] < 1
     assert service.post(f"jobs/{halted}/resume").status_code == 200
     done = service.wait(halted, "succeeded")
-    assert done["attempt"] == 2 and done["progress"]["samples"] == 6 * 2560
+    assert done["attempt"] == 2 and done["progress"]["samples"] == 40 * 2560
     assert tensors(service.artifact(halted)) == tensors(service.artifact(straight))
 
 

@@ -190,9 +190,9 @@ static void every_mistake_of_a_cluster_is_reported_with_its_place(void **state)
 {
     struct cluster *c = calloc(1, sizeof *c);
     struct jsonx_problems p = {0};
-    assert_true(parse(c, "{\"sead\": 1, \"nodes\": [{\"name\": \"a\", \"fixed_seconds\": -1}, {\"name\": \"a\", \"seconds_per_sample\": 1}, {\"name\": \"b\"}],"
+    assert_true(parse(c, "{\"sead\": 1, \"nodes\": [{\"name\": \"a\", \"seconds_per_sample\": 1}, {\"name\": \"c\", \"fixed_seconds\": -1}, {\"name\": \"b\"}],"
                          "\"groups\": [[\"a\", \"x\"], [\"a\"]], \"links\": {\"latency_seconds\": \"fast\"}}", &p) < 0);
-    static const char *const places[] = {"/sead", "/nodes/0/fixed_seconds", "/nodes/1", "/nodes/2", "/groups/0/1", "/groups/1/0", "/links/latency_seconds"};
+    static const char *const places[] = {"/sead", "/nodes/1/fixed_seconds", "/nodes/2", "/groups/0/1", "/groups/1/0", "/links/latency_seconds"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         bool found = false;
         for (int k = 0; k < p.count; k++) {
@@ -206,7 +206,10 @@ static void every_mistake_of_a_cluster_is_reported_with_its_place(void **state)
     assert_true(parse(c, "{\"nodes\": []}", &p) < 0);
     jsonx_problems_release(&p);
     assert_true(parse(c, "{\"nodes\": [{\"name\": \"n\", \"count\": 100000, \"fixed_seconds\": 1}]}", &p) < 0);
-    assert_non_null(strstr(p.items[0].message, "at most 1024"));
+    assert_non_null(strstr(p.items[0].message, "from 1 to 1024"));
+    jsonx_problems_release(&p);
+    assert_true(parse(c, "{\"nodes\": [{\"name\": \"n\", \"count\": 2, \"fixed_seconds\": 1}, {\"name\": \"n-2\", \"fixed_seconds\": 1}]}", &p) < 0);
+    assert_string_equal(p.items[0].pointer, "/nodes/1/name");
     jsonx_problems_release(&p);
     free(c);
 }

@@ -23,6 +23,7 @@ struct place {
 };
 
 static volatile sig_atomic_t stop_signal;
+static char job[STORE_ID]; /* of the test under way: a pulse reports of a job that is there */
 
 static int setup(void **state)
 {
@@ -32,8 +33,11 @@ static int setup(void **state)
     OK(redis_private_start(p->dir, p->url, &p->pid, &err_));
     p->store = store_open(p->url, NULL, &err_);
     assert_non_null(p->store);
+    json_t *spec = json_pack("{s:s}", "name", "pulse");
+    OK(store_job_create(p->store, spec, 0, NULL, job, &err_));
+    json_decref(spec);
     stop_signal = 0;
-    struct pulse_config c = {.url = p->url, .job = "0123456789abcdef", .node = "slow", .rank = 0, .attempt = 3, .workers = WORKERS,
+    struct pulse_config c = {.url = p->url, .job = job, .node = "slow", .rank = 0, .attempt = 3, .workers = WORKERS,
                              .reads_control = true, .first_version = 1, .first_sizes = sizes, .stop = &stop_signal};
     p->pulse = pulse_start(&c, &err_);
     assert_non_null(p->pulse);
@@ -52,8 +56,6 @@ static int teardown(void **state)
     free(p);
     return 0;
 }
-
-static const char job[] = "0123456789abcdef";
 
 static struct step_row row_at(int64_t step)
 {
