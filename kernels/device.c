@@ -58,6 +58,6 @@ size_t dev_memory_needed(const struct network *net, const struct optimizer_spec 
 {
     size_t blocks = 2 * net->n_params + dev_optim_floats(net, opt) + net->n_stat_floats;
     size_t copies = 3 * net->n_params; /* weights and their gradient in the formats of the kernels */
-    size_t scratch = (size_t)32 << 20;
-    return (blocks + copies) * sizeof(float) + scratch + 3 * network_activation_bytes(net) * (size_t)(batch > 0 ? batch : 0);
+    size_t fixed = (size_t)32 << 20;   /* scratch memory and the kernels themselves */
+    return (blocks + copies) * sizeof(float) + fixed + 2 * network_activation_bytes(net) * (size_t)(batch > 0 ? batch : 0);
 }
