@@ -259,9 +259,10 @@ static int local_step(struct hpsgd *s, double rate, struct err *e)
     struct dev_replica *r = env->replica;
     float *x = r->host[DEV_PARAMS];
     const float *g = r->host[DEV_GRADS];
-    float eta = (float)rate, weight = (float)(rate * lockstep_share(&s->l)), decay = (float)env->spec->optimizer.weight_decay;
+    double clip = dev_clip(g, s->n, 1, env->spec->optimizer.clip_norm);
+    float eta = (float)rate, weight = (float)(rate * lockstep_share(&s->l)), scale = (float)clip, decay = (float)env->spec->optimizer.weight_decay;
     for (size_t i = 0; i < s->n; i++) {
-        float u = g[i] + (env->decay[i] ? decay * x[i] : 0);
+        float u = scale * g[i] + (env->decay[i] ? decay * x[i] : 0);
         s->g[i] += weight * u;
         x[i] -= eta * u;
     }

@@ -128,6 +128,16 @@ static int push(struct push_worker *s, struct push_head *head, struct err *e)
     return comm_wait(c, &m.op, e);
 }
 
+/* Clipping is per gradient, before any rule of the server's (SEMANTICS.md 1). */
+static void clip(const struct rank_env *env)
+{
+    float *g = env->replica->host[DEV_GRADS];
+    double share = dev_clip(g, env->n_params, 1, env->spec->optimizer.clip_norm);
+    for (size_t i = 0; share < 1 && i < env->n_params; i++) {
+        g[i] = (float)(g[i] * share);
+    }
+}
+
 int push_worker_gradients(struct strategy *base, const struct work *w, const struct dev_result *r, double compute_s, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
@@ -140,6 +150,7 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
                                .bytes = 2 * env->n_params * sizeof(float)};
     s->pushed_at = comm_now(env->comm);
     s->waiting = true;
+    clip(env);
     return push(s, &head, e);
 }
 
