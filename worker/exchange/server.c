@@ -277,7 +277,8 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     k->reply.learning_rate = jobspec_rate(&s->env->spec->optimizer, slice_epoch(&k->out, s->env->train_samples));
     /* a guess: what would come if all others pulled once before; loading it early is never wrong, only useless */
     k->reply.hint = (struct slice){0};
-    if (cursor_take(&ahead, s->env->spec->batching.global_batch - size, &k->reply.hint) && !cursor_take(&ahead, size, &k->reply.hint)) {
+    int64_t others = s->env->spec->batching.global_batch - size;
+    if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) || !cursor_take(&ahead, size, &k->reply.hint)) {
         k->reply.hint.count = 0;
     }
     return send_reply(s, rank, s->updates.w, s->stats, e);

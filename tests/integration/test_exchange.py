@@ -1,0 +1,111 @@
+"""Strategies over real MPI: against one worker, against the virtual cluster (bit for bit where the order of sums is fixed), and the
+laws that hold whatever the timing is."""
+import csv
+import json
+import os
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+
+from service import BUILD, spec
+
+CLUSTER = {"seed": 1, "nodes": [{"name": f"n{i}", "fixed_seconds": 0.001 * (i + 1), "seconds_per_sample": 0.0001 * (i + 1)} for i in range(4)]}
+
+
+def tensors(path):
+    blob = path.read_bytes()
+    n = struct.unpack("<Q", blob[:8])[0]
+    head = json.loads(blob[8:8 + n])
+    names = [k for k in head if k != "__metadata__"]
+    return np.concatenate([np.frombuffer(blob[8 + n:][slice(*head[k]["data_offsets"])], "<f4") for k in sorted(names)])
+
+
+class Run:
+    def __init__(self, model, rows, evaluations):
+        self.model, self.rows, self.evaluations = model, rows, evaluations
+
+
+def over_mpi(folder, job):
+    folder.mkdir()
+    (folder / "job.json").write_text(json.dumps(job))
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none", "-np", str(job["workers"] + 1),
+               str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out", str(folder)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = list(csv.reader(done.stdout.splitlines()))
+    rows = [dict(rank=int(l[1]), step=int(l[2]), batch=int(l[5]), loss=float(l[6]), staleness=int(l[11])) for l in lines if l[0] == "row"]
+    evaluations = [dict(step=int(l[1]), accuracy=float(l[5])) for l in lines if l[0] == "evaluation"]
+    return Run(tensors(folder / "artifacts" / "model.safetensors"), rows, evaluations)
+
+
+def on_virtual_nodes(folder, job):
+    folder.mkdir()
+    (folder / "job.json").write_text(json.dumps(job))
+    (folder / "cluster.json").write_text(json.dumps(CLUSTER))
+    done = subprocess.run([str(BUILD / "evenstep-simulate"), "--job", str(folder / "job.json"), "--cluster", str(folder / "cluster.json"), "--out",
+                           str(folder / "out")], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return tensors(folder / "out" / "model.safetensors")
+
+
+def small(**changes):
+    return spec(data={"format": "glyphs", "samples": 640, "test_samples": 100}, **changes)
+
+
+def sizes(*b):
+    return {"global_batch": sum(b), "policy": "static", "sizes": list(b)}
+
+
+FIXED_ORDER = [
+    small(workers=4, strategy={"type": "sync"}, batching=sizes(28, 20, 12, 4)),
+    small(workers=3, strategy={"type": "sync"}, batching=sizes(40, 33, 27)),  # the epoch is no multiple of B
+    small(workers=4, strategy={"type": "local-sgd", "k": 3}, batching=sizes(28, 20, 12, 4)),
+    small(workers=4, strategy={"type": "hier-sgd", "k1": 2, "k2": 4, "group_size": 2}, batching=sizes(28, 20, 12, 4)),
+    small(workers=4, strategy={"type": "hpsgd", "k": 2}, batching=sizes(28, 20, 12, 4), optimizer={"type": "sgd", "learning_rate": 0.05}),
+]
+
+
+@pytest.mark.parametrize("job", FIXED_ORDER, ids=lambda j: j["strategy"]["type"] + str(j["batching"]["global_batch"]))
+def test_the_same_bits_over_mpi_and_on_virtual_nodes(tmp_path, job):
+    real = over_mpi(tmp_path / "mpi", job)
+    assert np.array_equal(real.model.view(np.uint32), on_virtual_nodes(tmp_path / "virtual", job).view(np.uint32))
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_sync_with_any_minibatches_is_one_worker_with_the_whole_batch(tmp_path, workers):
+    split = {2: (50, 14), 3: (30, 30, 4), 4: (40, 11, 8, 5)}[workers]
+    job = small(workers=workers, strategy={"type": "sync"}, batching=sizes(*split))
+    alone = over_mpi(tmp_path / "alone", small(workers=1, strategy={"type": "sync"}, batching={"global_batch": 64, "policy": "equal"}))
+    together = over_mpi(tmp_path / "together", job)
+    updates = 20
+    assert np.abs(together.model - alone.model).max() <= 1e-6 * updates * max(1.0, np.abs(alone.model).max())
+    assert len(together.rows) == updates * workers
+
+
+@pytest.mark.parametrize("strategy", ["asgd", "dc-asgd", "ddc-asgd", "ssp"])
+def test_staleness_is_conserved_and_every_sample_counts_once(tmp_path, strategy):
+    W, job = 4, small(workers=4, strategy={"type": strategy}, batching={"global_batch": 64, "policy": "equal"}, optimizer={"type": "sgd", "learning_rate": 0.05},
+                      evaluate={"every_epochs": 100})
+    run = over_mpi(tmp_path / "run", job)
+    U = len(run.rows)
+    assert sum(r["batch"] for r in run.rows) == 2 * 640
+    assert sorted(r["step"] for r in run.rows) == list(range(1, U + 1))
+    if strategy != "ssp":  # a worker that has to wait pulls late
+        assert sum(r["staleness"] for r in run.rows) == (W - 1) * (U - W) + W * (W - 1) // 2
+
+
+def test_softsync_of_all_workers_with_a_blocking_pull_is_sync(tmp_path):
+    batching = sizes(28, 20, 12, 4)
+    soft = over_mpi(tmp_path / "soft", small(workers=4, strategy={"type": "softsync", "n": 1, "pull": "blocking"}, batching=batching))
+    sync = over_mpi(tmp_path / "sync", small(workers=4, strategy={"type": "sync"}, batching=batching))
+    assert np.abs(soft.model - sync.model).max() <= 1e-6 * 20 * max(1.0, np.abs(sync.model).max())
+    assert all(r["staleness"] == 0 for r in soft.rows)
+
+
+def test_dc_asgd_without_compensation_is_asgd_on_one_worker(tmp_path):
+    a = over_mpi(tmp_path / "dc", small(workers=1, strategy={"type": "dc-asgd", "lambda": 0}))
+    b = over_mpi(tmp_path / "asgd", small(workers=1, strategy={"type": "asgd"}))
+    assert np.array_equal(a.model, b.model)
