@@ -126,6 +126,7 @@ export class Chart {
         if (data.subtitle !== undefined && this.subtitle.textContent !== data.subtitle) {
             this.subtitle.textContent = data.subtitle;
         }
+        this.place.dataset.points = this.data.rows.length;
         this.emptyText.hidden = !data.empty;
         this.emptyText.textContent = data.empty || '';
         if (this.g && (labels !== this.labels().join('|') || log !== this.data.log)) {

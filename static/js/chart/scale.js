@@ -45,7 +45,8 @@ export function logTicks(a, b) {
 const TIMES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800];
 
 export function timeTicks(a, b, most = 6) {
-    const by = TIMES.find((t) => (b - a) / t <= most) || TIMES[TIMES.length - 1];
+    const unit = b - a < 120 ? 0 : b - a < 7200 ? 30 : 1800; /* the labels keep one unit: seconds, minutes, hours */
+    const by = TIMES.find((t) => t >= unit && (b - a) / t <= most) || TIMES[TIMES.length - 1];
     const ticks = [];
     for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
         ticks.push(+(v * by).toPrecision(12));

@@ -2,7 +2,7 @@
    at once only when its cause does. */
 import {h, fill, say, keyed} from '../dom.js';
 import {icon} from '../icons.js';
-import {verdict, stepTimes, equalSplit} from '../verdict.js';
+import {verdict, stepTimes, equalSplit, median} from '../verdict.js';
 import {finishBar} from '../figures.js';
 import {loss, percent, three, whole, seconds, age, known, NARROW} from '../format.js';
 import {fitLine} from '../chart/smooth.js';
@@ -30,16 +30,14 @@ export function fixedParts(data) {
     for (const node of data.nodes()) {
         const b = data.curve('batch', node);
         const c = data.curve('compute_seconds', node);
-        const bs = [];
-        const ts = [];
-        const n = Math.min(b.x.length, c.x.length);
-        for (let i = Math.min(n - 1, 1); i < n; i++) {
+        const bySize = new Map();
+        for (let i = 0; i < Math.min(b.x.length, c.x.length); i++) {
             if (b.min[i] === b.max[i] && b.mean[i] > 0 && known(c.mean[i])) {
-                bs.push(b.mean[i]);
-                ts.push(c.mean[i]);
+                bySize.set(b.mean[i], [...(bySize.get(b.mean[i]) || []), c.mean[i]]);
             }
         }
-        const {a, k} = bs.length > 8 ? fitLine(bs, ts) : {a: NaN, k: NaN};
+        const bs = [...bySize.keys()];
+        const {a, k} = bs.length > 1 ? fitLine(bs, bs.map((size) => median(bySize.get(size)))) : {a: NaN, k: NaN};
         if (k > 0 && a >= 0 && Math.max(...bs) > 1.3 * Math.min(...bs)) {
             out[node] = a;
         }

@@ -55,7 +55,7 @@ export async function show(root, route) {
         draw();
     });
     const results = h('table');
-    const differs = h('table');
+    const differs = h('table', {class: 'differs'});
     const hist = h('div', {class: 'compare-hist'});
     const sheet = h('div', {class: 'sheet'}, h('section', {'aria-label': 'Verdict'}, sentence, evidence), h('div', {class: 'controls tight'}, h('span', {class: 'control'}, h('span', {text: 'X axis'}), axis), h('span', {class: 'control'}, h('span', {text: 'Smoothing'}), slider, out), h('span', {class: 'control'}, h('span', {text: 'Loss axis'}), logs)),
         h('section', {class: 'row'}, h('div', null, accuracy.node, lossChart.node), h('div', {class: 'rail-side'}, h('h3', {class: 'rail-head', text: 'Staleness, versions'}), hist, h('h3', {class: 'rail-head differs-head', text: 'What differs in the settings'}), h('div', {class: 'scroll'}, differs))),
@@ -160,8 +160,8 @@ export async function show(root, route) {
             parts.push('There is nothing to compare yet: fewer than two runs have a test result.');
         } else {
             const [first, ...rest] = named;
-            parts.push(runKey(first.i), ' reaches ' + percent(goal, 0) + ' in ' + duration(first.t));
-            rest.forEach((x, k) => parts.push(k === 0 ? ', ' : k === rest.length - 1 ? ' and ' : ', ', duration(x.t - first.t) + ' before ', runKey(x.i)));
+            parts.push(runKey(first.i), ' reaches ' + percent(goal, 0) + ' in ' + span(first.t));
+            rest.forEach((x, k) => parts.push(k === 0 ? ', ' : k === rest.length - 1 ? ' and ' : ', ', span(x.t - first.t) + ' before ', runKey(x.i)));
             parts.push('.');
         }
         fill(sentence, parts);
@@ -181,9 +181,9 @@ export async function show(root, route) {
             const steps = stepTimes(r.job.workers || []).filter((s) => s.all > 0);
             return steps.length ? steps.reduce((sum, s) => sum + s.wait / s.all, 0) / steps.length : NaN;
         };
-        const lines = [known(goal) && ['Time to ' + percent(goal, 0) + ' test accuracy', (r) => timeTo(r, goal), duration, -1], ['Best test accuracy', (r) => Math.max(...r.tests.map((t) => t.accuracy), -Infinity), (v) => percent(v), 1], ['Train loss, mean of the last updates', (r) => m(r).train_loss, loss, -1],
+        const lines = [known(goal) && ['Time to ' + percent(goal, 0) + ' test accuracy', (r) => timeTo(r, goal), span, -1], ['Best test accuracy', (r) => Math.max(...r.tests.map((t) => t.accuracy), -Infinity), (v) => percent(v), 1], ['Train loss, mean of the last updates', (r) => m(r).train_loss, loss, -1],
             ['Samples per second', (r) => (m(r).samples_per_second > 0 ? m(r).samples_per_second : NaN), (v) => (v >= 999.5 ? whole(v) : three(v)), 1], ['One step of the slowest node', (r) => stepMost(r), seconds, -1], ['Waiting, share of a step', wait, (v) => percent(v), -1], ['Staleness, mean over nodes', (r) => r.job.staleness?.node_mean, (v) => v.toFixed(1), -1],
-            ['Staleness, max', (r) => r.job.staleness?.max, whole, -1], ['Whole run', (r) => (ended(r.job.state) ? took(r) : NaN), duration, -1], ['Restarts', (r) => r.job.restarts ?? 0, whole, -1]].filter(Boolean);
+            ['Staleness, max', (r) => r.job.staleness?.max, whole, -1], ['Whole run', (r) => (ended(r.job.state) ? took(r) : NaN), span, -1], ['Restarts', (r) => r.job.restarts ?? 0, whole, -1]].filter(Boolean);
         fill(results, h('caption', {class: 'sr', text: 'Results'}), h('thead', null, h('tr', null, h('th', {scope: 'col'}, h('span', {class: 'sr', text: 'Figure'})), runs.map((r, i) => h('th', {class: 'num', scope: 'col'}, runKey(i))))), h('tbody', null, lines.map(([name, value, fmt, sign]) => {
             const values = runs.map(value).map((v) => (Number.isFinite(v) ? v : NaN));
             const good = values.filter(known);
@@ -237,6 +237,11 @@ export async function show(root, route) {
         draw.cancel();
         group.close();
     }};
+}
+
+/* Short ones with digits, long ones in words. */
+function span(v) {
+    return v < 60 ? seconds(v) : duration(v);
 }
 
 function nan(v) {

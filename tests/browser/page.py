@@ -1,0 +1,110 @@
+"""What a person does with the page, in words: open, click, type, wait until something is read. Everything waits with a deadline."""
+import re
+
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from service import until
+
+# what the page itself cannot help: a request that a test provokes on purpose is logged by the browser as an error
+EXPECTED = re.compile(r"/api/v1/\S* - Failed to load resource: the server responded with a status of (400|401|404|409|422)")
+
+
+class Page:
+    def __init__(self, driver, service):
+        self.driver, self.service = driver, service
+
+    # -- going places -----------------------------------------------------------------------------------------
+    def link(self):
+        answer = self.service.post("link")
+        assert answer.status_code == 201, answer.text
+        return answer.json()["url"]
+
+    def sign_in(self):
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+        self.driver.delete_all_cookies()
+        self.driver.get(self.link())
+        self.wait_for("#new-job")
+        until("the page is live", lambda: self.script("return document.body.dataset.live") == "live")
+
+    def open(self, route):
+        self.driver.get(self.service.url + "/#" + route)
+
+    def open_job(self, job):
+        self.open("/jobs/" + job)
+        self.wait_for("#verdict")
+
+    # -- looking ----------------------------------------------------------------------------------------------
+    def script(self, code, *args):
+        return self.driver.execute_script(code, *args)
+
+    def find(self, css):
+        return self.driver.find_element(By.CSS_SELECTOR, css)
+
+    def all(self, css):
+        return self.driver.find_elements(By.CSS_SELECTOR, css)
+
+    def visible(self, css):
+        try:
+            return next((e for e in self.all(css) if e.is_displayed()), None)
+        except StaleElementReferenceException:
+            return None
+
+    def wait_for(self, css, seconds=30):
+        return until(f"{css} is shown at {self.driver.current_url}", lambda: self.visible(css), seconds)
+
+    def text(self, css):
+        return self.script("const e = document.querySelector(arguments[0]); return e ? e.innerText : ''", css) or ""
+
+    def number(self, css):
+        found = re.search(r"-?\d[\d,]*\.?\d*", self.text(css))
+        return float(found.group().replace(",", "")) if found else None
+
+    def wait_text(self, css, pattern, seconds=60):
+        return until(f"{css} reads {pattern!r}; it reads {self.text(css)[:300]!r}", lambda: re.search(pattern, self.text(css)), seconds)
+
+    def shot(self, path):
+        self.driver.save_screenshot(str(path))
+
+    # -- doing ------------------------------------------------------------------------------------------------
+    def click(self, css):
+        element = self.wait_for(css)
+        self.script("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
+
+    def type(self, css, text):
+        element = self.wait_for(css)
+        self.script("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
+        element.send_keys(Keys.CONTROL, "a")
+        element.send_keys(Keys.DELETE)
+        if text:
+            element.send_keys(text)
+
+    def field(self, pointer):
+        return f'.field[data-pointer="{pointer}"] input'
+
+    def choose(self, pointer, value):
+        select = self.wait_for(f'.field[data-pointer="{pointer}"] select')
+        self.script("arguments[0].scrollIntoView({block: 'center'})", select)
+        for option in select.find_elements(By.TAG_NAME, "option"):
+            if option.get_attribute("value") == value:
+                option.click()
+                return
+        raise AssertionError(f"{pointer} does not offer {value!r}")
+
+    def keys(self, *keys):
+        self.driver.switch_to.active_element.send_keys(*keys)
+
+    # -- the console ------------------------------------------------------------------------------------------
+    def console(self):
+        try:
+            return [line for line in self.driver.get_log("browser") if line["level"] in ("SEVERE", "WARNING") or "Content Security Policy" in line["message"]]
+        except WebDriverException:
+            return []
+
+    def check_console(self):
+        wrong = [line["message"] for line in self.console() if not EXPECTED.search(line["message"])]
+        assert not wrong, "the browser's console has errors:\n" + "\n".join(wrong)

@@ -1,0 +1,181 @@
+"""A job's page while it trains: everything comes by itself, nothing is loaded again."""
+import pytest
+
+from selenium.webdriver.common.keys import Keys
+
+from service import until
+
+LONG = {
+    "name": "live", "model": "mlp", "data": {"format": "glyphs", "samples": 20000, "test_samples": 1000},
+    "optimizer": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}, "strategy": {"type": "asgd"},
+    "batching": {"global_batch": 512, "policy": "dynamic"}, "workers": 4, "epochs": 2000, "seed": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def running(service):
+    """A job of four unequal nodes that goes on for as long as the tests want."""
+    job = service.submit(LONG)
+    yield job
+    service.post(f"jobs/{job}/cancel")
+    service.wait(job, "cancelled", "succeeded")
+
+
+def points(page, chart):
+    return int(page.script("const c = document.querySelector(arguments[0]); return c ? Number(c.dataset.points || 0) : 0", f'.chart[data-chart="{chart}"]') or 0)
+
+
+def test_loss_falls_and_every_chart_fills_without_reload(page, running):
+    page.open_job(running)
+    page.script("window.notReloaded = true")
+    page.wait_text("#tile-loss .value", r"\d")
+    first = page.number("#tile-loss .value")
+    step = page.number(".progress-line")
+    until("the loss falls", lambda: page.number("#tile-loss .value") < 0.8 * first)
+    for chart in ("loss", "accuracy", "staleness-slow", "staleness-fast-1", "minibatch-per-node", "throughput"):
+        until(f"{chart} has points", lambda c=chart: points(page, c) >= 2)
+    until("steps go on", lambda: page.text(".progress-line") and page.number(".progress-line") is not None and page.text(".progress-line") != step)
+    page.wait_text("#reasons", "v2", 90)
+    until("a test result came", lambda: "%" in page.text("#tile-accuracy"))
+    page.wait_text("#verdict", r"slow computes [\d.]+× slower than the median node")
+    assert page.script("return window.notReloaded") is True
+
+
+def test_the_page_is_at_most_a_second_behind(page, running, service):
+    page.open_job(running)
+    page.wait_text("#tile-loss .value", r"\d")
+    step = service.job(running)["progress"]["step"]
+    until("the page shows a later step", lambda: page.script("const b = [...document.querySelectorAll('.progress-line span')].map(e => e.textContent).join(' '); return Number((/step ([\\d,]+)/.exec(b) || [0, '0'])[1].replace(/,/g, ''))") > step, 10)
+
+
+def test_each_node_has_its_staleness_and_its_minibatch(page, running):
+    page.open_job(running)
+    for node in ("fast-1", "fast-2", "mid", "slow"):
+        page.wait_for(f'.node-table tr[data-node="{node}"]')
+        page.wait_for(f'.strip[data-node="{node}"]')
+        page.wait_text(f'.dist tr[data-node="{node}"]', r"\d")
+    until("the slow node has the smallest minibatch", lambda: min((page.number(f'.node-table tr[data-node="{n}"] td.num b') or 0, n) for n in ("fast-1", "fast-2", "mid", "slow"))[1] == "slow", 90)
+
+
+def test_axes_marks_and_tables(page, running):
+    page.open_job(running)
+    until("loss has points", lambda: points(page, "loss") > 2)
+    for name in ("Time", "Samples", "Step"):
+        page.script("[...document.querySelectorAll('#axis button')].find(b => b.textContent === arguments[0]).click()", name)
+        until(f"loss by {name} has points", lambda: points(page, "loss") > 2)
+    for button in page.all(".chart-box .tool[title=Table]"):
+        page.script("arguments[0].click()", button)
+    until("every chart has its table", lambda: page.script("return [...document.querySelectorAll('.chart-table')].filter(t => !t.hidden && t.querySelectorAll('tbody tr').length > 0).length") >= 4)
+    for button in page.all(".chart-box .tool[title=Table]"):
+        page.script("arguments[0].click()", button)
+
+
+def test_the_reading_line_and_zoom_work_by_keys(page, running):
+    page.open_job(running)
+    until("loss has points", lambda: points(page, "loss") > 20)
+    chart = page.find('.chart[data-chart="loss"]')
+    page.script("arguments[0].focus()", chart)
+    page.keys(Keys.ARROW_LEFT)
+    page.wait_text(".learning .rail-head", "At step")
+    before = page.text(".learning .rail-head")
+    page.keys(Keys.SHIFT, Keys.ARROW_LEFT)
+    until("the line moved", lambda: page.text(".learning .rail-head") != before)
+    page.keys("+")
+    until("the address keeps the range", lambda: "from=" in page.driver.current_url)
+    page.keys("t")
+    page.wait_for(".chart-table tbody tr")
+    page.keys(Keys.ESCAPE)
+    page.keys("0")
+    until("the whole run is back", lambda: "from=" not in page.driver.current_url)
+    page.keys(Keys.ESCAPE)
+    page.wait_text(".learning .rail-head", "Now")
+
+
+def test_last_steps_have_a_lane_per_node_and_count_staleness(page, running):
+    page.open_job(running)
+    page.script("document.querySelector('.lanes').scrollIntoView({block: 'center'})")
+    until("four lanes", lambda: len(page.all(".lane-name .name")) == 4)
+    until("steps are drawn", lambda: len(page.all(".lanes .step")) > 8)
+    page.script("document.querySelector('.lanes').focus()")
+    page.keys(Keys.ARROW_LEFT)
+    page.wait_text(".lanes-caption", r"computed on version [\d,]+, applied after .* staleness \d+")
+
+
+def test_logs_of_every_rank_are_there(page, running):
+    page.open_job(running)
+    page.click("#logs")
+    page.wait_text(".log-lines", "ready", 30)
+    tabs = page.text(".drawer-tools")
+    assert "slow" in tabs and "server" in tabs
+    page.click("#logs")
+
+
+def test_the_overview_shows_the_running_job_and_the_nodes(page, running):
+    page.open("/")
+    page.wait_text(".run-row", "live")
+    page.wait_text("h1", "One job trains on 4 of 4 nodes")
+    page.wait_text(".node-list", "slow")
+    before = page.text(".run-row")
+    until("its numbers change by themselves", lambda: page.text(".run-row") != before)
+
+
+def test_nodes_page_shows_who_is_busy_and_drains_after_asking(page, running, service):
+    page.open("/nodes")
+    page.wait_text('.nodes-table tr[data-node="slow"]', "busy")
+    page.wait_for(".fit .fit-line")
+    page.click('.nodes-table tr[data-node="slow"] .btn')
+    page.wait_text(".ask", "Drain slow")
+    page.click(".ask .danger")
+    page.wait_text('.nodes-table tr[data-node="slow"]', "Enable")
+    assert service.get("nodes/slow").json()["drained"]
+    page.click('.nodes-table tr[data-node="slow"] .btn')
+    page.wait_text('.nodes-table tr[data-node="slow"]', "Drain")
+    assert not service.get("nodes/slow").json()["drained"]
+
+
+def test_light_and_dark_by_system_and_by_switch(page, running):
+    page.open_job(running)
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+    until("dark as the system", lambda: page.script(ground) == "rgb(12, 14, 17)")
+    page.click("#theme")
+    until("light by choice", lambda: page.script(ground) == "rgb(246, 247, 249)")
+    page.click("#theme")
+    until("dark by choice", lambda: page.script(ground) == "rgb(12, 14, 17)")
+    page.click("#theme")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
+    until("light as the system", lambda: page.script(ground) == "rgb(246, 247, 249)")
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440, 1920])
+def test_nothing_is_wider_than_the_screen(page, running, width):
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600})
+    try:
+        for route in ("/", "/jobs/" + running, "/nodes", "/new", "/compare?runs=" + running):
+            page.open(route)
+            page.wait_for("main h1, main .lead")
+            page.wait_for("main .sheet")
+            assert page.script("return document.documentElement.scrollWidth <= window.innerWidth"), f"{route} at {width}"
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_pause_resume_and_cancel_from_the_page(page, service):
+    job = service.submit({**LONG, "name": "to be cancelled", "workers": 1, "priority": 5, "strategy": {"type": "sync"}})
+    try:
+        page.open_job(job)
+        page.wait_text(".job-head .pill", "Queued|Launching|Running")
+        page.click("#cancel")
+        page.wait_text(".ask", "Cancel “to be cancelled”")
+        page.keys(Keys.ESCAPE)
+        until("the question is gone", lambda: not page.all(".ask"))
+        page.click("#cancel")
+        page.click("#confirm-cancel")
+        page.wait_text(".job-head .pill", "Cancelled", 60)
+        assert service.job(job)["state"] == "cancelled"
+        page.click("#delete")
+        page.click("#confirm-delete")
+        until("back at the jobs", lambda: page.driver.current_url.endswith("#/"))
+        assert service.get("jobs/" + job).status_code == 404
+    finally:
+        service.post(f"jobs/{job}/cancel")
