@@ -68,7 +68,7 @@ static void inputs_that_do_not_fit_are_named_with_their_shapes(void **state)
     assert_refused("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", \"pool1\"]}", "/model/layers/2", "[4, 3, 5]");
     assert_refused("{\"type\": \"flatten\"}, {\"type\": \"lrn\"}", "/model/layers/2", "height, width and channels");
     assert_refused("{\"type\": \"flatten\"}, {\"type\": \"global_average_pool\"}", "/model/layers/2", "gets [240]");
-    assert_refused("{\"type\": \"lrn\", \"window\": 0}", "/model/layers/1/window", "window");
+    assert_refused("{\"type\": \"lrn\", \"window\": 0}", "/model/layers/1/window", "from 1 to 1024");
 }
 
 static void batch_norm_has_factors_of_one_and_statistics_without_decay(void **state)
