@@ -6,8 +6,9 @@
  *      round 0        member 0 ──c0──► 1 ──c1──► 2 ──c2──► 0         chunk c of member m at the end of the first half:
  *      round 1        member 0 ──c2──► 1 ──c0──► 2 ──c1──► 0         ((g[c] + g[c+1]) + g[c+2]) …, always in this order
  *
- * Short vectors: the members send theirs to the first one, which adds them in order and sends the sum back down the same binomial
- * tree: fewer messages than 2(S-1) rounds where latency is all that counts. */
+ * Short vectors, recursive doubling: in round k every member exchanges its whole vector with the one whose number differs in bit k, and adds.
+ * Both partners add the same two numbers, so all members end with the same bits after log2(S) rounds instead of 2(S-1). Where S is no power
+ * of two, some members give theirs to a neighbour first and get the sum back at the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,87 +118,78 @@ static int ring_step(struct allreduce *a, struct transport *t)
     }
 }
 
-/* Binomial tree: in round k (bit k) a member whose lower bits are 0 and whose bit k is 1 sends to the member with that bit cleared. */
-static int tree_up(struct allreduce *a, struct transport *t)
+/* Who is met in a round of recursive doubling, which of P = 2^L members are left after 2R members have made R of themselves:
+ * round 0 folds the even ones of the first 2R into the odd ones, rounds 1 to L meet the partner whose bit is the other, round L+1 gives
+ * the sum back to those that were folded away. -1: nobody. */
+static void doubling_meets(const struct allreduce *a, int *to, int *from, bool *adds)
 {
-    int bit = 1 << a->round;
-    if (a->mine & bit) {
-        return t->ops->send(t, member(a, a->mine - bit), tag_of(a), a->data, a->n * sizeof(float), &a->out) < 0 ? failed(a) : 2;
+    int P = 1, L = 0;
+    while (2 * P <= a->size) {
+        P *= 2;
+        L++;
     }
-    if (a->mine + bit < a->size) {
-        return t->ops->recv(t, member(a, a->mine + bit), tag_of(a), a->scratch, a->n * sizeof(float), &a->in) < 0 ? failed(a) : 1;
+    int R = a->size - P, i = a->mine;
+    bool paired = i < 2 * R, folded = paired && i % 2 == 0;
+    *to = *from = -1;
+    *adds = a->round <= L;
+    if (a->round == 0 || a->round == L + 1) {
+        bool gives = folded == (a->round == 0);
+        if (paired) {
+            *(gives ? to : from) = folded ? i + 1 : i - 1;
+        }
+    } else if (!folded && a->round <= L) {
+        int partner = (paired ? i / 2 : i - R) ^ (1 << (a->round - 1));
+        *to = *from = partner < R ? 2 * partner + 1 : partner + R;
     }
+}
+
+static int doubling_rounds(const struct allreduce *a)
+{
+    int L = 0;
+    while ((2 << L) <= a->size) {
+        L++;
+    }
+    return L + 2;
+}
+
+static int doubling_begin(struct allreduce *a, struct transport *t)
+{
+    int to, from;
+    size_t bytes = a->n * sizeof(float);
+    doubling_meets(a, &to, &from, &a->adds);
+    if ((from >= 0 && t->ops->recv(t, member(a, from), tag_of(a), a->adds ? a->scratch : a->data, bytes, &a->in) < 0) ||
+        (to >= 0 && t->ops->send(t, member(a, to), tag_of(a), a->data, bytes, &a->out) < 0)) {
+        return failed(a);
+    }
+    a->in_busy = from >= 0;
+    a->out_busy = to >= 0;
+    a->adds = a->adds && from >= 0;
     return 0;
 }
 
-enum { UP, UP_WAIT_IN, UP_WAIT_OUT, DOWN_WAIT_IN, DOWN, DOWN_WAIT_OUT };
-
-static int tree_step(struct allreduce *a, struct transport *t)
+/* Sums are added when both messages of a round are through: what is sent must not change before. */
+static int doubling_step(struct allreduce *a, struct transport *t)
 {
-    for (;;) {
-        int rc;
-        switch (a->phase) {
-        case UP:
-            if ((1 << a->round) >= a->size) {
-                a->phase = DOWN; /* only the first member comes here */
-                break;
-            }
-            rc = tree_up(a, t);
-            if (rc < 0) {
-                return rc;
-            }
-            a->phase = rc == 1 ? UP_WAIT_IN : rc == 2 ? UP_WAIT_OUT : UP;
-            a->round += rc == 0;
-            break;
-        case UP_WAIT_IN:
-            rc = t->ops->test(t, &a->in);
-            if (rc <= 0) {
-                return rc < 0 ? failed(a) : 0;
-            }
-            for (size_t i = 0; i < a->n; i++) {
-                a->data[i] += a->scratch[i];
-            }
-            a->round++;
-            a->phase = UP;
-            break;
-        case UP_WAIT_OUT:
-            rc = t->ops->test(t, &a->out);
-            if (rc <= 0) {
-                return rc < 0 ? failed(a) : 0;
-            }
-            if (t->ops->recv(t, member(a, a->mine - (1 << a->round)), tag_of(a), a->data, a->n * sizeof(float), &a->in) < 0) {
-                return failed(a);
-            }
-            a->phase = DOWN_WAIT_IN;
-            break;
-        case DOWN_WAIT_IN:
-            rc = t->ops->test(t, &a->in);
-            if (rc <= 0) {
-                return rc < 0 ? failed(a) : 0;
-            }
-            a->phase = DOWN;
-            break;
-        case DOWN:
-            a->round--;
-            if (a->round < 0) {
-                return 1;
-            }
-            if (a->mine + (1 << a->round) < a->size) {
-                if (t->ops->send(t, member(a, a->mine + (1 << a->round)), tag_of(a), a->data, a->n * sizeof(float), &a->out) < 0) {
-                    return failed(a);
-                }
-                a->phase = DOWN_WAIT_OUT;
-            }
-            break;
-        case DOWN_WAIT_OUT:
-            rc = t->ops->test(t, &a->out);
-            if (rc <= 0) {
-                return rc < 0 ? failed(a) : 0;
-            }
-            a->phase = DOWN;
-            break;
+    for (int last = doubling_rounds(a); a->round < last; a->round++) {
+        if (!a->begun && doubling_begin(a, t) < 0) {
+            return -ERR_PEER;
         }
+        a->begun = true;
+        int in = a->in_busy ? t->ops->test(t, &a->in) : 1, out = a->out_busy ? t->ops->test(t, &a->out) : 1;
+        if (in < 0 || out < 0) {
+            return failed(a);
+        }
+        a->in_busy = in == 0;
+        a->out_busy = out == 0;
+        if (a->in_busy || a->out_busy) {
+            return 0;
+        }
+        for (size_t i = 0; a->adds && i < a->n; i++) {
+            a->data[i] += a->scratch[i];
+        }
+        a->begun = false;
     }
+    return 1;
 }
 
 static int allreduce_step(struct comm_op *op, struct transport *t)
@@ -209,7 +201,7 @@ static int allreduce_step(struct comm_op *op, struct transport *t)
     if (a->comm->native && t->ops->native_allreduce && a->group == COMM_ALL) {
         return t->ops->native_allreduce(t, a->data, a->n) < 0 ? failed(a) : 1;
     }
-    return a->n < SHORT || (size_t)a->size > a->n ? tree_step(a, t) : ring_step(a, t);
+    return a->n < SHORT || (size_t)a->size > a->n ? doubling_step(a, t) : ring_step(a, t);
 }
 
 void allreduce_start(struct allreduce *a, float *data, size_t n)
@@ -235,7 +227,7 @@ void allreduce_start(struct allreduce *a, float *data, size_t n)
         }
     }
     a->serial = c->serials[a->group]++;
-    a->phase = a->round = 0;
-    a->in_busy = a->out_busy = false;
+    a->round = 0;
+    a->in_busy = a->out_busy = a->begun = false;
     c->t->ops->start(c->t, &a->op);
 }

@@ -38,9 +38,9 @@ struct allreduce {
     float *data, *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
     size_t n;
     uint32_t serial;
-    int phase, round, mine, size;
+    int round, mine, size;
     struct transport_req in, out;
-    bool in_busy, out_busy, own_scratch;
+    bool in_busy, out_busy, begun, adds, own_scratch;
     size_t scratch_n;
 };
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
