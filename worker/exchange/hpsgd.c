@@ -80,7 +80,7 @@ static float *words_of(const struct hpsgd *s)
     return s->flying + s->n + s->n_stats;
 }
 
-/* Launches the sum of the last round's gradients; before round 0 there are none, and it carries words alone. */
+/* Launches the sum of the last round's gradients; with round 0 there is none. */
 static void launch(struct hpsgd *s)
 {
     struct lockstep *l = &s->l;
@@ -149,30 +149,32 @@ static int merge_stats(struct hpsgd *s, struct err *e)
     return r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
 }
 
-/* Waits for the sum under way, moves w by it, and puts w in place of the replica. */
+/* Waits for the sum under way, moves w by it, and puts w in place of the replica. Without one w stays: round 0 ends where it began. */
 static int merge(struct hpsgd *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
-    int rc = land(s, e);
+    bool summed = s->in_flight;
+    int rc = summed ? land(s, e) : 0;
     if (rc < 0) {
         return rc;
     }
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; summed && i < s->n; i++) {
         s->w[i] -= s->flying[i];
     }
     s->in_flight = false;
     memcpy(r->host[DEV_PARAMS], s->w, s->n * sizeof(float));
     rc = r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
-    return rc < 0 || s->n_stats == 0 || s->restored ? rc : merge_stats(s, e);
+    return rc < 0 || s->n_stats == 0 || !summed || s->restored ? rc : merge_stats(s, e);
 }
 
 static int end_round(struct hpsgd *s, struct err *e)
 {
+    bool summed = s->in_flight;
     int rc = merge(s, e);
     s->round++;
     s->done = 0;
     s->gathered = true;
-    if (rc >= 0) {
+    if (rc >= 0 && summed) {
         lockstep_agree(&s->l, words_of(s));
         s->k = next_k(s);
     }
@@ -226,7 +228,7 @@ static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
     }
     if (over) {
         out->action = DO_END;
-    } else if (rc >= 0 && !s->in_flight) {
+    } else if (rc >= 0 && !s->in_flight && s->gathered) {
         launch(s);
     }
     return rc;
@@ -288,7 +290,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct lockstep *l = &s->l;
     double begin = comm_now(l->env->comm);
     int rc = w->slice.count > 0 ? local_step(s, w->learning_rate, e) : 0;
-    bool first = s->done == 0;
+    bool first = s->done == 0 && s->in_flight;
     s->step_seconds = compute_s;
     s->done++;
     lockstep_done(l);
