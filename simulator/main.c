@@ -84,6 +84,7 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
     if (opt_string(v, "seed")) {
         s->cluster.seed = (uint64_t)opt_int(v, "seed");
     }
+    s->spec.checkpoint_every_seconds = 0; /* of virtual seconds: nobody would start from them */
     jsonx_problems_release(&of_job);
     jsonx_problems_release(&of_cluster);
     json_decref(job);
@@ -163,6 +164,21 @@ static int first_failure(const struct simulation *s, int ranks, struct err *e)
     return err_prefix(e, "rank %d", found);
 }
 
+/* What an earlier run left would be gone on with: a history by its rows, a job by its checkpoints. */
+static int empty_out(const struct simulation *s, struct err *e)
+{
+    static const char *const left[] = {"history", "checkpoints", "artifacts"};
+    char path[4200];
+    snprintf(path, sizeof path, "%s/history/meta.json", s->out);
+    bool ran_here = access(path, F_OK) == 0;
+    int rc = 0;
+    for (int i = 0; ran_here && i < 3 && rc >= 0; i++) {
+        snprintf(path, sizeof path, "%s/%s", s->out, left[i]);
+        rc = access(path, F_OK) == 0 ? proc_remove_tree(path, e) : 0;
+    }
+    return rc < 0 ? rc : proc_mkdirs(s->out, 0755, e);
+}
+
 static int publish_model(const struct simulation *s, struct err *e)
 {
     char from[4200], to[4200];
@@ -175,7 +191,7 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
 {
     int rc = read_inputs(s, v, e);
     rc = rc < 0 ? rc : find_init(s, e);
-    rc = rc < 0 ? rc : proc_mkdirs(s->out, 0755, e);
+    rc = rc < 0 ? rc : empty_out(s, e);
     rc = rc < 0 ? rc : dataset_open(&s->data, &s->spec.data, s->spec.seed, s->roots, e);
     if (rc < 0) {
         return rc;

@@ -28,9 +28,11 @@ struct report {
     char dir[4096];
     struct history *history;
     struct balancer balancer;
+    int undecided; /* rows since it was asked */
     struct rank_report *ranks; /* workers, keeper, servers */
     int n_ranks;
     int64_t rows, samples, steps;
+    double seconds; /* of the last update that was applied */
     double recent_loss[RECENT], recent_weight[RECENT];
     struct evaluation last;
     double best_accuracy;
@@ -48,7 +50,10 @@ static void balance(struct report *w, const struct step_row *row)
 {
     if (row->batch > 0) {
         balancer_observe(&w->balancer, row->rank, row->batch, row->compute_s);
-        balancer_decide(&w->balancer, row->step);
+        if (++w->undecided >= w->spec->workers) { /* a decision costs a pass over all nodes */
+            w->undecided = 0;
+            balancer_decide(&w->balancer, row->step);
+        }
     }
 }
 
@@ -76,6 +81,7 @@ static void on_row(void *ctx, const struct step_row *row)
     w->recent_weight[w->rows % RECENT] = row->batch;
     w->rows++;
     w->steps = row->step > w->steps ? row->step : w->steps;
+    w->seconds = row->time > w->seconds ? row->time : w->seconds;
     balance(w, row);
 }
 
@@ -176,7 +182,7 @@ const struct assignment *report_assignment(const struct report *r)
 static json_t *workers_json(const struct report *r)
 {
     json_t *out = json_array();
-    double t = world_now(r->world);
+    double t = r->seconds;
     for (int i = 0; i < r->spec->workers; i++) {
         const struct rank_report *k = &r->ranks[i];
         double n = k->updates > 0 ? (double)k->updates : 1;
@@ -192,7 +198,7 @@ static json_t *workers_json(const struct report *r)
 /* Virtual samples/s over those of the fastest node alone with the whole batch. */
 static double speedup(const struct report *r)
 {
-    double best = 0, t = world_now(r->world);
+    double best = 0, t = r->seconds;
     int B = r->spec->batching.global_batch;
     for (int i = 0; i < r->spec->workers; i++) {
         const struct virtual_node *n = &r->cluster->nodes[i];
@@ -204,7 +210,7 @@ static double speedup(const struct report *r)
 
 static json_t *metrics_json(const struct report *r)
 {
-    double loss = 0, weight = 0, t = world_now(r->world);
+    double loss = 0, weight = 0, t = r->seconds;
     for (int i = 0; i < RECENT && i < r->rows; i++) {
         loss += r->recent_loss[i];
         weight += r->recent_weight[i];
@@ -227,7 +233,7 @@ int report_write(struct report *r, struct err *e)
     json_t *j = json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o}", "name", r->spec->name, "strategy",
                           catalog_get(r->spec->strategy.type)->name, "batching",
                           r->spec->batching.policy == BATCH_DYNAMIC ? "dynamic" : r->spec->batching.policy == BATCH_STATIC ? "static" : "equal",
-                          "virtual_seconds", world_now(r->world), "updates", (json_int_t)r->steps, "epochs", r->spec->epochs, "samples",
+                          "virtual_seconds", r->seconds, "updates", (json_int_t)r->steps, "epochs", r->spec->epochs, "samples",
                           (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r), "staleness",
                           staleness_job_json(all, r->spec->workers, false), "staleness_recent", staleness_job_json(all, r->spec->workers, true),
                           "workers", workers_json(r));
