@@ -16,8 +16,10 @@
 
 static const double FORGET = 0.97;   /* memory of about 33 steps */
 static const double OUTLIER = 4;     /* deviations */
-static const double CONSTANT = 0.6; /* deviations */
+static const double CONSTANT = 0.6;  /* deviations */
 static const double SPREAD = 0.05;   /* of minibatches, relative: below it a cannot be seen */
+static const double SLOPE = 0.15;    /* standard error of k, relative to the line through the origin: above it k is not known */
+static const double NOISE = 0.01;    /* least deviation that is believed, relative */
 enum { REPEATS = 3, YOUNG = 3 };
 
 void profile_init(struct profile *p)
@@ -36,10 +38,19 @@ static bool sizes_differ(const struct profile *p)
     return p->sbb / p->weight - b * b > SPREAD * SPREAD * b * b;
 }
 
+/* Are the minibatches far enough apart, for this much noise, to tell a from k*b? A slope made of noise would be kept for as long as the
+ * minibatch stays what that slope made it. */
+static bool slope_known(const struct profile *p)
+{
+    double b = p->sb / p->weight, t = p->st / p->weight, spread = sqrt(fmax(p->sbb / p->weight - b * b, 0));
+    double noise = p->deviation > NOISE * t ? p->deviation : NOISE * t;
+    return sizes_differ(p) && noise / (sqrt(p->weight) * spread) <= SLOPE * t / b;
+}
+
 static void fit(struct profile *p)
 {
     double b = p->sb / p->weight, t = p->st / p->weight, line = p->a + p->k * b;
-    if (!sizes_differ(p)) {
+    if (!slope_known(p)) {
         p->a *= line > 0 ? t / line : 0;
         p->k = line > 0 ? p->k * t / line : t / b;
         return;
