@@ -56,6 +56,7 @@ def trained(request, service):
     job = digits(model=request.param, epochs=2 if request.param == "mlp" else 1)
     if request.param == "lenet5":
         job["data"]["normalize"] = NORMALIZE
+        job["optimizer"]["learning_rate"] = 0.01
     id = service.submit(job)
     done = service.wait(id, "succeeded")
     return done, *plain.load(service.dir / "jobs" / id / "artifacts" / "model.safetensors")
