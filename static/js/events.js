@@ -12,8 +12,10 @@ class Stream extends EventTarget {
         this.state = 'connecting';
         this.since = new Date();
         this.tries = 0;
-        this.everLive = false;
+        this.stopped = true;
         document.addEventListener('visibilitychange', () => this.onVisibility());
+        window.addEventListener('pagehide', () => this.sleep()); /* a page that the browser keeps for "back" would keep its connection too */
+        window.addEventListener('pageshow', () => this.wakeUp());
     }
 
     start() {
@@ -90,11 +92,20 @@ class Stream extends EventTarget {
     onVisibility() {
         clearTimeout(this.hiddenTimer);
         if (document.hidden) {
-            this.hiddenTimer = setTimeout(() => {
-                this.asleep = !this.stopped;
-                this.source?.close();
-            }, HIDDEN_MS);
-        } else if (this.asleep) {
+            this.hiddenTimer = setTimeout(() => this.sleep(), HIDDEN_MS);
+        } else {
+            this.wakeUp();
+        }
+    }
+
+    sleep() {
+        this.asleep = this.asleep || (!this.stopped && Boolean(this.source));
+        clearTimeout(this.timer);
+        this.source?.close();
+    }
+
+    wakeUp() {
+        if (this.asleep && !this.stopped) {
             this.asleep = false;
             this.lost = true;
             this.open();

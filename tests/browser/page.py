@@ -24,10 +24,13 @@ class Page:
     def sign_in(self):
         self.driver.get("about:blank")
         self.driver.get_log("browser")
-        self.driver.delete_all_cookies()
+        self.forget()
         self.driver.get(self.link())
         self.wait_for("#new-job")
         until("the page is live", lambda: self.script("return document.body.dataset.live") == "live")
+
+    def forget(self):
+        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
 
     def open(self, route):
         self.driver.get(self.service.url + "/#" + route)

@@ -13,12 +13,12 @@ def test_a_used_link_is_refused_with_a_way_out_and_a_token_works(driver, service
     p = Page(driver, service)
     link = p.link()
     driver.get("about:blank")
-    driver.delete_all_cookies()
+    p.forget()
     driver.get(link)
     p.wait_for("#new-job")
     p.wait_text("h1", "rain|Nothing")
     driver.get("about:blank")
-    driver.delete_all_cookies()
+    p.forget()
     driver.get(link)
     p.wait_text("main", "used before")
     p.type("#token", "0123456789abcdef0123")
@@ -31,7 +31,7 @@ def test_a_used_link_is_refused_with_a_way_out_and_a_token_works(driver, service
 
 
 def test_an_ended_session_asks_again_and_says_so(page):
-    page.driver.delete_all_cookies()
+    page.forget()
     page.open("/nodes")
     page.wait_text("main", "session has ended")
     page.wait_for("#token")
