@@ -32,11 +32,6 @@ void allreduce_release(struct allreduce *a)
     a->scratch = NULL;
 }
 
-static size_t chunk_begin(const struct allreduce *a, int chunk)
-{
-    return a->n * (size_t)chunk / (size_t)a->size;
-}
-
 static int member(const struct allreduce *a, int i)
 {
     return a->comm->members[a->group][(i + a->size) % a->size];
@@ -45,6 +40,26 @@ static int member(const struct allreduce *a, int i)
 static int tag_of(const struct allreduce *a)
 {
     return COLLECTIVE_TAG + (int)a->group * SERIALS + (int)(a->serial % SERIALS);
+}
+
+/* Chunks divide hollow and real floats together; data has the real ones alone. */
+static size_t chunk_begin(const struct allreduce *a, int chunk)
+{
+    return (a->hollow + a->n) * (size_t)chunk / (size_t)a->size;
+}
+
+static size_t real_begin(const struct allreduce *a, int chunk)
+{
+    size_t begin = chunk_begin(a, chunk);
+    return begin > a->hollow ? begin - a->hollow : 0;
+}
+
+static int send_floats(struct allreduce *a, struct transport *t, int to, size_t begin, size_t n, size_t hollow)
+{
+    if (hollow) {
+        t->ops->weigh(t, hollow * sizeof(float));
+    }
+    return t->ops->send(t, to, tag_of(a), a->data + begin, n * sizeof(float), &a->out);
 }
 
 static int failed(struct allreduce *a)
@@ -59,11 +74,11 @@ static int ring_begin(struct allreduce *a, struct transport *t)
     bool adding = a->round < S - 1;
     int shift = adding ? a->round : a->round - (S - 1) - 1;
     int out = ((a->mine - shift) % S + S) % S, in = (out - 1 + S) % S;
-    size_t ob = chunk_begin(a, out), on = chunk_begin(a, out + 1) - ob;
-    size_t ib = chunk_begin(a, in), n = chunk_begin(a, in + 1) - ib;
+    size_t ob = real_begin(a, out), on = real_begin(a, out + 1) - ob, whole = chunk_begin(a, out + 1) - chunk_begin(a, out);
+    size_t ib = real_begin(a, in), n = real_begin(a, in + 1) - ib;
     float *to = adding ? a->scratch : a->data + ib;
     if (t->ops->recv(t, member(a, a->mine - 1), tag_of(a), to, n * sizeof(float), &a->in) < 0 ||
-        t->ops->send(t, member(a, a->mine + 1), tag_of(a), a->data + ob, on * sizeof(float), &a->out) < 0) {
+        send_floats(a, t, member(a, a->mine + 1), ob, on, whole - on) < 0) {
         return failed(a);
     }
     a->in_busy = a->out_busy = true;
@@ -73,7 +88,7 @@ static int ring_begin(struct allreduce *a, struct transport *t)
 static void ring_add(struct allreduce *a)
 {
     int S = a->size, in = ((a->mine - a->round - 1) % S + S) % S;
-    size_t b = chunk_begin(a, in), n = chunk_begin(a, in + 1) - b;
+    size_t b = real_begin(a, in), n = real_begin(a, in + 1) - b;
     float *restrict sum = a->data + b;
     const float *restrict other = a->scratch;
     for (size_t i = 0; i < n; i++) {
@@ -81,8 +96,23 @@ static void ring_add(struct allreduce *a)
     }
 }
 
+/* Asks the transport to run the ring as one event. */
+static bool ring_whole(struct allreduce *a, struct transport *t)
+{
+    struct transport_ring ring = {a->comm->members[a->group], a->size, a->mine, tag_of(a), a->data, a->n, a->hollow};
+    a->begun = true;
+    return t->ops->ring && t->ops->ring(t, &ring, &a->in) >= 0;
+}
+
 static int ring_step(struct allreduce *a, struct transport *t)
 {
+    if (!a->begun) {
+        a->whole = ring_whole(a, t);
+    }
+    if (a->whole) {
+        int rc = t->ops->test(t, &a->in);
+        return rc < 0 ? failed(a) : rc;
+    }
     for (;;) {
         if (!a->in_busy && !a->out_busy) {
             if (a->round == 2 * (a->size - 1)) {
@@ -158,7 +188,7 @@ static int doubling_begin(struct allreduce *a, struct transport *t)
     size_t bytes = a->n * sizeof(float);
     doubling_meets(a, &to, &from, &a->adds);
     if ((from >= 0 && t->ops->recv(t, member(a, from), tag_of(a), a->adds ? a->scratch : a->data, bytes, &a->in) < 0) ||
-        (to >= 0 && t->ops->send(t, member(a, to), tag_of(a), a->data, bytes, &a->out) < 0)) {
+        (to >= 0 && send_floats(a, t, member(a, to), 0, a->n, a->hollow) < 0)) {
         return failed(a);
     }
     a->in_busy = from >= 0;
@@ -195,13 +225,14 @@ static int doubling_step(struct allreduce *a, struct transport *t)
 static int allreduce_step(struct comm_op *op, struct transport *t)
 {
     struct allreduce *a = (struct allreduce *)op;
-    if (a->size <= 1 || a->n == 0) {
+    size_t n = a->hollow + a->n;
+    if (a->size <= 1 || n == 0) {
         return 1;
     }
     if (a->comm->native && t->ops->native_allreduce && a->group == COMM_ALL) {
         return t->ops->native_allreduce(t, a->data, a->n) < 0 ? failed(a) : 1;
     }
-    return a->n < SHORT || (size_t)a->size > a->n ? doubling_step(a, t) : ring_step(a, t);
+    return n < SHORT || (size_t)a->size > n ? doubling_step(a, t) : ring_step(a, t);
 }
 
 void allreduce_start(struct allreduce *a, float *data, size_t n)
@@ -219,6 +250,7 @@ void allreduce_start(struct allreduce *a, float *data, size_t n)
     a->op.step = allreduce_step;
     a->data = data;
     a->n = n;
+    a->hollow = c->hollow[a->group];
     a->size = c->n_members[a->group];
     a->mine = 0;
     for (int i = 0; i < a->size; i++) {

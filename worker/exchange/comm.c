@@ -112,13 +112,23 @@ static int fail(struct message *m, const char *what)
     return err_set(&m->op.err, ERR_PEER, "%s rank %d failed (tag %d)", what, m->peer, m->tag);
 }
 
+static bool has_body(const struct message *m)
+{
+    return m->body_floats > 0 || m->hollow > 0;
+}
+
 /* The header and the body go as two messages, both under way at once. Both sides agree whether there is a body. */
 static int send_step(struct comm_op *op, struct transport *t)
 {
     struct message *m = (struct message *)op;
     if (m->phase == PHASE_BEGIN) {
-        if (t->ops->send(t, m->peer, m->tag | TRANSPORT_CONTROL, m->head, m->head_bytes, &m->r[0]) < 0 ||
-            (m->body_floats && t->ops->send(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) < 0)) {
+        if (t->ops->send(t, m->peer, m->tag | TRANSPORT_CONTROL, m->head, m->head_bytes, &m->r[0]) < 0) {
+            return fail(m, "sending to");
+        }
+        if (m->hollow) {
+            t->ops->weigh(t, m->hollow * sizeof(float));
+        }
+        if (has_body(m) && t->ops->send(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) < 0) {
             return fail(m, "sending to");
         }
         m->phase = PHASE_HEAD;
@@ -130,7 +140,7 @@ static int send_step(struct comm_op *op, struct transport *t)
         }
         m->phase = PHASE_BODY;
     }
-    int rc = m->body_floats ? t->ops->test(t, &m->r[1]) : 1;
+    int rc = has_body(m) ? t->ops->test(t, &m->r[1]) : 1;
     return rc < 0 ? fail(m, "sending to") : rc;
 }
 
@@ -150,7 +160,7 @@ static int recv_step(struct comm_op *op, struct transport *t)
             return rc < 0 ? fail(m, "receiving from") : 0;
         }
         m->peer = m->r[0].from;
-        if (!m->body_floats) {
+        if (!has_body(m)) {
             return 1;
         }
         if (t->ops->recv(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) < 0) {
@@ -177,6 +187,7 @@ static void begin(struct message *m, struct comm *c, int peer, int tag, void *he
     m->head_bytes = head_bytes;
     m->body = body;
     m->body_floats = floats;
+    m->hollow = body && floats == 0 ? c->hollow_body : 0;
     c->t->ops->start(c->t, &m->op);
 }
 

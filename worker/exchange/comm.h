@@ -17,6 +17,9 @@ struct comm {
     int n_members[COMM_GROUPS]; /* 0: I am not in it */
     bool native;                /* exchange.allreduce is "mpi" */
     uint32_t serials[COMM_GROUPS]; /* all-reduces started per group: their tags */
+    /* On a virtual clock without numbers (evenstep-simulate --timing-only): floats that cost time but do not exist, at the head of every
+     * all-reduce of a group, and of a message whose body has no floats. Else 0. */
+    size_t hollow[COMM_GROUPS], hollow_body;
     double deadline;            /* seconds that any wait may take, 120 by default; 0 none */
 };
 
@@ -36,11 +39,11 @@ struct allreduce {
     struct comm *comm;
     enum comm_group group;
     float *data, *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
-    size_t n;
+    size_t n, hollow;
     uint32_t serial;
     int round, mine, size;
     struct transport_req in, out;
-    bool in_busy, out_busy, begun, adds, own_scratch;
+    bool in_busy, out_busy, begun, adds, whole, own_scratch; /* whole: the transport runs the ring as one event */
     size_t scratch_n;
 };
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
@@ -61,6 +64,7 @@ struct message {
     size_t head_bytes;
     float *body;
     size_t body_floats; /* of a receive: room; then what came */
+    size_t hollow;
     struct transport_req r[2];
     int phase;
 };

@@ -37,6 +37,14 @@ struct comm_op {
     struct comm_op *next;     /* the transport's queue */
 };
 
+/* An all-reduce round a ring, as a transport sees it: `hollow` floats that cost time but do not exist (comm.h), then data[n]. */
+struct transport_ring {
+    const int *members; /* [size] ranks */
+    int size, mine, tag;
+    float *data;
+    size_t n, hollow;
+};
+
 struct transport_ops {
     int (*rank)(struct transport *t);
     int (*size)(struct transport *t);                       /* ranks, servers and keeper included */
@@ -56,6 +64,11 @@ struct transport_ops {
     /* The library's own all-reduce of n floats over all workers, in place, blocking on the communication thread;
      * NULL where there is none. */
     int (*native_allreduce)(struct transport *t, float *data, size_t n);
+    /* Sums round the whole ring as one event, in place and in the order of its messages, where the transport can tell its end without
+     * passing them: 0, and `r` tests done; negative: the messages have to be passed. NULL where time is real. */
+    int (*ring)(struct transport *t, const struct transport_ring *ring, struct transport_req *r);
+    /* The next message that is sent counts as so many bytes more. NULL where time is real. */
+    void (*weigh)(struct transport *t, size_t bytes);
 };
 
 struct transport {
