@@ -19,13 +19,14 @@
 
 enum { STACK_BYTES = 1 << 20 };
 
-enum event_kind { EVENT_WAKE, EVENT_ARRIVE, EVENT_LINK, EVENT_DEADLINE };
+enum event_kind { EVENT_WAKE, EVENT_ARRIVE, EVENT_LINK, EVENT_DEADLINE, EVENT_RING };
 
 struct parcel { /* a message under way or not yet received */
     int from, to, tag;
     const void *data;
     size_t bytes;
     struct transport_req *send;
+    double cost; /* in bytes */
     double latency;
     double ends_at; /* link counter at which its last byte is through */
     struct parcel *next;
@@ -46,7 +47,21 @@ struct event {
     uint64_t serial;
     enum event_kind kind;
     struct parcel *parcel;
-    uint64_t generation; /* of a link or a wait: older ones are void */
+    uint64_t generation; /* of a link or a wait: older ones are void; of a ring: which */
+};
+
+/* An all-reduce round a ring that is run as one event: who has come to it so far. */
+struct ring {
+    uint64_t serial; /* 0: free */
+    int tag, first, size, joined;
+    size_t n, hollow;
+    struct ring_member {
+        int rank;
+        float *data;
+        struct transport_req *req;
+    } *who; /* [size] by place in the ring */
+    int room;
+    struct ring *next;
 };
 
 struct link_side { /* one direction of one server's link */
@@ -64,6 +79,7 @@ struct sim_rank {
     struct comm_op *ops, *waiting;
     bool blocked, deadline_passed, free_sends, runnable;
     uint64_t wait_generation;
+    size_t extra_bytes; /* that the next message counts */
     struct parcel *arrived, **arrived_tail;
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
@@ -82,6 +98,9 @@ struct world {
     struct link_side *sides; /* [servers][2]: to the server, from it */
     struct parcel *spare_parcels;
     struct posted *spare_posted;
+    struct ring *rings;
+    float *ring_sum; /* [ring_room] */
+    size_t ring_room;
 };
 
 /* values of transport_req.impl[0] */
@@ -168,7 +187,7 @@ static void side_add(struct world *w, struct link_side *s, struct parcel *p)
     if (s->n == 0) {
         s->got = 0;
     }
-    p->ends_at = s->got + (double)p->bytes;
+    p->ends_at = s->got + p->cost;
     struct parcel **at = &s->flows;
     while (*at && (*at)->ends_at <= p->ends_at) {
         at = &(*at)->next;
@@ -189,6 +208,118 @@ static void side_finish(struct world *w, struct link_side *s)
     s->n--;
     push_event(w, w->now + p->latency, p->to, EVENT_ARRIVE, p, 0);
     side_schedule(w, s);
+}
+
+/* ---- rings ----------------------------------------------------------------------------------------------------
+ *
+ * With equal links a ring of S members that pass S chunks ends 2(S-1) messages of the largest chunk after its last member came: that chunk goes
+ * round without a pause, and nobody can be faster than it. So more than a few members need no messages: S(S-1) events become one. */
+
+enum { RING_BY_MESSAGES = 16 };
+
+static const struct virtual_link *link_between(const struct world *w, int a, int b)
+{
+    const struct cluster *c = w->cluster;
+    bool same = c->groups && c->nodes[a].group == c->nodes[b].group;
+    return same ? &c->group_links : &c->links;
+}
+
+static bool links_are_equal(const struct world *w, const struct transport_ring *ring)
+{
+    const struct virtual_link *first = link_between(w, ring->members[0], ring->members[1]);
+    for (int i = 1; i < ring->size; i++) {
+        const struct virtual_link *other = link_between(w, ring->members[i], ring->members[(i + 1) % ring->size]);
+        if (other != first && (other->latency_seconds != first->latency_seconds || other->bytes_per_second != first->bytes_per_second)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct ring *ring_find(struct world *w, const struct transport_ring *ring)
+{
+    struct ring *spare = NULL;
+    for (struct ring *r = w->rings; r; r = r->next) {
+        if (r->serial && r->tag == ring->tag && r->first == ring->members[0] && r->joined >= 0 && r->joined < r->size) {
+            return r;
+        }
+        spare = r->serial ? spare : r;
+    }
+    if (!spare) {
+        spare = calloc(1, sizeof *spare);
+        BUG_ON(!spare);
+        spare->next = w->rings;
+        w->rings = spare;
+    }
+    if (spare->room < ring->size) {
+        free(spare->who);
+        spare->who = calloc((size_t)ring->size, sizeof *spare->who);
+        BUG_ON(!spare->who);
+        spare->room = ring->size;
+    }
+    spare->serial = ++w->serial;
+    spare->tag = ring->tag;
+    spare->first = ring->members[0];
+    spare->size = ring->size;
+    spare->joined = 0;
+    spare->n = ring->n;
+    spare->hollow = ring->hollow;
+    return spare;
+}
+
+static size_t ring_chunk(const struct ring *r, int chunk)
+{
+    size_t begin = (r->hollow + r->n) * (size_t)chunk / (size_t)r->size;
+    return begin > r->hollow ? begin - r->hollow : 0;
+}
+
+/* In the order of the messages: chunk c starts at member c and is added to by the next ones in turn. */
+static void ring_add(struct world *w, const struct ring *r)
+{
+    for (int c = 0; c < r->size; c++) {
+        size_t begin = ring_chunk(r, c), n = ring_chunk(r, c + 1) - begin;
+        if (n > w->ring_room) {
+            free(w->ring_sum);
+            w->ring_sum = malloc(n * sizeof(float));
+            BUG_ON(!w->ring_sum);
+            w->ring_room = n;
+        }
+        memcpy(w->ring_sum, r->who[c].data + begin, n * sizeof(float));
+        for (int k = 1; k < r->size; k++) {
+            const float *own = r->who[(c + k) % r->size].data + begin;
+            for (size_t i = 0; i < n; i++) {
+                w->ring_sum[i] = own[i] + w->ring_sum[i];
+            }
+        }
+        for (int k = 0; k < r->size; k++) {
+            memcpy(r->who[k].data + begin, w->ring_sum, n * sizeof(float));
+        }
+    }
+}
+
+static int sim_ring(struct transport *t, const struct transport_ring *ring, struct transport_req *req)
+{
+    struct sim_rank *me = (struct sim_rank *)t;
+    struct world *w = me->world;
+    if (ring->size <= RING_BY_MESSAGES || !links_are_equal(w, ring)) {
+        return -ERR_UNSUPPORTED;
+    }
+    struct ring *r = ring_find(w, ring);
+    memset(req, 0, sizeof *req);
+    req->impl[0] = REQ_BUSY;
+    r->who[ring->mine] = (struct ring_member){me->rank, ring->data, req};
+    if (++r->joined == r->size) {
+        const struct virtual_link *link = link_between(w, ring->members[0], ring->members[1]);
+        double chunk = ceil((double)(r->hollow + r->n) / r->size) * sizeof(float);
+        double once = link->latency_seconds + (link->bytes_per_second > 0 ? chunk / link->bytes_per_second : 0);
+        push_event(w, w->now + (me->free_sends ? 0 : 2 * (r->size - 1) * once), r->first, EVENT_RING, NULL, r->serial);
+    }
+    return 0;
+}
+
+static void sim_weigh(struct transport *t, size_t bytes)
+{
+    ((struct sim_rank *)t)->extra_bytes = bytes;
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------------ */
@@ -237,13 +368,6 @@ static void arrive(struct sim_rank *to, struct parcel *p)
     to->arrived_tail = &p->next;
 }
 
-static const struct virtual_link *link_between(const struct world *w, int a, int b)
-{
-    const struct cluster *c = w->cluster;
-    bool same = c->groups && c->nodes[a].group == c->nodes[b].group;
-    return same ? &c->group_links : &c->links;
-}
-
 static int sim_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *req)
 {
     struct sim_rank *r = (struct sim_rank *)t;
@@ -254,7 +378,9 @@ static int sim_send(struct transport *t, int to, int tag, const void *data, size
     } else if (!(p = malloc(sizeof *p))) {
         return -ERR_MEMORY;
     }
-    *p = (struct parcel){r->rank, to, tag, data, bytes, req, 0, 0, NULL};
+    double cost = (double)(bytes + r->extra_bytes);
+    r->extra_bytes = 0;
+    *p = (struct parcel){.from = r->rank, .to = to, .tag = tag, .data = data, .bytes = bytes, .send = req, .cost = cost};
     memset(req, 0, sizeof *req);
     req->impl[0] = REQ_BUSY;
     if (r->free_sends || (r->rank >= w->workers && to >= w->workers)) {
@@ -265,7 +391,7 @@ static int sim_send(struct transport *t, int to, int tag, const void *data, size
     bool control = (tag & TRANSPORT_CONTROL) != 0; /* a header rides ahead of its body: latency alone */
     if (server < w->workers) {
         const struct virtual_link *link = link_between(w, r->rank, to);
-        double took = link->latency_seconds + (link->bytes_per_second > 0 && !control ? (double)bytes / link->bytes_per_second : 0);
+        double took = link->latency_seconds + (link->bytes_per_second > 0 && !control ? cost / link->bytes_per_second : 0);
         push_event(w, w->now + took, to, EVENT_ARRIVE, p, 0);
         return 0;
     }
@@ -438,7 +564,7 @@ static const char *sim_host(struct transport *t, int rank)
 
 static const struct transport_ops sim_ops = {
     .rank = sim_rank_of, .size = sim_size, .host = sim_host, .send = sim_send, .recv = sim_recv, .test = sim_test,
-    .cancel = sim_cancel, .now = sim_now, .start = sim_start, .wait = sim_wait, .pace = sim_pace,
+    .cancel = sim_cancel, .now = sim_now, .start = sim_start, .wait = sim_wait, .pace = sim_pace, .ring = sim_ring, .weigh = sim_weigh,
 };
 
 /* ---- the world ----------------------------------------------------------------------------------------------- */
@@ -508,6 +634,13 @@ void world_free(struct world *w)
             free(ev.parcel);
         }
     }
+    while (w->rings) {
+        struct ring *next = w->rings->next;
+        free(w->rings->who);
+        free(w->rings);
+        w->rings = next;
+    }
+    free(w->ring_sum);
     free_parcels(w->spare_parcels);
     free_posted(w->spare_posted);
     free(w->heap);
@@ -542,8 +675,39 @@ static void run_rank(struct sim_rank *r)
     } while (r->runnable && !fiber_ended(r->fiber));
 }
 
+static void wake(struct sim_rank *r)
+{
+    step_ops(r);
+    if (r->runnable) {
+        run_rank(r);
+    }
+}
+
+/* All members have the sum at once, and go on in the order of the ring. */
+static void ring_ends(struct world *w, uint64_t serial)
+{
+    struct ring *r = w->rings;
+    while (r && r->serial != serial) {
+        r = r->next;
+    }
+    BUG_ON(!r);
+    ring_add(w, r);
+    for (int i = 0; i < r->size; i++) {
+        r->who[i].req->impl[0] = REQ_DONE;
+    }
+    r->joined = -1; /* nobody joins, nobody takes it, until all have been woken */
+    for (int i = 0; i < r->size; i++) {
+        wake(&w->ranks[r->who[i].rank]);
+    }
+    r->serial = 0;
+}
+
 static void handle(struct world *w, const struct event *ev)
 {
+    if (ev->kind == EVENT_RING) {
+        ring_ends(w, ev->generation);
+        return;
+    }
     if (ev->kind == EVENT_LINK) {
         struct link_side *s = &w->sides[ev->rank];
         if (ev->generation == s->generation) {
@@ -557,10 +721,7 @@ static void handle(struct world *w, const struct event *ev)
     } else if (ev->kind == EVENT_DEADLINE && ev->generation == r->wait_generation && !fiber_ended(r->fiber)) {
         r->runnable = true;
     }
-    step_ops(r);
-    if (r->runnable) {
-        run_rank(r);
-    }
+    wake(r);
 }
 
 static int deadlock(const struct world *w, struct err *e)
