@@ -18,9 +18,9 @@ static const double FORGET = 0.97;   /* memory of about 33 steps */
 static const double OUTLIER = 4;     /* deviations */
 static const double CONSTANT = 0.6;  /* deviations */
 static const double SPREAD = 0.05;   /* of minibatches, relative: below it a cannot be seen */
-static const double SLOPE = 0.15;    /* standard error of k, relative to the line through the origin: above it k is not known */
+static const double SLOPE = 0.15;     /* standard error of k, relative to the line through the origin: above it k is not known */
 static const double NOISE = 0.01;    /* least deviation that is believed, relative */
-enum { REPEATS = 3, YOUNG = 3 };
+enum { REPEATS = 3, YOUNG = 3, ENOUGH = 5 };
 
 void profile_init(struct profile *p)
 {
@@ -38,19 +38,34 @@ static bool sizes_differ(const struct profile *p)
     return p->sbb / p->weight - b * b > SPREAD * SPREAD * b * b;
 }
 
-/* Are the minibatches far enough apart, for this much noise, to tell a from k*b? A slope made of noise would be kept for as long as the
- * minibatch stays what that slope made it. */
+/* Are the minibatches far enough apart, for the noise of their times, to tell a from k*b? A slope made of noise would be kept for as long
+ * as the minibatch stays what that slope made it. */
 static bool slope_known(const struct profile *p)
 {
-    double b = p->sb / p->weight, t = p->st / p->weight, spread = sqrt(fmax(p->sbb / p->weight - b * b, 0));
-    double noise = p->deviation > NOISE * t ? p->deviation : NOISE * t;
-    return sizes_differ(p) && noise / (sqrt(p->weight) * spread) <= SLOPE * t / b;
+    double b = p->sb / p->weight, t = p->st / p->weight, bb = p->sbb / p->weight - b * b;
+    if (!sizes_differ(p)) {
+        return false;
+    }
+    if (p->weight < ENOUGH) {
+        return p->count < ENOUGH; /* a first guess; after a change of speed the line of before is better than one */
+    }
+    double covered = p->sbt / p->weight - b * t, left = p->stt / p->weight - t * t - covered * covered / bb;
+    left *= p->weight / (p->weight - 2); /* a line goes through any two points */
+    double noise = sqrt(left > NOISE * NOISE * t * t ? left : NOISE * NOISE * t * t);
+    return noise / sqrt(p->weight * bb) <= SLOPE * t / b;
 }
 
 static void fit(struct profile *p)
 {
     double b = p->sb / p->weight, t = p->st / p->weight, line = p->a + p->k * b;
-    if (!slope_known(p)) {
+    bool known = slope_known(p);
+    p->known = p->known || (known && p->weight >= ENOUGH);
+    if (!known && !p->known) {
+        p->a = 0;
+        p->k = t / b;
+        return;
+    }
+    if (!known) {
         p->a *= line > 0 ? t / line : 0;
         p->k = line > 0 ? p->k * t / line : t / b;
         return;
@@ -94,6 +109,7 @@ static void scale_past(struct profile *p, double ratio)
     p->sbb *= keep;
     p->st *= keep * ratio;
     p->sbt *= keep * ratio;
+    p->stt *= keep * ratio * ratio;
     p->deviation *= ratio;
 }
 
@@ -129,20 +145,21 @@ void profile_observe(struct profile *p, int batch, double seconds)
     p->sbb = FORGET * p->sbb + (double)batch * batch;
     p->st = FORGET * p->st + seconds;
     p->sbt = FORGET * p->sbt + batch * seconds;
+    p->stt = FORGET * p->stt + seconds * seconds;
     p->count++;
     fit(p);
 }
 
 json_t *profile_json(const struct profile *p)
 {
-    return json_pack("{s:f, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "a", p->a, "k", p->k, "count", (json_int_t)p->count, "weight", p->weight,
-                     "sb", p->sb, "st", p->st, "sbb", p->sbb, "sbt", p->sbt, "deviation", p->deviation, "max_batch", p->max_batch);
+    return json_pack("{s:f, s:f, s:I, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "a", p->a, "k", p->k, "count", (json_int_t)p->count, "known", p->known, "weight", p->weight,
+                     "sb", p->sb, "st", p->st, "sbb", p->sbb, "sbt", p->sbt, "stt", p->stt, "deviation", p->deviation, "max_batch", p->max_batch);
 }
 
 int profile_read(struct profile *p, const json_t *j)
 {
-    double *const sums[] = {&p->a, &p->k, &p->weight, &p->sb, &p->st, &p->sbb, &p->sbt, &p->deviation};
-    static const char *const names[] = {"a", "k", "weight", "sb", "st", "sbb", "sbt", "deviation"};
+    double *const sums[] = {&p->a, &p->k, &p->weight, &p->sb, &p->st, &p->sbb, &p->sbt, &p->stt, &p->deviation};
+    static const char *const names[] = {"a", "k", "weight", "sb", "st", "sbb", "sbt", "stt", "deviation"};
     profile_init(p);
     if (!json_is_number(json_object_get(j, "a")) || !json_is_number(json_object_get(j, "k"))) {
         return -ERR_DATA;
@@ -155,6 +172,7 @@ int profile_read(struct profile *p, const json_t *j)
     }
     int64_t max_batch = json_integer_value(json_object_get(j, "max_batch"));
     p->count = json_integer_value(json_object_get(j, "count"));
+    p->known = json_is_true(json_object_get(j, "known"));
     p->max_batch = (int)max_batch;
     return p->count < 0 || max_batch < 0 || max_batch > INT32_MAX ? -ERR_DATA : 0;
 }

@@ -11,9 +11,10 @@
 struct profile {
     double a, k;            /* seconds, seconds per sample; valid if count > 0 */
     int64_t count;          /* observations */
-    double weight, sb, st, sbb, sbt; /* forgetting sums behind the fit */
+    double weight, sb, st, sbb, sbt, stt; /* forgetting sums behind the fit */
     double deviation;       /* of recent residuals, seconds */
     int surprises;          /* outliers in a row */
+    bool known;             /* a and k were once told apart; until then the line goes through the origin */
     int max_batch;          /* memory limit, 0: none */
 };
 
