@@ -1,7 +1,10 @@
 /* evenstep-simulate: a job on a virtual cluster. The trainer, strategies, server rules and balancer are the very same code that runs over
  * MPI; only the transport differs (comm_sim.c), and time is virtual. With real gradients, the same seed gives the same bits.
  *
- *   evenstep-simulate --job job.json --cluster cluster.json --out DIR [--seed N]
+ *   evenstep-simulate --job job.json --cluster cluster.json --out DIR [--seed N] [--timing-only]
+ *
+ * With --timing-only no number is computed and no data are read but their counts (timing.c); summary.json then has the times and the staleness of
+ * the full run, and there are no model and no history.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +17,7 @@
 #include "job/cluster.h"
 #include "simulator/comm_sim.h"
 #include "simulator/report.h"
+#include "simulator/timing.h"
 #include "worker/trainer.h"
 
 static const struct opt options[] = {
@@ -21,6 +25,7 @@ static const struct opt options[] = {
     {"cluster", "FILE", OPT_STRING, NULL, 0, 0, "nodes and links"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where summary.json, history and model.safetensors go"},
     {"seed", "N", OPT_INT, NULL, 0, 0, "the cluster's seed, in place of the file's"},
+    {"timing-only", NULL, OPT_FLAG, NULL, 0, 0, "times and staleness alone: no gradients, no model, no history"},
     {"data", "DIRS", OPT_STRING, NULL, 0, 0, "where data sets are looked up (also EVENSTEP_DATA; default: the current folder)"},
     {"log-level", "LEVEL", OPT_STRING, "warn", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this"},
@@ -36,6 +41,7 @@ struct simulation {
     struct virtual_rank *ranks;
     char init_path[4096];
     const char *roots, *out;
+    bool timing_only;
 };
 
 struct virtual_rank {
@@ -95,7 +101,7 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
 /* `init` is looked up under EVENSTEP_DATA and in the current folder. */
 static int find_init(struct simulation *s, struct err *e)
 {
-    if (!s->spec.init[0]) {
+    if (!s->spec.init[0] || s->timing_only) {
         return 0;
     }
     if (dataset_find(s->roots, s->spec.init, s->init_path, e) < 0 && dataset_find(".", s->spec.init, s->init_path, e) < 0) {
@@ -107,7 +113,12 @@ static int find_init(struct simulation *s, struct err *e)
 static void run_rank(void *arg)
 {
     struct virtual_rank *r = arg;
-    r->rc = r->rank < r->sim->spec.workers ? trainer_run(&r->env, &r->err) : keeper_run(&r->env, &r->err);
+    bool worker = r->rank < r->sim->spec.workers;
+    if (r->sim->timing_only) {
+        r->rc = worker ? timing_run(&r->env, &r->err) : timing_serve(&r->env, &r->err);
+    } else {
+        r->rc = worker ? trainer_run(&r->env, &r->err) : keeper_run(&r->env, &r->err);
+    }
 }
 
 static void step_begin(void *ctx)
@@ -192,14 +203,17 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
     int rc = read_inputs(s, v, e);
     rc = rc < 0 ? rc : find_init(s, e);
     rc = rc < 0 ? rc : empty_out(s, e);
-    rc = rc < 0 ? rc : dataset_open(&s->data, &s->spec.data, s->spec.seed, s->roots, e);
+    if (rc >= 0) {
+        rc = s->timing_only ? dataset_peek(&s->data, &s->spec.data, s->roots, e)
+                            : dataset_open(&s->data, &s->spec.data, s->spec.seed, s->roots, e);
+    }
     if (rc < 0) {
         return rc;
     }
     int ranks = s->spec.workers + s->spec.strategy.servers;
-    s->dev = dev_open("cpu:1", e);
-    s->world = s->dev ? world_new(&s->cluster, s->spec.workers, s->spec.strategy.servers, e) : NULL;
-    s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out, e) : NULL;
+    s->dev = s->timing_only ? NULL : dev_open("cpu:1", e);
+    s->world = s->dev || s->timing_only ? world_new(&s->cluster, s->spec.workers, s->spec.strategy.servers, e) : NULL;
+    s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out, !s->timing_only, e) : NULL;
     s->ranks = calloc((size_t)ranks, sizeof *s->ranks);
     if (!s->report || !s->ranks) {
         return -ERR_MEMORY;
@@ -214,7 +228,7 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
     rc = first_failure(s, ranks, e);
     rc = rc < 0 ? rc : ran;
     rc = rc < 0 ? rc : report_write(s->report, e);
-    return rc < 0 ? rc : publish_model(s, e);
+    return rc < 0 || s->timing_only ? rc : publish_model(s, e);
 }
 
 static void set_log_level(const char *name)
@@ -230,7 +244,7 @@ static void set_log_level(const char *name)
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    static const char usage[] = "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N]";
+    static const char usage[] = "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N] [--timing-only]";
     struct opt_values *v = opt_parse(options, argc - 1, argv + 1, &e);
     if (v && opt_flag(v, "help")) {
         opt_help(options, usage, stdout);
@@ -246,6 +260,7 @@ int main(int argc, char **argv)
     struct simulation *s = calloc(1, sizeof *s);
     BUG_ON(!s);
     s->out = opt_string(v, "out");
+    s->timing_only = opt_flag(v, "timing-only");
     s->roots = opt_string(v, "data") ? opt_string(v, "data") : ".";
     int rc = simulate(s, v, &e);
     if (rc < 0) {

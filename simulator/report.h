@@ -11,7 +11,9 @@
 
 struct report;
 
-struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir, struct err *e);
+/* history: rows are kept; else (timing alone) they are only counted. */
+struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir, bool history,
+                          struct err *e);
 void report_free(struct report *r);
 /* One telemetry per rank; owned by the report. */
 struct telemetry *report_telemetry(struct report *r, int rank);
