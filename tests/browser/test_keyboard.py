@@ -1,7 +1,7 @@
 """Every page can be used without a mouse."""
 from selenium.webdriver.common.keys import Keys
 
-from service import until
+from service import spec, until
 
 
 def test_letters_go_to_the_pages(page):
@@ -36,7 +36,6 @@ def test_tab_reaches_everything_in_order_with_a_visible_ring(page):
 
 
 def test_slash_finds_jobs(page, service):
-    from service import spec
     service.wait(service.submit(spec(name="needle", epochs=1)), "succeeded")
     service.wait(service.submit(spec(name="hay", epochs=1)), "succeeded")
     page.open("/")

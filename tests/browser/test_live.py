@@ -93,7 +93,7 @@ def test_the_reading_line_and_zoom_work_by_keys(page, running):
 
 def test_last_steps_have_a_lane_per_node_and_count_staleness(page, running):
     page.open_job(running)
-    page.script("document.querySelector('.lanes').scrollIntoView({block: 'center'})")
+    page.script("document.querySelector('section[aria-label=\"Last steps\"]').scrollIntoView({block: 'center'})")
     until("four lanes", lambda: len(page.all(".lane-name .name")) == 4)
     until("steps are drawn", lambda: len(page.all(".lanes .step")) > 8)
     page.script("document.querySelector('.lanes').focus()")

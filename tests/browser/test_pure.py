@@ -5,9 +5,8 @@ import pytest
 
 
 def call(page, module, expression):
-    """Evaluates an expression of module `m` and gives it back as JSON has it (NaN: null)."""
-    return json.loads(page.driver.execute_async_script(
-        "const done = arguments[arguments.length - 1]; import(arguments[0]).then(m => done(JSON.stringify(new Function('m', 'return ' + arguments[1])(m))))", module, expression)) if False else page.driver.execute_async_script(
+    """The value of an expression over the module `m`."""
+    return page.driver.execute_async_script(
         f"const done = arguments[arguments.length - 1]; import('{module}').then(m => done({expression})).catch(e => done('error: ' + e))")
 
 
@@ -25,12 +24,12 @@ def test_numbers_read_as_people_write_them(page, expression, wanted):
 
 
 @pytest.mark.parametrize("expression, wanted", [
-    ("m.linearTicks(0, 100)", [0, 20, 40, 60, 80, 100]), ("m.logTicks(0.08, 3)", [0.1, 0.2, 0.5, 1, 2]), ("m.timeTicks(0, 600, 6)", [0, 120, 240, 360, 480, 600] and None), ("m.spread([10, 11, 50], 13, 0, 100)", [10, 23, 50]),
+    ("m.linearTicks(0, 100)", [0, 20, 40, 60, 80, 100]), ("m.logTicks(0.08, 3)", [0.1, 0.2, 0.5, 1, 2]), ("m.timeTicks(0, 600, 6)", [0, 120, 240, 360, 480, 600]), ("m.timeTicks(0, 150, 6)", [0, 30, 60, 90, 120, 150]), ("m.spread([10, 11, 50], 13, 0, 100)", [10, 23, 50]),
     ("m.spread([98, 99], 13, 0, 100)", [87, 100]), ("m.niceRange([0, 10], {zero: true, pad: 0.1})", [0, 11]), ("m.xLabel('time', 300, 600)", f"5{NARROW}min"),
 ])
 def test_ticks_and_labels(page, expression, wanted):
     got = call(page, "/js/chart/scale.js", expression)
-    assert wanted is None or got == pytest.approx(wanted) if isinstance(wanted, list) else wanted is None or got == wanted
+    assert got == (pytest.approx(wanted) if isinstance(wanted, list) else wanted)
 
 
 def test_smoothing_starts_at_the_first_value_and_anew_at_a_cut(page):

@@ -1,4 +1,7 @@
 """What users name is text, wherever it is shown; the page runs no script but its own."""
+import os
+import signal
+
 from service import spec, until
 
 EVIL = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>"
@@ -21,12 +24,8 @@ def test_script_in_a_job_name_is_shown_as_text_everywhere(page, service):
 
 
 def test_a_failed_job_says_its_cause(page, service):
-    job = service.submit(spec(name="wrong rate", optimizer={"type": "sgd", "learning_rate": 1000}, max_restarts=0, epochs=50, init=""))if False else None
-    if job is None:
-        job = service.submit(spec(name="killed", max_restarts=0, epochs=5000, data={"format": "glyphs", "samples": 20000, "test_samples": 100}))
+    job = service.submit(spec(name="killed", max_restarts=0, epochs=5000, data={"format": "glyphs", "samples": 20000, "test_samples": 100}))
     service.steps(job, 3)
-    import os
-    import signal
     ranks = [p for p in service.ranks(job) if b"evenstep-worker" in open(f"/proc/{p}/cmdline", "rb").read().split(b"\0")[0]]
     assert ranks, "no rank is running"
     page.open_job(job)
