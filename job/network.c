@@ -31,6 +31,7 @@ struct build {
 };
 
 static const size_t most_params = (size_t)1 << 30;
+static const size_t most_outputs = (size_t)1 << 28; /* of a layer, per sample: no product of shapes leaves an int */
 
 static bool read_input(struct network *net, struct fields *f, const json_t *v)
 {
@@ -167,6 +168,11 @@ static bool build_shapes(struct build *b, int i, const char *pointer)
     l->first_tensor = net->n_tensors;
     l->first_stat = net->n_stats;
     if (!layer_type_get(l->type)->build(&w)) {
+        return false;
+    }
+    if (shape_count(&l->out) > most_outputs) {
+        jsonx_problem(b->problems, pointer, "layer '%s' would have %zu outputs per sample, more than %zu", l->name, shape_count(&l->out),
+                      most_outputs);
         return false;
     }
     b->counted[i] = w.out_counted;

@@ -376,6 +376,30 @@ static void one_mistake_does_not_hide_or_cause_others(void **state)
     network_release(&net);
 }
 
+static void networks_grown_beyond_any_memory_are_refused(void **state)
+{
+    /* channels times eight with every concat of one layer with itself */
+    char text[4096];
+    size_t n = (size_t)snprintf(text, sizeof text, "{\"input\": [4000, 4000, 1], \"layers\": [{\"type\": \"relu\"}");
+    for (int i = 0; i < 6; i++) {
+        char in[24];
+        if (i == 0) {
+            snprintf(in, sizeof in, "\"relu1\"");
+        } else {
+            snprintf(in, sizeof in, "\"concat%d\"", i);
+        }
+        n += (size_t)snprintf(text + n, sizeof text - n, ", {\"type\": \"concat\", \"inputs\": [%s,%s,%s,%s,%s,%s,%s,%s]}",
+                              in, in, in, in, in, in, in, in);
+    }
+    snprintf(text + n, sizeof text - n, ", {\"type\": \"flatten\"}," END "]}");
+    struct network net;
+    struct jsonx_problems problems = {0};
+    assert_true(build(&net, text, &problems) < 0);
+    assert_non_null(strstr(problems.items[0].pointer, "/model/layers/"));
+    jsonx_problems_release(&problems);
+    network_release(&net);
+}
+
 /* ---- initial values ---------------------------------------------------------------------------- */
 
 static float *init(const struct network *net, uint64_t seed, float **stats)
@@ -580,6 +604,7 @@ int main(void)
         cmocka_unit_test(layers_may_name_their_inputs),
         cmocka_unit_test(mistakes_name_their_place_the_layer_and_its_shape),
         cmocka_unit_test(one_mistake_does_not_hide_or_cause_others),
+        cmocka_unit_test(networks_grown_beyond_any_memory_are_refused),
         cmocka_unit_test(weights_before_a_relu_are_he_normal_and_others_glorot),
         cmocka_unit_test(a_relu_is_seen_through_norms_and_pools_but_not_through_weights),
         cmocka_unit_test(norms_begin_as_the_identity),
