@@ -1,8 +1,8 @@
 /* Transport on a virtual clock: see comm_sim.h.
  *
  * A message exists from send until it is matched by a receive of its destination (sender and tag agree, in order of arrival). Its
- * bytes stay with the sender until then: the send is done when they were taken. Operations that were started are stepped when
- * something of their rank happened, also while the rank's fiber computes, as the communication thread does over MPI.
+ * bytes stay with the sender until then: the send is done when they were taken. An operation that was started is stepped when one of its
+ * messages is through, also while the rank's fiber computes, as the communication thread does over MPI.
  *
  * A server's link is shared fairly: n transfers in one direction each get min(client's bandwidth, server's / n). All have the same
  * rate, so one counter of "bytes every transfer has got so far" per direction orders their ends without touching them all.
@@ -65,7 +65,7 @@ struct ring {
 };
 
 struct link_side { /* one direction of one server's link */
-    struct parcel *flows;
+    struct parcel *flows, *last;
     int n;
     double got, since; /* bytes every transfer got until `since` */
     uint64_t generation;
@@ -76,7 +76,10 @@ struct sim_rank {
     struct world *world;
     int rank;
     struct fiber *fiber;
-    struct comm_op *ops, *waiting;
+    struct comm_op *waiting, *stepping;
+    struct comm_op **ready; /* those with a message that is through; may stand there twice */
+    int n_ready, ready_room;
+    bool again;             /* a message of the one that is being stepped came through meanwhile */
     bool blocked, deadline_passed, free_sends, runnable;
     uint64_t wait_generation;
     size_t extra_bytes; /* that the next message counts */
@@ -188,12 +191,13 @@ static void side_add(struct world *w, struct link_side *s, struct parcel *p)
         s->got = 0;
     }
     p->ends_at = s->got + p->cost;
-    struct parcel **at = &s->flows;
+    struct parcel **at = s->flows && s->last->ends_at <= p->ends_at ? &s->last->next : &s->flows;
     while (*at && (*at)->ends_at <= p->ends_at) {
         at = &(*at)->next;
     }
     p->next = *at;
     *at = p;
+    s->last = p->next ? s->last : p;
     s->n++;
     side_schedule(w, s);
 }
@@ -208,6 +212,63 @@ static void side_finish(struct world *w, struct link_side *s)
     s->n--;
     push_event(w, w->now + p->latency, p->to, EVENT_ARRIVE, p, 0);
     side_schedule(w, s);
+}
+
+/* ---- operations -----------------------------------------------------------------------------------------------
+ *
+ * transport_req.impl[0] is the state, impl[1] the operation that the message belongs to. */
+
+static void posted_by(const struct sim_rank *r, struct transport_req *req)
+{
+    memset(req, 0, sizeof *req);
+    req->impl[0] = REQ_BUSY;
+    req->impl[1] = (uint64_t)(uintptr_t)r->stepping;
+}
+
+static void through(struct sim_rank *r, struct transport_req *req, uint64_t state)
+{
+    struct comm_op *op = (struct comm_op *)(uintptr_t)req->impl[1];
+    req->impl[0] = state;
+    if (op == NULL || op == r->stepping) {
+        r->again = true;
+        return;
+    }
+    if (r->n_ready == r->ready_room) {
+        r->ready_room = r->ready_room ? 2 * r->ready_room : 8;
+        r->ready = realloc(r->ready, (size_t)r->ready_room * sizeof(struct comm_op *));
+        BUG_ON(!r->ready);
+    }
+    r->ready[r->n_ready++] = op;
+}
+
+static int step_op(struct sim_rank *r, struct comm_op *op)
+{
+    int rc;
+    r->stepping = op;
+    do {
+        r->again = false;
+        rc = op->step(op, &r->base);
+    } while (rc == 0 && r->again);
+    r->stepping = NULL;
+    if (rc != 0) {
+        op->finished = r->world->now;
+        atomic_store(&op->state, rc);
+    }
+    return rc;
+}
+
+/* Steps what has got further. An operation that has ended is still there: its owner's fiber runs only after this. */
+static void step_ops(struct sim_rank *r)
+{
+    for (int i = 0; i < r->n_ready; i++) {
+        if (atomic_load(&r->ready[i]->state) == 0) {
+            step_op(r, r->ready[i]);
+        }
+    }
+    r->n_ready = 0;
+    if (r->blocked && r->waiting && atomic_load(&r->waiting->state) != 0) {
+        r->runnable = true;
+    }
 }
 
 /* ---- rings ----------------------------------------------------------------------------------------------------
@@ -305,8 +366,7 @@ static int sim_ring(struct transport *t, const struct transport_ring *ring, stru
         return -ERR_UNSUPPORTED;
     }
     struct ring *r = ring_find(w, ring);
-    memset(req, 0, sizeof *req);
-    req->impl[0] = REQ_BUSY;
+    posted_by(me, req);
     r->who[ring->mine] = (struct ring_member){me->rank, ring->data, req};
     if (++r->joined == r->size) {
         const struct virtual_link *link = link_between(w, ring->members[0], ring->members[1]);
@@ -333,9 +393,9 @@ static void match(struct sim_rank *to, struct parcel *p, struct posted *q)
     }
     q->req->from = p->from;
     q->req->bytes = p->bytes;
-    q->req->impl[0] = fits ? REQ_DONE : REQ_TOO_LONG;
-    p->send->impl[0] = REQ_DONE;
+    through(to, q->req, fits ? REQ_DONE : REQ_TOO_LONG);
     struct sim_rank *from = &w->ranks[p->from];
+    through(from, p->send, REQ_DONE);
     if (from != to) {
         push_event(w, w->now, p->from, EVENT_WAKE, NULL, 0); /* its send is done */
     }
@@ -381,8 +441,7 @@ static int sim_send(struct transport *t, int to, int tag, const void *data, size
     double cost = (double)(bytes + r->extra_bytes);
     r->extra_bytes = 0;
     *p = (struct parcel){.from = r->rank, .to = to, .tag = tag, .data = data, .bytes = bytes, .send = req, .cost = cost};
-    memset(req, 0, sizeof *req);
-    req->impl[0] = REQ_BUSY;
+    posted_by(r, req);
     if (r->free_sends || (r->rank >= w->workers && to >= w->workers)) {
         push_event(w, w->now, to, EVENT_ARRIVE, p, 0);
         return 0;
@@ -415,8 +474,7 @@ static int sim_recv(struct transport *t, int from, int tag, void *data, size_t b
         return -ERR_MEMORY;
     }
     *q = (struct posted){from, tag, data, bytes, req, NULL};
-    memset(req, 0, sizeof *req);
-    req->impl[0] = REQ_BUSY;
+    posted_by(r, req);
     for (struct parcel **at = &r->arrived; *at; at = &(*at)->next) {
         struct parcel *p = *at;
         if (agrees(q, p)) {
@@ -459,45 +517,13 @@ static int sim_cancel(struct transport *t, struct transport_req *req)
 
 /* ---- ranks --------------------------------------------------------------------------------------------------- */
 
-static int step_op(struct sim_rank *r, struct comm_op *op)
-{
-    int rc = op->step(op, &r->base);
-    if (rc != 0) {
-        op->finished = r->world->now;
-        atomic_store(&op->state, rc);
-    }
-    return rc;
-}
-
-/* Steps every operation under way until none gets further. */
-static void step_ops(struct sim_rank *r)
-{
-    for (struct comm_op **at = &r->ops; *at;) {
-        struct comm_op *op = *at, *next = op->next;
-        if (step_op(r, op) != 0) {
-            *at = next;
-        } else {
-            at = &op->next;
-        }
-    }
-    if (r->blocked && r->waiting && atomic_load(&r->waiting->state) != 0) {
-        r->runnable = true;
-    }
-}
-
 static void sim_start(struct transport *t, struct comm_op *op)
 {
     struct sim_rank *r = (struct sim_rank *)t;
     atomic_store(&op->state, 0);
     op->started = r->world->now;
     op->next = NULL;
-    if (step_op(r, op) == 0) {
-        struct comm_op **at = &r->ops;
-        while (*at) {
-            at = &(*at)->next;
-        }
-        *at = op;
-    }
+    step_op(r, op);
 }
 
 static int sim_wait(struct transport *t, struct comm_op *op, double deadline)
@@ -624,6 +650,7 @@ void world_free(struct world *w)
         fiber_free(w->ranks[i].fiber);
         free_parcels(w->ranks[i].arrived);
         free_posted(w->ranks[i].posted);
+        free(w->ranks[i].ready);
     }
     for (int i = 0; w->sides && i < 2 * (w->size - w->workers); i++) {
         free_parcels(w->sides[i].flows);
@@ -693,7 +720,7 @@ static void ring_ends(struct world *w, uint64_t serial)
     BUG_ON(!r);
     ring_add(w, r);
     for (int i = 0; i < r->size; i++) {
-        r->who[i].req->impl[0] = REQ_DONE;
+        through(&w->ranks[r->who[i].rank], r->who[i].req, REQ_DONE);
     }
     r->joined = -1; /* nobody joins, nobody takes it, until all have been woken */
     for (int i = 0; i < r->size; i++) {

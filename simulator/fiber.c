@@ -1,13 +1,18 @@
-/* Fibers on ucontext: see fiber.h. The running fiber is a thread-local, so several schedulers may live in one process. */
+/* Fibers: see fiber.h. ucontext makes a fiber's stack and enters it the first time; from then on _setjmp and _longjmp switch, because
+ * swapcontext asks the kernel for the signal mask each time. The running fiber is a thread-local, so several schedulers may live in one
+ * process. */
 #include "simulator/fiber.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 struct fiber {
-    ucontext_t mine, caller;
+    ucontext_t first; /* before it has run */
+    jmp_buf mine, caller;
+    bool begun;
     void (*fn)(void *arg);
     void *arg;
     char *stack;
@@ -28,13 +33,13 @@ static void begin(void)
 /* Apart, because getcontext may return twice in the eyes of the compiler. */
 static bool prepare(struct fiber *f, size_t page)
 {
-    if (getcontext(&f->mine) != 0) {
+    if (getcontext(&f->first) != 0) {
         return false;
     }
-    f->mine.uc_stack.ss_sp = f->stack + page;
-    f->mine.uc_stack.ss_size = f->bytes - page;
-    f->mine.uc_link = NULL;
-    makecontext(&f->mine, begin, 0);
+    f->first.uc_stack.ss_sp = f->stack + page;
+    f->first.uc_stack.ss_size = f->bytes - page;
+    f->first.uc_link = NULL;
+    makecontext(&f->first, begin, 0);
     return true;
 }
 
@@ -73,7 +78,13 @@ void fiber_resume(struct fiber *f)
 {
     BUG_ON(running || f->ended);
     running = f;
-    swapcontext(&f->caller, &f->mine);
+    if (_setjmp(f->caller) == 0) {
+        if (f->begun) {
+            _longjmp(f->mine, 1);
+        }
+        f->begun = true;
+        setcontext(&f->first);
+    }
     running = NULL;
 }
 
@@ -81,7 +92,9 @@ void fiber_yield(void)
 {
     struct fiber *f = running;
     BUG_ON(!f);
-    swapcontext(&f->mine, &f->caller);
+    if (_setjmp(f->mine) == 0) {
+        _longjmp(f->caller, 1);
+    }
 }
 
 bool fiber_ended(const struct fiber *f)
