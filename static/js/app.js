@@ -148,6 +148,7 @@ function showFailure(root, e) {
 
 function ask(message) {
     signedIn = false;
+    document.body.dataset.signed = 'out';
     stream.stop();
     current?.close?.();
     current = null;
@@ -160,6 +161,7 @@ async function start() {
     const outcome = await signIn();
     if (outcome.session) {
         signedIn = true;
+        document.body.dataset.signed = 'in';
         document.body.dataset.role = outcome.session.role || '';
         stream.start();
         countNodes();

@@ -20,7 +20,7 @@ export class JobData extends EventTarget {
         super();
         Object.assign(this, {id, points, axis: 'step', zoom: null, assignments: [], evaluations: [], checkpoints: [], lost: [], staleness: {nodes: []}, series: new Map(), tail: new Map(), lastRows: new Map(),
             fresh: false, receivedAt: 0});
-        this.stepMap = null;
+        this.scale = {step: [], time: [], samples: []};
     }
 
     async load() {
@@ -100,7 +100,7 @@ export class JobData extends EventTarget {
             return;
         }
         if (d.from === 'running' && d.state === 'queued') {
-            this.lost.push({step: this.job.progress?.step || 0, time: this.job.seconds, node: d.error?.node, text: d.error?.message});
+            this.lost.push({at: Date.now(), step: this.job.progress?.step || 0, time: this.job.seconds, node: d.error?.node, text: d.error?.message});
         }
         Object.assign(this.job, {state: d.state || this.job.state, attempt: d.attempt ?? this.job.attempt, priority: d.priority ?? this.job.priority, error: d.error ?? null});
         this.emit('job');
@@ -162,12 +162,13 @@ export class JobData extends EventTarget {
         const range = this.zoom ? {from: this.zoom[0] - span * 0.02, to: this.zoom[1] + span * 0.02} : {};
         const names = [...JOB_WIDE, ...PER_NODE].join(',');
         const ask = (x, list, r, points) => get(path(this.id, 'series'), {names: list, x, points, ...r});
-        const [all, byStep, byTime] = await Promise.all([ask(axis, names, range, this.points), axis === 'step' ? null : ask('step', 'train_loss', {}, 400), axis === 'step' ? null : ask(axis, 'train_loss', {}, 400)]);
+        const [all, ...maps] = await Promise.all([ask(axis, names, range, this.points), ...['step', 'time', 'samples'].map((x) => (x === 'samples' && axis !== x ? {series: []} : ask(x, 'train_loss', {}, 400)))]);
         if (axis !== this.axis || this.closed) {
             return;
         }
         this.series = new Map(all.series.map((c) => [c.name + '|' + (c.node || ''), c]));
-        this.stepMap = byStep && byTime && byStep.series[0] && byTime.series[0] ? [byStep.series[0].x, byTime.series[0].x] : null;
+        const [step, time, samples] = maps.map((m) => m.series[0]?.x || []); /* the same buckets in three units */
+        this.scale = {step, time, samples};
         this.prune();
         this.emit('series');
     }
@@ -199,16 +200,23 @@ export class JobData extends EventTarget {
         if (this.axis === 'time' && typeof time === 'number') {
             return time;
         }
-        if (this.stepMap) {
-            const [steps, xs] = this.stepMap;
-            let i = 0;
-            while (i + 1 < steps.length && steps[i + 1] <= step) {
-                i++;
-            }
-            const next = Math.min(i + 1, steps.length - 1);
-            return steps.length === 0 ? 0 : next === i || steps[next] === steps[i] ? xs[i] : xs[i] + (xs[next] - xs[i]) * Math.max(0, Math.min(1, (step - steps[i]) / (steps[next] - steps[i])));
+        if (this.scale[this.axis].length) {
+            return between(this.scale.step, this.scale[this.axis], step);
         }
         return this.axis === 'samples' && this.samplesPerEpoch && this.stepsPerEpoch ? step / this.stepsPerEpoch * this.samplesPerEpoch : 0;
+    }
+
+    /* Assignments with the step where they came into force, as `at`. A restart begins again with an assignment of step 0, so its place follows from the clock. */
+    placed() {
+        const began = this.job.started ? new Date(this.job.started).getTime() : NaN;
+        let last = 0;
+        return this.assignments.map((a, i) => {
+            const restart = i > 0 && a.step === 0;
+            const seconds = (new Date(a.time).getTime() - began) / 1000;
+            const at = !restart ? a.step : Number.isFinite(seconds) && this.scale.time.length ? between(this.scale.time, this.scale.step, Math.max(0, seconds)) : last;
+            last = Math.max(last, at);
+            return {...a, restart, at};
+        });
     }
 
     /* Where an epoch begins, in steps (from what was seen so far). */
@@ -293,6 +301,16 @@ export class JobData extends EventTarget {
         const tests = this.evaluationCurve('accuracy').x;
         return Math.max(most, tests.length ? tests[tests.length - 1] : 0);
     }
+}
+
+/* ys at x, on straight lines between the points; flat outside. */
+function between(xs, ys, x) {
+    let i = 0;
+    while (i + 1 < xs.length && xs[i + 1] <= x) {
+        i++;
+    }
+    const next = Math.min(i + 1, xs.length - 1);
+    return xs[next] === xs[i] ? ys[i] : ys[i] + (ys[next] - ys[i]) * Math.max(0, Math.min(1, (x - xs[i]) / (xs[next] - xs[i])));
 }
 
 function num(v) {

@@ -1,25 +1,14 @@
 /* What happened to a job, as marks on its x axis: minibatch changes, lost nodes and restarts, changes of the learning rate, checkpoints. */
-export function attemptsOf(assignments) {
-    const starts = [];
-    assignments.forEach((a, i) => {
-        if (i > 0 && a.version <= assignments[i - 1].version) {
-            starts.push(i);
-        }
-    });
-    return starts;
-}
-
 export function marksOf(data, choice = 'all') {
     const marks = [];
     if (choice === 'none') {
         return marks;
     }
-    const restarts = new Set(attemptsOf(data.assignments));
-    data.assignments.forEach((a, i) => {
-        if (restarts.has(i)) {
-            marks.push({kind: 'restart', step: a.step, text: 'restart', title: 'restarted: ' + a.reason});
-        } else if (i > 0) {
-            marks.push({kind: 'change', step: a.step, text: 'v' + a.version, title: 'minibatches v' + a.version + ': ' + a.reason});
+    data.placed().forEach((a, i) => {
+        if (!a.restart && i > 0) {
+            marks.push({kind: 'change', step: a.at, text: 'v' + a.version, title: 'minibatches v' + a.version + ': ' + a.reason});
+        } else if (a.restart && !data.lost.some((l) => Math.abs(l.at - new Date(a.time).getTime()) < 60000)) {
+            marks.push({kind: 'restart', step: a.at, text: 'restart', title: 'a new attempt: ' + a.reason});
         }
     });
     for (const l of data.lost) {

@@ -9,7 +9,7 @@ export class NodeKey {
 
     set(names, picked = null) {
         this.names = names;
-        const coloured = picked || (names.length <= 8 ? names : names.slice(0, 8));
+        const coloured = names.length <= 8 ? names : picked || [];
         this.many = names.length > 8;
         this.index = new Map(names.map((name) => [name, coloured.indexOf(name)]));
     }

@@ -48,9 +48,13 @@ function settled(job) {
 
 function failure(job) {
     const e = job.error || {};
+    const lost = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/.exec(e.message || '');
+    if (e.node && lost) {
+        return {parts: [{node: e.node}, ' was lost' + (job.progress?.step ? ' about step ' + Math.round(job.progress.step).toLocaleString('en-US') : '') + ': ' + lost[1] + '.'], key: 'failed'};
+    }
     const parts = e.node ? [{node: e.node}, ' failed' + (job.progress?.step ? ' about step ' + Math.round(job.progress.step).toLocaleString('en-US') : '') + ': '] : ['The job failed: '];
     const text = (e.message || 'no cause was reported').replace(/\.$/, '');
-    return {parts: [...parts, (e.node ? text : text) + '.'], key: 'failed'};
+    return {parts: [...parts, text + '.'], key: 'failed'};
 }
 
 function before(job) {
@@ -118,14 +122,14 @@ function running(job, assignments) {
     if (moved && moved[1] !== moved[0]) {
         const g = gain(assignments);
         const together = spread < 0.2;
-        const tail = together ? '. All ' + counted(workers.length) + ' nodes now finish a step together, in ' + seconds(longest) + (g && g.from > longest * 1.05 ? ' instead of ' + seconds(g.from) : '') + '.'
-            : '. A step now takes between ' + seconds(shortest) + ' and ' + seconds(longest) + (g && g.from > longest * 1.05 ? ' instead of ' + seconds(g.from) : '') + '.';
+        const tail = together ? '. All ' + counted(workers.length) + ' nodes now finish a step together: ' + seconds(longest) + ' of computing' + (g && g.from > longest * 1.05 ? ' instead of ' + seconds(g.from) : '') + '.'
+            : '. Computing a step now takes between ' + seconds(shortest) + ' and ' + seconds(longest) + (g && g.from > longest * 1.05 ? ' instead of ' + seconds(g.from) : '') + '.';
         return {parts: [...who, ', so its minibatch went from ' + moved[0] + ' to ' + moved[1] + tail], evidence: stalenessNote(job, slow.node) + evidence + (together ? 'Nothing needs doing.' : ''),
             straggler: slow.node, key: 'moved:' + slow.node + (together ? ':together' : '')};
     }
     if (policy === 'dynamic') {
         const fits = spread < 0.2;
-        return {parts: [...who, fits ? '; its minibatch of ' + slow.batch + ' lets all ' + counted(workers.length) + ' finish a step together, in ' + seconds(longest) + '.' : '. Its minibatch is still ' + slow.batch + '; it changes as soon as enough steps are measured.'],
+        return {parts: [...who, fits ? '; its minibatch of ' + slow.batch + ' lets all ' + counted(workers.length) + ' finish a step together: ' + seconds(longest) + ' of computing.' : '. Its minibatch is still ' + slow.batch + '; it changes as soon as enough steps are measured.'],
             evidence: stalenessNote(job, slow.node) + evidence, straggler: slow.node, key: (fits ? 'fits:' : 'measuring:') + slow.node};
     }
     const balanced = job.spec.batching.global_batch / workers.reduce((sum, w) => sum + 1 / perSample(w), 0);

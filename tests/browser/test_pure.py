@@ -59,7 +59,7 @@ def test_the_sentence_names_who_how_much_and_what_it_gained(page):
     moves = "[{version: 1, batches: {'fast-1': 128, slow: 128}}, {version: 2, batches: {'fast-1': 188, slow: 44}, measured_step_seconds: 3.1, predicted_step_seconds: 1.15}]"
     got = verdict(page, job, moves)
     assert got["straggler"] == "slow"
-    assert got["text"] == f"slow computes 2.9× slower than the median node, so its minibatch went from 128 to 44. All four nodes now finish a step together, in 1.10{NARROW}s instead of 3.10{NARROW}s."
+    assert got["text"] == f"slow computes 2.9× slower than the median node, so its minibatch went from 128 to 44. All four nodes now finish a step together: 1.10{NARROW}s of computing instead of 3.10{NARROW}s."
 
 
 def test_equal_minibatches_are_said_to_cost_waiting(page):

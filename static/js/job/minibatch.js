@@ -5,12 +5,12 @@ import {niceRange} from '../chart/scale.js';
 import {whole, clock, seconds, known, tick} from '../format.js';
 import {emptyText} from './learning.js';
 
-/* [[x, size of each node…]]; a restart's first assignment cuts off what came after its step. */
+/* [[x, size of each node…]]; what was given at the same step before has never been in force. */
 export function sizeRows(data, names, upTo) {
     let rows = [];
-    for (const a of data.assignments) {
-        const x = data.xOfStep(a.step);
-        rows = rows.filter((r) => r[0] < x || x === 0 && r[0] === 0 && false);
+    for (const a of data.placed()) {
+        const x = data.xOfStep(a.at);
+        rows = rows.filter((r) => r[0] < x);
         rows.push([x, ...names.map((n) => (a.batches && a.batches[n] !== undefined ? a.batches[n] : null))]);
     }
     if (rows.length && rows[0][0] > 0) {
@@ -26,7 +26,7 @@ export function make(ui) {
     const {data, group, key} = ui;
     const chart = new Chart(group, {title: 'Minibatch per node', subtitle: 'samples per step', height: 190, format: (v) => tick(v), table: () => {
         const names = data.nodes();
-        return {heads: ['Version', 'Step', ...names.map((n) => key.label(n)), 'Predicted', 'Measured before'], rows: data.assignments.slice().reverse().map((a) => ['v' + a.version, whole(a.step), ...names.map((n) => (a.batches?.[n] === undefined ? 'none' : String(a.batches[n]))),
+        return {heads: ['Version', 'Step', ...names.map((n) => key.label(n)), 'Predicted', 'Measured before'], rows: data.placed().reverse().map((a) => ['v' + a.version, whole(a.at), ...names.map((n) => (a.batches?.[n] === undefined ? 'none' : String(a.batches[n]))),
             a.predicted_step_seconds > 0 ? seconds(a.predicted_step_seconds) : 'none', a.measured_step_seconds > 0 ? seconds(a.measured_step_seconds) : 'none'])};
     }});
     const list = h('ol', {class: 'reasons', id: 'reasons'});
@@ -43,18 +43,18 @@ export function make(ui) {
         const last = rows[rows.length - 1];
         const shown = names.length > 8 ? names.filter((n) => key.number(n)) : names;
         chart.set({rows, log, lines: names.map((n) => ({label: n, colour: key.colour(n), width: ui.chosen === n ? 3 : 1.75, step: true, shape: names.length <= 8 ? key.shapeName(n) : undefined})),
-            range: niceRange([...sizes, equal], {zero: !log, log, pad: 0.12}), hlines: sizes.length && known(equal) && new Set(last ? last.slice(1) : []).size > 1 ? [{y: equal, style: 'ghost', text: 'equal split ' + Math.round(equal * 10) / 10}] : [],
+            range: niceRange([...sizes, equal], {zero: !log, log, pad: 0.12}), hlines: sizes.length && known(equal) && new Set(last ? last.slice(1) : []).size > 1 ? [{y: equal, style: 'ghost', text: 'equal split ' + (equal < 20 ? Math.round(equal * 10) / 10 : Math.round(equal))}] : [],
             ends: last ? shown.map((n) => ({y: last[1 + names.indexOf(n)], text: String(last[1 + names.indexOf(n)] ?? ''), bold: true, mark: n, icon: () => key.mark(n, 9)})) : [], subtitle: 'samples per step; the sum is always ' + whole(data.job.spec?.batching?.global_batch), empty: rows.length ? '' : emptyText(data.job)});
     }
 
     function drawReasons() {
-        const all = data.assignments;
+        const all = data.placed();
         const names = data.nodes();
         const entries = all.map((a, i) => ({a, before: all[i - 1], i})).reverse();
-        keyed(list, entries.slice(0, 12), (e) => e.i + ':' + e.a.version, ({a, before}) => {
+        keyed(list, entries.slice(0, 12), (e) => e.i + ':' + e.a.version + ':' + Math.round(e.a.at), ({a, before}) => {
             const moves = h('p', {class: 'moves'}, names.filter((n) => a.batches && a.batches[n] !== undefined).slice(0, 8).map((n) => h('span', null, key.mark(n, 9), h('span', null, before && before.batches && before.batches[n] !== undefined && before.batches[n] !== a.batches[n] ? before.batches[n] + '→' : '', h('b', {text: String(a.batches[n])})))));
-            const facts = ['step ' + whole(a.step), a.time ? clock(a.time, true) : '', before && a.measured_step_seconds > 0 ? 'as it was: ' + seconds(a.measured_step_seconds) : '', a.predicted_step_seconds > 0 ? 'predicted ' + seconds(a.predicted_step_seconds) : ''].filter(Boolean).join(' · ');
-            return h('li', null, h('span', {class: 'tag', text: 'v' + a.version}), h('div', null, h('p', {text: a.reason.charAt(0).toUpperCase() === a.reason.charAt(0) || names.some((n) => a.reason.startsWith(n)) ? a.reason : a.reason}), moves, h('p', {class: 'quiet', text: facts})));
+            const facts = [(a.restart ? 'restart, about step ' : 'step ') + whole(a.at), a.time ? clock(a.time, true) : '', before && a.measured_step_seconds > 0 ? 'as it was: ' + seconds(a.measured_step_seconds) : '', a.predicted_step_seconds > 0 ? 'predicted ' + seconds(a.predicted_step_seconds) : ''].filter(Boolean).join(' · ');
+            return h('li', null, h('span', {class: 'tag', text: 'v' + a.version}), h('div', null, h('p', {text: a.reason}), moves, h('p', {class: 'quiet', text: facts})));
         });
         say(none, all.length === 0 ? 'No minibatches have been given out yet.' : entries.length > 12 ? 'The ' + (entries.length - 12) + ' earlier ones are in the table.' : '');
     }

@@ -7,6 +7,7 @@ import {smooth, valueAt} from '../chart/smooth.js';
 import {whole, seconds, known, tick} from '../format.js';
 import {secondsPerVersion} from './summary.js';
 import {emptyText, visible} from './learning.js';
+import {xTicks, xLabel} from '../chart/scale.js';
 
 const STRIP = 56;
 
@@ -34,6 +35,7 @@ export function make(ui) {
     const strips = new Map();
     const stripBox = h('div', {class: 'strips'});
     const heat = h('div', {class: 'heat', hidden: true});
+    const heatFoot = h('div', {class: 'heat-foot', hidden: true});
     const table = h('div', {class: 'chart-table scroll', hidden: true});
     const note = h('span', {class: 'count'});
     const sub = h('span', {class: 'note', text: 'versions a gradient is behind when it is applied'});
@@ -43,7 +45,7 @@ export function make(ui) {
     const dist = h('table', {class: 'dist dense-on-many'}, h('caption', {class: 'sr', text: 'Staleness of each node'}), h('thead', null, h('tr', null, h('th', {scope: 'col', text: 'Distribution'}),
         ['p50', 'p95', 'Max', 'Age p95'].map((t) => h('th', {class: 'num', scope: 'col', text: t})))), tbody);
     const foot = h('p', {class: 'quiet small-note'});
-    const node = h('section', {'aria-label': 'Staleness', class: 'row staleness'}, h('div', null, head, calm, stripBox, heat, table), h('div', {class: 'rail-side'}, dist, foot));
+    const node = h('section', {'aria-label': 'Staleness', class: 'row staleness'}, h('div', null, head, calm, stripBox, heat, heatFoot, table), h('div', {class: 'rail-side'}, dist, foot));
 
     function strip(name, last) {
         let chart = strips.get(name);
@@ -90,6 +92,7 @@ export function make(ui) {
     function drawHeat(names, most) {
         const tall = names.length > 40 ? 6 : 18;
         heat.style.setProperty('--row', tall + 'px');
+        drawHeatFoot(most);
         keyed(heat, names, (n) => n + key.number(n), (name) => {
             const canvas = h('canvas', {class: 'heat-row', role: 'img', 'aria-label': 'Staleness of ' + name + ' over time'});
             const end = h('span', {class: 'heat-end'});
@@ -113,6 +116,19 @@ export function make(ui) {
             const last = raw.mean.slice(-30).filter(known);
             say(row.end, last.length ? (last.reduce((p, c) => p + c, 0) / last.length).toFixed(1) : '');
         });
+    }
+
+    /* Ticks of the axis, and what the five steps of the scale mean. */
+    function drawHeatFoot(most) {
+        const [a, b] = group.window();
+        const text = [a, b, most, group.axis, heatFoot.clientWidth].join();
+        if (heatFoot.dataset.key === text) {
+            return;
+        }
+        heatFoot.dataset.key = text;
+        const edges = [0, 1, 2, 3, 4, 5].map((i) => Math.ceil(i * (most + 0.001) / 5));
+        fill(heatFoot, h('div', {class: 'heat-axis'}, xTicks(group.axis, a, b, 6).map((v) => h('span', {text: xLabel(group.axis, v, b - a), style: {left: 100 * (v - a) / (b - a) + '%'}}))),
+            h('p', {class: 'legend'}, [0, 1, 2, 3, 4].filter((i) => edges[i + 1] > edges[i]).map((i) => h('span', null, h('i', {class: 'ph', style: {background: 'var(--h' + i + ')'}}), edges[i] === edges[i + 1] - 1 ? String(edges[i]) : edges[i] + ' to ' + (edges[i + 1] - 1)))));
     }
 
     function drawTable() {
@@ -159,7 +175,8 @@ export function make(ui) {
         calm.hidden = !together;
         say(calm, together ? 'In sync all workers exchange at every step, so no gradient is ever late: staleness is 0.' : '');
         stripBox.hidden = key.many || together;
-        heat.hidden = !key.many || together;
+        heat.hidden = heatFoot.hidden = !key.many || together;
+        node.classList.toggle('many', key.many);
         dist.hidden = together || names.length === 0;
         node.classList.toggle('is-calm', together);
         if (!together) {

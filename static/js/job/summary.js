@@ -55,10 +55,11 @@ export function make(ui) {
     const lineLabel = h('b', {class: 'line-label'});
     const farLabel = h('span', {class: 'far-label'});
     const scaleHead = h('div', {class: 'fin-head'}, h('span', {class: 'zero', text: '0'}), lineLabel, farLabel);
+    const seenHead = h('th', {class: 'num', scope: 'col', text: 'Seen'});
     const finishLine = h('div', {class: 'finish', hidden: true});
     const table = h('table', {class: 'node-table'}, h('caption', {class: 'sr', text: 'Nodes: minibatch and time for one step'}),
         h('thead', null, h('tr', null, ['Node', 'Device'].map((t) => h('th', {scope: 'col', text: t})), h('th', {class: 'num', scope: 'col', text: 'Minibatch'}),
-            h('th', {scope: 'col', class: 'fin-cell'}, h('span', {text: 'Time for one step'}), scaleHead), h('th', {class: 'num', scope: 'col', text: 'Samples/s'}), h('th', {class: 'num', scope: 'col', text: 'Seen'}))), tbody);
+            h('th', {scope: 'col', class: 'fin-cell'}, h('span', {text: 'Time for one step'}), scaleHead), h('th', {class: 'num', scope: 'col', text: 'Samples/s'}), seenHead)), tbody);
     const holder = h('div', {class: 'node-holder'}, table, finishLine);
     const legend = h('p', {class: 'legend'}, h('span', null, h('i', {class: 'ph compute node-grey'}), 'compute'), h('span', null, h('i', {class: 'ph exchange'}), 'exchange and wait'),
         h('span', null, h('i', {class: 'whisker-sample'}), 'with an equal split'));
@@ -124,6 +125,7 @@ export function make(ui) {
         table.hidden = workers.length === 0;
         legend.hidden = workers.length === 0;
         say(none, workers.length ? '' : active(job.state) ? 'The nodes report as soon as they have loaded their data.' : '');
+        say(seenHead, active(job.state) ? 'Seen' : 'At the end');
         const now = performance.now();
         if (now - fixedAt > 5000) {
             fixedAt = now;

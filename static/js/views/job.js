@@ -5,7 +5,7 @@ import {JobData} from '../jobdata.js';
 import {NodeKey} from '../nodekey.js';
 import {ChartGroup} from '../chart/group.js';
 import {marksOf, cutsOf} from '../marks.js';
-import {perSample} from '../verdict.js';
+import {perSample, verdict} from '../verdict.js';
 import {stream} from '../events.js';
 import * as head from '../job/head.js';
 import * as summary from '../job/summary.js';
@@ -20,14 +20,15 @@ import * as logs from '../job/logs.js';
 
 const DRAW_MS = 250;
 
-/* With more than eight nodes the slowest and the fastest few are picked into colour. */
-function pickNodes(job) {
-    const workers = job.workers || [];
+/* With more than eight nodes up to eight are picked into colour: the straggler always, the fastest, and those that were chosen. */
+function pick(ui, straggler) {
+    const workers = (ui.data.job.workers || []).filter((w) => Number.isFinite(perSample(w)));
     if (workers.length <= 8) {
-        return null;
+        return ui.picked;
     }
-    const order = workers.filter((w) => Number.isFinite(perSample(w))).sort((a, b) => perSample(b) - perSample(a)).map((w) => w.node);
-    return order.length > 2 ? [order[order.length - 1], order[0], order[1]] : null;
+    const fastest = workers.reduce((p, c) => (perSample(c) < perSample(p) ? c : p)).node;
+    const first = ui.picked.length ? ui.picked : [fastest];
+    return [...new Set([...first, straggler || fastest])].slice(-8);
 }
 
 export async function show(root, route) {
@@ -39,18 +40,20 @@ export async function show(root, route) {
         return {};
     }
     const group = new ChartGroup();
-    const key = new NodeKey(data.nodes(), pickNodes(data.job));
-    const ui = {data, group, key, smoothing: 0.8, log: true, marks: 'all', narrow, cuts: [], follow: true, chosen: null};
+    const key = new NodeKey(data.nodes());
+    const ui = {data, group, key, smoothing: 0.8, log: true, marks: 'all', narrow, cuts: [], follow: true, chosen: null, picked: []};
     ui.choose = (node) => {
         ui.chosen = ui.chosen === node ? null : node;
+        ui.picked = key.many && ui.chosen && !ui.picked.includes(node) ? [...ui.picked, node].slice(-8) : ui.picked;
         root.dataset.chosen = ui.chosen || '';
         draw();
     };
     const parts = [head, summary, controls, learning, staleness, minibatch, throughput, steps, folds].map((m) => m.make(ui));
-    const [headPart, ...sheetParts] = parts;
+    const [headPart, summaryPart, ...chartParts] = parts;
+    const folded = chartParts.pop();
     const drawer = logs.make(ui);
     parts.push(drawer);
-    const sheet = h('div', {class: 'sheet job-sheet'}, sheetParts.map((p) => p.node));
+    const sheet = h('div', {class: 'sheet job-sheet'}, summaryPart.node, h('div', {class: 'rows'}, chartParts.map((p) => p.node)), folded.node);
     fill(root, headPart.node, sheet, drawer.node);
 
     const changes = new Set(['all']);
@@ -59,8 +62,11 @@ export async function show(root, route) {
             return;
         }
         const names = data.nodes();
-        if (names.join('|') !== key.names.join('|')) {
-            key.set(names, pickNodes(data.job));
+        const picked = pick(ui, names.length > 8 ? verdict(data.job, data.assignments).straggler : null);
+        if (names.join('|') !== key.names.join('|') || picked.join('|') !== ui.pickedText) {
+            ui.picked = picked;
+            ui.pickedText = picked.join('|');
+            key.set(names, picked);
             changes.add('all');
         }
         const full = data.extent();
