@@ -129,7 +129,7 @@ def test_jobs_run_side_by_side_where_nodes_are_free_and_by_priority_where_not(se
 
 
 def test_a_coordinator_that_was_killed_goes_on_with_what_was_running():
-    with Service() as s:
+    with Service(nodes=["a=cpu:1,slowdown=12", "b=cpu:1,slowdown=12"]) as s:
         id = s.submit(spec(epochs=60))
         waiting = s.submit(spec(epochs=1, name="waiting"))
         s.steps(id, 20)
