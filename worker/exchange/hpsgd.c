@@ -271,7 +271,7 @@ static int local_step(struct hpsgd *s, double rate, struct err *e)
     return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
 }
 
-static void report(struct hpsgd *s, const struct work *w, const struct dev_result *r, double compute_s, double exposed, bool launched)
+static void report(struct hpsgd *s, const struct work *w, const struct dev_result *r, double compute_s, double exposed, int k, bool launched)
 {
     const struct lockstep *l = &s->l;
     const struct rank_env *env = l->env;
@@ -280,7 +280,7 @@ static void report(struct hpsgd *s, const struct work *w, const struct dev_resul
                            .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0, .batch = (int)w->slice.count,
                            .loss = (float)r->loss / n, .accuracy = (float)r->correct / n, .compute_s = (float)compute_s,
                            .exchange_s = (float)exposed, .staleness = 1, .bytes = launched ? 2 * s->n * sizeof(float) : 0,
-                           .time = comm_now(env->comm) - env->job_start, .extra = {(float)s->k, 0}};
+                           .time = comm_now(env->comm) - env->job_start, .extra = {(float)k, 0}};
     env->row(env->ctx, &row);
 }
 
@@ -291,6 +291,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     double begin = comm_now(l->env->comm);
     int rc = w->slice.count > 0 ? local_step(s, w->learning_rate, e) : 0;
     bool first = s->done == 0 && s->in_flight;
+    int k = s->k; /* of this round */
     s->step_seconds = compute_s;
     s->done++;
     lockstep_done(l);
@@ -298,7 +299,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         rc = end_round(s, e);
         rc = rc < 0 || !cursor_done(&l->cursor) || l->stop || l->pause ? rc : drain(s, e);
     }
-    report(s, w, r, compute_s, comm_now(l->env->comm) - begin, first);
+    report(s, w, r, compute_s, comm_now(l->env->comm) - begin, k, first);
     return rc;
 }
 
