@@ -60,6 +60,23 @@ static void print_problems(const char *what, const struct jsonx_problems *p)
     }
 }
 
+/* The groups are the cluster's; a group_size beside them may say no more than they do. */
+static int check_groups(struct simulation *s)
+{
+    int size = s->spec.strategy.group_size, members[CLUSTER_NODES] = {0}, rc = 0;
+    for (int i = 0; i < s->cluster.n_nodes && s->cluster.groups && size > 0; i++) {
+        members[s->cluster.nodes[i].group]++;
+    }
+    for (int g = 0; g < CLUSTER_NODES && rc == 0; g++) {
+        if (members[g] > 0 && members[g] != size) {
+            fprintf(stderr, "evenstep-simulate: job: /strategy/group_size: 'group_size' is %d, but group %d of the cluster has %d nodes\n", size, g, members[g]);
+            rc = -ERR_INVALID;
+        }
+    }
+    s->spec.strategy.group_size = s->cluster.groups ? 0 : size;
+    return rc;
+}
+
 /* Reads both files; every mistake of both is printed before it gives up. */
 static int read_inputs(struct simulation *s, const struct opt_values *v, struct err *e)
 {
@@ -83,6 +100,7 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
         fprintf(stderr, "evenstep-simulate: there is no cluster: give --cluster FILE, or a `cluster` in the job\n");
         rc = -ERR_INVALID;
     }
+    rc = rc < 0 ? rc : check_groups(s);
     if (rc == 0 && s->spec.workers > s->cluster.n_nodes) {
         fprintf(stderr, "evenstep-simulate: /workers: %d workers are wanted, the cluster has %d nodes\n", s->spec.workers, s->cluster.n_nodes);
         rc = -ERR_INVALID;

@@ -134,6 +134,7 @@ static char *print_page(void)
         [CATALOG_STRATEGY] = "Strategies (`strategy.type`)",    [CATALOG_BATCHING] = "Batching (`batching.policy`)",
         [CATALOG_OPTIMIZER] = "Optimizers (`optimizer.type`)",  [CATALOG_SCHEDULE] = "Schedules (`optimizer.schedule.type`)",
         [CATALOG_LAYER] = "Layers (`model.layers[].type`)",     [CATALOG_FORMAT] = "Data formats (`data.format`)",
+        [CATALOG_AUGMENT] = "Augmentation (keys of `augment`)",
         [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
     };
     char *text = NULL;
