@@ -113,6 +113,12 @@ class Job:
         self.nesterov = o.get("nesterov", False)
         self.decays = np.where(self.net.is_bias, 0.0, 1.0)   # weights only: job/network.h
 
+    def cluster_groups(self):
+        names = []
+        for n in self.cluster["nodes"]:
+            names += [f"{n['name']}-{k + 1}" for k in range(n["count"])] if "count" in n else [n["name"]]
+        return [sorted(names.index(name) for name in group) for group in self.cluster.get("groups", [])]
+
     def rate(self, epoch):
         o = self.job["optimizer"]
         s = o.get("schedule", {"type": "constant"})
@@ -161,6 +167,23 @@ def exchange_seconds(link, members, floats):
     return 2 * (len(members) - 1) * cost(math.ceil(floats / len(members)))
 
 
+def exchange_ends(j, starts, members, floats):
+    """When each member has the sum, if member m starts at starts[m]. Unequal links: only a short vector among a power of two of members."""
+    links = j.cluster.get("links", {})
+    inside = j.cluster.get("group_links", links) if "groups" in j.cluster else links
+    group = {i: g for g, ranks in enumerate(j.cluster_groups()) for i in ranks}
+    link = lambda a, b: inside if group and group[a] == group[b] else links
+    if len({id(link(a, b)) for a in members for b in members if a != b}) < 2:
+        end = max(starts[m] for m in members) + (exchange_seconds(link(*members[:2]), members, floats) if len(members) > 1 else 0.0)
+        return {m: end for m in members}
+    assert floats < 4096 and len(members) & (len(members) - 1) == 0
+    now = [starts[m] for m in members]
+    for bit in range(len(members).bit_length() - 1):
+        cost = [exchange_seconds(link(m, members[i ^ 1 << bit]), members[:2], floats) for i, m in enumerate(members)]
+        now = [max(now[i], now[i ^ 1 << bit]) + cost[i] for i in range(len(members))]
+    return dict(zip(members, now))
+
+
 def sync(j):
     w, v, now, t = j.init, np.zeros_like(j.init), 0.0, 0
     trace = []
@@ -180,11 +203,8 @@ def sync(j):
 
 def groups_of(j):
     size = j.strategy.get("group_size", 0)
-    if "groups" in j.cluster:
-        names = []
-        for n in j.cluster["nodes"]:
-            names += [f"{n['name']}-{k + 1}" for k in range(n["count"])] if "count" in n else [n["name"]]
-        return [[names.index(name) for name in group] for group in j.cluster["groups"]]
+    if j.cluster_groups():
+        return j.cluster_groups()
     return [list(range(at, min(at + size, j.W))) for at in range(0, j.W, size)] if size else [[i] for i in range(j.W)]   # every virtual node is a host
 
 
@@ -199,18 +219,15 @@ def averaging(j):
 
     in_group, in_all = [0] * j.W, [0] * j.W            # samples since the last average of the group, of all: what a replica weighs
 
-    links = j.cluster.get("links", {})
-    inside = j.cluster.get("group_links", links) if "groups" in j.cluster else links
     blocks = j.net.count * (2 if j.momentum else 1)     # the velocity is averaged with the parameters, at global averages only
 
     def average(members, counts, both):
         shares = np.array([counts[i] for i in members]) / sum(counts[i] for i in members)
         merged = sum(s * w[i] for s, i in zip(shares, members))
         velocity = sum(s * v[i] for s, i in zip(shares, members))
-        end = max(now[i] for i in members)
-        end += exchange_seconds(links, members, blocks + control_words(j.W)) if both else exchange_seconds(inside, members, j.net.count)
+        end = exchange_ends(j, now, sorted(members), blocks + control_words(j.W) if both else j.net.count)
         for i in members:
-            w[i], now[i] = merged.copy(), end
+            w[i], now[i] = merged.copy(), end[i]
             in_group[i] = 0
             if both:
                 v[i], in_all[i] = velocity.copy(), 0
