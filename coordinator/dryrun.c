@@ -55,8 +55,9 @@ static int temp_dir(char dir[64], struct err *e)
 json_t *dryrun_datasets(void *ctx, struct err *e)
 {
     const struct dryrun *d = ctx;
-    const char *argv[] = {d->worker, "--datasets", d->roots, NULL};
-    char dir[64];
+    char dir[64], cache[PATH_MAX];
+    const char *argv[] = {d->worker, "--datasets", d->roots, "--cache", cache, NULL};
+    snprintf(cache, sizeof cache, "%s/datasets.json", d->data_dir);
     json_t *j = temp_dir(dir, e) < 0 ? NULL : ask_program(argv, dir, e);
     proc_remove_tree(dir, NULL);
     return j;

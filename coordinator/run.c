@@ -261,21 +261,6 @@ static int settle(struct sched *s, struct run *r, const char *outcome, struct er
     return attempt_lost(s, r, state, e);
 }
 
-/* A virtual job's live document comes from its summary. */
-static const char *virtual_outcome(struct sched *s, struct run *r)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/jobs/%s/summary.json", s->data_dir, r->attempt.job);
-    json_t *summary = r->exit_code <= 0 ? jsonx_load(path, 64 << 20, NULL) : NULL;
-    if (!summary) {
-        return "";
-    }
-    store_doc_set(s->store, r->attempt.job, "live", summary, NULL);
-    store_event(s->store, r->attempt.job, "live", summary, NULL);
-    json_decref(summary);
-    return "finished";
-}
-
 static int finish(struct sched *s, struct run *r, double now, struct err *e)
 {
     const char *outcome = "";
@@ -293,7 +278,7 @@ static int finish(struct sched *s, struct run *r, double now, struct err *e)
             return rc;
         }
     } else if (r->launcher == s->simulator) {
-        outcome = virtual_outcome(s, r);
+        outcome = run_virtual_outcome(s, r);
     }
     int rc = settle(s, r, outcome, e);
     if (rc >= 0) {
@@ -317,6 +302,9 @@ int run_tick(struct sched *s, struct run *r, double now, struct err *e)
     }
     if (poll_process(r)) {
         return finish(s, r, now, e);
+    }
+    if (r->launcher == s->simulator) {
+        run_virtual_tick(s, r);
     }
     if (r->monitor && (rc = monitor_tick(r->monitor, now, e)) < 0) {
         return rc;

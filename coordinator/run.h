@@ -3,6 +3,7 @@
 #define COORDINATOR_RUN_H
 
 #include <limits.h>
+#include <time.h>
 
 #include "coordinator/monitor.h"
 #include "coordinator/placement.h"
@@ -22,6 +23,8 @@ struct run {
     int exit_code;
     char why[300];           /* mpirun's last words */
     json_t *error;           /* what the coordinator found wrong; owned, or NULL */
+    struct timespec told;    /* of a virtual job: the age of what was told last, */
+    size_t told_assignments; /* and how many assignments were */
 };
 
 struct sched {
@@ -41,6 +44,9 @@ struct sched {
 int run_tick(struct sched *s, struct run *r, double now, struct err *e);
 void run_free(struct run *r);
 struct run *run_find(const struct sched *s, const char *job);
+/* run_virtual.c: tells what the simulator wrote since; how it ended ("finished", or "" if it did not get there). */
+void run_virtual_tick(struct sched *s, struct run *r);
+const char *run_virtual_outcome(struct sched *s, struct run *r);
 /* launch.c: starts the queued job's next attempt on a placement. 0, or negative: the job is still queued or failed. */
 int launch_job(struct sched *s, const char *job, struct jobspec *spec, const struct placement *placement, double now, struct err *e);
 /* Claims of this plan's nodes are given back. */

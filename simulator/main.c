@@ -213,7 +213,8 @@ static int publish_model(const struct simulation *s, struct err *e)
     char from[4200], to[4200];
     snprintf(from, sizeof from, "%s/artifacts/model.safetensors", s->out);
     snprintf(to, sizeof to, "%s/model.safetensors", s->out);
-    return rename(from, to) == 0 ? 0 : err_errno(e, ERR_IO, "cannot put the model at '%s'", to);
+    unlink(to);
+    return link(from, to) == 0 || rename(from, to) == 0 ? 0 : err_errno(e, ERR_IO, "cannot put the model at '%s'", to);
 }
 
 static int simulate(struct simulation *s, const struct opt_values *v, struct err *e)
@@ -231,7 +232,7 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
     int ranks = s->spec.workers + s->spec.strategy.servers;
     s->dev = s->timing_only ? NULL : dev_open("cpu:1", e);
     s->world = s->dev || s->timing_only ? world_new(&s->cluster, s->spec.workers, s->spec.strategy.servers, e) : NULL;
-    s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out, !s->timing_only, e) : NULL;
+    s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out, s->data.train.samples, !s->timing_only, e) : NULL;
     s->ranks = calloc((size_t)ranks, sizeof *s->ranks);
     if (!s->report || !s->ranks) {
         return -ERR_MEMORY;

@@ -1,15 +1,19 @@
-/* What a virtual job leaves: see report.h. Nothing here reads a real clock, so a rerun writes the same bytes. */
+/* What a virtual job leaves: see report.h. What stays is free of the real clock, so a rerun writes the
+ * same bytes; progress.json alone is written by it, and goes when the summary comes. */
 #include "simulator/report.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/proc.h"
 
 enum { RECENT = 100 };
+static const double PROGRESS_SECONDS = 0.5;
 
 struct rank_report {
     struct telemetry telemetry;
@@ -31,12 +35,14 @@ struct report {
     int undecided; /* rows since it was asked */
     struct rank_report *ranks; /* workers, keeper, servers */
     int n_ranks;
-    int64_t rows, samples, steps;
+    int64_t train_samples, rows, samples, steps;
     double seconds; /* of the last update that was applied */
     double recent_loss[RECENT], recent_weight[RECENT];
     struct evaluation last;
     double best_accuracy;
-    struct err err; /* the first that happened while writing */
+    json_t *assignments;  /* of all versions; owned */
+    double told;          /* when progress.json was written last, real time */
+    struct err err;       /* the first that happened while writing */
 };
 
 static void on_phase(void *ctx, enum phase p)
@@ -46,13 +52,24 @@ static void on_phase(void *ctx, enum phase p)
     world_set_free(r->report->world, r->rank, p == PHASE_LOAD || p == PHASE_PREPARE || p == PHASE_EVALUATE || p == PHASE_CHECKPOINT);
 }
 
+static void note_assignment(struct report *w)
+{
+    const char *names[SPEC_WORKERS];
+    for (int i = 0; i < w->spec->workers; i++) {
+        names[i] = w->cluster->nodes[i].name;
+    }
+    json_array_append_new(w->assignments, assignment_json(&w->balancer.current, names, NULL));
+}
+
 static void balance(struct report *w, const struct step_row *row)
 {
     if (row->batch > 0) {
         balancer_observe(&w->balancer, row->rank, row->batch, row->compute_s);
         if (++w->undecided >= w->spec->workers) { /* a decision costs a pass over all nodes */
             w->undecided = 0;
-            balancer_decide(&w->balancer, row->step);
+            if (balancer_decide(&w->balancer, row->step)) {
+                note_assignment(w);
+            }
         }
     }
 }
@@ -65,6 +82,8 @@ static int keep_row(struct report *w, const struct step_row *row)
                          .rank = (int16_t)row->rank, .attempt = 1};
     return history_append(w->history, &packed, 1, w->err.code ? NULL : &w->err);
 }
+
+static void tell_progress(struct report *r);
 
 static void on_row(void *ctx, const struct step_row *row)
 {
@@ -88,6 +107,7 @@ static void on_row(void *ctx, const struct step_row *row)
     w->steps = row->step > w->steps ? row->step : w->steps;
     w->seconds = row->time > w->seconds ? row->time : w->seconds;
     balance(w, row);
+    tell_progress(w);
 }
 
 static void on_evaluated(void *ctx, const struct evaluation *ev)
@@ -128,14 +148,16 @@ static int init_balancer(struct report *r, struct err *e)
     return balancer_init(&r->balancer, &r->spec->batching, r->spec->workers, 4, NULL, names, e);
 }
 
-struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir, bool history,
-                          struct err *e)
+struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir, int64_t train_samples,
+                          bool history, struct err *e)
 {
     struct report *r = calloc(1, sizeof *r);
     BUG_ON(!r);
     r->spec = spec;
     r->cluster = cluster;
     r->world = world;
+    r->train_samples = train_samples;
+    r->assignments = json_array();
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     r->n_ranks = spec->workers + spec->strategy.servers;
     r->ranks = calloc((size_t)r->n_ranks, sizeof *r->ranks);
@@ -156,6 +178,7 @@ struct report *report_new(const struct jobspec *spec, const struct cluster *clus
         report_free(r);
         return NULL;
     }
+    note_assignment(r);
     return r;
 }
 
@@ -171,6 +194,7 @@ void report_free(struct report *r)
         staleness_release(&r->ranks[i].staleness);
     }
     balancer_release(&r->balancer);
+    json_decref(r->assignments);
     free(r->ranks);
     free(r);
 }
@@ -228,29 +252,62 @@ static json_t *metrics_json(const struct report *r)
                      "samples_per_second", t > 0 ? (double)r->samples / t : 0, "step_seconds", r->steps > 0 ? t / (double)r->steps : 0);
 }
 
-int report_write(struct report *r, struct err *e)
+static json_t *progress_json(const struct report *r)
+{
+    double all = r->spec->epochs * (double)r->train_samples, done = (double)r->samples;
+    return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch", r->train_samples > 0 ? done / (double)r->train_samples : 0, "epochs", r->spec->epochs,
+                     "step", (json_int_t)r->steps, "samples", (json_int_t)r->samples, "fraction", all > 0 ? done / all : 0);
+}
+
+static json_t *summary(const struct report *r)
 {
     const struct staleness *all[SPEC_WORKERS];
     for (int i = 0; i < r->spec->workers; i++) {
         all[i] = &r->ranks[i].staleness;
     }
-    if (r->err.code) {
-        return err_set(e, r->err.code, "%s", r->err.message);
-    }
-    json_t *j = json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o}", "name", r->spec->name, "strategy",
+    return json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:O, s:o}", "name", r->spec->name, "strategy",
                           catalog_get(r->spec->strategy.type)->name, "batching",
                           r->spec->batching.policy == BATCH_DYNAMIC ? "dynamic" : r->spec->batching.policy == BATCH_STATIC ? "static" : "equal",
                           "virtual_seconds", r->seconds, "updates", (json_int_t)r->steps, "epochs", r->spec->epochs, "samples",
                           (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r), "staleness",
                           staleness_job_json(all, r->spec->workers, false), "staleness_recent", staleness_job_json(all, r->spec->workers, true),
-                          "workers", workers_json(r));
+                          "progress", progress_json(r), "assignment", "version", r->balancer.current.version, "global_batch",
+                          r->spec->batching.global_batch, "assignments", r->assignments, "workers", workers_json(r));
+}
+
+static int write_json(const struct report *r, const char *name, json_t *j, struct err *e)
+{
     char path[4200];
     size_t n;
     char *text = jsonx_dump(j, true, &n);
     json_decref(j);
-    snprintf(path, sizeof path, "%s/summary.json", r->dir);
-    int rc = r->history ? history_flush(r->history, e) : 0;
-    rc = rc < 0 ? rc : proc_write_file(path, text, n, 0644, e);
+    snprintf(path, sizeof path, "%s/%s", r->dir, name);
+    int rc = text ? proc_write_file(path, text, n, 0644, e) : err_set(e, ERR_MEMORY, "cannot write '%s': memory ran out", path);
     free(text);
+    return rc;
+}
+
+/* What a page shows while the job still runs: as the summary, now and then, by the real clock. */
+static void tell_progress(struct report *r)
+{
+    double now = clock_now();
+    if (r->history && now - r->told > PROGRESS_SECONDS) {
+        r->told = now;
+        if (history_flush(r->history, &r->err) >= 0) {
+            write_json(r, "progress.json", summary(r), &r->err);
+        }
+    }
+}
+
+int report_write(struct report *r, struct err *e)
+{
+    char path[4200];
+    if (r->err.code) {
+        return err_set(e, r->err.code, "%s", r->err.message);
+    }
+    int rc = r->history ? history_flush(r->history, e) : 0;
+    rc = rc < 0 ? rc : write_json(r, "summary.json", summary(r), e);
+    snprintf(path, sizeof path, "%s/progress.json", r->dir);
+    unlink(path);
     return rc;
 }

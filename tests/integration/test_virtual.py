@@ -1,0 +1,52 @@
+"""A job with a `cluster` in its spec runs on virtual nodes through the same call, and shows like any other."""
+import pytest
+
+from service import Service, spec
+
+CLUSTER = {"seed": 7, "nodes": [{"name": "fast", "count": 2, "fixed_seconds": 0.002, "seconds_per_sample": 0.0005, "jitter": 0.02},
+                                {"name": "slow", "fixed_seconds": 0.002, "seconds_per_sample": 0.002}],
+           "links": {"latency_seconds": 0.0001, "bytes_per_second": 1.25e8}}
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service(nodes=["real=cpu:1"]) as s:
+        yield s
+
+
+def virtual(**changes):
+    job = spec(cluster=CLUSTER, strategy={"type": "asgd"}, batching={"global_batch": 64, "policy": "dynamic"}, **changes)
+    del job["workers"]
+    return job
+
+
+def test_a_virtual_job_shows_progress_workers_staleness_assignments_series_and_artifacts(service):
+    id = service.submit(virtual())
+    job = service.wait(id, "succeeded")
+    assert job["progress"] == {**job["progress"], "epoch": 2, "epochs": 2, "samples": 2 * 2560, "fraction": 1.0}
+    assert [w["node"] for w in job["workers"]] == ["fast-1", "fast-2", "slow"] and {w["device"] for w in job["workers"]} == {"virtual"}
+    assert 1.9 < job["staleness"]["update_mean"] <= 2 and job["virtual_seconds"] > 0
+    assignments = service.get(f"jobs/{id}/assignments").json()["assignments"]
+    assert assignments[0]["batches"] == {"fast-1": 22, "fast-2": 21, "slow": 21}
+    assert assignments[-1]["batches"]["slow"] < 12 and all(sum(a["batches"].values()) == 64 for a in assignments)
+    series = service.get(f"jobs/{id}/series?names=train_loss,staleness&x=time").json()["series"]
+    assert len(series) == 4 and series[0]["total_points"] == job["progress"]["step"]
+    assert "model.safetensors" in [a["name"] for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]]
+
+
+def test_it_takes_no_node_and_gives_the_same_bits_every_time(service):
+    models = []
+    for _ in range(2):
+        id = service.submit(virtual())
+        service.wait(id, "succeeded")
+        models.append(service.artifact(id))
+    assert models[0] == models[1]
+    assert service.get("nodes").json()["nodes"][0]["state"] == "ready"
+
+
+def test_every_mistake_of_a_cluster_is_reported_in_its_place(service):
+    bad = virtual()
+    bad["cluster"] = {"nodes": [{"name": "a", "fixed_seconds": -1}, {"name": "b", "count": 100000, "seconds_per_sample": 1}], "group": []}
+    answer = service.post("jobs", bad)
+    assert answer.status_code == 422
+    assert {"/cluster/nodes/0/fixed_seconds", "/cluster/nodes/1/count", "/cluster/group"} <= {e["pointer"] for e in answer.json()["errors"]}
