@@ -58,7 +58,7 @@ static const char *const kind_names[CATALOG_KINDS] = {
     [CATALOG_STRATEGY] = "strategy", [CATALOG_BATCHING] = "batching",
     [CATALOG_OPTIMIZER] = "optimizer", [CATALOG_SCHEDULE] = "schedule",
     [CATALOG_LAYER] = "layer",       [CATALOG_FORMAT] = "format",
-    [CATALOG_DEVICE] = "device",
+    [CATALOG_AUGMENT] = "augment",   [CATALOG_DEVICE] = "device",
 };
 
 static const char *const type_names[] = {

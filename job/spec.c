@@ -194,7 +194,7 @@ static void check_together(struct jobspec *spec, int nodes, struct fields *f)
     if (spec->workers > 0 && spec->batching.global_batch > 0 && spec->batching.n_sizes >= 0 && spec->batching.n_weights >= 0) {
         spec_check_batching(spec, f->problems);
     }
-    if (spec->data.format == CAT_FORMAT_GLYPHS && spec->network.n_layers > 0 &&
+    if (spec->data.format == CAT_FORMAT_GLYPHS && spec->network.n_layers > 0 && !spec->data.augment.crop &&
         json_object_get(f->full, "data") != NULL && shape_count(&spec->network.input) != 28 * 28) {
         fields_problem(f, "model", "the network takes %zu numbers, but a sample of 'glyphs' has 784", shape_count(&spec->network.input));
     }
@@ -216,6 +216,7 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
     read_top(spec, &f);
     read_model(spec, &f);
     spec_read_data(&spec->data, &f);
+    spec_read_augment(spec, &f);
     spec_read_optimizer(&spec->optimizer, &f);
     spec_read_strategy(&spec->strategy, &f);
     spec_read_batching(&spec->batching, &f);
@@ -232,7 +233,6 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
 void jobspec_release(struct jobspec *spec)
 {
     network_release(&spec->network);
-    json_decref(spec->augment);
     json_decref(spec->cluster);
     json_decref(spec->json);
     memset(spec, 0, sizeof *spec);

@@ -31,14 +31,27 @@ struct strategy_spec {
     int servers;             /* ranks behind the workers: at least 1, the keeper */
 };
 
+/* What a training sample's picture goes through, drawn from (seed, epoch, index of the sample). */
+struct augment_spec {
+    double flip;      /* probability; 0: never */
+    int shift;        /* pixels; 0: none */
+    bool shift_edge;  /* what comes in: the edge repeated, else zeros */
+    bool crop;        /* a window; the two below count */
+    int crop_size[2]; /* height, width: those of the network's input */
+    int crop_padding;
+};
+
 struct data_spec {
     int format; /* CAT_FORMAT_… */
     char path[SPEC_PATH];
     int64_t samples, test_samples; /* glyphs */
     bool shuffle;
-    bool normalize_unit;   /* x/255; else mean and deviation below (n_normalize values each) */
+    bool normalize_unit;   /* x/255; else mean and deviation below (n_normalize values each), or the picture's own */
     int n_normalize;
     float mean[16], deviation[16];
+    bool normalize_picture; /* each picture with its own mean and deviation taken out */
+    bool coarse;           /* cifar-100: the 20 groups are the labels */
+    struct augment_spec augment;
     double validation;     /* share split off, 0 */
 };
 
@@ -86,7 +99,6 @@ struct jobspec {
     size_t bucket_bytes;    /* 1 MiB by default */
     char nodes[64][64];     /* names or labels */
     int n_nodes;
-    json_t *augment;        /* or NULL; owned */
     json_t *cluster;        /* or NULL; owned: a virtual cluster */
     json_t *json;           /* the spec as given, with defaults filled in; owned */
 };

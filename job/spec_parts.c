@@ -1,4 +1,4 @@
-/* The sections data, optimizer, strategy and batching of a job spec: see spec_parts.h.
+/* The sections optimizer, strategy and batching of a job spec: see spec_parts.h.
  *
  * Parameters that the catalogue lists are read by its rows, into `full`; from there they are copied into the struct by name, so a
  * strategy that lacks a parameter leaves the struct's zero. What a newcomer would get wrong: `full` must parse again to the same spec
@@ -17,14 +17,13 @@ void spec_open(struct fields *section, struct fields *f, const char *key, bool r
     fields_open(section, given, full, jsonx_join(at, sizeof at, f->pointer, key), f->problems);
 }
 
-static bool is(const json_t *full, const char *key, const char *text)
+bool spec_is(const json_t *full, const char *key, const char *text)
 {
     const char *value = json_string_value(json_object_get(full, key));
     return value != NULL && strcmp(value, text) == 0;
 }
 
-/* An array of numbers into out[max]; how many, or -1 after reporting. Copies it into `full`. */
-static int read_numbers(struct fields *f, const char *key, bool whole, double min, double max, double *out, int most)
+int spec_read_numbers(struct fields *f, const char *key, bool whole, double min, double max, double *out, int most)
 {
     char pointer[FIELDS_POINTER], at[FIELDS_POINTER], shown[48];
     const json_t *v = fields_get(f, key);
@@ -48,79 +47,6 @@ static int read_numbers(struct fields *f, const char *key, bool whole, double mi
     return (int)n;
 }
 
-/* ---- data ---------------------------------------------------------------------------------------------------- */
-
-/* "unit", or {"mean": [per channel], "deviation": [per channel]}. */
-static void read_normalize(struct data_spec *d, struct fields *f)
-{
-    const json_t *v = fields_get(f, "normalize");
-    double mean[16], deviation[16];
-    d->normalize_unit = true;
-    if (v == NULL) {
-        return; /* the format decides: bytes become x/255, floats stay */
-    }
-    if (json_is_string(v)) {
-        if (strcmp(json_string_value(v), "unit") != 0) {
-            fields_problem(f, "normalize", "'normalize' must be \"unit\" or an object with mean and deviation");
-        }
-        json_object_set_new(f->full, "normalize", json_string("unit"));
-        return;
-    }
-    struct fields in;
-    spec_open(&in, f, "normalize", false);
-    int n = read_numbers(&in, "mean", false, -1e9, 1e9, mean, 16);
-    int m = read_numbers(&in, "deviation", false, 1e-9, 1e9, deviation, 16);
-    fields_close(&in);
-    if (in.given == NULL || n < 0 || m < 0) {
-        return;
-    }
-    if (n == 0 || n != m) {
-        fields_problem(f, "normalize", "'mean' and 'deviation' must have one number per channel each, and as many");
-        return;
-    }
-    d->normalize_unit = false;
-    d->n_normalize = n;
-    for (int i = 0; i < n; i++) {
-        d->mean[i] = (float)mean[i];
-        d->deviation[i] = (float)deviation[i];
-    }
-}
-
-const struct catalog_param spec_data_params[] = {
-    {"shuffle", PARAM_BOOL, 0, 1, 0, 1, NULL, NULL, "a new order in every epoch"},
-    {"validation", PARAM_REAL, 0, 0, 0, 0.9, NULL, NULL, "share of the training set that is evaluated on in place of the test set"},
-    {.name = NULL},
-};
-
-void spec_read_data(struct data_spec *d, struct fields *f)
-{
-    struct fields in;
-    spec_open(&in, f, "data", true);
-    if (in.given == NULL) {
-        return;
-    }
-    const struct catalog_entry *format = fields_entry(&in, "format", CATALOG_FORMAT, NULL);
-    if (format == NULL) {
-        return; /* its keys are not known, so none is unknown */
-    }
-    d->format = format->id;
-    fields_params(&in, format->params);
-    d->samples = fields_int(in.full, "samples");
-    d->test_samples = fields_int(in.full, "test_samples");
-    if (format->id != CAT_FORMAT_GLYPHS) {
-        const char *path = fields_text(&in, "path", true, SPEC_PATH);
-        snprintf(d->path, sizeof d->path, "%s", path ? path : "");
-        if (path != NULL && (path[0] == '/' || strstr(path, ".."))) {
-            fields_problem(&in, "path", "'path' must lie beneath a data root: it may neither start with '/' nor contain '..'");
-        }
-    }
-    fields_params(&in, spec_data_params);
-    read_normalize(d, &in);
-    fields_close(&in);
-    d->shuffle = json_is_true(json_object_get(in.full, "shuffle"));
-    d->validation = fields_real(in.full, "validation");
-}
-
 /* ---- optimizer ----------------------------------------------------------------------------------------------- */
 
 static void read_schedule(struct optimizer_spec *o, struct fields *f)
@@ -135,7 +61,7 @@ static void read_schedule(struct optimizer_spec *o, struct fields *f)
     o->schedule = schedule->id;
     fields_params(&in, schedule->params);
     if (schedule->id == CAT_SCHEDULE_STEP) {
-        int n = read_numbers(&in, "at_epochs", false, 0, 1e6, o->at_epochs, SPEC_EPOCHS_AT);
+        int n = spec_read_numbers(&in, "at_epochs", false, 0, 1e6, o->at_epochs, SPEC_EPOCHS_AT);
         if (n == 0) {
             fields_problem(&in, "at_epochs", "'at_epochs' is missing: the epochs at which the rate changes");
         }
@@ -192,11 +118,11 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
     fields_params(&in, strategy->params);
     fields_close(&in);
     const json_t *full = in.full;
-    s->weighting = is(full, "weighting", "plain") ? WEIGHT_PLAIN : WEIGHT_SAMPLE;
-    s->scale = is(full, "scale", "per_update") ? SCALE_PER_UPDATE : SCALE_GLOBAL;
+    s->weighting = spec_is(full, "weighting", "plain") ? WEIGHT_PLAIN : WEIGHT_SAMPLE;
+    s->scale = spec_is(full, "scale", "per_update") ? SCALE_PER_UPDATE : SCALE_GLOBAL;
     s->n = (int)fields_int(full, "n");
-    s->rate = is(full, "rate", "n") ? RATE_N : is(full, "rate", "tau") ? RATE_TAU : RATE_FIXED;
-    s->pull = is(full, "pull", "blocking") ? PULL_BLOCKING : PULL_FREE;
+    s->rate = spec_is(full, "rate", "n") ? RATE_N : spec_is(full, "rate", "tau") ? RATE_TAU : RATE_FIXED;
+    s->pull = spec_is(full, "pull", "blocking") ? PULL_BLOCKING : PULL_FREE;
     s->s = (int)fields_int(full, "s");
     s->lambda = fields_real(full, "lambda");
     s->m = fields_real(full, "m");
@@ -304,12 +230,12 @@ void spec_read_batching(struct batching_spec *b, struct fields *f)
     b->global_batch = (int)fields_int(in.full, "global_batch");
     b->min_batch = (int)fields_int(in.full, "min_batch");
     b->max_batch = (int)fields_int(in.full, "max_batch");
-    int n = read_numbers(&in, "sizes", true, 0, 1 << 24, numbers, SPEC_WORKERS);
+    int n = spec_read_numbers(&in, "sizes", true, 0, 1 << 24, numbers, SPEC_WORKERS);
     for (int i = 0; i < n; i++) {
         b->sizes[i] = (int)numbers[i];
     }
     b->n_sizes = n;
-    b->n_weights = read_numbers(&in, "weights", false, 0, 1e9, b->weights, SPEC_WORKERS);
+    b->n_weights = spec_read_numbers(&in, "weights", false, 0, 1e9, b->weights, SPEC_WORKERS);
     fields_close(&in);
     if (policy != NULL && policy->id != CAT_BATCHING_STATIC && (n != 0 || b->n_weights != 0)) {
         fields_problem(&in, n != 0 ? "sizes" : "weights", "'%s' belongs to the policy 'static', not '%s'", n != 0 ? "sizes" : "weights",

@@ -91,7 +91,7 @@ static void add_extra(json_t *object, const struct catalog_entry *entry, json_t 
         add(normalize, "mean", numbers("one number per channel"), true);
         add(normalize, "deviation", numbers("one number per channel"), true);
         add_params(object, spec_data_params);
-        add(object, "normalize", json_pack("{s:[{s:s}, o]}", "oneOf", "const", "unit", normalize), false);
+        add(object, "normalize", json_pack("{s:[{s:[s, s]}, o]}", "oneOf", "enum", "unit", "picture", normalize), false);
         if (entry->id != CAT_FORMAT_GLYPHS) {
             add(object, "path", text("beneath a data root"), true);
         }
@@ -156,6 +156,22 @@ static json_t *batching_schema(void)
     return object;
 }
 
+/* One key per entry of the catalogue. */
+static json_t *augment_schema(void)
+{
+    json_t *object = closed_object();
+    for (int id = 0; id < CAT_COUNT; id++) {
+        const struct catalog_entry *entry = catalog_get(id);
+        if (entry->kind == CATALOG_AUGMENT) {
+            json_t *one = closed_object();
+            json_object_set_new(one, "description", json_string(entry->help));
+            add_params(one, entry->params);
+            add(object, entry->name, one, false);
+        }
+    }
+    return object;
+}
+
 static json_t *params_schema(const struct catalog_param *params)
 {
     json_t *object = closed_object();
@@ -169,6 +185,7 @@ json_t *jobspec_schema(void)
     add(spec, "name", text("shown in lists"), false);
     add(spec, "model", model_schema(), true);
     add(spec, "data", one_of(CATALOG_FORMAT, "format", true, NULL), true);
+    add(spec, "augment", augment_schema(), false);
     add(spec, "optimizer", one_of(CATALOG_OPTIMIZER, "type", false, schedule), false);
     add(spec, "strategy", one_of(CATALOG_STRATEGY, "type", false, NULL), false);
     add(spec, "batching", batching_schema(), true);

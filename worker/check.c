@@ -13,6 +13,8 @@
 #include "worker/data/dataset.h"
 #include "worker/exchange/strategy.h"
 
+static const double digest_seconds = 1.5; /* the coordinator waits for 5 in all */
+
 static int print(json_t *j, struct err *e)
 {
     char *text = jsonx_dump(j, false, NULL);
@@ -25,9 +27,9 @@ static int print(json_t *j, struct err *e)
     return 0;
 }
 
-int check_datasets(const char *roots, struct err *e)
+int check_datasets(const char *roots, const char *cache, struct err *e)
 {
-    json_t *list = dataset_list(roots, e);
+    json_t *list = dataset_list(roots, cache, digest_seconds, e);
     return list ? print(list, e) : -ERR_MEMORY;
 }
 
@@ -41,7 +43,7 @@ static void check_data(const struct jobspec *spec, const char *roots, json_t *ou
     }
     json_object_set_new(out, "samples", json_integer((json_int_t)d.train.samples));
     json_object_set_new(out, "test_samples", json_integer((json_int_t)d.test.samples));
-    if (dataset_check(&d, &spec->network, &why) < 0) {
+    if (dataset_check(&d, &spec->data, &spec->network, &why) < 0) {
         jsonx_problem(problems, "/data", "%s", why.message);
     }
     dataset_release(&d);

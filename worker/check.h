@@ -5,7 +5,7 @@
 #include "common/err.h"
 
 /* Print JSON on standard output; negative only if that is not possible. */
-int check_datasets(const char *roots, struct err *e);
+int check_datasets(const char *roots, const char *cache, struct err *e); /* cache: a file, or NULL (see dataset_list) */
 /* {"errors": [{"pointer", "message"}], "samples", "test_samples", "memory_bytes": [per worker, for the first minibatches]} */
 int check_spec(const char *spec_file, const char *roots, struct err *e);
 

@@ -358,8 +358,8 @@ static void set_number(json_t *meta, const char *key, double value)
 
 static json_t *normalize_json(const struct data_spec *d)
 {
-    if (d->normalize_unit || d->n_normalize == 0) {
-        return json_string("unit");
+    if (d->normalize_unit || d->normalize_picture || d->n_normalize == 0) {
+        return json_string(d->normalize_picture ? "picture" : "unit");
     }
     json_t *mean = json_array(), *deviation = json_array();
     for (int i = 0; i < d->n_normalize; i++) {
@@ -388,6 +388,9 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
         json_object_set_new(meta, "normalize", normalize);
     } else {
         set_text(meta, "normalize", normalize);
+    }
+    if (spec->data.augment.crop) { /* from the middle of the picture */
+        set_text(meta, "crop", json_pack("[i,i]", spec->data.augment.crop_size[0], spec->data.augment.crop_size[1]));
     }
     set_number(meta, "step", (double)state->version);
     set_number(meta, "epoch", state->cursor.samples > 0 ? (double)state->applied_samples / (double)state->cursor.samples : 0);

@@ -17,6 +17,7 @@ static const struct opt table[] = {
     {"local", "SPEC", OPT_STRING, NULL, 0, 0, "trains this job spec without a store, rows to standard output as CSV"},
     {"check", "SPEC", OPT_STRING, NULL, 0, 0, "checks this job spec against the data sets, prints JSON"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0, "prints the data sets beneath these folders as JSON"},
+    {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
     {"roots", "ROOTS", OPT_STRING, NULL, 0, 0, "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where --local puts checkpoints and artifacts"},
     {"device", "NAME", OPT_STRING, "cpu:1", 0, 0, "device of every worker of --local"},

@@ -278,7 +278,7 @@ int main(int argc, char **argv)
     if (rc == 0) {
         switch (w->config.mode) {
         case WORKER_DATASETS:
-            rc = check_datasets(w->config.roots, &e);
+            rc = check_datasets(w->config.roots, opt_string(w->config.options, "cache"), &e);
             break;
         case WORKER_CHECK:
             rc = check_spec(w->config.spec_file, w->config.roots, &e);

@@ -159,7 +159,7 @@ static int prepare(struct trainer *t, struct err *e)
     set_phase(t, PHASE_LOAD);
     int rc = env->virtual_time ? 0 : start_compare_data(env, env->data->digest, e);
     rc = rc < 0 ? rc : start_receive(&t->start, env, e);
-    rc = rc < 0 ? rc : dataset_check(env->data, &spec->network, e);
+    rc = rc < 0 ? rc : dataset_check(env->data, &spec->data, &spec->network, e);
     if (rc < 0) {
         return rc;
     }

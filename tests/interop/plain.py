@@ -50,7 +50,7 @@ def normalise(x, meta):
         axes = tuple(range(1, x.ndim))
         count = x[0].size
         x = x.astype(np.float64)
-        deviation = np.maximum(x.std(axis=axes, keepdims=True), 1 / np.sqrt(count))
+        deviation = np.maximum(x.std(axis=axes, keepdims=True), 1 / (255 * np.sqrt(count)))
         return ((x - x.mean(axis=axes, keepdims=True)) / deviation).astype(np.float32)
     n = json.loads(meta["normalize"])
     return (x - np.float32(n["mean"])) / np.float32(n["deviation"])

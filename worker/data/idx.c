@@ -41,6 +41,19 @@ static int read_exactly(struct idx_file *in, void *to, int64_t bytes, int64_t at
     return 0;
 }
 
+/* All bytes were read: is that its end? Only there zlib compares the checksum of a packed file. */
+static int check_end(struct idx_file *in, int64_t at, struct err *e)
+{
+    char more;
+    int code, got = gzread(in->f, &more, 1);
+    const char *why = gzerror(in->f, &code);
+    if (got > 0) {
+        return err_set(e, ERR_DATA, "'%s' goes on after byte %lld, where its header says that it ends", in->name, (long long)at);
+    }
+    return got == 0 && (code == Z_OK || code == Z_STREAM_END) ? 0
+                                                              : err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name, (long long)at, why);
+}
+
 /* Does a file of this size hold so many bytes? */
 static int check_size(struct idx_file *in, const char *path, struct err *e)
 {
@@ -109,6 +122,7 @@ static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_
     uint8_t *bytes = malloc((size_t)n + 1);
     int32_t *labels = malloc(((size_t)n + 1) * sizeof(int32_t));
     int rc = bytes && labels ? read_exactly(in, bytes, n, 8, e) : err_set(e, ERR_MEMORY, "cannot hold %lld labels", (long long)n);
+    rc = rc < 0 ? rc : check_end(in, 8 + n, e);
     for (int64_t i = 0; rc == 0 && i < n; i++) {
         labels[i] = bytes[i];
         d->classes = bytes[i] + 1 > d->classes ? bytes[i] + 1 : d->classes;
@@ -131,7 +145,9 @@ static int read_images(struct dataset_part *part, struct idx_file *in, bool peek
     if (!part->x) {
         return err_set(e, ERR_MEMORY, "cannot hold '%s': memory ran out", in->name);
     }
-    return read_exactly(in, part->x, part->samples * in->each, 4 + 4 * in->rank, e);
+    int64_t head = 4 + 4 * in->rank, bytes = part->samples * in->each;
+    int rc = read_exactly(in, part->x, bytes, head, e);
+    return rc < 0 ? rc : check_end(in, head + bytes, e);
 }
 
 static int read_part(struct dataset *d, struct dataset_part *part, const char *roots, const char *dir, const char *prefix, bool peek,
@@ -185,4 +201,4 @@ static int idx_read(struct dataset *d, const struct data_spec *spec, uint64_t se
     return rc < 0 ? rc : read_part(d, &d->test, roots, dir, "t10k", peek, e);
 }
 
-const struct dataset_format dataset_idx = {CAT_FORMAT_IDX, "train-images-idx3-ubyte", idx_read};
+const struct dataset_format dataset_idx = {CAT_FORMAT_IDX, {"train-images-idx3-ubyte"}, idx_read};

@@ -18,7 +18,8 @@ static int slot_room(const struct loader *l, struct loader_slot *s, int64_t coun
     free(s->x);
     free(s->y);
     s->index = malloc(n * sizeof(*s->index));
-    s->x = malloc(n * shape_count(&l->data->input) * sizeof(float));
+    struct shape shape = dataset_shape(l->data, l->spec);
+    s->x = malloc(n * shape_count(&shape) * sizeof(float));
     s->y = malloc(n * target * 4);
     s->room = s->index && s->x && s->y ? count : 0;
     s->slice.count = 0;
@@ -40,7 +41,8 @@ static int slot_fill(const struct loader *l, struct loader_slot *s, const struct
         int64_t at = slice->start + i;
         s->index[i] = test ? at : sample_index(l->seed, slice->epoch, at, part->samples, l->spec->shuffle);
     }
-    dataset_gather(l->data, part, l->spec, s->index, slice->count, s->x, s->y);
+    struct visit visit = {!test, l->seed, slice->epoch};
+    dataset_gather(l->data, part, l->spec, &visit, s->index, slice->count, s->x, s->y);
     s->slice = *slice;
     s->test = test;
     return 0;

@@ -5,6 +5,7 @@
  * floats are targets. Format: "\x93NUMPY", version, length, a Python dictionary in text, then the values in C order.
  */
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,7 @@ static int read_head(struct npy_file *in, struct err *e)
     unsigned char b[12];
     if (fread(b, 1, 10, in->f) != 10 || memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3 ||
         (b[6] > 1 && fread(b + 10, 1, 2, in->f) != 2)) {
-        return err_set(e, ERR_DATA, "'%s' is not a .npy file", in->name);
+        return err_set(e, ERR_DATA, "'%s' is not a .npy file: it does not begin as one does, at bytes 0 to 7", in->name);
     }
     size_t n = (size_t)b[8] | (size_t)b[9] << 8 | (b[6] > 1 ? (size_t)b[10] << 16 | (size_t)b[11] << 24 : 0);
     if (n > HEAD_MAX) {
@@ -96,7 +97,7 @@ static int read_head(struct npy_file *in, struct err *e)
     if (!head) {
         return err_set(e, ERR_MEMORY, "cannot read '%s': memory ran out", in->name);
     }
-    int rc = fread(head, 1, n, in->f) == n ? 0 : err_set(e, ERR_DATA, "'%s' ends within its header", in->name);
+    int rc = fread(head, 1, n, in->f) == n ? 0 : err_set(e, ERR_DATA, "'%s' ends within its header of %zu bytes", in->name, n);
     in->head_bytes = (b[6] > 1 ? 12 : 10) + (long)n;
     const char *order = find_key(head, "fortran_order");
     if (rc == 0 && (!order || strncmp(order, "False", 5) != 0)) {
@@ -159,18 +160,25 @@ static int read_values(struct npy_file *in, char to, void *out, struct err *e)
     for (int64_t done = 0; done < n;) {
         size_t want = n - done < CHUNK ? (size_t)(n - done) : CHUNK;
         if (fread(chunk, (size_t)in->width, want, in->f) != want) {
-            return err_set(e, ERR_DATA, "'%s' ends at value %lld of %lld", in->name, (long long)done, (long long)n);
+            return err_set(e, ERR_DATA, "'%s' ends at value %lld of %lld, byte %lld", in->name, (long long)done, (long long)n,
+                           (long long)in->head_bytes + done * in->width);
         }
         for (size_t i = 0; i < want; i++) {
             double v = value_at(in, chunk + i * (size_t)in->width);
+            int64_t at = done + (int64_t)i;
+            if (in->kind == 'f' && !isfinite(v)) {
+                return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld", in->name, v, (long long)(at / in->each),
+                               (long long)in->head_bytes + at * in->width);
+            }
             if (to == 'u') {
-                ((uint8_t *)out)[done + (int64_t)i] = (uint8_t)v;
+                ((uint8_t *)out)[at] = (uint8_t)v;
             } else if (to == 'f') {
-                ((float *)out)[done + (int64_t)i] = (float)v;
+                ((float *)out)[at] = (float)v;
             } else if (v < 0 || v >= 1 << 24) {
-                return err_set(e, ERR_DATA, "'%s' has the label %.0f at sample %lld", in->name, v, (long long)(done + (int64_t)i));
+                return err_set(e, ERR_DATA, "'%s' has the label %.0f at sample %lld, at byte %lld", in->name, v, (long long)at,
+                               (long long)in->head_bytes + at * in->width);
             } else {
-                ((int32_t *)out)[done + (int64_t)i] = (int32_t)v;
+                ((int32_t *)out)[at] = (int32_t)v;
             }
         }
         done += (int64_t)want;
@@ -254,4 +262,4 @@ static int npy_read(struct dataset *d, const struct data_spec *spec, uint64_t se
     return rc;
 }
 
-const struct dataset_format dataset_npy = {CAT_FORMAT_NPY, "x.npy", npy_read};
+const struct dataset_format dataset_npy = {CAT_FORMAT_NPY, {"x.npy"}, npy_read};

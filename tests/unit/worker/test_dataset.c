@@ -104,6 +104,8 @@ static struct data_spec spec_of(int format)
     return s;
 }
 
+static const struct visit quiet = {.training = false};
+
 /* ---- places ----------------------------------------------------------------------------------------------- */
 
 static void a_path_is_found_beneath_the_first_root_that_has_it(void **state)
@@ -159,7 +161,7 @@ static void every_data_set_beneath_the_roots_is_listed(void **state)
     char dir[4096];
     in_set(p, dir);
     put_idx(dir, true);
-    json_t *list = dataset_list(p->root, &err_);
+    json_t *list = dataset_list(p->root, NULL, 10, &err_);
     assert_int_equal(json_array_size(list), 1);
     const json_t *j = json_array_get(list, 0);
     assert_string_equal(json_string_value(json_object_get(j, "path")), "set");
@@ -292,7 +294,7 @@ static void npy_floats_are_used_as_they_are(void **state)
     assert_int_equal(d.input.rank, 1);
     assert_int_equal(d.input.dim[0], 2);
     assert_int_equal(d.classes, 3);
-    dataset_gather(&d, &d.train, &s, index, 3, out, labels);
+    dataset_gather(&d, &d.train, &s, &quiet, index, 3, out, labels);
     float want[6] = {4, 260, 0.5f, -1, 2, 3};
     assert_memory_equal(out, want, sizeof want);
     assert_int_equal(labels[0], 1);
@@ -314,12 +316,12 @@ static void npy_float_targets_need_a_network_with_mse(void **state)
     put_npy(dir, "test_x.npy", "<f4", "2, 2", x, sizeof x);
     put_npy(dir, "test_y.npy", "<f4", "2, 2", y, sizeof y);
     OK(dataset_open(&d, &s, 1, p->root, &err_));
-    OK(dataset_check(&d, &net, &err_));
+    OK(dataset_check(&d, &s, &net, &err_));
     net.loss = LOSS_SOFTMAX_CROSS_ENTROPY;
-    FAILS(dataset_check(&d, &net, &err_), ERR_DATA, "needs whole-number labels");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "needs whole-number labels");
     net.loss = LOSS_MSE;
     net.output.dim[0] = 3;
-    FAILS(dataset_check(&d, &net, &err_), ERR_DATA, "a target has 2 values, but the network has 3 outputs");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "a target has 2 values, but the network has 3 outputs");
     dataset_release(&d);
 }
 
@@ -356,13 +358,13 @@ static void bytes_are_normalised_by_255_or_by_mean_and_deviation(void **state)
     in_set(p, dir);
     put_idx(dir, false);
     OK(dataset_open(&d, &s, 1, p->root, &err_));
-    dataset_gather(&d, &d.train, &s, &index, 1, x, &y);
+    dataset_gather(&d, &d.train, &s, &quiet, &index, 1, x, &y);
     assert_true(x[0] == 63.0f / 255.0f);
     s.normalize_unit = false;
     s.n_normalize = 1;
     s.mean[0] = 0.25f;
     s.deviation[0] = 0.5f;
-    dataset_gather(&d, &d.train, &s, &index, 1, x, &y);
+    dataset_gather(&d, &d.train, &s, &quiet, &index, 1, x, &y);
     assert_true(x[0] == (63.0f / 255.0f - 0.25f) / 0.5f);
     dataset_release(&d);
 }
@@ -377,13 +379,13 @@ static void labels_beyond_the_outputs_and_other_shapes_are_refused(void **state)
     in_set(p, dir);
     put_idx(dir, false);
     OK(dataset_open(&d, &s, 1, p->root, &err_));
-    FAILS(dataset_check(&d, &net, &err_), ERR_DATA, "the largest label is 3, but the network has 3 outputs");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "the largest label is 3, but the network has 3 outputs");
     net.output.dim[0] = 4;
-    OK(dataset_check(&d, &net, &err_));
+    OK(dataset_check(&d, &s, &net, &err_));
     net.input = (struct shape){1, {SIDE * SIDE}}; /* one channel: the order is the same */
-    OK(dataset_check(&d, &net, &err_));
+    OK(dataset_check(&d, &s, &net, &err_));
     net.input = (struct shape){3, {28, 28, 1}};
-    FAILS(dataset_check(&d, &net, &err_), ERR_DATA, "have the shape [3, 3, 1], the network's input is [28, 28, 1]");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "have the shape [3, 3, 1], the network's input is [28, 28, 1]");
     dataset_release(&d);
 }
 

@@ -1,0 +1,140 @@
+/* The keys of a spec that say which samples there are and what becomes of them: data, augment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/spec.h"
+
+static const char example[] = "{\"model\": \"resnet20\", \"data\": {\"format\": \"cifar-10\", \"path\": \"cifar-10\"}, \"batching\": {\"global_batch\": 128}}";
+
+struct parsed {
+    struct jobspec spec;
+    struct jsonx_problems problems;
+    int rc;
+};
+
+static struct parsed *parse_json(json_t *j)
+{
+    struct parsed *p = calloc(1, sizeof *p);
+    p->rc = jobspec_parse(&p->spec, j, &p->problems);
+    return p;
+}
+
+static void done(struct parsed *p)
+{
+    jobspec_release(&p->spec);
+    jsonx_problems_release(&p->problems);
+    free(p);
+}
+
+static struct parsed *parse_with(const char *patch)
+{
+    struct err e;
+    json_t *j = jsonx_parse(example, strlen(example), &e), *p = jsonx_parse(patch, strlen(patch), &e);
+    if (!j || !p) {
+        fail_msg("%s", e.message);
+    }
+    json_object_update(j, p);
+    struct parsed *out = parse_json(j);
+    json_decref(j);
+    json_decref(p);
+    return out;
+}
+
+static void refused(const char *patch, const char *pointer, const char *part)
+{
+    struct parsed *p = parse_with(patch);
+    bool found = false;
+    for (int i = 0; i < p->problems.count; i++) {
+        found = found || (strcmp(p->problems.items[i].pointer, pointer) == 0 && strstr(p->problems.items[i].message, part));
+    }
+    if (!found) {
+        fail_msg("%s: nothing says '%s' of %s, but: %s %s", patch, part, pointer, p->problems.count ? p->problems.items[0].pointer : "",
+                 p->problems.count ? p->problems.items[0].message : "no problem");
+    }
+    done(p);
+}
+
+static void augmentation_is_read_key_by_key(void **state)
+{
+    (void)state;
+    struct parsed *p = parse_with("{\"augment\": {\"flip\": {}, \"crop\": {\"padding\": 4}, \"shift\": {\"pixels\": 3, \"fill\": \"edge\"}}}");
+    assert_int_equal(p->rc, 0);
+    const struct augment_spec *a = &p->spec.data.augment;
+    assert_true(a->flip == 0.5 && a->shift == 3 && a->shift_edge);
+    assert_true(a->crop && a->crop_padding == 4 && a->crop_size[0] == 32 && a->crop_size[1] == 32);
+    done(p);
+    p = parse_with("{}");
+    a = &p->spec.data.augment;
+    assert_true(p->rc == 0 && a->flip == 0 && a->shift == 0 && !a->crop);
+    done(p);
+}
+
+static void a_spec_with_augmentation_parses_to_the_same_again(void **state)
+{
+    (void)state;
+    static const char *const patches[] = {
+        "{\"augment\": {\"flip\": {\"probability\": 0.25}, \"crop\": {\"size\": 32}}}",
+        "{\"model\": \"tf-cifar\"}",
+        "{\"model\": \"tf-cifar\", \"augment\": {\"crop\": {\"size\": [24, 24], \"padding\": 1}, \"flip\": {}}, \"data\": {\"format\": \"cifar-100\", \"path\": \"c\", "
+        "\"labels\": \"coarse\", \"normalize\": \"picture\", \"validation\": 0.1}}",
+    };
+    for (size_t i = 0; i < sizeof patches / sizeof patches[0]; i++) {
+        struct parsed *p = parse_with(patches[i]), *again = parse_json(p->spec.json);
+        assert_int_equal(p->rc, 0);
+        assert_int_equal(again->rc, 0);
+        assert_true(json_equal(p->spec.json, again->spec.json));
+        assert_memory_equal(&p->spec.data.augment, &again->spec.data.augment, sizeof p->spec.data.augment);
+        assert_true(again->spec.data.normalize_picture == (i == 2) && again->spec.data.coarse == (i == 2));
+        done(again);
+        done(p);
+    }
+}
+
+static void the_preset_of_24x24_crops_cuts_them_unless_something_else_is_asked_for(void **state)
+{
+    (void)state;
+    struct parsed *p = parse_with("{\"model\": \"tf-cifar\"}");
+    const struct augment_spec *a = &p->spec.data.augment;
+    assert_true(p->rc == 0 && a->crop && a->crop_size[0] == 24 && a->crop_size[1] == 24 && a->crop_padding == 0);
+    assert_non_null(json_object_get(json_object_get(p->spec.json, "augment"), "crop"));
+    done(p);
+    p = parse_with("{\"model\": \"tf-cifar\", \"augment\": {}}");
+    assert_true(p->rc == 0 && !p->spec.data.augment.crop);
+    done(p);
+}
+
+static void what_cannot_be_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    refused("{\"augment\": []}", "/augment", "object");
+    refused("{\"augment\": {\"flipp\": {}}}", "/augment/flipp", "did you mean 'flip'");
+    refused("{\"augment\": {\"flip\": true}}", "/augment/flip", "object");
+    refused("{\"augment\": {\"flip\": {\"probability\": 1.5}}}", "/augment/flip/probability", "from 0 to 1");
+    refused("{\"augment\": {\"shift\": {\"pixels\": 0}}}", "/augment/shift/pixels", "from 1 to 1024");
+    refused("{\"augment\": {\"shift\": {\"fill\": \"mirror\"}}}", "/augment/shift/fill", "zero|edge");
+    refused("{\"augment\": {\"shift\": {\"pixel\": 1}}}", "/augment/shift/pixel", "did you mean 'pixels'");
+    refused("{\"augment\": {\"crop\": {\"size\": 24}}}", "/augment/crop", "a window of 24 x 24 does not fit the network, whose input is 32 x 32");
+    refused("{\"augment\": {\"crop\": {\"size\": [32]}}}", "/augment/crop/size", "array of two");
+    refused("{\"model\": {\"input\": [8], \"layers\": [{\"type\": \"dense\", \"units\": 2}]}, \"augment\": {\"crop\": {}}}", "/augment/crop", "takes a vector of 8");
+    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"labels\": \"fine\"}}", "/data/labels", "not known here");
+    refused("{\"data\": {\"format\": \"cifar-100\", \"path\": \"c\", \"labels\": \"all\"}}", "/data/labels", "fine|coarse");
+    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"normalize\": \"image\"}}", "/data/normalize", "\"picture\"");
+    refused("{\"data\": {\"format\": \"cifar10\", \"path\": \"c\"}}", "/data/format", "did you mean 'cifar-10'");
+    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"../c\"}}", "/data/path", "beneath a data root");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(augmentation_is_read_key_by_key),
+        cmocka_unit_test(a_spec_with_augmentation_parses_to_the_same_again),
+        cmocka_unit_test(the_preset_of_24x24_crops_cuts_them_unless_something_else_is_asked_for),
+        cmocka_unit_test(what_cannot_be_is_refused_with_its_place),
+    };
+    return cmocka_run_group_tests_name("data and augment", tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* How samples leave a data set: in the order that the cursor asks for, augmented, normalised, as floats.
+ *
+ *   picture ─► shifted (zeros or the edge come in) ─► padded with zeros ─► window ─► mirrored ─► x/255 ─► mean and deviation
+ *
+ * All of it is one mapping from a place in the window to a place in the picture, so nothing is copied twice. What a newcomer would get
+ * wrong: what is random is a function of (seed, epoch, index of the sample), drawn from a counter. Who computes the sample, in which
+ * minibatch and after which other one must not matter, or a job's numbers would depend on how fast its nodes are (SEMANTICS.md 2).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "worker/data/dataset.h"
+
+enum { CHANNELS = 16, OUTSIDE = -1 };
+static const uint64_t augment_stream = 0x6175676d656e74ull;
+
+/* ---- augmentation ------------------------------------------------------------------------------------------ */
+
+struct view { /* from a place in the window to one in the picture */
+    int at[2];    /* height, width: place of the window's corner in the shifted picture, negative within the padding */
+    int shift[2]; /* by how much the picture was moved down and to the right */
+    bool mirror, edge;
+};
+
+/* Even in 0 … n-1. */
+static int below(uint32_t word, int n)
+{
+    return (int)((uint64_t)word * (uint64_t)n >> 32);
+}
+
+static void draw_view(struct view *v, const struct augment_spec *a, const struct shape *in, const struct shape *out,
+                      const struct visit *visit, int64_t index)
+{
+    memset(v, 0, sizeof(*v));
+    v->edge = a->shift_edge;
+    if (!visit->training) {
+        for (int i = 0; a->crop && i < 2; i++) {
+            v->at[i] = (in->dim[i] - out->dim[i]) / 2;
+        }
+        return;
+    }
+    uint64_t key = rng_mix(visit->seed, augment_stream);
+    struct rng_block first = rng_philox(key, (uint64_t)visit->epoch, 2 * (uint64_t)index);
+    struct rng_block second = rng_philox(key, (uint64_t)visit->epoch, 2 * (uint64_t)index + 1);
+    v->mirror = (double)rng_uniform(first.v[0]) < a->flip;
+    for (int i = 0; i < 2; i++) {
+        if (a->crop) {
+            v->at[i] = below(first.v[1 + i], in->dim[i] + 2 * a->crop_padding - out->dim[i] + 1) - a->crop_padding;
+        }
+        v->shift[i] = below(second.v[i], 2 * a->shift + 1) - a->shift;
+    }
+}
+
+/* The picture's row (axis 0) or column (axis 1) that row or column i of the window shows, or OUTSIDE. */
+static int source(const struct view *v, int axis, int i, int size)
+{
+    int at = i + v->at[axis];
+    if (at < 0 || at >= size) {
+        return OUTSIDE;
+    }
+    at -= v->shift[axis];
+    if (at < 0 || at >= size) {
+        return !v->edge ? OUTSIDE : at < 0 ? 0 : size - 1;
+    }
+    return at;
+}
+
+static bool plain(const struct augment_spec *a, const struct dataset *d, const struct shape *out, bool training)
+{
+    bool whole = memcmp(&d->input, out, sizeof(*out)) == 0;
+    return whole && !(training && (a->flip > 0 || a->shift > 0 || a->crop_padding > 0));
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------ */
+
+struct gather {
+    const struct dataset *d;
+    const struct data_spec *spec;
+    struct shape out;
+    int channels, tables;
+    float table[CHANNELS][256]; /* [c][v]: what byte v of channel c becomes */
+};
+
+/* The spec's mean and deviation count; else pictures have their own, or bytes are divided by 255 and floats are as they are. */
+static bool given_normalize(const struct data_spec *spec)
+{
+    return !spec->normalize_unit && !spec->normalize_picture && spec->n_normalize > 0;
+}
+
+static float normalised(const struct data_spec *spec, int channel, float x)
+{
+    int c = spec->n_normalize > 1 ? channel : 0;
+    return (x - spec->mean[c]) / spec->deviation[c];
+}
+
+static void begin(struct gather *g, const struct dataset *d, const struct data_spec *spec)
+{
+    g->d = d;
+    g->spec = spec;
+    g->out = dataset_shape(d, spec);
+    g->channels = d->input.rank == 3 ? d->input.dim[2] : 1;
+    bool own = given_normalize(spec);
+    g->tables = d->x_bytes ? own && spec->n_normalize > 1 && g->channels <= CHANNELS ? g->channels : 1 : 0;
+    for (int c = 0; c < g->tables; c++) {
+        for (int v = 0; v < 256; v++) {
+            float x = (float)v / 255.0f;
+            g->table[c][v] = own ? normalised(spec, c, x) : x;
+        }
+    }
+}
+
+/* n values from channel 0 on; `from` NULL: zeros. */
+static void put(const struct gather *g, float *to, const void *from, size_t n)
+{
+    size_t channels = (size_t)g->channels;
+    if (g->d->x_bytes) {
+        const uint8_t *bytes = from;
+        if (g->tables == 1) {
+            for (size_t j = 0; j < n; j++) {
+                to[j] = g->table[0][bytes ? bytes[j] : 0];
+            }
+            return;
+        }
+        for (size_t j = 0; j < n; j++) {
+            to[j] = g->table[j % channels][bytes ? bytes[j] : 0];
+        }
+        return;
+    }
+    if (from) {
+        memcpy(to, from, n * sizeof(float));
+    } else {
+        memset(to, 0, n * sizeof(float));
+    }
+    for (size_t j = 0; given_normalize(g->spec) && j < n; j++) {
+        to[j] = normalised(g->spec, (int)(j % channels), to[j]);
+    }
+}
+
+static void put_window(const struct gather *g, float *to, const char *from, const struct view *v)
+{
+    int height = g->out.dim[0], width = g->out.dim[1];
+    size_t channels = (size_t)g->channels, size = g->d->x_bytes ? sizeof(uint8_t) : sizeof(float);
+    for (int i = 0; i < height; i++) {
+        int row = source(v, 0, i, g->d->input.dim[0]);
+        for (int j = 0; j < width; j++, to += channels) {
+            int column = source(v, 1, v->mirror ? width - 1 - j : j, g->d->input.dim[1]);
+            bool inside = row != OUTSIDE && column != OUTSIDE;
+            put(g, to, inside ? from + ((size_t)row * (size_t)g->d->input.dim[1] + (size_t)column) * channels * size : NULL, channels);
+        }
+    }
+}
+
+/* Takes mean and deviation out; a picture of one colour becomes zeros (the bound is that of TensorFlow's per_image_standardization, for values up to 1). */
+static void standardise(float *x, size_t n)
+{
+    double sum = 0, squares = 0, least = 1 / (255 * sqrt((double)n));
+    for (size_t j = 0; j < n; j++) {
+        sum += (double)x[j];
+    }
+    double mean = sum / (double)n;
+    for (size_t j = 0; j < n; j++) {
+        squares += ((double)x[j] - mean) * ((double)x[j] - mean);
+    }
+    double deviation = sqrt(squares / (double)n);
+    deviation = deviation > least ? deviation : least;
+    for (size_t j = 0; j < n; j++) {
+        x[j] = (float)(((double)x[j] - mean) / deviation);
+    }
+}
+
+void dataset_gather(const struct dataset *d, const struct dataset_part *part, const struct data_spec *spec, const struct visit *visit,
+                    const int64_t *index, int64_t n, float *x, void *y)
+{
+    struct gather g;
+    begin(&g, d, spec);
+    size_t nx = dataset_x_bytes(d), ny = dataset_y_bytes(d), each = shape_count(&g.out);
+    bool whole = plain(&spec->augment, d, &g.out, visit->training);
+    for (int64_t i = 0; i < n; i++) {
+        const char *from = (const char *)part->x + (size_t)index[i] * nx;
+        float *to = x + (size_t)i * each;
+        if (whole) {
+            put(&g, to, from, each);
+        } else {
+            struct view v;
+            draw_view(&v, &spec->augment, &d->input, &g.out, visit, index[i]);
+            put_window(&g, to, from, &v);
+        }
+        if (spec->normalize_picture) {
+            standardise(to, each);
+        }
+        memcpy((char *)y + (size_t)i * ny, (const char *)part->y + (size_t)index[i] * ny, ny);
+    }
+}

@@ -1,0 +1,183 @@
+/* Which data sets are there, for the page's form and for those who compare nodes. A folder is a data set of a format if one of the
+ * format's markers lies in it.
+ *
+ * A digest takes reading every value, seconds for a large set, and the coordinator does not wait for long. So what was found out is
+ * kept in a file, under the folder's name with names, sizes and times of its files; whatever is not known yet when the time is
+ * over is told without its digest, and the next call goes on from there.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/clock.h"
+#include "common/jsonx.h"
+#include "common/proc.h"
+#include "common/rng.h"
+#include "worker/data/dataset.h"
+
+enum { PATH_BYTES = 4096, LEVELS = 2, CACHE_BYTES = 16 << 20 };
+
+struct listing {
+    const char *roots;
+    json_t *list, *known, *seen; /* known: as it was in the file; seen: as it will be */
+    double until;
+};
+
+/* ---- what the file remembers -------------------------------------------------------------------------------- */
+
+/* Of a folder's files: their names, sizes and times. */
+static void stamp(const char *dir, char out[20])
+{
+    struct dirent **names;
+    uint64_t h = 1;
+    int n = scandir(dir, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        char path[PATH_BYTES + 300];
+        struct stat st;
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+            for (const char *p = names[i]->d_name; *p; p++) {
+                h = rng_mix(h, (uint64_t)(unsigned char)*p);
+            }
+            h = rng_mix(rng_mix(h, (uint64_t)st.st_size), (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec);
+        }
+        free(names[i]);
+    }
+    if (n >= 0) {
+        free(names);
+    }
+    snprintf(out, 20, "%016llx", (unsigned long long)h);
+}
+
+static json_t *recall(const struct listing *l, const char *key, const char *mark)
+{
+    json_t *entry = json_object_get(l->known, key), *about = json_object_get(entry, "about");
+    const char *told = json_string_value(json_object_get(entry, "stamp"));
+    return told && strcmp(told, mark) == 0 && json_is_object(about) ? json_copy(about) : NULL;
+}
+
+static void remember(struct listing *l, const char *key, const char *mark, json_t *about)
+{
+    json_object_set_new(l->seen, key, json_pack("{s:s, s:O}", "stamp", mark, "about", about));
+}
+
+/* ---- one data set --------------------------------------------------------------------------------------------- */
+
+static json_t *describe(const struct dataset *d, const char *path, int format)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < d->input.rank; i++) {
+        json_array_append_new(shape, json_integer(d->input.dim[i]));
+    }
+    return json_pack("{s:s, s:s, s:o, s:i, s:I, s:I, s:n}", "path", path, "format", catalog_get(format)->name, "shape", shape, "classes",
+                     d->classes, "samples", (json_int_t)d->train.samples, "test_samples", (json_int_t)d->test.samples, "digest");
+}
+
+/* New reference, or NULL if it cannot be read. */
+static json_t *find_out(struct listing *l, const char *dir, const char *path, int format)
+{
+    struct data_spec spec = {.format = format};
+    struct dataset d;
+    char key[PATH_BYTES + 64], mark[20];
+    snprintf(key, sizeof(key), "%s %s", catalog_get(format)->name, dir);
+    stamp(dir, mark);
+    json_t *about = recall(l, key, mark);
+    memcpy(spec.path, path, strlen(path) + 1);
+    if (!about && dataset_peek(&d, &spec, l->roots, NULL) == 0) {
+        about = describe(&d, path, format);
+        dataset_release(&d);
+    }
+    if (about) {
+        json_object_set_new(about, "path", json_string(path)); /* roots may have moved */
+        if (!json_is_string(json_object_get(about, "digest")) && clock_now() < l->until && dataset_open(&d, &spec, 0, l->roots, NULL) == 0) {
+            json_object_set_new(about, "digest", json_string(d.digest));
+            dataset_release(&d);
+        }
+        remember(l, key, mark, about);
+    }
+    return about;
+}
+
+/* ---- folders --------------------------------------------------------------------------------------------------- */
+
+static bool listed(const json_t *list, const char *path)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(list, i, item)
+    {
+        if (strcmp(json_string_value(json_object_get(item, "path")), path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool marked(const struct listing *l, const struct dataset_format *f, const char *dir)
+{
+    char file[PATH_BYTES];
+    for (int i = 0; f->markers[i]; i++) {
+        if (dataset_file(l->roots, dir, f->markers[i], file, NULL) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void list_folder(struct listing *l, const char *root, const char *path, int levels)
+{
+    char dir[PATH_BYTES];
+    if (snprintf(dir, sizeof(dir), "%s/%s", root, path) >= (int)sizeof(dir)) {
+        return;
+    }
+    for (int i = 0; *path && strlen(path) < SPEC_PATH && dataset_formats[i]; i++) {
+        if (marked(l, dataset_formats[i], dir) && !listed(l->list, path)) {
+            json_t *about = find_out(l, dir, path, dataset_formats[i]->id);
+            if (about) {
+                json_array_append_new(l->list, about);
+            }
+        }
+    }
+    struct dirent **names;
+    int n = levels > 0 ? scandir(dir, &names, NULL, alphasort) : 0;
+    for (int i = 0; i < n; i++) {
+        char below[PATH_BYTES], full[PATH_BYTES];
+        struct stat st;
+        if (names[i]->d_name[0] != '.' &&
+            snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "", names[i]->d_name) < (int)sizeof(below) &&
+            dataset_resolve(l->roots, root, below, full, NULL) == 1 && stat(full, &st) == 0 && S_ISDIR(st.st_mode)) {
+            list_folder(l, root, below, levels - 1);
+        }
+        free(names[i]);
+    }
+    if (n > 0) {
+        free(names);
+    }
+}
+
+json_t *dataset_list(const char *roots, const char *cache, double seconds, struct err *e)
+{
+    struct listing l = {.roots = roots, .list = json_array(), .seen = json_object(), .until = clock_now() + seconds};
+    char root[PATH_BYTES];
+    const char *rest = roots;
+    l.known = cache ? jsonx_load(cache, CACHE_BYTES, NULL) : NULL;
+    while (l.list && l.seen && dataset_next_root(&rest, root)) {
+        list_folder(&l, root, "", LEVELS);
+    }
+    if (cache && l.seen && !json_equal(l.known, l.seen)) {
+        size_t n = 0;
+        char *text = jsonx_dump(l.seen, true, &n);
+        if (text) {
+            proc_write_file(cache, text, n, 0644, NULL); /* a cache that cannot be written costs time only */
+        }
+        free(text);
+    }
+    json_decref(l.known);
+    json_decref(l.seen);
+    if (!l.list) {
+        err_set(e, ERR_MEMORY, "cannot list the data sets: memory ran out");
+    }
+    return l.list;
+}
