@@ -138,8 +138,9 @@ export function make(ui) {
             {label: 'Learning rate', value: known(rate) ? String(+rate.toPrecision(3)) : 'none'}]);
         const best = data.evaluations.reduce((p, c) => (p && p.accuracy >= c.accuracy ? p : c), null);
         const target = data.job.spec?.target?.test_accuracy;
+        const hit = target && data.evaluations.find((e) => e.accuracy >= target);
         accRail.set('', [{kind: 'bold', label: 'Test, each evaluation', value: a.test}, {kind: 'dash', colour: 'var(--ink-2)', label: 'Train, smoothed', value: a.soft},
-            {label: 'Best test', value: best && known(best.accuracy) ? percent(best.accuracy) + ', epoch ' + +best.epoch.toFixed(1) : 'none'}, target && {kind: 'target', colour: 'var(--ok)', label: 'Target', value: percent(target)}]);
+            {label: 'Best test', value: best && known(best.accuracy) ? percent(best.accuracy) + ', epoch ' + +best.epoch.toFixed(1) : 'none'}, target && {kind: 'target', colour: 'var(--ok)', label: 'Target ' + percent(target), value: hit ? 'reached, epoch ' + +hit.epoch.toFixed(1) : 'not reached yet'}]);
     }
 
     return {node, update(what) {

@@ -27,7 +27,7 @@ function equalMean(data, node) {
             n++;
         }
     }
-    return n > 3 ? sum / n : NaN;
+    return n > 1 ? sum / n : NaN;
 }
 
 export function make(ui) {

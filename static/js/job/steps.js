@@ -104,9 +104,11 @@ export function make(ui) {
     function drawLane(svg, n, y, lane, x, gutter, W) {
         svg.append(s('rect', {x: gutter, y, width: W - gutter, height: lane, class: 'lane-ground'}));
         const dim = ui.chosen && ui.chosen !== n.node;
+        let before = -Infinity; /* what overlaps the step before was done while that was still on its way */
         for (const row of n.rows) {
             const from = row.time - length(row);
-            const cuts = [from, from + row.compute_seconds, from + row.compute_seconds + row.exchange_seconds, row.time].map((t) => Math.max(gutter, x(t)));
+            const cuts = [from, from + row.compute_seconds, from + row.compute_seconds + row.exchange_seconds, row.time].map((t) => Math.max(t, before)).map((t) => Math.max(gutter, x(t)));
+            before = row.time;
             if (cuts[3] <= gutter + 0.5) {
                 continue;
             }
@@ -124,7 +126,7 @@ export function make(ui) {
                 group.append(s('text', {x: cuts[0] + 5, y: mid, class: 'lane-batch'}, String(row.batch)));
             }
             const took = seconds(row.compute_seconds);
-            if (room > 42 + 7 * took.length) {
+            if (room > 44 + 7.5 * took.length) {
                 group.append(s('text', {x: cuts[1] - 5, y: mid, class: 'lane-took', 'text-anchor': 'end'}, took));
             }
             svg.append(group);
