@@ -6,7 +6,7 @@
 #include "common/jsonx.h"
 
 struct dryrun {
-    const char *store_url, *store_password, *data_dir, *roots, *local_host, *worker; /* borrowed */
+    const char *store_url, *store_password, *data_dir, *roots, *local_host, *worker, *simulator; /* borrowed; simulator NULL: none */
 };
 
 /* As http_hooks.plan and .datasets; ctx is a struct dryrun. */

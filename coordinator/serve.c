@@ -23,6 +23,7 @@
 #include "coordinator/dryrun.h"
 #include "coordinator/launcher.h"
 #include "coordinator/localnodes.h"
+#include "coordinator/predict.h"
 #include "coordinator/scheduler.h"
 #include "http/server.h"
 
@@ -142,12 +143,13 @@ static int start_nodes(struct service *s, struct err *e)
 static int start_http(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
-    s->dryrun = (struct dryrun){s->url, c->password, c->data_dir, c->roots, c->host, c->worker};
+    s->dryrun = (struct dryrun){s->url, c->password, c->data_dir, c->roots, c->host, c->worker, s->simulates ? c->simulator : NULL};
     struct http_config hc = {.listen = c->listen, .data_dir = c->data_dir, .static_dir = c->static_dir, .store_url = s->url,
                              .store_password = c->password, .token_file = c->token_file, .allow_hosts = c->allow_hosts};
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
+    hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.wake = on_wake;
     s->http = http_start(&hc, e);
     return s->http ? 0 : -(int)e->code;

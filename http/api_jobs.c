@@ -38,10 +38,27 @@ static json_t *ask_plan(struct request *q, const json_t *spec, struct err *e)
     return hooks->plan ? hooks->plan(hooks->ctx, spec, &q->problems, e) : json_object();
 }
 
-static int answer_dry_run(struct reply *out, const struct jobspec *spec, json_t *plan, struct err *e)
+/* A prediction is a courtesy: where it cannot be made the answer goes without, and says why. */
+static json_t *ask_prediction(struct request *q, const struct jobspec *spec, const json_t *plan)
 {
+    const struct http_hooks *hooks = &q->server->hooks;
+    struct err why = {0};
+    int64_t samples = json_integer_value(json_object_get(plan, "samples"));
+    json_t *prediction = hooks->predict ? hooks->predict(hooks->ctx, spec->json, samples, &why) : NULL;
+    if (!prediction && hooks->predict) {
+        prediction = json_pack("{s:b, s:s, s:[]}", "approximate", 1, "reason", why.message, "strategies");
+    }
+    return prediction;
+}
+
+static int answer_dry_run(struct request *q, struct reply *out, const struct jobspec *spec, json_t *plan, struct err *e)
+{
+    json_t *prediction = ask_prediction(q, spec, plan);
     json_t *body = json_pack("{s:b, s:O, s:I}", "valid", 1, "spec", spec->json, "parameters", (json_int_t)spec->network.n_params);
     json_object_update_missing(body, plan);
+    if (prediction) {
+        json_object_set_new(body, "prediction", prediction);
+    }
     json_decref(plan);
     return reply_set_json(out, 200, body, e);
 }
@@ -87,7 +104,7 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, co
         return not_valid(q, e);
     }
     if (dry) {
-        return plan ? answer_dry_run(out, spec, plan, e) : e->code ? -(int)e->code : err_set(e, ERR_INTERNAL, "cannot plan the job");
+        return plan ? answer_dry_run(q, out, spec, plan, e) : e->code ? -(int)e->code : err_set(e, ERR_INTERNAL, "cannot plan the job");
     }
     if (!plan) { /* the scheduler will find out; a job that is valid is not refused because this could not be asked */
         log_warn("http", "a job is queued without having asked where it would run", "reason=\"%s\"", e->message);

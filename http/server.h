@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/err.h"
 #include "common/jsonx.h"
@@ -15,6 +16,9 @@ struct http_hooks { /* may be called from any HTTP thread */
     /* Placement for a dry run: {"nodes":[{"rank","node","device","batch","memory_bytes"}], "warnings":[…], "starts": "now"|"waits for …"}.
      * Problems that only machines know (missing data, too many workers for the nodes there are: a warning, not an error) are added. */
     json_t *(*plan)(void *ctx, const json_t *spec, struct jsonx_problems *problems, struct err *e);
+    /* What the job would be like, for a dry run: {"approximate", "reason", "strategies": [...]}; may be NULL.
+     * `samples`: of an epoch, 0 if they are not known. */
+    json_t *(*predict)(void *ctx, const json_t *spec, int64_t samples, struct err *e);
     /* Wakes the scheduler: something was queued, cancelled, paused, resumed. */
     void (*wake)(void *ctx);
     /* Data sets beneath EVENSTEP_DATA: [{"path","format","shape","classes","samples","test_samples"}]. */

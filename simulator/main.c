@@ -25,6 +25,7 @@ static const struct opt options[] = {
     {"cluster", "FILE", OPT_STRING, NULL, 0, 0, "nodes and links"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where summary.json, history and model.safetensors go"},
     {"seed", "N", OPT_INT, NULL, 0, 0, "the cluster's seed, in place of the file's"},
+    {"samples", "N", OPT_INT, "0", 0, 1e15, "with --timing-only: samples of an epoch, so that the data set need not be there"},
     {"timing-only", NULL, OPT_FLAG, NULL, 0, 0, "times and staleness alone: no gradients, no model, no history"},
     {"data", "DIRS", OPT_STRING, NULL, 0, 0, "where data sets are looked up (also EVENSTEP_DATA; default: the current folder)"},
     {"log-level", "LEVEL", OPT_STRING, "warn", 0, 0, "debug, info, warn or error"},
@@ -222,9 +223,11 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
     int rc = read_inputs(s, v, e);
     rc = rc < 0 ? rc : find_init(s, e);
     rc = rc < 0 ? rc : empty_out(s, e);
-    if (rc >= 0) {
-        rc = s->timing_only ? dataset_peek(&s->data, &s->spec.data, s->roots, e)
-                            : dataset_open(&s->data, &s->spec.data, s->spec.seed, s->roots, e);
+    if (rc >= 0 && s->timing_only) {
+        s->data.train.samples = opt_int(v, "samples");
+        rc = s->data.train.samples > 0 ? 0 : dataset_peek(&s->data, &s->spec.data, s->roots, e);
+    } else if (rc >= 0) {
+        rc = dataset_open(&s->data, &s->spec.data, s->spec.seed, s->roots, e);
     }
     if (rc < 0) {
         return rc;

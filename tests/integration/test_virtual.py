@@ -50,3 +50,23 @@ def test_every_mistake_of_a_cluster_is_reported_in_its_place(service):
     answer = service.post("jobs", bad)
     assert answer.status_code == 422
     assert {"/cluster/nodes/0/fixed_seconds", "/cluster/nodes/1/count", "/cluster/group"} <= {e["pointer"] for e in answer.json()["errors"]}
+
+
+def test_a_dry_run_predicts_the_job_for_its_strategy_and_for_others(service):
+    answer = service.post("jobs?dryRun=true", virtual()).json()["prediction"]
+    rows = {r["strategy"]: r for r in answer["strategies"]}
+    assert answer["approximate"] and answer["reason"] is None and rows["asgd"]["chosen"] and "sync" in rows
+    id = service.submit(virtual())
+    job = service.wait(id, "succeeded")
+    assert abs(rows["asgd"]["samples_per_second"] / job["metrics"]["samples_per_second"] - 1) < 0.1
+    assert abs(rows["asgd"]["staleness"]["update_mean"] - job["staleness"]["update_mean"]) < 0.1
+    assert abs(rows["asgd"]["epoch_seconds"] * 2 / job["virtual_seconds"] - 1) < 0.1
+
+
+def test_a_dry_run_on_nodes_that_were_never_measured_says_so_and_predicts_once_they_were(service):
+    job = spec(workers=1, strategy={"type": "asgd"}, model={"input": [28, 28, 1], "layers": [{"type": "flatten"}, {"type": "dense", "units": 10}]})
+    before = service.post("jobs?dryRun=true", job).json()["prediction"]
+    assert before["strategies"] == [] and "'real' was not measured" in before["reason"]
+    service.wait(service.submit(job), "succeeded")
+    after = service.post("jobs?dryRun=true", job).json()["prediction"]
+    assert after["reason"] is None and after["strategies"][0]["samples_per_second"] > 0
