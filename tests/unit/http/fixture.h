@@ -81,7 +81,7 @@ static inline int site_start(struct site *s, const char *listen, const char *con
     snprintf(tokens, sizeof tokens, "%s/token", s->dir);
     struct http_config c = {.listen = listen, .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url,
                             .token_file = tokens, .allow_hosts = allow,
-                            .hooks = {s, site_plan, site_wake, site_datasets}};
+                            .hooks = {.ctx = s, .plan = site_plan, .wake = site_wake, .datasets = site_datasets}};
     s->http = http_start(&c, &err_);
     if (!s->http) {
         fprintf(stderr, "cannot start: %s\n", err_.message);
