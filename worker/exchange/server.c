@@ -6,8 +6,8 @@
  *      staleness                      0   1   1   3   1   3          applied as the 4th: 3 versions late
  *
  * A slice is done when its gradient was applied; slices that are out are in every checkpoint and are handed out again after a restart.
- * There is no barrier at an epoch's end. At an evaluation's boundary the weights are set aside and test slices are handed out in place of
- * training slices. A worker for whom there is nothing, or who has to wait by the strategy's policy, is parked: it gets no answer until
+ * There is no barrier at an epoch's end. At an evaluation's boundary the weights are set aside and test slices are handed out before
+ * training slices, which are kept for the evaluating workers, so that an evaluation changes nobody's samples. A worker for whom there is nothing, or who has to wait by the strategy's policy, is parked: it gets no answer until
  * there is one. Several that are released at one moment are answered by rank. */
 #include "worker/exchange/server.h"
 
@@ -23,6 +23,7 @@ enum { EVAL_SLICES_PER_WORKER = 4, EVAL_SLICE_MIN = 64 };
 
 struct client { /* a worker as the server sees it */
     struct slice out;     /* count 0: none */
+    struct slice kept;    /* its next one, while it evaluates: slices go in the order of pulls */
     bool grouped;         /* its last gradient is in a group that is not complete */
     int64_t pushes;
     bool parked, ended;
@@ -166,6 +167,7 @@ static int save(struct server *s, int why, const float *params, const float *sta
     }
     for (int i = 0; i < s->env->comm->workers; i++) {
         add_out(state, &s->clients[i].out);
+        add_out(state, &s->clients[i].kept);
     }
     state->extra = extra_json(s);
     int rc = s->env->save(s->env->ctx, state, e);
@@ -204,6 +206,12 @@ static bool nothing_left(const struct server *s)
     return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor));
 }
 
+/* For one worker: what was kept for it is left to it. */
+static bool nothing_left_for(const struct server *s, int rank)
+{
+    return s->target_reached || (s->clients[rank].kept.count == 0 && nothing_left(s));
+}
+
 static int slices_out(const struct server *s)
 {
     int n = 0;
@@ -211,6 +219,15 @@ static int slices_out(const struct server *s)
         n += s->clients[i].out.count > 0;
     }
     return n;
+}
+
+static bool slices_kept(const struct server *s)
+{
+    bool kept = false;
+    for (int i = 0; i < s->env->comm->workers && !s->target_reached; i++) {
+        kept = kept || s->clients[i].kept.count > 0;
+    }
+    return kept;
 }
 
 /* Starts sending an answer; `weights` NULL: the header alone. */
@@ -267,7 +284,13 @@ static int hand_slice(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
     int size = size_of(s, rank);
-    BUG_ON(!take_slice(s, size, &k->out));
+    if (k->kept.count > 0) {
+        k->out = k->kept;
+        k->kept.count = 0;
+        size = size > k->out.count ? size : (int)k->out.count;
+    } else {
+        BUG_ON(!take_slice(s, size, &k->out));
+    }
     struct cursor ahead = s->cursor;
     k->reply.action = DO_TRAIN;
     k->reply.version = s->updates.version;
@@ -319,10 +342,14 @@ static int serve_client(struct server *s, int rank, struct err *e)
     if (s->outcome >= 0) {
         return end_client(s, rank, e);
     }
+    bool trains = !asked && !nothing_left_for(s, rank) && may_pull(s, rank);
     if (s->evaluating && !asked && s->eval_next < s->env->test_samples) {
+        if (trains && s->clients[rank].kept.count == 0) {
+            take_slice(s, size_of(s, rank), &s->clients[rank].kept);
+        }
         return hand_test_slice(s, rank, e);
     }
-    if (!asked && !nothing_left(s) && may_pull(s, rank)) {
+    if (trains) {
         return hand_slice(s, rank, e);
     }
     return 0; /* it stays parked */
@@ -450,7 +477,7 @@ static int decide(struct server *s, struct err *e)
         s->outcome = s->control.stop ? 2 : 1;
         rc = save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, s->updates.w, s->stats, e);
     } else if (!asked && !s->evaluating) {
-        bool over = nothing_left(s) && idle;
+        bool over = nothing_left(s) && idle && !slices_kept(s);
         if (over && updates_flush(&s->updates)) {
             settle(s); /* no other gradient will come to complete the group */
         }
