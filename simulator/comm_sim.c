@@ -83,7 +83,7 @@ struct sim_rank {
     bool blocked, deadline_passed, free_sends, runnable;
     uint64_t wait_generation;
     size_t extra_bytes; /* that the next message counts */
-    struct parcel *arrived, **arrived_tail;
+    struct parcel *arrived[2], **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
     int64_t steps;
@@ -423,9 +423,10 @@ static void arrive(struct sim_rank *to, struct parcel *p)
             return;
         }
     }
+    int header = (p->tag & TRANSPORT_CONTROL) != 0;
     p->next = NULL;
-    *to->arrived_tail = p;
-    to->arrived_tail = &p->next;
+    *to->arrived_tail[header] = p;
+    to->arrived_tail[header] = &p->next;
 }
 
 static int sim_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *req)
@@ -475,12 +476,13 @@ static int sim_recv(struct transport *t, int from, int tag, void *data, size_t b
     }
     *q = (struct posted){from, tag, data, bytes, req, NULL};
     posted_by(r, req);
-    for (struct parcel **at = &r->arrived; *at; at = &(*at)->next) {
+    int header = (tag & TRANSPORT_CONTROL) != 0;
+    for (struct parcel **at = &r->arrived[header]; *at; at = &(*at)->next) {
         struct parcel *p = *at;
         if (agrees(q, p)) {
             *at = p->next;
             if (!*at) {
-                r->arrived_tail = at;
+                r->arrived_tail[header] = at;
             }
             match(r, p, q);
             return 0;
@@ -615,7 +617,8 @@ struct world *world_new(const struct cluster *cluster, int workers, int servers,
         r->base.ops = &sim_ops;
         r->world = w;
         r->rank = i;
-        r->arrived_tail = &r->arrived;
+        r->arrived_tail[0] = &r->arrived[0];
+        r->arrived_tail[1] = &r->arrived[1];
         r->posted_tail = &r->posted;
         r->step_factor = 1;
         r->free_sends = true;
@@ -648,7 +651,8 @@ void world_free(struct world *w)
     }
     for (int i = 0; w->ranks && i < w->size; i++) {
         fiber_free(w->ranks[i].fiber);
-        free_parcels(w->ranks[i].arrived);
+        free_parcels(w->ranks[i].arrived[0]);
+        free_parcels(w->ranks[i].arrived[1]);
         free_posted(w->ranks[i].posted);
         free(w->ranks[i].ready);
     }

@@ -130,7 +130,7 @@ static void make_hollow(struct timing *t)
     const struct jobspec *spec = t->env->spec;
     struct comm *c = t->env->comm;
     bool averages = spec->strategy.type == CAT_STRATEGY_LOCAL_SGD || spec->strategy.type == CAT_STRATEGY_HIER_SGD;
-    c->hollow_body = spec->network.n_params;
+    c->hollow_body = (spec->network.n_params + (size_t)spec->strategy.servers - 1) / (size_t)spec->strategy.servers; /* each has its shard */
     c->hollow[COMM_MINE] = spec->network.n_params;
     c->hollow[COMM_ALL] = spec->network.n_params + (averages ? dev_optim_floats(&spec->network, &spec->optimizer) : 0);
 }
