@@ -1,41 +1,42 @@
-/* Which colour and shape a node has on a page: by its rank, the first eight; with more nodes than that all are grey and up to eight are picked. */
+/* Which colour and shape a node has on a page: by its rank, the first eight; with more nodes than that all are grey and
+ * up to eight are picked. */
 import {h} from './dom.js';
-import {SHAPES, shape} from './icons.js';
+import {shape, SHAPES} from './icons.js';
 
 export class NodeKey {
-    constructor(names = [], picked = null) {
-        this.set(names, picked);
-    }
+  constructor(names = [], picked = null) {
+    this.set(names, picked);
+  }
 
-    set(names, picked = null) {
-        this.names = names;
-        const coloured = names.length <= 8 ? names : picked || [];
-        this.many = names.length > 8;
-        this.index = new Map(names.map((name) => [name, coloured.indexOf(name)]));
-    }
+  set(names, picked = null) {
+    this.names = names;
+    const coloured = names.length <= 8 ? names : picked || [];
+    this.many = names.length > 8;
+    this.index = new Map(names.map((name) => [name, coloured.indexOf(name)]));
+  }
 
-    number(name) {
-        const i = this.index.get(name);
-        return i === undefined || i < 0 ? 0 : i + 1;
-    }
+  number(name) {
+    const i = this.index.get(name);
+    return i === undefined || i < 0 ? 0 : i + 1;
+  }
 
-    colour(name) {
-        return 'var(--n' + this.number(name) + ')';
-    }
+  colour(name) {
+    return 'var(--n' + this.number(name) + ')';
+  }
 
-    shapeName(name) {
-        const n = this.number(name);
-        return n ? SHAPES[n - 1] : 'dot';
-    }
+  shapeName(name) {
+    const n = this.number(name);
+    return n ? SHAPES[n - 1] : 'dot';
+  }
 
-    mark(name, size = 10) {
-        const icon = shape(this.shapeName(name), size);
-        icon.style.color = this.colour(name);
-        return icon;
-    }
+  mark(name, size = 10) {
+    const icon = shape(this.shapeName(name), size);
+    icon.style.color = this.colour(name);
+    return icon;
+  }
 
-    /* Shape and name, always together. */
-    label(name, ...more) {
-        return h('span', {class: 'name', title: name}, this.mark(name), h('span', {class: 'txt', text: name}), ...more);
-    }
+  /* Shape and name, always together. */
+  label(name, ...more) {
+    return h('span', {class: 'name', title: name}, this.mark(name), h('span', {class: 'txt', text: name}), ...more);
+  }
 }

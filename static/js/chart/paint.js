@@ -1,165 +1,175 @@
-/* What is painted beneath the lines of a chart, on the library's own canvas. Colours are read from the variables at each painting, so a change of theme
-   needs nothing but a repaint. `view` is {ctx, area, x(v), y(v)}. */
+/* What is painted beneath the lines of a chart, on the library's own canvas. Colours are read from the variables at
+   each painting, so a change of theme needs nothing but a repaint. `view` is {ctx, area, x(v), y(v)}. */
 import {cssVar} from '../dom.js';
 
 function colourOf(name) {
-    return name.startsWith('var(') ? cssVar(name.slice(4, -1)) : name;
+  return name.startsWith('var(') ? cssVar(name.slice(4, -1)) : name;
 }
 
-/* Least to greatest of each bucket, its mean as a thin line, and a needle where one maximum stands out of its neighbours. */
+/* Least to greatest of each bucket, its mean as a thin line, and a needle where one maximum stands out of its
+ * neighbours. */
 export function paintBand({ctx, x, y}, {x: xs, min, max, mean, colour = 'var(--ink)', line = true}) {
-    const n = xs.length;
-    const alpha = ctx.globalAlpha;
-    ctx.fillStyle = ctx.strokeStyle = colourOf(colour);
-    ctx.globalAlpha = alpha * (parseFloat(cssVar('--band')) || 0.16);
-    for (let a = 0; a < n;) {
-        while (a < n && !Number.isFinite(max[a])) {
-            a++;
-        }
-        let b = a;
-        while (b < n && Number.isFinite(max[b]) && Number.isFinite(min[b])) {
-            b++;
-        }
-        if (b > a) {
-            ctx.beginPath();
-            for (let i = a; i < b; i++) {
-                ctx.lineTo(x(xs[i]), y(max[i]));
-            }
-            for (let i = b - 1; i >= a; i--) {
-                ctx.lineTo(x(xs[i]), y(min[i]));
-            }
-            ctx.closePath();
-            ctx.fill();
-        }
-        a = b > a ? b : a + 1;
+  const n = xs.length;
+  const alpha = ctx.globalAlpha;
+  ctx.fillStyle = ctx.strokeStyle = colourOf(colour);
+  ctx.globalAlpha = alpha * (parseFloat(cssVar('--band')) || 0.16);
+  for (let a = 0; a < n;) {
+    while (a < n && !Number.isFinite(max[a])) {
+      a++;
     }
-    if (line) {
-        ctx.globalAlpha = alpha * 0.34;
-        ctx.lineWidth = 1;
-        ctx.beginPath();
-        let pen = false;
-        for (let i = 0; i < n; i++) {
-            if (Number.isFinite(mean[i])) {
-                ctx[pen ? 'lineTo' : 'moveTo'](x(xs[i]), y(mean[i]));
-                pen = true;
-            } else {
-                pen = false;
-            }
-        }
-        ctx.stroke();
+    let b = a;
+    while (b < n && Number.isFinite(max[b]) && Number.isFinite(min[b])) {
+      b++;
     }
-    ctx.globalAlpha = alpha * 0.8;
-    ctx.lineWidth = 1.25;
+    if (b > a) {
+      ctx.beginPath();
+      for (let i = a; i < b; i++) {
+        ctx.lineTo(x(xs[i]), y(max[i]));
+      }
+      for (let i = b - 1; i >= a; i--) {
+        ctx.lineTo(x(xs[i]), y(min[i]));
+      }
+      ctx.closePath();
+      ctx.fill();
+    }
+    a = b > a ? b : a + 1;
+  }
+  if (line) {
+    ctx.globalAlpha = alpha * 0.34;
+    ctx.lineWidth = 1;
     ctx.beginPath();
-    for (let i = 1; i + 1 < n; i++) {
-        const around = Math.max(max[i - 1], max[i + 1]);
-        if (max[i] > mean[i] * 4 / 3 && max[i] > around * 1.5) {
-            ctx.moveTo(x(xs[i]), y(mean[i]));
-            ctx.lineTo(x(xs[i]), y(max[i]));
-        }
+    let pen = false;
+    for (let i = 0; i < n; i++) {
+      if (Number.isFinite(mean[i])) {
+        ctx[pen ? 'lineTo' : 'moveTo'](x(xs[i]), y(mean[i]));
+        pen = true;
+      } else {
+        pen = false;
+      }
     }
     ctx.stroke();
-    ctx.globalAlpha = alpha;
+  }
+  ctx.globalAlpha = alpha * 0.8;
+  ctx.lineWidth = 1.25;
+  ctx.beginPath();
+  for (let i = 1; i + 1 < n; i++) {
+    const around = Math.max(max[i - 1], max[i + 1]);
+    if (max[i] > mean[i] * 4 / 3 && max[i] > around * 1.5) {
+      ctx.moveTo(x(xs[i]), y(mean[i]));
+      ctx.lineTo(x(xs[i]), y(max[i]));
+    }
+  }
+  ctx.stroke();
+  ctx.globalAlpha = alpha;
 }
 
 /* Between two lines: the time that is not spent computing. */
 export function paintArea({ctx, x, y}, area) {
-    if (!area || area.x.length < 2) {
-        return;
-    }
-    const alpha = ctx.globalAlpha;
-    ctx.globalAlpha = alpha * 0.3;
-    ctx.fillStyle = colourOf(area.colour);
-    ctx.beginPath();
-    area.x.forEach((v, i) => ctx.lineTo(x(v), y(area.top[i])));
-    for (let i = area.x.length - 1; i >= 0; i--) {
-        ctx.lineTo(x(area.x[i]), y(Math.min(area.bottom[i], area.top[i])));
-    }
-    ctx.closePath();
-    ctx.fill();
-    ctx.globalAlpha = alpha;
+  if (!area || area.x.length < 2) {
+    return;
+  }
+  const alpha = ctx.globalAlpha;
+  ctx.globalAlpha = alpha * 0.3;
+  ctx.fillStyle = colourOf(area.colour);
+  ctx.beginPath();
+  area.x.forEach((v, i) => ctx.lineTo(x(v), y(area.top[i])));
+  for (let i = area.x.length - 1; i >= 0; i--) {
+    ctx.lineTo(x(area.x[i]), y(Math.min(area.bottom[i], area.top[i])));
+  }
+  ctx.closePath();
+  ctx.fill();
+  ctx.globalAlpha = alpha;
 }
 
-const LEVELS = {ghost: ['var(--ghost)', [2, 2]], target: ['var(--ok)', [8, 3, 2, 3]]};
+const LEVELS = {
+  ghost: ['var(--ghost)', [2, 2]],
+  target: ['var(--ok)', [8, 3, 2, 3]]
+};
 
 export function paintLevels({ctx, area, y}, levels = []) {
-    for (const level of levels) {
-        const [colour, dash] = LEVELS[level.style];
-        const at = Math.round(y(level.y)) + 0.5;
-        if (!Number.isFinite(at) || at < area.y || at > area.y + area.h) {
-            continue;
-        }
-        ctx.strokeStyle = ctx.fillStyle = colourOf(colour);
-        ctx.lineWidth = 1.25;
-        ctx.setLineDash(dash);
-        ctx.beginPath();
-        ctx.moveTo(area.x, at);
-        ctx.lineTo(area.x + area.w, at);
-        ctx.stroke();
-        ctx.setLineDash([]);
-        if (level.text) {
-            ctx.font = '11px ' + getComputedStyle(document.body).fontFamily;
-            if (level.style === 'ghost') {
-                ctx.fillStyle = cssVar('--ink-3');
-            }
-            ctx.fillText(level.text, area.x + 12, at - 5 < area.y + 8 ? at + 13 : at - 5);
-        }
+  for (const level of levels) {
+    const [colour, dash] = LEVELS[level.style];
+    const at = Math.round(y(level.y)) + 0.5;
+    if (!Number.isFinite(at) || at < area.y || at > area.y + area.h) {
+      continue;
     }
+    ctx.strokeStyle = ctx.fillStyle = colourOf(colour);
+    ctx.lineWidth = 1.25;
+    ctx.setLineDash(dash);
+    ctx.beginPath();
+    ctx.moveTo(area.x, at);
+    ctx.lineTo(area.x + area.w, at);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    if (level.text) {
+      ctx.font = '11px ' + getComputedStyle(document.body).fontFamily;
+      if (level.style === 'ghost') {
+        ctx.fillStyle = cssVar('--ink-3');
+      }
+      ctx.fillText(level.text, area.x + 12, at - 5 < area.y + 8 ? at + 13 : at - 5);
+    }
+  }
 }
 
-const MARKS = {change: ['var(--mark)', [3, 3], 1], lost: ['var(--bad)', [], 1.25], restart: ['var(--bad)', [], 1.25], rate: ['var(--mark)', [1, 3], 1]};
+const MARKS = {
+  change: ['var(--mark)', [3, 3], 1],
+  lost: ['var(--bad)', [], 1.25],
+  restart: ['var(--bad)', [], 1.25],
+  rate: ['var(--mark)', [1, 3], 1]
+};
 
-/* A mark is one straight line down the page: every chart paints it at the same x. Checkpoints are ticks on the base line. */
+/* A mark is one straight line down the page: every chart paints it at the same x. Checkpoints are ticks on the base
+ * line. */
 export function paintMarks({ctx, area, x}, marks = []) {
-    for (const mark of marks) {
-        const at = Math.round(x(mark.x)) + 0.5;
-        if (at < area.x || at > area.x + area.w) {
-            continue;
-        }
-        ctx.beginPath();
-        if (mark.kind === 'checkpoint') {
-            ctx.strokeStyle = cssVar('--mark');
-            ctx.lineWidth = 1;
-            ctx.moveTo(at, area.y + area.h - 4);
-            ctx.lineTo(at, area.y + area.h);
-        } else {
-            const [colour, dash, width] = MARKS[mark.kind];
-            ctx.strokeStyle = colourOf(colour);
-            ctx.lineWidth = width;
-            ctx.setLineDash(dash);
-            ctx.moveTo(at, area.y);
-            ctx.lineTo(at, area.y + area.h);
-        }
-        ctx.stroke();
-        ctx.setLineDash([]);
+  for (const mark of marks) {
+    const at = Math.round(x(mark.x)) + 0.5;
+    if (at < area.x || at > area.x + area.w) {
+      continue;
     }
+    ctx.beginPath();
+    if (mark.kind === 'checkpoint') {
+      ctx.strokeStyle = cssVar('--mark');
+      ctx.lineWidth = 1;
+      ctx.moveTo(at, area.y + area.h - 4);
+      ctx.lineTo(at, area.y + area.h);
+    } else {
+      const [colour, dash, width] = MARKS[mark.kind];
+      ctx.strokeStyle = colourOf(colour);
+      ctx.lineWidth = width;
+      ctx.setLineDash(dash);
+      ctx.moveTo(at, area.y);
+      ctx.lineTo(at, area.y + area.h);
+    }
+    ctx.stroke();
+    ctx.setLineDash([]);
+  }
 }
 
 /* Where there are no data: hatched, its length as text, never joined by a line. */
 export function paintGaps({ctx, area, x}, gaps = []) {
-    ctx.strokeStyle = cssVar('--ghost');
-    ctx.lineWidth = 1;
-    for (const gap of gaps || []) {
-        const a = Math.max(area.x, x(gap.from));
-        const b = Math.min(area.x + area.w, x(gap.to));
-        if (b - a < 2) {
-            continue;
-        }
-        ctx.save();
-        ctx.beginPath();
-        ctx.rect(a, area.y, b - a, area.h);
-        ctx.clip();
-        ctx.beginPath();
-        for (let at = a - area.h; at < b; at += 5) {
-            ctx.moveTo(at, area.y + area.h);
-            ctx.lineTo(at + area.h, area.y);
-        }
-        ctx.stroke();
-        ctx.restore();
-        if (gap.text) {
-            ctx.fillStyle = cssVar('--ink-3');
-            ctx.font = '11px ' + getComputedStyle(document.body).fontFamily;
-            ctx.fillText(gap.text, b + 4, area.y + 10);
-        }
+  ctx.strokeStyle = cssVar('--ghost');
+  ctx.lineWidth = 1;
+  for (const gap of gaps || []) {
+    const a = Math.max(area.x, x(gap.from));
+    const b = Math.min(area.x + area.w, x(gap.to));
+    if (b - a < 2) {
+      continue;
     }
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(a, area.y, b - a, area.h);
+    ctx.clip();
+    ctx.beginPath();
+    for (let at = a - area.h; at < b; at += 5) {
+      ctx.moveTo(at, area.y + area.h);
+      ctx.lineTo(at + area.h, area.y);
+    }
+    ctx.stroke();
+    ctx.restore();
+    if (gap.text) {
+      ctx.fillStyle = cssVar('--ink-3');
+      ctx.font = '11px ' + getComputedStyle(document.body).fontFamily;
+      ctx.fillText(gap.text, b + 4, area.y + 10);
+    }
+  }
 }

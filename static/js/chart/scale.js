@@ -1,113 +1,126 @@
 /* Axes: where ticks stand, and how far an axis reaches. Pure, tested in tests/browser/test_pure.py. */
-import {tick, NARROW} from '../format.js';
+import {NARROW, tick} from '../format.js';
 
 export function step125(raw) {
-    if (!(raw > 0)) {
-        return 1;
-    }
-    const power = 10 ** Math.floor(Math.log10(raw));
-    const lead = raw / power;
-    return power * (lead <= 1.0001 ? 1 : lead <= 2.0001 ? 2 : lead <= 5.0001 ? 5 : 10);
+  if (!(raw > 0)) {
+    return 1;
+  }
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const lead = raw / power;
+  return power * (lead <= 1.0001 ? 1 : lead <= 2.0001 ? 2 : lead <= 5.0001 ? 5 : 10);
 }
 
 /* 3 to 6 round values within [a, b]. */
 export function linearTicks(a, b, most = 5) {
-    if (!(b > a)) {
-        return [a];
-    }
-    const by = [step125((b - a) / most), step125((b - a) / most) / 2, step125((b - a) / most) / 2.5].filter((s) => /^[125]/.test(s.toExponential())).filter((s) => (b - a) / s <= most + 1)
-        .reduce((best, s) => (Math.abs((b - a) / s - most) < Math.abs((b - a) / best - most) ? s : best), step125((b - a) / most));
-    const ticks = [];
-    for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
-        ticks.push(+(v * by).toPrecision(12));
-    }
-    return ticks;
+  if (!(b > a)) {
+    return [a];
+  }
+  const by = [step125((b - a) / most), step125((b - a) / most) / 2, step125((b - a) / most) / 2.5]
+                 .filter((s) => /^[125]/.test(s.toExponential()))
+                 .filter((s) => (b - a) / s <= most + 1)
+                 .reduce(
+                     (best, s) => (Math.abs((b - a) / s - most) < Math.abs((b - a) / best - most) ? s : best),
+                     step125((b - a) / most));
+  const ticks = [];
+  for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
+    ticks.push(+(v * by).toPrecision(12));
+  }
+  return ticks;
 }
 
 /* 1, 2, 5 of each power within [a, b]; powers alone where there are many; linear ones where hardly any fit. */
 export function logTicks(a, b) {
-    const all = [];
-    for (let p = Math.floor(Math.log10(a)); p <= Math.ceil(Math.log10(b)); p++) {
-        for (const lead of [1, 2, 5]) {
-            const v = +(lead * 10 ** p).toPrecision(6);
-            if (v >= a * 0.999 && v <= b * 1.001) {
-                all.push(v);
-            }
-        }
+  const all = [];
+  for (let p = Math.floor(Math.log10(a)); p <= Math.ceil(Math.log10(b)); p++) {
+    for (const lead of [1, 2, 5]) {
+      const v = +(lead * 10 ** p).toPrecision(6);
+      if (v >= a * 0.999 && v <= b * 1.001) {
+        all.push(v);
+      }
     }
-    if (all.length > 7) {
-        const powers = all.filter((v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9);
-        return powers.length > 7 ? powers.filter((v, i) => i % Math.ceil(powers.length / 6) === 0) : powers.length >= 3 ? powers : all.filter((v, i) => i % 2 === 0);
-    }
-    return all.length >= 3 || (all.length === 2 && b / a > 8) ? all : linearTicks(a, b, 4);
+  }
+  if (all.length > 7) {
+    const powers = all.filter((v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9);
+    return powers.length > 7 ? powers.filter((v, i) => i % Math.ceil(powers.length / 6) === 0) :
+        powers.length >= 3   ? powers :
+                               all.filter((v, i) => i % 2 === 0);
+  }
+  return all.length >= 3 || (all.length === 2 && b / a > 8) ? all : linearTicks(a, b, 4);
 }
 
-const TIMES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800];
+const TIMES = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,  0.2,  0.5,   1,     2,     5,     10,     20,    30,
+  60,    120,   300,   600,  1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800
+];
 
 export function timeTicks(a, b, most = 6) {
-    const unit = b - a < 120 ? 0 : b - a < 7200 ? 30 : 1800; /* the labels keep one unit: seconds, minutes, hours */
-    const by = TIMES.find((t) => t >= unit && (b - a) / t <= most) || TIMES[TIMES.length - 1];
-    const ticks = [];
-    for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
-        ticks.push(+(v * by).toPrecision(12));
-    }
-    return ticks;
+  const unit = b - a < 120 ? 0 : b - a < 7200 ? 30 : 1800; /* the labels keep one unit: seconds, minutes, hours */
+  const by = TIMES.find((t) => t >= unit && (b - a) / t <= most) || TIMES[TIMES.length - 1];
+  const ticks = [];
+  for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
+    ticks.push(+(v * by).toPrecision(12));
+  }
+  return ticks;
 }
 
 export function timeTick(v, range) {
-    if (v === 0) {
-        return '0';
-    }
-    if (range < 120) {
-        return +v.toPrecision(4) + NARROW + 's';
-    }
-    return range < 7200 ? +(v / 60).toPrecision(3) + NARROW + 'min' : range < 172800 ? +(v / 3600).toPrecision(3) + NARROW + 'h' : +(v / 86400).toPrecision(3) + NARROW + 'd';
+  if (v === 0) {
+    return '0';
+  }
+  if (range < 120) {
+    return +v.toPrecision(4) + NARROW + 's';
+  }
+  return range < 7200 ? +(v / 60).toPrecision(3) + NARROW + 'min' :
+      range < 172800  ? +(v / 3600).toPrecision(3) + NARROW + 'h' :
+                        +(v / 86400).toPrecision(3) + NARROW + 'd';
 }
 
 export function xTicks(axis, a, b, most) {
-    return axis === 'time' ? timeTicks(a, b, most) : linearTicks(a, b, most).filter((v) => Number.isInteger(v) || b - a < 2);
+  return axis === 'time' ? timeTicks(a, b, most) :
+                           linearTicks(a, b, most).filter((v) => Number.isInteger(v) || b - a < 2);
 }
 
 export function xLabel(axis, v, range) {
-    return axis === 'time' ? timeTick(v, range) : tick(v);
+  return axis === 'time' ? timeTick(v, range) : tick(v);
 }
 
 /* The range of a value axis around what is there. log: never below a thousandth of the greatest. */
 export function niceRange(values, {zero = false, log = false, pad = 0.06, least = 0} = {}) {
-    let low = Infinity;
-    let high = -Infinity;
-    for (const v of values) {
-        if (Number.isFinite(v) && (!log || v > 0)) {
-            low = v < low ? v : low;
-            high = v > high ? v : high;
-        }
+  let low = Infinity;
+  let high = -Infinity;
+  for (const v of values) {
+    if (Number.isFinite(v) && (!log || v > 0)) {
+      low = v < low ? v : low;
+      high = v > high ? v : high;
     }
-    if (!(high >= low)) {
-        return log ? [0.1, 10] : [0, 1];
-    }
-    if (log) {
-        low = Math.max(low, high / 1e5);
-        const grow = Math.max(0.04, Math.log10(high / low) * pad);
-        return [low / 10 ** grow, high * 10 ** grow];
-    }
-    if (zero) {
-        return [0, Math.max(high * (1 + pad), least) || 1];
-    }
-    const span = Math.max(high - low, least, Math.abs(high) * 1e-6) || 1;
-    return [low - span * pad, high + span * pad];
+  }
+  if (!(high >= low)) {
+    return log ? [0.1, 10] : [0, 1];
+  }
+  if (log) {
+    low = Math.max(low, high / 1e5);
+    const grow = Math.max(0.04, Math.log10(high / low) * pad);
+    return [low / 10 ** grow, high * 10 ** grow];
+  }
+  if (zero) {
+    return [0, Math.max(high * (1 + pad), least) || 1];
+  }
+  const span = Math.max(high - low, least, Math.abs(high) * 1e-6) || 1;
+  return [low - span * pad, high + span * pad];
 }
 
-/* Positions of labels that want to stand at `wanted`, moved apart to at least `gap` within [low, high]; order is kept. */
+/* Positions of labels that want to stand at `wanted`, moved apart to at least `gap` within [low, high]; order is kept.
+ */
 export function spread(wanted, gap, low, high) {
-    const order = wanted.map((y, i) => i).sort((a, b) => wanted[a] - wanted[b]);
-    const out = wanted.slice();
-    let last = -Infinity;
-    for (const i of order) {
-        out[i] = last = Math.max(wanted[i], last + gap, low);
-    }
-    let next = high + gap;
-    for (const i of order.reverse()) {
-        out[i] = next = Math.min(out[i], next - gap);
-    }
-    return out;
+  const order = wanted.map((y, i) => i).sort((a, b) => wanted[a] - wanted[b]);
+  const out = wanted.slice();
+  let last = -Infinity;
+  for (const i of order) {
+    out[i] = last = Math.max(wanted[i], last + gap, low);
+  }
+  let next = high + gap;
+  for (const i of order.reverse()) {
+    out[i] = next = Math.min(out[i], next - gap);
+  }
+  return out;
 }

@@ -1,103 +1,104 @@
 /* Smoothing and curves as arrays. Pure, tested in tests/browser/test_pure.py.
 
-   A curve is {x, min, max, mean}: four arrays of one length. smooth() is an exponential mean over distance on the x axis, debiased (so that it starts at the
-   first value, not at 0), and it starts anew at each of `cuts` (a restart, a change of the learning rate), so that it never drags a jump along. */
+   A curve is {x, min, max, mean}: four arrays of one length. smooth() is an exponential mean over distance on the x
+   axis, debiased (so that it starts at the first value, not at 0), and it starts anew at each of `cuts` (a restart, a
+   change of the learning rate), so that it never drags a jump along. */
 export function smooth(curve, weight, cuts = []) {
-    const {x, mean} = curve;
-    const n = x.length;
-    if (n === 0) {
-        return [];
+  const {x, mean} = curve;
+  const n = x.length;
+  if (n === 0) {
+    return [];
+  }
+  const unit = Math.max((x[n - 1] - x[0]) / 400, gapOf(x)) || 1;
+  const out = new Array(n);
+  let sum = 0;
+  let mass = 0;
+  let cut = 0;
+  for (let i = 0; i < n; i++) {
+    while (cut < cuts.length && cuts[cut] <= x[i]) {
+      if (i > 0 && cuts[cut] > x[i - 1]) {
+        sum = 0;
+        mass = 0;
+      }
+      cut++;
     }
-    const unit = Math.max((x[n - 1] - x[0]) / 400, gapOf(x)) || 1;
-    const out = new Array(n);
-    let sum = 0;
-    let mass = 0;
-    let cut = 0;
-    for (let i = 0; i < n; i++) {
-        while (cut < cuts.length && cuts[cut] <= x[i]) {
-            if (i > 0 && cuts[cut] > x[i - 1]) {
-                sum = 0;
-                mass = 0;
-            }
-            cut++;
-        }
-        const keep = i === 0 ? 0 : weight ** Math.max(0.05, (x[i] - x[i - 1]) / unit);
-        if (Number.isFinite(mean[i])) {
-            sum = sum * keep + mean[i] * (1 - (weight > 0 ? Math.min(keep, 0.9999) : 0) || 1);
-            mass = mass * keep + (1 - (weight > 0 ? Math.min(keep, 0.9999) : 0) || 1);
-        }
-        out[i] = mass > 0 ? sum / mass : NaN;
+    const keep = i === 0 ? 0 : weight ** Math.max(0.05, (x[i] - x[i - 1]) / unit);
+    if (Number.isFinite(mean[i])) {
+      sum = sum * keep + mean[i] * (1 - (weight > 0 ? Math.min(keep, 0.9999) : 0) || 1);
+      mass = mass * keep + (1 - (weight > 0 ? Math.min(keep, 0.9999) : 0) || 1);
     }
-    return out;
+    out[i] = mass > 0 ? sum / mass : NaN;
+  }
+  return out;
 }
 
 function gapOf(x) {
-    const gaps = [];
-    for (let i = 1; i < x.length; i++) {
-        gaps.push(x[i] - x[i - 1]);
-    }
-    gaps.sort((a, b) => a - b);
-    return gaps.length ? gaps[gaps.length >> 1] : 0;
+  const gaps = [];
+  for (let i = 1; i < x.length; i++) {
+    gaps.push(x[i] - x[i - 1]);
+  }
+  gaps.sort((a, b) => a - b);
+  return gaps.length ? gaps[gaps.length >> 1] : 0;
 }
 
 /* The value at or before x (steps) or between its neighbours. */
 export function valueAt(xs, ys, x, stepped = false) {
-    const i = lastAtOrBefore(xs, x);
-    if (i < 0) {
-        return NaN;
-    }
-    if (stepped || i === xs.length - 1 || xs[i] === x || !Number.isFinite(ys[i + 1])) {
-        return ys[i];
-    }
-    return ys[i] + (ys[i + 1] - ys[i]) * (x - xs[i]) / (xs[i + 1] - xs[i]);
+  const i = lastAtOrBefore(xs, x);
+  if (i < 0) {
+    return NaN;
+  }
+  if (stepped || i === xs.length - 1 || xs[i] === x || !Number.isFinite(ys[i + 1])) {
+    return ys[i];
+  }
+  return ys[i] + (ys[i + 1] - ys[i]) * (x - xs[i]) / (xs[i + 1] - xs[i]);
 }
 
 export function lastAtOrBefore(xs, x) {
-    let low = 0;
-    let high = xs.length;
-    while (low < high) {
-        const mid = (low + high) >> 1;
-        if (xs[mid] <= x) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
+  let low = 0;
+  let high = xs.length;
+  while (low < high) {
+    const mid = (low + high) >> 1;
+    if (xs[mid] <= x) {
+      low = mid + 1;
+    } else {
+      high = mid;
     }
-    return low - 1;
+  }
+  return low - 1;
 }
 
 export function nearest(xs, x) {
-    const i = lastAtOrBefore(xs, x);
-    return i < 0 ? 0 : i + 1 < xs.length && xs[i + 1] - x < x - xs[i] ? i + 1 : i;
+  const i = lastAtOrBefore(xs, x);
+  return i < 0 ? 0 : i + 1 < xs.length && xs[i + 1] - x < x - xs[i] ? i + 1 : i;
 }
 
 /* Several sparse lines on the union of their x: rows [x, y1, y2, …] with null where a line has no point. */
 export function union(lines) {
-    const at = new Map();
-    lines.forEach((line, k) => {
-        for (let i = 0; i < line.x.length; i++) {
-            let row = at.get(line.x[i]);
-            if (!row) {
-                row = [line.x[i], ...lines.map(() => null)];
-                at.set(line.x[i], row);
-            }
-            row[k + 1] = line.y[i];
-        }
-    });
-    return [...at.values()].sort((a, b) => a[0] - b[0]);
+  const at = new Map();
+  lines.forEach((line, k) => {
+    for (let i = 0; i < line.x.length; i++) {
+      let row = at.get(line.x[i]);
+      if (!row) {
+        row = [line.x[i], ...lines.map(() => null)];
+        at.set(line.x[i], row);
+      }
+      row[k + 1] = line.y[i];
+    }
+  });
+  return [...at.values()].sort((a, b) => a[0] - b[0]);
 }
 
 /* Least squares t = a + k·b; NaN where the sizes do not differ. */
 export function fitLine(bs, ts) {
-    const n = bs.length;
-    const mb = bs.reduce((s, v) => s + v, 0) / n;
-    const mt = ts.reduce((s, v) => s + v, 0) / n;
-    let sbb = 0;
-    let sbt = 0;
-    for (let i = 0; i < n; i++) {
-        sbb += (bs[i] - mb) ** 2;
-        sbt += (bs[i] - mb) * (ts[i] - mt);
-    }
-    const k = sbb > 1e-9 ? sbt / sbb : NaN;
-    return {a: mt - k * mb, k};
+  const n = bs.length;
+  const mb = bs.reduce((s, v) => s + v, 0) / n;
+  const mt = ts.reduce((s, v) => s + v, 0) / n;
+  let sbb = 0;
+  let sbt = 0;
+  for (let i = 0; i < n; i++) {
+    sbb += (bs[i] - mb) ** 2;
+    sbt += (bs[i] - mb) * (ts[i] - mt);
+  }
+  const k = sbb > 1e-9 ? sbt / sbb : NaN;
+  return {a: mt - k * mb, k};
 }
