@@ -173,9 +173,6 @@ static void check_server(const struct jobspec *spec, const char *name, struct js
     if (spec->optimizer.nesterov) {
         jsonx_problem(problems, "/optimizer/nesterov", "the server of '%s' has plain momentum only", name);
     }
-    if (s->servers > 1) {
-        jsonx_problem(problems, "/strategy/servers", "one server is offered by now, not %d", s->servers);
-    }
     if (s->n > spec->workers) {
         jsonx_problem(problems, "/strategy/n", "'n' %d is more than the %d workers", s->n, spec->workers);
     }

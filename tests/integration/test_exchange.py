@@ -31,7 +31,8 @@ def over_mpi(folder, job):
     folder.mkdir()
     (folder / "job.json").write_text(json.dumps(job))
     env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
-    command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none", "-np", str(job["workers"] + 1),
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none", "-np",
+               str(job["workers"] + job["strategy"].get("servers", 1)),
                str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out", str(folder)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -103,6 +104,21 @@ def test_softsync_of_all_workers_with_a_blocking_pull_is_sync(tmp_path):
     sync = over_mpi(tmp_path / "sync", small(workers=4, strategy={"type": "sync"}, batching=batching))
     assert np.abs(soft.model - sync.model).max() <= 1e-6 * 20 * max(1.0, np.abs(sync.model).max())
     assert all(r["staleness"] == 0 for r in soft.rows)
+
+
+@pytest.mark.parametrize("strategy", [{"type": "softsync", "n": 1, "pull": "blocking"}, {"type": "dc-asgd", "adaptive": True}])
+def test_any_number_of_servers_gives_the_bits_of_one(tmp_path, strategy):
+    one, job = {}, small(workers=1, batching={"global_batch": 64, "policy": "equal"})  # one worker: the order of arrivals is fixed
+    for servers in (1, 2, 3):
+        one[servers] = over_mpi(tmp_path / str(servers), dict(job, strategy=dict(strategy, servers=servers)))
+    assert np.array_equal(one[1].model, one[2].model) and np.array_equal(one[1].model, one[3].model)
+    assert one[1].evaluations == one[3].evaluations
+
+
+def test_several_servers_serve_several_workers(tmp_path):
+    run = over_mpi(tmp_path / "run", small(workers=3, strategy={"type": "asgd", "servers": 3}, batching={"global_batch": 60, "policy": "equal"}))
+    U = len(run.rows)
+    assert sum(r["batch"] for r in run.rows) == 2 * 640 and sorted(r["step"] for r in run.rows) == list(range(1, U + 1))
 
 
 def test_dc_asgd_without_compensation_is_asgd_on_one_worker(tmp_path):

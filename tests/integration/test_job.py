@@ -101,6 +101,18 @@ def test_a_job_that_was_paused_and_resumed_ends_where_an_uninterrupted_one_ends(
     assert tensors(service.artifact(halted)) == tensors(service.artifact(straight))
 
 
+def test_a_job_with_two_servers_survives_a_pause_and_shows_both(service):
+    id = service.submit(long_job(strategy={"type": "asgd", "servers": 2}))
+    service.steps(id, 40)
+    until("both servers are shown", lambda: [x["rank"] for x in service.job(id)["servers"]] == [2, 3])
+    assert service.post(f"jobs/{id}/pause").status_code == 200
+    at = service.wait(id, "paused")["progress"]["step"]
+    service.post(f"jobs/{id}/resume")
+    service.steps(id, at + 40)
+    service.post(f"jobs/{id}/cancel")
+    service.wait(id, "cancelled")
+
+
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_a_killed_rank_ends_the_attempt_and_the_job_goes_on_from_its_checkpoint(service, strategy):
     id = service.submit(spec(epochs=20, strategy={"type": strategy}, checkpoint={"every_steps": 20}))

@@ -5,7 +5,9 @@
 
 #include "job/sample.h"
 
-enum { TAG_PUSH = 20, TAG_REPLY = 21, TAG_WEIGHTS = 22, TAG_GRADIENT = 23, TAG_STATS = 24 };
+enum { TAG_PUSH = 20, TAG_REPLY = 21, TAG_WEIGHTS = 22, TAG_GRADIENT = 23, TAG_STATS = 24, TAG_ORDER = 25, TAG_STATE_RANGE = 26 };
+
+enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
 
 enum push_kind { PUSH_GRADIENT, PUSH_EVALUATION };
 

@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "worker/exchange/push.h"
+#include "worker/exchange/shard.h"
 
 struct push_worker {
     struct strategy base;
     struct rank_env *env;
     struct reply_head reply;
+    struct message ranges[SERVERS_MOST];
     int64_t local_step;
     bool waiting;      /* a gradient was pushed and is not answered */
     double pushed_at;
@@ -54,14 +56,31 @@ static void report(struct push_worker *s)
     env->row(env->ctx, &s->row);
 }
 
+/* Range by range, from or to every server; all are under way at once. */
+static int all_ranges(struct push_worker *s, int tag, float *block, bool sending, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    size_t n = s->env->n_params;
+    char none[SERVERS_MOST] = {0};
+    int rc = 0;
+    for (int i = 0; i < c->servers; i++) {
+        float *range = block ? block + shard_first(n, c->servers, i) : NULL;
+        (sending ? message_send : message_recv)(&s->ranges[i], c, c->workers + i, tag, &none[i], 1, range, shard_count(n, c->servers, i));
+    }
+    for (int i = 0; i < c->servers; i++) {
+        int one = comm_wait(c, &s->ranges[i].op, rc < 0 ? NULL : e);
+        rc = rc < 0 ? rc : one;
+    }
+    return rc;
+}
+
 int push_worker_next(struct strategy *base, struct work *out, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
     struct rank_env *env = s->env;
     struct comm *c = env->comm;
     struct dev_replica *r = env->replica;
-    struct message head, weights;
-    char none;
+    struct message head;
     double deadline = c->deadline;
     c->deadline = 0; /* a parked worker waits as long as the others compute; heartbeats tell who is alive */
     message_recv(&head, c, c->workers, TAG_REPLY, &s->reply, sizeof s->reply, NULL, 0);
@@ -73,12 +92,13 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     const struct reply_head *reply = &s->reply;
     bool more = reply->action == DO_TRAIN || reply->action == DO_EVALUATE;
     if (more) {
-        message_recv(&weights, c, c->workers, TAG_WEIGHTS, &none, 1, r->host[DEV_PARAMS], env->n_params);
-        rc = comm_wait(c, &weights.op, e);
+        rc = all_ranges(s, TAG_WEIGHTS, r->host[DEV_PARAMS], false, e);
         rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_PARAMS, 0, env->n_params, e);
         if (rc >= 0 && env->n_stats > 0) {
-            message_recv(&weights, c, c->workers, TAG_STATS, &none, 1, r->host[DEV_STATS], env->n_stats);
-            rc = comm_wait(c, &weights.op, e);
+            struct message stats;
+            char none;
+            message_recv(&stats, c, c->workers, TAG_STATS, &none, 1, r->host[DEV_STATS], env->n_stats);
+            rc = comm_wait(c, &stats.op, e);
             rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, env->n_stats, e);
         }
     }
@@ -109,17 +129,17 @@ static int push(struct push_worker *s, struct push_head *head, struct err *e)
 {
     struct rank_env *env = s->env;
     struct comm *c = env->comm;
-    struct message m, gradient;
+    struct message m;
     char none = 0;
     message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
     if (head->kind == PUSH_GRADIENT) {
-        message_send(&gradient, c, c->workers, TAG_GRADIENT, &none, 1, env->replica->host[DEV_GRADS], env->n_params);
-        int rc = comm_wait(c, &gradient.op, e);
+        int rc = all_ranges(s, TAG_GRADIENT, env->replica->host[DEV_GRADS], true, e);
         if (rc >= 0 && env->n_stats > 0) {
             struct dev_replica *r = env->replica;
             rc = r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e);
-            message_send(&gradient, c, c->workers, TAG_STATS, &none, 1, r->host[DEV_STATS], env->n_stats);
-            rc = rc < 0 ? rc : comm_wait(c, &gradient.op, e);
+            struct message stats;
+            message_send(&stats, c, c->workers, TAG_STATS, &none, 1, r->host[DEV_STATS], env->n_stats);
+            rc = rc < 0 ? rc : comm_wait(c, &stats.op, e);
         }
         if (rc < 0) {
             return rc;

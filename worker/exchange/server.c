@@ -17,6 +17,7 @@
 
 #include "worker/exchange/moments.h"
 #include "worker/exchange/push.h"
+#include "worker/exchange/shard.h"
 #include "worker/exchange/updates.h"
 
 enum { EVAL_SLICES_PER_WORKER = 4, EVAL_SLICE_MIN = 64 };
@@ -42,7 +43,8 @@ struct server {
     struct updates updates;
     float *g, *snapshot; /* [n] of the push under way; [n + n_stats] under evaluation */
     float *stats, *pushed_stats; /* [n_stats] running statistics: merged, of the push under way */
-    size_t n, n_stats;
+    size_t n, n_stats; /* n: this server's own range of the block */
+    float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL with one server */
     struct cursor cursor;
     struct slice *redo;  /* [RUN_SLICES] to be handed out again */
     int n_redo;
@@ -59,17 +61,30 @@ struct server {
     int64_t evaluated_version; /* -1: none */
     double last_accuracy, last_loss, best;
     bool target_reached;
+    double busy; /* share of time */
     int outcome; /* -1: goes on; 0 ended, 1 paused, 2 stopped */
     struct run_state *state;
 };
 
 /* ---- start and end ------------------------------------------------------------------------------------------- */
 
+static size_t blocks_of(const struct server *s)
+{
+    return s->n > 0 ? s->updates.n_optim / s->n : 0;
+}
+
+/* What the further servers have to do as well. */
+static int order(struct server *s, enum order_kind kind, int rank, struct err *e)
+{
+    struct order o = {.kind = kind, .rank = rank};
+    return shard_order(s->env->comm, &o, e);
+}
+
 static int init(struct server *s, struct rank_env *env, const struct run_state *from, struct err *e)
 {
     int W = env->comm->workers;
     s->env = env;
-    s->n = env->n_params;
+    s->n = shard_count(env->n_params, env->comm->servers, 0);
     s->n_stats = env->n_stats;
     s->g = malloc(s->n * sizeof(float) + 1);
     s->stats = calloc(2 * s->n_stats + 1, sizeof(float));
@@ -104,7 +119,13 @@ static int init(struct server *s, struct rank_env *env, const struct run_state *
     }
     s->best = json_is_object(from->extra) ? json_number_value(json_object_get(from->extra, "best")) : 0;
     agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version, comm_now(env->comm));
-    return updates_init(&s->updates, s->policy, env, from, e);
+    int rc = updates_init(&s->updates, s->policy, env, 0, s->n, from, e);
+    if (rc >= 0 && env->comm->servers > 1) {
+        s->full = malloc(env->n_params * sizeof(float) + 1);
+        s->full_optim = malloc(blocks_of(s) * env->n_params * sizeof(float) + 1);
+        rc = s->full && s->full_optim ? 0 : err_set(e, ERR_MEMORY, "cannot hold a state of %zu parameters: memory ran out", env->n_params);
+    }
+    return rc;
 }
 
 static void release(struct server *s)
@@ -116,6 +137,8 @@ static void release(struct server *s)
     updates_release(&s->updates);
     free(s->clients);
     free(s->redo);
+    free(s->full);
+    free(s->full_optim);
     free(s->g);
     free(s->stats);
     free(s->snapshot);
@@ -146,14 +169,33 @@ static void add_out(struct run_state *state, const struct slice *slice)
     state->out[state->n_out++] = *slice;
 }
 
+/* All ranges into one block. `params` is this server's; on return all of them, as is `optim`. */
+static int collect(struct server *s, const float **params, const float **optim, struct err *e)
+{
+    size_t n = s->env->n_params, blocks = blocks_of(s);
+    if (s->env->comm->servers == 1) {
+        return 0;
+    }
+    int rc = order(s, *params == s->snapshot ? ORDER_STATE_EVAL : ORDER_STATE, 0, e);
+    memcpy(s->full, *params, s->n * sizeof(float));
+    for (size_t b = 0; b < blocks; b++) {
+        memcpy(s->full_optim + b * n, s->updates.optim + b * s->n, s->n * sizeof(float));
+    }
+    *params = s->full;
+    *optim = blocks > 0 ? s->full_optim : NULL;
+    return rc < 0 ? rc : shard_collect(s->env->comm, s->full, s->full_optim, n, (int)blocks, e);
+}
+
 static int save(struct server *s, int why, const float *params, const float *stats, struct err *e)
 {
     struct run_state *state = s->state;
-    if (!s->env->save) {
-        return 0;
+    const float *optim = s->updates.optim;
+    int rc = collect(s, &params, &optim, e);
+    if (rc < 0 || !s->env->save) {
+        return rc;
     }
-    *state = (struct run_state){.params = params, .optim = s->updates.optim, .stats = stats, .n_params = s->n,
-                                .n_optim = s->updates.n_optim, .n_stats = s->n_stats,
+    *state = (struct run_state){.params = params, .optim = optim, .stats = stats, .n_params = s->env->n_params,
+                                .n_optim = blocks_of(s) * s->env->n_params, .n_stats = s->n_stats,
                                 .version = s->updates.version,
                                 .applied_samples = s->applied, .cursor = s->cursor,
                                 .test_accuracy = why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
@@ -170,7 +212,7 @@ static int save(struct server *s, int why, const float *params, const float *sta
         add_out(state, &s->clients[i].kept);
     }
     state->extra = extra_json(s);
-    int rc = s->env->save(s->env->ctx, state, e);
+    rc = s->env->save(s->env->ctx, state, e);
     json_decref(state->extra);
     state->extra = NULL;
     return rc;
@@ -253,6 +295,10 @@ static int send_reply(struct server *s, int rank, const float *weights, const fl
     if (weights) {
         memcpy(k->pulled, weights, s->n * sizeof(float));
         message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, k->pulled, s->n);
+        int rc = order(s, weights == s->snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
+        if (rc < 0) {
+            return rc;
+        }
         if (s->n_stats > 0) {
             memcpy(k->pulled + s->n, stats, s->n_stats * sizeof(float));
             message_send(&k->stats_sent, c, rank, TAG_STATS, &none, 1, k->pulled + s->n, s->n_stats);
@@ -393,6 +439,11 @@ static int take_gradient(struct server *s, const struct push_head *push, struct 
         double share = (double)push->slice.count / env->spec->batching.global_batch;
         moments_blend(s->stats, s->pushed_stats, env->mean_of, s->n_stats, share < 1 ? (float)share : 1);
     }
+    struct order further = {.kind = ORDER_APPLY, .rank = push->rank, .tau = tau, .push = *push};
+    int rc = shard_order(env->comm, &further, e);
+    if (rc < 0) {
+        return rc;
+    }
     bool updated = updates_add(&s->updates, s->g, k->pulled, &push->slice, tau);
     BUG_ON(s->n_grouped == SPEC_WORKERS);
     s->grouped[s->n_grouped++] = push->slice;
@@ -430,7 +481,7 @@ static int begin_evaluation(struct server *s, struct err *e)
     s->eval_step = s->updates.version;
     s->eval_epoch = s->env->train_samples > 0 ? (double)s->applied / (double)s->env->train_samples : 0;
     s->eval_time = comm_now(s->env->comm) - s->env->job_start;
-    return 0;
+    return order(s, ORDER_SET_ASIDE, 0, e);
 }
 
 static int end_evaluation(struct server *s, struct err *e)
@@ -480,6 +531,10 @@ static int decide(struct server *s, struct err *e)
         bool over = nothing_left(s) && idle && !slices_kept(s);
         if (over && updates_flush(&s->updates)) {
             settle(s); /* no other gradient will come to complete the group */
+            rc = order(s, ORDER_FLUSH, 0, e);
+        }
+        if (rc < 0) {
+            return rc;
         }
         if (over && s->evaluated_version == s->updates.version) {
             s->outcome = 0;
@@ -545,8 +600,21 @@ static int flush(struct server *s, struct err *e)
     return rc;
 }
 
+/* The share of the last second or so that went into answers. */
+static void tell_busy(struct server *s, double waited, double worked)
+{
+    double all = waited + worked, keep = exp(-all);
+    s->busy = all > 0 ? keep * s->busy + (1 - keep) * worked / all : s->busy;
+    if (s->env->served) {
+        s->env->served(s->env->ctx, s->updates.version, s->busy);
+    }
+}
+
 int server_serve(const struct server_policy *policy, struct rank_env *env, const struct run_state *from, struct err *e)
 {
+    if (env->comm->rank > env->comm->workers) {
+        return shard_serve(policy, env, from, e);
+    }
     struct server *s = calloc(1, sizeof *s);
     if (!s) {
         return err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
@@ -566,12 +634,16 @@ int server_serve(const struct server_policy *policy, struct rank_env *env, const
     rc = rc < 0 ? rc : serve_parked(s, e);
     struct push_head push;
     while (rc >= 0 && !all_ended(s)) {
+        double before = comm_now(env->comm);
         rc = receive(s, &push, e);
+        double came = comm_now(env->comm);
         rc = rc < 0 ? rc : answer(s, &push, e);
+        tell_busy(s, came - before, comm_now(env->comm) - came);
     }
-    rc = rc < 0 ? rc : flush(s, e);
-    env->comm->deadline = deadline;
     int outcome = s->outcome;
+    rc = rc < 0 ? rc : flush(s, e);
+    rc = rc < 0 ? rc : order(s, ORDER_END, outcome, e);
+    env->comm->deadline = deadline;
     release(s);
     free(s);
     return rc < 0 ? rc : outcome;

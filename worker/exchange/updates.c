@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, const struct run_state *from, struct err *e)
+int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, size_t first, size_t n,
+                 const struct run_state *from, struct err *e)
 {
     const struct jobspec *spec = env->spec;
-    size_t n = env->n_params;
+    size_t all = env->n_params;
     bool v = policy->needs_velocity ? policy->needs_velocity(env) : spec->optimizer.momentum > 0;
     bool m2 = policy->needs_mean_square && policy->needs_mean_square(env);
     memset(u, 0, sizeof *u);
@@ -31,11 +32,12 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     if (!u->w || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum)) {
         return err_set(e, ERR_MEMORY, "cannot serve %zu parameters: memory ran out", n);
     }
-    memcpy(u->w, from->params, n * sizeof(float));
-    if (u->optim && from->optim && from->n_optim == u->n_optim) {
-        memcpy(u->optim, from->optim, u->n_optim * sizeof(float));
+    memcpy(u->w, from->params + first, n * sizeof(float));
+    size_t blocks = (size_t)v + (size_t)m2;
+    for (size_t b = 0; b < blocks && from->optim && from->n_optim == blocks * all; b++) {
+        memcpy(u->optim + b * n, from->optim + b * all + first, n * sizeof(float));
     }
-    u->rule = (struct rule_state){.w = u->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay, .n = n};
+    u->rule = (struct rule_state){.w = u->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
     return 0;
 }
 

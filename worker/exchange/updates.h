@@ -9,7 +9,7 @@ struct updates {
     const struct server_policy *policy; /* borrowed, as is env */
     const struct rank_env *env;
     struct rule_state rule;  /* w, v, m2: into the blocks below */
-    float *w;                /* [n] the newest weights; owned */
+    float *w;                /* [n] the newest weights, of this server's range of the block; owned */
     float *optim;            /* [n_optim] velocity, then mean square; owned; NULL if there is none */
     float *sum;              /* [n] of the group; owned; NULL if each gradient makes an update of its own */
     size_t n, n_optim;
@@ -19,7 +19,9 @@ struct updates {
     int64_t version;
 };
 
-int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, const struct run_state *from, struct err *e);
+/* Of the range [first, first + n) of the flat block. */
+int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, size_t first, size_t n,
+                 const struct run_state *from, struct err *e);
 void updates_release(struct updates *u);
 /* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights it was computed on. True if it
  * completed an update, so that the version went up. */
