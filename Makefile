@@ -28,22 +28,24 @@ MPI_CFLAGS := $(shell $(MPICC) --showme:compile 2>/dev/null)
 MPI_LIBS   := $(shell $(MPICC) --showme:link 2>/dev/null)
 KERNEL_FLAGS := -O3 $(MARCH) -fopenmp
 
-ROOMS   := common job store http coordinator cli kernels worker simulator
+ROOMS   := common job store agent http coordinator cli kernels worker simulator
 src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c))
 obj      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c %/main_%.c,$(call src,$(1))))
 lib      = $(BUILD)/lib$(1).a
 
 # what a program of each room links, upper rooms first
-L_common  := -ljansson -lm -lpthread
+L_common  := -ljansson -lcrypto -lm -lpthread
 L_job     := $(L_common)
-L_store   := -lhiredis -lcrypto $(L_common)
+L_store   := -lhiredis $(L_common)
+L_agent   := $(L_store) -ldl
 L_http    := -lmicrohttpd $(L_store)
 L_kernels := -ldnnl -fopenmp -ldl $(L_common)
-L_worker  := $(MPI_LIBS) -lz $(L_kernels) -lhiredis -lcrypto
+L_worker  := $(MPI_LIBS) -lz $(L_kernels) -lhiredis
 L_cli     := -lcurl $(L_http) -lz
 D_common      := common
 D_job         := job common
 D_store       := store job common
+D_agent       := agent store job common
 D_http        := http store job common
 D_coordinator := coordinator http store job common
 D_cli         := cli coordinator http store job common
@@ -52,7 +54,7 @@ D_worker      := worker kernels store job common
 D_simulator   := simulator worker kernels store job common
 
 # a program is built as soon as its main stands
-PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate))
+PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate) $(if $(wildcard agent/main.c),evenstep-agent) $(if $(wildcard agent/main_launch.c),evenstep-launch))
 
 .DEFAULT_GOAL := all
 .PHONY: all help clean install lint format layers docs bundle demo check
@@ -79,6 +81,10 @@ $(BUILD)/evenstep-worker: $(BUILD)/worker/main.o $(call libs,worker)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_worker)
 $(BUILD)/evenstep-simulate: $(BUILD)/simulator/main.o $(call libs,simulator)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_worker)
+$(BUILD)/evenstep-agent: $(BUILD)/agent/main.o $(call libs,agent)
+	$(CC) $(LDFLAGS) -o $@ $^ $(L_agent)
+$(BUILD)/evenstep-launch: $(BUILD)/agent/main_launch.o $(call libs,agent)
+	$(CC) $(LDFLAGS) -o $@ $^ $(L_agent)
 
 # ---- tests: tests/unit/ROOM/test_*.c (cmocka), tests/kernels/test_*.c, tests/mpi/test_*.c ---------------------------
 unit_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/*/test_*.c))
@@ -91,6 +97,7 @@ endef
 $(eval $(call unit_room,common,$(L_common)))
 $(eval $(call unit_room,job,$(L_job)))
 $(eval $(call unit_room,store,$(L_store)))
+$(eval $(call unit_room,agent,$(L_agent)))
 $(eval $(call unit_room,http,-lcurl $(L_http)))
 $(eval $(call unit_room,coordinator,$(L_http)))
 $(eval $(call unit_room,worker,$(L_worker)))

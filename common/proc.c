@@ -39,6 +39,9 @@ _Noreturn static void run_child(const struct proc_spec *spec, int report)
         dup2(in, 0);
         dup2(out, 1);
         dup2(err, 2);
+        if (spec->only_env) {
+            clearenv();
+        }
         for (int i = 0; spec->env && spec->env[i]; i++) {
             putenv((char *)spec->env[i]);
         }
@@ -179,6 +182,34 @@ void proc_stop(pid_t pid, double grace)
     while (clock_now() < deadline && waitpid(pid, NULL, WNOHANG) != pid && proc_alive(pid, ticks)) {
         clock_sleep(0.01);
     }
+}
+
+int proc_output(const char *const *argv, double seconds, char *out, size_t bytes, struct err *e)
+{
+    char path[] = "/tmp/evenstep-output-XXXXXX";
+    int fd = mkstemp(path), code = -1;
+    out[0] = 0;
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "cannot keep the output of '%s'", argv[0]);
+    }
+    close(fd);
+    struct proc_spec spec = {.argv = argv, .stdout_path = path, .stderr_path = path};
+    pid_t pid = proc_start(&spec, e);
+    double until = clock_now() + seconds;
+    bool ended = false;
+    while (pid > 0 && !(ended = proc_poll(pid, &code) == 1) && clock_now() < until) {
+        clock_sleep(0.01);
+    }
+    if (pid > 0 && !ended) {
+        proc_stop(pid, 0);
+        code = err_set(e, ERR_TIMEOUT, "'%s' did not end within %g s", argv[0], seconds);
+    }
+    size_t n = 0;
+    char *text = pid > 0 ? proc_read_file(path, 1 << 20, &n, NULL) : NULL;
+    snprintf(out, bytes, "%s", text ? text : "");
+    free(text);
+    unlink(path);
+    return pid < 0 ? pid : code;
 }
 
 int proc_mkdirs(const char *path, mode_t mode, struct err *e)

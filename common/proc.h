@@ -11,6 +11,7 @@
 struct proc_spec {
     const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
     const char *const *env;  /* NULL-terminated NAME=VALUE that are added to ours, or NULL */
+    bool only_env;           /* `env` is the whole environment, nothing of ours; argv[0] is looked up in its PATH */
     const char *stdout_path; /* appended to; NULL: /dev/null */
     const char *stderr_path; /* may equal stdout_path */
     const char *cwd;         /* NULL: ours */
@@ -26,6 +27,9 @@ bool proc_alive(pid_t pid, uint64_t start_ticks);
 uint64_t proc_start_ticks(pid_t pid); /* 0 if there is none */
 /* TERM to the process group, KILL after `grace` seconds; reaps if it is our child. */
 void proc_stop(pid_t pid, double grace);
+
+/* Runs a program to its end, at most `seconds`, and puts the begin of what it printed into out (NUL-terminated). Exit code. */
+int proc_output(const char *const *argv, double seconds, char *out, size_t bytes, struct err *e);
 
 int proc_mkdirs(const char *path, mode_t mode, struct err *e);
 /* Writes a whole file under a temporary name, syncs file and folder, renames. */

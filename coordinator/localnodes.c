@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "store/store.h"
 
-enum { BEAT_SECONDS = 2 };
+enum { BEAT_SECONDS = 1 };
 
 struct localnodes {
     struct store *store; /* the thread's, after the first heartbeat */

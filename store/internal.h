@@ -18,7 +18,7 @@ enum {
     STORE_ROWS_ENTRIES = 20000,     /* of a rank's rows: half an hour at ten a second */
     STORE_FACTS = 10000,
     STORE_RANKS = 4096,
-    STORE_NODE_LOST_MS = 10000,     /* without a heartbeat a node is lost */
+    STORE_NODE_LOST_MS = 4000,      /* without a heartbeat a node is lost (one comes every second) */
     STORE_IDEMPOTENCY_S = 86400,
     STORE_PROFILE_S = 180 * 86400,
     STORE_PRIORITY = 100000,        /* priorities are within ± this */

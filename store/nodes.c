@@ -42,7 +42,7 @@ static const struct script put_script = {
     "redis.call('HSET', KEYS[1], 'json', ARGV[2], 'at', string.format('%d', now))\n"
     "redis.call('SADD', KEYS[2], ARGV[1])\n"
     "if old[1] ~= ARGV[2] then tell(ARGV[1], 'put')\n"
-    "elseif now - tonumber(old[2] or '0') > 10000 then tell(ARGV[1], 'back') end\n"
+    "elseif now - tonumber(old[2] or '0') > 4000 then tell(ARGV[1], 'back') end\n"
     "return 1\n"};
 
 int store_node_put(struct store *s, const json_t *node, struct err *e)

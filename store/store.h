@@ -16,6 +16,8 @@
  *   es:job:ID:facts    stream  evaluations, profiles, checkpoints from ranks (JSON in field "j"), read by the monitor
  *   es:events          stream  what browsers are told (fields job, type, j); capped
  *   es:node:NAME       hash  JSON and heartbeat          es:nodes  set
+ *   es:host:NAME       hash  JSON, instance and heartbeat of an agent     es:hosts  set
+ *   es:mail:BOX        list  sealed messages   es:lease:NAME  string   es:refused  hash  counts
  *   es:claim:NAME      string  job id that uses the node  es:profile:NODE:NETHASH  string  JSON
  *   es:idempotency:SHA256  string  job id and digest of its spec    es:secret:SHA256  string
  *
@@ -107,6 +109,21 @@ int store_node_claim(struct store *s, const char *name, const char *job, struct 
 int store_node_release(struct store *s, const char *name, const char *job, struct err *e);
 int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile, struct err *e);
 json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e);
+
+/* ---- hosts (hosts.c): agents, and sealed messages (common/sign.h) to and from them ------------------------ */
+/* host: {"name","instance","address","versions", …}. Heartbeat with each call. ERR_CONFLICT while another instance offers that name. */
+int store_host_put(struct store *s, const json_t *host, struct err *e);
+json_t *store_host_get(struct store *s, const char *name, struct err *e); /* adds "lost", "heartbeat_age_seconds" */
+json_t *store_hosts(struct store *s, struct err *e);
+int store_host_remove(struct store *s, const char *name, const char *instance, struct err *e); /* if it is that instance's */
+/* A box keeps its last 64 messages, until `seconds` after the newest. Take: the oldest, the caller frees; NULL without error: none. */
+int store_mail_put(struct store *s, const char *box, const char *text, int seconds, struct err *e);
+char *store_mail_take(struct store *s, const char *box, struct err *e);
+int store_lease_set(struct store *s, const char *name, int seconds, struct err *e); /* 0: gives it back */
+int store_lease_there(struct store *s, const char *name, struct err *e);            /* 1, 0 or negative */
+/* Messages that were refused, by cause ("launch.forged"); counted for ever. */
+int store_refused_add(struct store *s, const char *what, struct err *e);
+json_t *store_refused(struct store *s, struct err *e);
 
 /* ---- stats (stats.c): counters of the service for /metrics ---------------------------------------------- */
 json_t *store_stats(struct store *s, struct err *e); /* {"jobs": {"queued": n, …}, "memory_bytes", "connected_clients", …} */

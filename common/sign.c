@@ -1,0 +1,167 @@
+/* Signed messages: see sign.h. The construction is HMAC-SHA256 (RFC 2104) from OpenSSL; comparing takes the same time wherever the
+ * first difference is.
+ */
+#include "common/sign.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "common/jsonx.h"
+#include "common/proc.h"
+
+enum { MESSAGE_BYTES = 1 << 20, SECRET_BYTES = 4096, SECRET_LEAST = 16 };
+
+int sign_random(struct sign_key *out, struct err *e)
+{
+    size_t have = 0;
+    while (have < sizeof out->bytes) {
+        ssize_t n = getrandom(out->bytes + have, sizeof out->bytes - have, 0);
+        if (n < 0 && errno != EINTR) {
+            return err_errno(e, ERR_IO, "cannot draw random bytes");
+        }
+        have += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+void sign_hex(const struct sign_key *key, char out[SIGN_HEX])
+{
+    for (int i = 0; i < SIGN_KEY; i++) {
+        snprintf(out + 2 * i, 3, "%02x", key->bytes[i]);
+    }
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int sign_unhex(const char *text, struct sign_key *out, struct err *e)
+{
+    for (int i = 0; i < SIGN_KEY; i++) {
+        int high = digit(text[2 * i]), low = high < 0 ? -1 : digit(text[2 * i + 1]);
+        if (low < 0) {
+            return err_set(e, ERR_SYNTAX, "64 hex digits are wanted");
+        }
+        out->bytes[i] = (unsigned char)(high << 4 | low);
+    }
+    return text[2 * SIGN_KEY] == 0 ? 0 : err_set(e, ERR_SYNTAX, "64 hex digits are wanted, not more");
+}
+
+static void mac(const void *key, size_t key_bytes, const void *text, size_t n, struct sign_key *out)
+{
+    unsigned length = 0;
+    BUG_ON(!HMAC(EVP_sha256(), key, (int)key_bytes, text, n, out->bytes, &length) || length != SIGN_KEY);
+}
+
+void sign_derive(const struct sign_key *key, const char *label, const char *data, struct sign_key *out)
+{
+    char text[512];
+    size_t n = strlen(label) + 1, m = strlen(data);
+    BUG_ON(n + m > sizeof text);
+    memcpy(text, label, n);
+    memcpy(text + n, data, m);
+    mac(key->bytes, SIGN_KEY, text, n + m, out);
+}
+
+void sign_secret(const char *text, struct sign_key *out)
+{
+    static const char label[] = "evenstep cluster secret";
+    mac(label, sizeof label - 1, text, strlen(text), out);
+}
+
+static int make_secret(const char *path, struct err *e)
+{
+    struct sign_key key;
+    char hex[SIGN_HEX + 1];
+    int rc = sign_random(&key, e);
+    if (rc < 0) {
+        return rc;
+    }
+    sign_hex(&key, hex);
+    hex[SIGN_HEX - 1] = '\n';
+    return proc_write_file(path, hex, SIGN_HEX, 0600, e);
+}
+
+int sign_read_secret(const char *path, bool make, struct sign_key *out, struct err *e)
+{
+    struct err why = {0};
+    char *text = proc_read_file(path, SECRET_BYTES, NULL, &why);
+    if (!text && why.code == ERR_NOT_FOUND && make) {
+        int rc = make_secret(path, e);
+        text = rc < 0 ? NULL : proc_read_file(path, SECRET_BYTES, NULL, &why);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    if (!text) {
+        return err_set(e, why.code, "cannot read the cluster's secret: %s", why.message);
+    }
+    text[strcspn(text, "\r\n")] = 0;
+    int rc = strlen(text) >= SECRET_LEAST
+                 ? 0
+                 : err_set(e, ERR_INVALID, "the cluster's secret in '%s' has less than %d characters", path, (int)SECRET_LEAST);
+    if (rc == 0) {
+        sign_secret(text, out);
+    }
+    OPENSSL_cleanse(text, strlen(text));
+    free(text);
+    return rc;
+}
+
+char *sign_seal(const struct sign_key *key, const char *kind, json_t *body, struct err *e)
+{
+    size_t n = 0;
+    json_object_set_new(body, "kind", json_string(kind));
+    char *text = jsonx_dump(body, false, &n), *out = text ? malloc(SIGN_HEX + n + 1) : NULL;
+    if (out) {
+        struct sign_key sum;
+        mac(key->bytes, SIGN_KEY, text, n, &sum);
+        sign_hex(&sum, out);
+        out[SIGN_HEX - 1] = '\n';
+        memcpy(out + SIGN_HEX, text, n + 1);
+    } else {
+        err_set(e, ERR_MEMORY, "cannot sign a message: memory ran out");
+    }
+    free(text);
+    return out;
+}
+
+json_t *sign_open(const struct sign_key *key, const char *kind, const char *text, struct err *e)
+{
+    struct sign_key sum;
+    char wanted[SIGN_HEX];
+    size_t n = strnlen(text, MESSAGE_BYTES + 1);
+    if (n <= SIGN_HEX || n > MESSAGE_BYTES || text[SIGN_HEX - 1] != '\n') {
+        err_set(e, ERR_SYNTAX, "a message is malformed");
+        return NULL;
+    }
+    mac(key->bytes, SIGN_KEY, text + SIGN_HEX, n - SIGN_HEX, &sum);
+    sign_hex(&sum, wanted);
+    if (CRYPTO_memcmp(wanted, text, SIGN_HEX - 1) != 0) {
+        err_set(e, ERR_FORBIDDEN, "a message is not signed with the key that both sides share");
+        return NULL;
+    }
+    json_t *body = jsonx_parse(text + SIGN_HEX, n - SIGN_HEX, e);
+    const char *is = json_string_value(json_object_get(body, "kind"));
+    if (body && (!is || strcmp(is, kind) != 0)) {
+        err_set(e, ERR_FORBIDDEN, "a message is of the kind '%.40s', not '%s'", is ? is : "", kind);
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+json_t *sign_peek(const char *text)
+{
+    size_t n = strnlen(text, MESSAGE_BYTES + 1);
+    if (n <= SIGN_HEX || n > MESSAGE_BYTES || text[SIGN_HEX - 1] != '\n') {
+        return NULL;
+    }
+    return jsonx_parse(text + SIGN_HEX, n - SIGN_HEX, NULL);
+}

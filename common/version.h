@@ -1,0 +1,8 @@
+/* Which release this is. Agents and coordinators of different releases, or of different protocols, refuse one another. */
+#ifndef COMMON_VERSION_H
+#define COMMON_VERSION_H
+
+#define EVENSTEP_VERSION "0.1.0"
+#define EVENSTEP_PROTOCOL 1 /* of the messages between coordinator and agents (agent/README.md) */
+
+#endif
