@@ -1,4 +1,4 @@
-/* The commands that talk to a service: one function each, exit status as result. argv starts behind the command's name. */
+/* The commands: one function each, exit status as result. All but evaluate talk to a service. argv starts behind the command's name. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -12,5 +12,6 @@ int command_resume(int argc, char **argv);
 int command_nodes(int argc, char **argv);
 int command_catalog(int argc, char **argv);
 int command_link(int argc, char **argv);
+int command_evaluate(int argc, char **argv);
 
 #endif

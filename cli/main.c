@@ -24,6 +24,7 @@ static const struct command {
     {"resume", "ID", "queues a paused job again", command_resume},
     {"nodes", "", "lists nodes", command_nodes},
     {"catalog", "", "lists strategies, layers, optimizers, data formats with their parameters", command_catalog},
+    {"evaluate", "MODEL", "accuracy per class and confusion matrix of a model's file; needs no service", command_evaluate},
     {"link", "", "prints a fresh address for the browser", command_link},
 };
 

@@ -142,7 +142,7 @@ int artifact_read(const char *path, const struct network *net, float *params, fl
     return rc < 0 ? err_prefix(e, "cannot use '%.200s'", path) : 0;
 }
 
-/* ---- progress -------------------------------------------------------------------------------------------- */
+/* ---- what a file says of itself ---------------------------------------------------------------------------- */
 
 static void set_text(json_t *meta, const char *key, json_t *value)
 {
@@ -151,6 +151,49 @@ static void set_text(json_t *meta, const char *key, json_t *value)
     free(text);
     json_decref(value);
 }
+
+static void set_number(json_t *meta, const char *key, double value)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%.9g", value);
+    json_object_set_new(meta, key, json_string(text));
+}
+
+static json_t *normalize_json(const struct data_spec *d)
+{
+    if (d->normalize_unit || d->normalize_picture || d->n_normalize == 0) {
+        return json_string(d->normalize_picture ? "picture" : "unit");
+    }
+    json_t *mean = json_array(), *deviation = json_array();
+    for (int i = 0; i < d->n_normalize; i++) {
+        json_array_append_new(mean, json_real((double)d->mean[i]));
+        json_array_append_new(deviation, json_real((double)d->deviation[i]));
+    }
+    return json_pack("{s:o, s:o}", "mean", mean, "deviation", deviation);
+}
+
+/* The network, what its samples must have gone through, and where they came from: enough to evaluate the file. New reference. */
+static json_t *describe(const char *kind, const struct jobspec *spec)
+{
+    json_t *meta = json_pack("{s:s, s:s, s:s}", "format", "pt", "kind", kind, "job", spec->name);
+    set_text(meta, "network", network_json(&spec->network));
+    json_t *normalize = normalize_json(&spec->data);
+    if (json_is_string(normalize)) {
+        json_object_set_new(meta, "normalize", normalize);
+    } else {
+        set_text(meta, "normalize", normalize);
+    }
+    if (spec->data.augment.crop) { /* from the middle of the picture */
+        set_text(meta, "crop", json_pack("[i,i]", spec->data.augment.crop_size[0], spec->data.augment.crop_size[1]));
+    }
+    if (json_object_get(spec->json, "data")) {
+        set_text(meta, "data", json_incref(json_object_get(spec->json, "data")));
+        set_text(meta, "seed", json_integer((json_int_t)spec->seed));
+    }
+    return meta;
+}
+
+/* ---- progress -------------------------------------------------------------------------------------------- */
 
 static json_t *slice_json(const struct slice *s)
 {
@@ -248,9 +291,7 @@ int checkpoint_write(const char *job_dir, const struct jobspec *spec, const stru
         return err_prefix(e, "cannot write a checkpoint");
     }
     snprintf(path, path_bytes, "%s/step-%012lld.safetensors", dir, (long long)state->version);
-    json_t *meta = json_object();
-    json_object_set_new(meta, "format", json_string("pt"));
-    json_object_set_new(meta, "kind", json_string("evenstep-checkpoint"));
+    json_t *meta = describe("evenstep-checkpoint", spec);
     set_text(meta, "progress", progress_json(spec, state));
     rc = write_state(path, &spec->network, state, true, meta, e);
     json_decref(meta);
@@ -349,26 +390,6 @@ void checkpoint_release(struct checkpoint *c)
 
 /* ---- artifacts -------------------------------------------------------------------------------------------- */
 
-static void set_number(json_t *meta, const char *key, double value)
-{
-    char text[40];
-    snprintf(text, sizeof(text), "%.9g", value);
-    json_object_set_new(meta, key, json_string(text));
-}
-
-static json_t *normalize_json(const struct data_spec *d)
-{
-    if (d->normalize_unit || d->normalize_picture || d->n_normalize == 0) {
-        return json_string(d->normalize_picture ? "picture" : "unit");
-    }
-    json_t *mean = json_array(), *deviation = json_array();
-    for (int i = 0; i < d->n_normalize; i++) {
-        json_array_append_new(mean, json_real((double)d->mean[i]));
-        json_array_append_new(deviation, json_real((double)d->deviation[i]));
-    }
-    return json_pack("{s:o, s:o}", "mean", mean, "deviation", deviation);
-}
-
 int artifact_write(const char *job_dir, const char *name, const struct jobspec *spec, const struct run_state *state, struct err *e)
 {
     char dir[PATH_BYTES - 128], path[PATH_BYTES];
@@ -378,20 +399,7 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
         return err_prefix(e, "cannot write the artifact '%s'", name);
     }
     snprintf(path, sizeof(path), "%s/%s.safetensors", dir, name);
-    json_t *meta = json_object();
-    json_object_set_new(meta, "format", json_string("pt"));
-    json_object_set_new(meta, "kind", json_string("evenstep-model"));
-    json_object_set_new(meta, "job", json_string(spec->name));
-    set_text(meta, "network", network_json(&spec->network));
-    json_t *normalize = normalize_json(&spec->data);
-    if (json_is_string(normalize)) {
-        json_object_set_new(meta, "normalize", normalize);
-    } else {
-        set_text(meta, "normalize", normalize);
-    }
-    if (spec->data.augment.crop) { /* from the middle of the picture */
-        set_text(meta, "crop", json_pack("[i,i]", spec->data.augment.crop_size[0], spec->data.augment.crop_size[1]));
-    }
+    json_t *meta = describe("evenstep-model", spec);
     set_number(meta, "step", (double)state->version);
     set_number(meta, "epoch", state->cursor.samples > 0 ? (double)state->applied_samples / (double)state->cursor.samples : 0);
     if (state->test_accuracy >= 0) {

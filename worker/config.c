@@ -18,9 +18,16 @@ static const struct opt table[] = {
     {"check", "SPEC", OPT_STRING, NULL, 0, 0, "checks this job spec against the data sets, prints JSON"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0, "prints the data sets beneath these folders as JSON"},
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
+    {"evaluate", "MODEL", OPT_STRING, NULL, 0, 0, "evaluates this safetensors file, prints JSON"},
+    {"data-set", "FOLDER", OPT_STRING, NULL, 0, 0, "data set of --evaluate: a folder, a name beneath the roots, or glyphs (default: what it was trained on)"},
+    {"format", "NAME", OPT_STRING, NULL, 0, 0, "format of --data-set (default: found out)"},
+    {"spec", "FILE", OPT_STRING, NULL, 0, 0, "job spec with the model and data of --evaluate, for files that do not say them"},
+    {"part", "NAME", OPT_STRING, "test", 0, 0, "part of --data-set: test or train"},
+    {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time of --evaluate"},
+    {"outputs", "FILE", OPT_STRING, NULL, 0, 0, "writes the network's outputs of --evaluate as .npy"},
     {"roots", "ROOTS", OPT_STRING, NULL, 0, 0, "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where --local puts checkpoints and artifacts"},
-    {"device", "NAME", OPT_STRING, "cpu:1", 0, 0, "device of every worker of --local"},
+    {"device", "NAME", OPT_STRING, "cpu:1", 0, 0, "device of every worker of --local, and of --evaluate"},
     {"slowdown", "LIST", OPT_STRING, "1", 0, 0, "emulated slowdown of each worker of --local, separated by commas"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
@@ -46,9 +53,9 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
     c->spec_file = check ? check : local;
     c->roots = datasets ? datasets : opt_string(c->options, "roots");
     c->roots = c->roots ? c->roots : fallback ? fallback : "data";
-    c->mode = datasets ? WORKER_DATASETS : check ? WORKER_CHECK : local ? WORKER_LOCAL : WORKER_JOB;
+    c->mode = opt_string(c->options, "evaluate") ? WORKER_EVALUATE : datasets ? WORKER_DATASETS : check ? WORKER_CHECK : local ? WORKER_LOCAL : WORKER_JOB;
     if (c->mode == WORKER_JOB && (!c->job || !c->store_url)) {
-        return err_set(e, ERR_INVALID, "evenstep-worker needs --job and --store, or one of --local, --check, --datasets (see --help)");
+        return err_set(e, ERR_INVALID, "evenstep-worker needs --job and --store, or one of --local, --check, --datasets, --evaluate (see --help)");
     }
     return 0;
 }

@@ -20,6 +20,7 @@
 #include "store/store.h"
 #include "worker/check.h"
 #include "worker/config.h"
+#include "worker/evaluate.h"
 #include "worker/exchange/comm_mpi.h"
 #include "worker/local.h"
 #include "worker/pulse.h"
@@ -266,6 +267,15 @@ static int run_mpi(struct process *w, struct err *e)
     return 0;
 }
 
+static int evaluate(const struct worker_config *c, struct err *e)
+{
+    const struct opt_values *o = c->options;
+    const struct evaluate_ask ask = {.model = opt_string(o, "evaluate"), .data = opt_string(o, "data-set"), .format = opt_string(o, "format"),
+                                     .spec = opt_string(o, "spec"), .part = opt_string(o, "part"), .device = opt_string(o, "device"),
+                                     .outputs = opt_string(o, "outputs"), .roots = c->roots, .batch = (int)opt_int(o, "batch")};
+    return evaluate_run(&ask, e);
+}
+
 int main(int argc, char **argv)
 {
     struct err e = {0};
@@ -282,6 +292,9 @@ int main(int argc, char **argv)
             break;
         case WORKER_CHECK:
             rc = check_spec(w->config.spec_file, w->config.roots, &e);
+            break;
+        case WORKER_EVALUATE:
+            rc = evaluate(&w->config, &e);
             break;
         case WORKER_LOCAL:
             rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&w->config, &e) : launch_local(&w->config, argv, &e);

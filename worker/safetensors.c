@@ -15,45 +15,59 @@
 
 #include "common/jsonx.h"
 
-enum { HEAD_MAX = 16 << 20, SUM_TEXT = 65 };
+enum { HEAD_MAX = 16 << 20, SUM_DIGITS = 64, SUM_TEXT = SUM_DIGITS + 1 };
 
-/* ---- checksum -------------------------------------------------------------------------------------------- */
+/* ---- checksum --------------------------------------------------------------------------------------------
+ *
+ * SHA-256 over the whole file, length of the header included, with zeros where the checksum itself stands. So there is no byte of the
+ * file that can change without being noticed.
+ */
 
-static EVP_MD_CTX *sum_begin(const json_t *metadata)
-{
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    BUG_ON(!md || EVP_DigestInit_ex(md, EVP_sha256(), NULL) != 1);
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)metadata, key, value)
-    {
-        if (strcmp(key, "checksum") != 0 && json_is_string(value)) {
-            EVP_DigestUpdate(md, key, strlen(key) + 1);
-            EVP_DigestUpdate(md, json_string_value(value), json_string_length(value) + 1);
-        }
-    }
-    return md;
-}
+static const char sum_key[] = "\"checksum\":\"";
 
-static void sum_end(EVP_MD_CTX *md, char out[SUM_TEXT])
+static void sum_print(EVP_MD_CTX *md, char out[SUM_TEXT])
 {
     unsigned char sum[EVP_MAX_MD_SIZE];
     EVP_DigestFinal_ex(md, sum, NULL);
     EVP_MD_CTX_free(md);
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < SUM_DIGITS / 2; i++) {
         snprintf(out + 2 * i, 3, "%02x", sum[i]);
     }
 }
 
+/* Where the digits stand in a header; NULL if they do not stand there as we write them. A text inside the JSON cannot look like this:
+ * its quotes are escaped. */
+static char *find_sum(const char *head, size_t bytes, const char *digits)
+{
+    char text[sizeof(sum_key) + SUM_DIGITS + 1];
+    snprintf(text, sizeof(text), "%s%s\"", sum_key, digits);
+    char *at = memmem(head, bytes, text, strlen(text));
+    return at ? at + strlen(sum_key) : NULL;
+}
+
+static EVP_MD_CTX *sum_begin(const char *head, size_t bytes, const char *digits_at)
+{
+    static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
+    size_t before = (size_t)(digits_at - head);
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    BUG_ON(!md || EVP_DigestInit_ex(md, EVP_sha256(), NULL) != 1 || before + SUM_DIGITS > bytes);
+    EVP_DigestUpdate(md, head, before);
+    EVP_DigestUpdate(md, zeros, SUM_DIGITS);
+    EVP_DigestUpdate(md, digits_at + SUM_DIGITS, bytes - before - SUM_DIGITS);
+    return md;
+}
+
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
-static char *make_header(const struct safetensor *tensors, int n, const json_t *metadata, size_t *bytes, struct err *e)
+static json_t *header_json(const struct safetensor *tensors, int n, const json_t *metadata)
 {
-    char sum[SUM_TEXT];
-    EVP_MD_CTX *md = sum_begin(metadata);
+    char none[SUM_TEXT];
     json_t *head = json_object(), *meta = json_copy((json_t *)metadata);
     size_t at = 0;
-    json_object_set(head, "__metadata__", meta);
+    memset(none, '0', SUM_DIGITS);
+    none[SUM_DIGITS] = '\0';
+    json_object_set_new(meta, "checksum", json_string(none));
+    json_object_set_new(head, "__metadata__", meta);
     for (int i = 0; i < n; i++) {
         const struct safetensor *t = &tensors[i];
         size_t size = t->count * sizeof(float);
@@ -63,14 +77,15 @@ static char *make_header(const struct safetensor *tensors, int n, const json_t *
         }
         json_object_set_new(head, t->name, json_pack("{s:s, s:o, s:[I,I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)at,
                                                      (json_int_t)(at + size)));
-        EVP_DigestUpdate(md, t->data, size);
         at += size;
     }
-    sum_end(md, sum);
-    json_object_set_new(meta, "checksum", json_string(sum));
-    json_decref(meta);
+    return head;
+}
+
+static char *make_header(const struct safetensor *tensors, int n, const json_t *metadata, size_t *bytes, struct err *e)
+{
+    json_t *head = header_json(tensors, n, metadata);
     char *text = json_dumps(head, JSON_COMPACT);
-    json_decref(head);
     size_t length = text ? strlen(text) : 0, padded = (length + 7) & ~(size_t)7;
     char *out = text ? malloc(8 + padded + 1) : NULL;
     if (!out) {
@@ -81,7 +96,18 @@ static char *make_header(const struct safetensor *tensors, int n, const json_t *
         memcpy(out + 8, text, length);
         memset(out + 8 + length, ' ', padded - length);
         *bytes = 8 + padded;
+        char sum[SUM_TEXT];
+        const char *digits = json_string_value(json_object_get(json_object_get(head, "__metadata__"), "checksum"));
+        char *digits_at = find_sum(out, *bytes, digits);
+        BUG_ON(!digits_at);
+        EVP_MD_CTX *md = sum_begin(out, *bytes, digits_at);
+        for (int i = 0; i < n; i++) {
+            EVP_DigestUpdate(md, tensors[i].data, tensors[i].count * sizeof(float));
+        }
+        sum_print(md, sum);
+        memcpy(digits_at, sum, SUM_DIGITS);
     }
+    json_decref(head);
     free(text);
     return out;
 }
@@ -220,17 +246,25 @@ static int read_header(struct safetensors *s, struct err *e)
     return rc;
 }
 
-static int verify_sum(const struct safetensors *s, struct err *e)
+static int verify_sum(const struct safetensors *s, bool needed, struct err *e)
 {
     char sum[SUM_TEXT];
-    const char *told = safetensors_meta(s, "checksum");
+    const char *told = safetensors_meta(s, "checksum"), *head = s->map;
     if (!told) {
-        return err_set(e, ERR_DATA, "it has no checksum");
+        return needed ? err_set(e, ERR_DATA, "it has no checksum") : 0;
     }
-    EVP_MD_CTX *md = sum_begin(s->metadata);
-    EVP_DigestUpdate(md, (const char *)s->map + s->data_at, s->map_bytes - s->data_at);
-    sum_end(md, sum);
-    return strcmp(sum, told) == 0 ? 0 : err_set(e, ERR_DATA, "its checksum does not fit: the file was cut off or altered");
+    const char *at = strlen(told) == SUM_DIGITS ? find_sum(head, s->data_at, told) : NULL;
+    if (at) {
+        EVP_MD_CTX *md = sum_begin(head, s->data_at, at);
+        EVP_DigestUpdate(md, head + s->data_at, s->map_bytes - s->data_at);
+        sum_print(md, sum);
+    }
+    if (!at || strcmp(sum, told) != 0) {
+        err_set(e, ERR_DATA, "its checksum does not fit: the file was cut off or altered");
+        err_hint(e, "a program that changes such a file on purpose leaves 'checksum' out of its metadata");
+        return -ERR_DATA;
+    }
+    return 0;
 }
 
 int safetensors_open(struct safetensors *s, const char *path, bool verify, struct err *e)
@@ -255,8 +289,8 @@ int safetensors_open(struct safetensors *s, const char *path, bool verify, struc
     } else {
         rc = read_header(s, e);
     }
-    if (rc == 0 && verify) {
-        rc = verify_sum(s, e);
+    if (rc == 0) {
+        rc = verify_sum(s, verify, e);
     }
     if (rc < 0) {
         safetensors_close(s);

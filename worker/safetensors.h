@@ -1,6 +1,6 @@
 /* The safetensors format: 8 bytes little-endian length of the header, a JSON header {"name": {"dtype", "shape",
  * "data_offsets"}, "__metadata__": {text: text}}, then the tensors. Float32 only. Files are written under a temporary name,
- * synced, and renamed; metadata.checksum (SHA-256 over metadata and data) tells torn and altered files.
+ * synced, and renamed; metadata.checksum (SHA-256 over the whole file but for its own digits) tells torn and altered files.
  */
 #ifndef WORKER_SAFETENSORS_H
 #define WORKER_SAFETENSORS_H
@@ -33,7 +33,7 @@ struct safetensors { /* an open file; owns what its tensors point into */
 
 /* metadata: an object of strings, without "checksum", which is added to the file. */
 int safetensors_write(const char *path, const struct safetensor *tensors, int n, const json_t *metadata, struct err *e);
-/* Checks every length and offset; with `verify` also the checksum, which must then be there. s needs no release after a failure. */
+/* Checks every length and offset, and the checksum if there is one; with `verify` it must be there. s needs no release after a failure. */
 int safetensors_open(struct safetensors *s, const char *path, bool verify, struct err *e);
 void safetensors_close(struct safetensors *s);
 const struct safetensor *safetensors_find(const struct safetensors *s, const char *name); /* or NULL */

@@ -70,6 +70,8 @@ void dataset_gather(const struct dataset *d, const struct dataset_part *part, co
 /* ---- for the files of this folder ---- */
 size_t dataset_x_bytes(const struct dataset *d); /* of a sample */
 size_t dataset_y_bytes(const struct dataset *d);
+/* The format (CAT_FORMAT_…) of a folder by its markers, or -1. */
+int dataset_detect(const char *roots, const char *dir);
 /* The next root of a colon-separated list into out[4096], resolved; false at the end. Roots that are not there are skipped. */
 bool dataset_next_root(const char **roots, char *out);
 /* dir/name resolved into out[4096]: 1 found, 0 there is nothing, negative: it leads outside. */

@@ -115,15 +115,25 @@ static bool listed(const json_t *list, const char *path)
     return false;
 }
 
-static bool marked(const struct listing *l, const struct dataset_format *f, const char *dir)
+static bool marked(const char *roots, const struct dataset_format *f, const char *dir)
 {
     char file[PATH_BYTES];
     for (int i = 0; f->markers[i]; i++) {
-        if (dataset_file(l->roots, dir, f->markers[i], file, NULL) == 0) {
+        if (dataset_file(roots, dir, f->markers[i], file, NULL) == 0) {
             return true;
         }
     }
     return false;
+}
+
+int dataset_detect(const char *roots, const char *dir)
+{
+    for (int i = 0; dataset_formats[i]; i++) {
+        if (marked(roots, dataset_formats[i], dir)) {
+            return dataset_formats[i]->id;
+        }
+    }
+    return -1;
 }
 
 static void list_folder(struct listing *l, const char *root, const char *path, int levels)
@@ -133,7 +143,7 @@ static void list_folder(struct listing *l, const char *root, const char *path, i
         return;
     }
     for (int i = 0; *path && strlen(path) < SPEC_PATH && dataset_formats[i]; i++) {
-        if (marked(l, dataset_formats[i], dir) && !listed(l->list, path)) {
+        if (marked(l->roots, dataset_formats[i], dir) && !listed(l->list, path)) {
             json_t *about = find_out(l, dir, path, dataset_formats[i]->id);
             if (about) {
                 json_array_append_new(l->list, about);

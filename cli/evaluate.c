@@ -1,0 +1,271 @@
+/* `evenstep evaluate MODEL`: how good a model's file is on a data set, per class, and what is taken for what. No service is asked: the
+ * worker's program beside this one does the work (`evenstep-worker --evaluate`), prints JSON, and this makes a table of it. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "common/clock.h"
+#include "common/jsonx.h"
+#include "common/opt.h"
+#include "common/proc.h"
+
+enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
+
+static const struct opt options[] = {
+    {"data", "FOLDER", OPT_STRING, NULL, 0, 0, "a folder, a data set beneath the data roots, or glyphs (default: what the model was trained on)"},
+    {"data-roots", "ROOTS", OPT_STRING, NULL, 0, 0, "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
+    {"format", "NAME", OPT_STRING, NULL, 0, 0, "format of --data (default: found out from its files)"},
+    {"part", "NAME", OPT_STRING, "test", 0, 0, "test or train"},
+    {"spec", "FILE", OPT_STRING, NULL, 0, 0, "job spec with 'model' and 'data', for files that do not say them"},
+    {"device", "NAME", OPT_STRING, "auto", 0, 0, "cpu:THREADS, cuda:INDEX or auto"},
+    {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time"},
+    {"outputs", "FILE", OPT_STRING, NULL, 0, 0, "writes the network's outputs, one row per sample, as .npy"},
+    {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints JSON"},
+    {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
+    {0},
+};
+
+/* ---- asking ------------------------------------------------------------------------------------------------------- */
+
+static int worker_path(char out[PATH_MAX], struct err *e)
+{
+    char here[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+    here[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(here, '/');
+    if (!slash || snprintf(out, PATH_MAX, "%.*s/evenstep-worker", (int)(slash - here), here) >= PATH_MAX) {
+        return err_set(e, ERR_INTERNAL, "cannot find this program's own folder");
+    }
+    return access(out, X_OK) == 0 ? 0 : err_errno(e, ERR_NOT_FOUND, "cannot run '%.300s'", out);
+}
+
+static json_t *ask(const char *const *argv, const char *dir, struct err *e)
+{
+    char out[PATH_MAX], said[PATH_MAX];
+    snprintf(out, sizeof out, "%s/out", dir);
+    snprintf(said, sizeof said, "%s/err", dir);
+    struct proc_spec spec = {.argv = argv, .stdout_path = out, .stderr_path = said, .die_with_parent = true};
+    int code = 0;
+    pid_t pid = proc_start(&spec, e);
+    if (pid < 0) {
+        return NULL;
+    }
+    while (!proc_poll(pid, &code)) {
+        clock_sleep(0.01);
+    }
+    json_t *answer = jsonx_load(out, ANSWER_BYTES, NULL);
+    const json_t *error = json_object_get(answer, "error");
+    if (answer && code == 0 && !error) {
+        return answer;
+    }
+    const char *message = json_string_value(json_object_get(error, "message")), *hint = json_string_value(json_object_get(error, "hint"));
+    char *text = message ? NULL : proc_read_file(said, 1 << 20, NULL, NULL);
+    err_set(e, ERR_DATA, "%s", message ? message : text && *text ? text : "evenstep-worker ended without an answer");
+    err_hint(e, "%s", hint ? hint : "");
+    free(text);
+    json_decref(answer);
+    return NULL;
+}
+
+static json_t *ask_worker(const struct opt_values *o, struct err *e)
+{
+    static const char *const passed[][2] = {{"data", "--data-set"}, {"data-roots", "--roots"}, {"format", "--format"}, {"part", "--part"},
+                                            {"spec", "--spec"}, {"device", "--device"}, {"outputs", "--outputs"}};
+    char worker[PATH_MAX], dir[] = "/tmp/evenstep-evaluate-XXXXXX", batch[16];
+    const char *argv[ARGUMENTS] = {worker, "--evaluate", opt_positional(o, 0), "--batch", batch};
+    int n = 5;
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
+        const char *value = opt_string(o, passed[i][0]);
+        if (value) {
+            argv[n++] = passed[i][1];
+            argv[n++] = value;
+        }
+    }
+    snprintf(batch, sizeof batch, "%ld", opt_int(o, "batch"));
+    if (worker_path(worker, e) < 0) {
+        return NULL;
+    }
+    if (!mkdtemp(dir)) {
+        err_errno(e, ERR_IO, "cannot make a folder in /tmp");
+        return NULL;
+    }
+    json_t *answer = ask(argv, dir, e);
+    proc_remove_tree(dir, NULL);
+    return answer;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------- */
+
+static double number(const json_t *j, const char *key)
+{
+    return json_number_value(json_object_get(j, key));
+}
+
+static const char *text(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "";
+}
+
+/* The class's name, or its number. */
+static const char *name_of(const json_t *classes, size_t i, char out[32])
+{
+    const char *name = json_string_value(json_object_get(json_array_get(classes, i), "name"));
+    snprintf(out, 32, "%.24s", name ? name : "");
+    if (!name) {
+        snprintf(out, 32, "%zu", i);
+    }
+    return out;
+}
+
+static void percent(const json_t *j, const char *key, int width)
+{
+    const json_t *v = json_object_get(j, key);
+    if (json_is_number(v)) {
+        printf(" %*.2f %%", width - 2, 100 * json_number_value(v));
+    } else {
+        printf(" %*s", width, "-");
+    }
+}
+
+static void print_classes(const json_t *classes)
+{
+    size_t i;
+    json_t *c;
+    char name[32];
+    printf("\n%-24s %8s %8s %10s %10s\n", "class", "samples", "right", "accuracy", "precision");
+    json_array_foreach((json_t *)classes, i, c) {
+        printf("%-24s %8.0f %8.0f", name_of(classes, i, name), number(c, "samples"), number(c, "right"));
+        percent(c, "accuracy", 10);
+        percent(c, "precision", 10);
+        printf("\n");
+    }
+}
+
+static json_int_t cell(const json_t *confusion, size_t row, size_t column)
+{
+    return json_integer_value(json_array_get(json_array_get(confusion, row), column));
+}
+
+static void print_matrix(const json_t *classes, const json_t *confusion)
+{
+    size_t n = json_array_size(confusion);
+    char name[32];
+    printf("\nrows: what it is; columns: what was answered\n%-24s", "");
+    for (size_t k = 0; k < n; k++) {
+        printf(" %6.6s", name_of(classes, k, name));
+    }
+    for (size_t c = 0; c < n; c++) {
+        printf("\n%-24s", name_of(classes, c, name));
+        for (size_t k = 0; k < n; k++) {
+            if (cell(confusion, c, k) > 0) {
+                printf(" %6lld", (long long)cell(confusion, c, k));
+            } else {
+                printf(" %6s", "."); /* so that what is there stands out */
+            }
+        }
+    }
+    printf("\n");
+}
+
+/* Of a matrix that is too wide, what is taken for what most often. */
+static void print_most_confused(const json_t *classes, const json_t *confusion)
+{
+    size_t n = json_array_size(confusion);
+    char is[32], as[32];
+    json_int_t last = INT64_MAX;
+    printf("\nmost often confused\n");
+    for (int shown = 0; shown < CONFUSIONS;) {
+        json_int_t next = 0; /* the largest count below the last one */
+        for (size_t i = 0; i < n * n; i++) {
+            json_int_t v = i / n == i % n ? 0 : cell(confusion, i / n, i % n);
+            next = v < last && v > next ? v : next;
+        }
+        if (next == 0) {
+            return;
+        }
+        for (size_t i = 0; i < n * n && shown < CONFUSIONS; i++) {
+            if (i / n != i % n && cell(confusion, i / n, i % n) == next) {
+                printf("%8lld x %s, taken for %s\n", (long long)next, name_of(classes, i / n, is), name_of(classes, i % n, as));
+                shown++;
+            }
+        }
+        last = next;
+    }
+}
+
+static void print_answer(const json_t *a)
+{
+    const json_t *data = json_object_get(a, "data"), *classes = json_object_get(a, "classes"), *confusion = json_object_get(a, "confusion");
+    printf("%s: %.0f parameters\n", text(a, "model"), number(a, "parameters"));
+    printf("%s%s%s, %s: %.0f samples, on %s\n", text(data, "format"), *text(data, "path") ? " " : "", text(data, "path"), text(data, "part"),
+           number(a, "samples"), text(a, "device"));
+    if (!json_is_array(classes)) {
+        printf("loss %.6g\n", number(a, "loss"));
+        return;
+    }
+    printf("accuracy %.2f %% (%.0f right), loss %.4f\n", 100 * number(a, "accuracy"), number(a, "right"), number(a, "loss"));
+    print_classes(classes);
+    if (json_array_size(confusion) <= WIDE) {
+        print_matrix(classes, confusion);
+    } else {
+        print_most_confused(classes, confusion);
+    }
+}
+
+static int failed(const struct err *e, int status)
+{
+    fprintf(stderr, "evenstep: %s\n", e->message);
+    if (e->hint[0]) {
+        fprintf(stderr, "  %s\n", e->hint);
+    }
+    return status;
+}
+
+/* Every option can also come from the environment, under EVENSTEP_ and its name; but EVENSTEP_DATA has the data roots. */
+static struct opt_values *parse(int argc, char **argv, struct err *e)
+{
+    const char *roots = getenv("EVENSTEP_DATA");
+    char *kept = roots ? strdup(roots) : NULL;
+    unsetenv("EVENSTEP_DATA");
+    struct opt_values *o = opt_parse(options, argc, argv, e);
+    if (kept) {
+        setenv("EVENSTEP_DATA", kept, 1);
+    }
+    free(kept);
+    return o;
+}
+
+int command_evaluate(int argc, char **argv)
+{
+    static const char usage[] = "evenstep evaluate MODEL [--data FOLDER]";
+    struct err e = {0};
+    struct opt_values *o = parse(argc, argv, &e);
+    if (!o) {
+        return failed(&e, 2);
+    }
+    int rc = 0;
+    if (opt_flag(o, "help")) {
+        opt_help(options, usage, stdout);
+    } else if (opt_positionals(o) != 1) {
+        fprintf(stderr, "usage: %s\n", usage);
+        rc = 2;
+    } else {
+        json_t *answer = ask_worker(o, &e);
+        if (!answer) {
+            rc = failed(&e, 1);
+        } else if (opt_flag(o, "json")) {
+            char *printed = jsonx_dump(answer, true, NULL);
+            printf("%s\n", printed ? printed : "");
+            free(printed);
+        } else {
+            print_answer(answer);
+        }
+        json_decref(answer);
+    }
+    opt_free(o);
+    return rc;
+}

@@ -1,0 +1,441 @@
+/* Evaluates a model's file (see evaluate.h). The file says what the network is and what its pictures must have gone through; the
+ * three become a job spec, which the same code reads that reads a job's, so nothing has to be checked a second time:
+ *
+ *   metadata (network, normalize, crop, data, seed) or --spec, then --data   ─►   job spec   ─►   network, samples   ─►   device
+ */
+#include "worker/evaluate.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/proc.h"
+#include "kernels/device.h"
+#include "worker/checkpoint.h"
+#include "worker/data/dataset.h"
+#include "worker/safetensors.h"
+
+enum { SPEC_MAX = 16 << 20 };
+
+struct evaluate {
+    const struct evaluate_ask *ask;
+    struct jobspec spec;
+    char roots[PATH_MAX + 8]; /* where its data are looked up */
+    float *params, *stats;
+    struct dataset data;
+    const struct dataset_part *part;
+    struct device *dev;
+    struct dev_replica replica;
+    struct dev_program *program;
+    bool data_there, replica_there;
+    int outputs;
+    int64_t *confusion; /* [classes][classes]; NULL if targets are no labels */
+    int classes;
+    double loss;
+    FILE *npy;
+};
+
+/* ---- the job spec of it --------------------------------------------------------------------------------------- */
+
+static json_t *meta_json(const struct safetensors *s, const char *key)
+{
+    const char *text = safetensors_meta(s, key);
+    return text ? jsonx_parse(text, strlen(text), NULL) : NULL;
+}
+
+/* New reference; what neither the file nor --spec tells is not in it. */
+static json_t *base_spec(const struct evaluate_ask *ask, const struct safetensors *s, struct err *e)
+{
+    json_t *base = ask->spec ? jsonx_load(ask->spec, SPEC_MAX, e) : json_object();
+    if (!base) {
+        err_prefix(e, "cannot read the job spec");
+        return NULL;
+    }
+    json_t *network = meta_json(s, "network"), *data = meta_json(s, "data"), *crop = meta_json(s, "crop"), *seed = meta_json(s, "seed");
+    if (network && !ask->spec) {
+        json_object_set(base, "model", network);
+    }
+    if (data && !ask->spec) {
+        json_object_set(base, "data", data);
+    }
+    if (crop && !ask->spec) {
+        json_object_set_new(base, "augment", json_pack("{s:{s:O}}", "crop", "size", crop));
+    }
+    if (json_is_integer(seed) && !ask->spec) {
+        json_object_set(base, "seed", seed);
+    }
+    json_decref(network);
+    json_decref(data);
+    json_decref(crop);
+    json_decref(seed);
+    if (json_object_get(base, "model")) {
+        return base;
+    }
+    json_decref(base);
+    err_set(e, ERR_INVALID, "'%.200s' does not say what its network is", ask->model);
+    err_hint(e, "--spec FILE: a job spec with 'model' and 'data'");
+    return NULL;
+}
+
+/* The data set that --data names, in place of that of `data`, with its normalisation. */
+static int choose_data(struct evaluate *v, json_t *data, struct err *e)
+{
+    const struct evaluate_ask *ask = v->ask;
+    char path[PATH_MAX], real[PATH_MAX];
+    struct stat st;
+    if (!ask->data) {
+        return json_object_get(data, "format") ? 0 : err_set(e, ERR_INVALID, "'%.200s' does not say what it was trained on; name a data set with --data", ask->model);
+    }
+    bool folder = realpath(ask->data, real) && stat(real, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!folder && strcmp(ask->data, "glyphs") == 0) {
+        const char *trained_on = json_string_value(json_object_get(data, "format"));
+        if (!trained_on || strcmp(trained_on, "glyphs") != 0) { /* else as many, drawn from the same seed */
+            json_object_set_new(data, "format", json_string("glyphs"));
+            json_object_del(data, "path");
+            json_object_del(data, "labels");
+        }
+        return 0;
+    }
+    const char *name = ask->data;
+    if (folder) { /* its parent is the only root */
+        char *slash = strrchr(real, '/');
+        *slash = '\0';
+        snprintf(v->roots, sizeof(v->roots), "%s", real[0] ? real : "/");
+        name = slash + 1;
+    }
+    int rc = dataset_find(v->roots, name, path, e);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct catalog_entry *format = ask->format ? catalog_find(CATALOG_FORMAT, ask->format) : catalog_get(dataset_detect(v->roots, path));
+    if (!format) {
+        return ask->format ? err_set(e, ERR_INVALID, "there is no data format '%.40s'", ask->format)
+                           : err_set(e, ERR_DATA, "'%.200s' is no data set of a format that is known here", ask->data);
+    }
+    const char *before = json_string_value(json_object_get(data, "format"));
+    if (before && strcmp(before, format->name) != 0) { /* parameters of the other format */
+        const struct catalog_entry *old = catalog_find(CATALOG_FORMAT, before);
+        for (const struct catalog_param *p = old ? old->params : NULL; p && p->name; p++) {
+            json_object_del(data, p->name);
+        }
+    }
+    json_object_del(data, "validation");
+    json_object_set_new(data, "format", json_string(format->name));
+    json_object_set_new(data, "path", json_string(name));
+    return 0;
+}
+
+static int parse_spec(struct evaluate *v, const json_t *base, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    json_t *crop = json_object_get(json_object_get(base, "augment"), "crop"), *augment = json_object();
+    if (crop) {
+        json_object_set(augment, "crop", crop);
+    }
+    json_t *spec = json_pack("{s:O, s:O, s:o, s:{s:i}}", "model", json_object_get(base, "model"), "data", json_object_get(base, "data"), "augment",
+                             augment, "batching", "global_batch", v->ask->batch);
+    if (json_object_get(base, "seed")) {
+        json_object_set(spec, "seed", json_object_get(base, "seed"));
+    }
+    int rc = jobspec_parse(&v->spec, spec, &problems);
+    if (rc < 0) {
+        rc = err_set(e, ERR_INVALID, "the network or the data cannot be used: %s %s", problems.count ? problems.items[0].pointer : "",
+                     problems.count ? problems.items[0].message : "");
+    }
+    jsonx_problems_release(&problems);
+    json_decref(spec);
+    return rc;
+}
+
+static int read_spec(struct evaluate *v, struct err *e)
+{
+    struct safetensors s;
+    int rc = safetensors_open(&s, v->ask->model, false, e);
+    if (rc < 0) {
+        return rc;
+    }
+    json_t *base = base_spec(v->ask, &s, e);
+    json_t *data = json_object_get(base, "data");
+    if (base && !json_is_object(data)) {
+        data = json_object();
+        json_object_set_new(base, "data", data);
+    }
+    const char *normalize = safetensors_meta(&s, "normalize");
+    if (base && normalize && !json_object_get(data, "normalize")) {
+        json_t *j = jsonx_parse(normalize, strlen(normalize), NULL);
+        json_object_set_new(data, "normalize", j ? j : json_string(normalize));
+    }
+    rc = base ? choose_data(v, data, e) : -(int)e->code;
+    rc = rc < 0 ? rc : parse_spec(v, base, e);
+    json_decref(base);
+    safetensors_close(&s);
+    return rc;
+}
+
+/* ---- the parts ------------------------------------------------------------------------------------------------- */
+
+static int open_model(struct evaluate *v, struct err *e)
+{
+    const struct network *net = &v->spec.network;
+    v->params = malloc((net->n_params + 1) * sizeof(float));
+    v->stats = malloc((net->n_stat_floats + 1) * sizeof(float));
+    if (!v->params || !v->stats) {
+        return err_set(e, ERR_MEMORY, "cannot hold the parameters: memory ran out");
+    }
+    network_init(net, 0, v->params, v->stats);
+    return artifact_read(v->ask->model, net, v->params, v->stats, e);
+}
+
+static int open_data(struct evaluate *v, struct err *e)
+{
+    int rc = dataset_open(&v->data, &v->spec.data, v->spec.seed, v->roots, e);
+    if (rc < 0) {
+        return rc;
+    }
+    v->data_there = true;
+    v->part = strcmp(v->ask->part, "train") == 0 ? &v->data.train : &v->data.test;
+    v->outputs = (int)shape_count(&v->spec.network.output);
+    if (v->data.y_labels) {
+        v->classes = v->outputs;
+        v->confusion = calloc((size_t)v->classes * (size_t)v->classes, sizeof(*v->confusion));
+        rc = v->confusion ? 0 : err_set(e, ERR_MEMORY, "cannot hold the confusion matrix: memory ran out");
+    }
+    return rc < 0 ? rc : dataset_check(&v->data, &v->spec.data, &v->spec.network, e);
+}
+
+static int open_device(struct evaluate *v, struct err *e)
+{
+    v->dev = dev_open(v->ask->device, e);
+    if (!v->dev) {
+        return -(int)e->code;
+    }
+    int rc = v->dev->ops->replica_init(v->dev, &v->replica, &v->spec.network, &v->spec.optimizer, e);
+    if (rc < 0) {
+        return rc;
+    }
+    v->replica_there = true;
+    const float *from[DEV_BLOCKS] = {[DEV_PARAMS] = v->params, [DEV_STATS] = v->stats};
+    for (int b = 0; rc >= 0 && b < DEV_BLOCKS; b++) {
+        if (from[b] && v->replica.count[b] > 0) {
+            memcpy(v->replica.host[b], from[b], v->replica.count[b] * sizeof(float));
+            rc = v->dev->ops->store(&v->replica, b, 0, v->replica.count[b], e);
+        }
+    }
+    if (rc >= 0) {
+        v->program = v->dev->ops->program_new(&v->replica, v->ask->batch, v->spec.bucket_bytes, e);
+    }
+    return rc < 0 ? rc : v->program ? 0 : -(int)e->code;
+}
+
+/* The header of a .npy file of floats: its length is padded to 64 bytes. */
+static int open_npy(struct evaluate *v, struct err *e)
+{
+    char head[128];
+    v->npy = v->ask->outputs ? fopen(v->ask->outputs, "wb") : NULL;
+    if (!v->ask->outputs) {
+        return 0;
+    }
+    memset(head, ' ', sizeof(head));
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    int n = snprintf(head + 10, sizeof(head) - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %d), }", (long long)v->part->samples,
+                     v->outputs);
+    head[10 + n] = ' ';
+    head[sizeof(head) - 1] = '\n';
+    return v->npy && fwrite(head, 1, sizeof(head), v->npy) == sizeof(head)
+               ? 0
+               : err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
+}
+
+/* ---- the pass over the samples ------------------------------------------------------------------------------------ */
+
+static void no_mark(void *ctx, int bucket)
+{
+    (void)ctx;
+    (void)bucket;
+}
+
+static int largest(const float *logits, int n)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++) {
+        best = logits[i] > logits[best] ? i : best;
+    }
+    return best;
+}
+
+static int chunk(struct evaluate *v, int64_t first, int64_t n, float *x, void *y, int64_t *index, float *logits, struct err *e)
+{
+    struct visit visit = {.training = false};
+    struct dev_result result = {.finite = true};
+    for (int64_t i = 0; i < n; i++) {
+        index[i] = first + i;
+    }
+    dataset_gather(&v->data, v->part, &v->spec.data, &visit, index, n, x, y);
+    struct dev_input in = {.x = x, .y = y, .sample = index, .count = (int)n};
+    int rc = v->dev->ops->compute(v->program, &in, &result, logits, no_mark, NULL, e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!result.finite) {
+        return err_set(e, ERR_DATA, "the loss is not finite within the samples %lld to %lld", (long long)first, (long long)(first + n - 1));
+    }
+    v->loss += result.loss;
+    for (int64_t i = 0; v->confusion && i < n; i++) {
+        v->confusion[((int32_t *)y)[i] * v->classes + largest(logits + i * v->outputs, v->outputs)]++;
+    }
+    size_t floats = (size_t)n * (size_t)v->outputs;
+    return !v->npy || fwrite(logits, sizeof(float), floats, v->npy) == floats ? 0 : err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
+}
+
+static int pass(struct evaluate *v, struct err *e)
+{
+    struct shape shape = dataset_shape(&v->data, &v->spec.data);
+    size_t batch = (size_t)v->ask->batch, wide = (size_t)(v->data.y_labels ? 1 : v->data.target);
+    float *x = malloc(batch * shape_count(&shape) * sizeof(float)), *logits = malloc(batch * (size_t)v->outputs * sizeof(float));
+    void *y = malloc(batch * wide * sizeof(float));
+    int64_t *index = malloc(batch * sizeof(*index));
+    int rc = x && y && index && logits ? 0 : err_set(e, ERR_MEMORY, "cannot hold a minibatch of %zu samples: memory ran out", batch);
+    for (int64_t done = 0; rc >= 0 && done < v->part->samples; done += (int64_t)batch) {
+        int64_t left = v->part->samples - done;
+        rc = chunk(v, done, left < (int64_t)batch ? left : (int64_t)batch, x, y, index, logits, e);
+    }
+    free(x);
+    free(y);
+    free(index);
+    free(logits);
+    return rc;
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------------------------- */
+
+/* The lines of a file beside the data that names the classes; NULL if there is none with enough of them. New reference. */
+static json_t *class_names(const struct evaluate *v)
+{
+    static const char *const files[] = {"classes.txt", "batches.meta.txt", "fine_label_names.txt", "coarse_label_names.txt"};
+    char dir[PATH_MAX], path[PATH_MAX];
+    if (!v->spec.data.path[0] || dataset_find(v->roots, v->spec.data.path, dir, NULL) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        bool of_other_labels = (i == 2 && v->spec.data.coarse) || (i == 3 && !v->spec.data.coarse);
+        char *text = !of_other_labels && dataset_file(v->roots, dir, files[i], path, NULL) == 0 ? proc_read_file(path, 1 << 20, NULL, NULL) : NULL;
+        json_t *names = json_array();
+        for (char *p = text; p && *p; p += strspn(p, "\r\n")) {
+            size_t n = strcspn(p, "\r\n");
+            json_array_append_new(names, json_stringn(p, n));
+            p += n;
+        }
+        free(text);
+        if ((int)json_array_size(names) >= v->classes) {
+            return names;
+        }
+        json_decref(names);
+    }
+    return NULL;
+}
+
+static double share(int64_t part, int64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0;
+}
+
+static void add_classes(const struct evaluate *v, json_t *out)
+{
+    json_t *classes = json_array(), *matrix = json_array(), *names = class_names(v);
+    int64_t all = 0;
+    for (int c = 0; c < v->classes; c++) {
+        int64_t samples = 0, answers = 0, right = v->confusion[c * v->classes + c];
+        json_t *row = json_array();
+        for (int k = 0; k < v->classes; k++) {
+            samples += v->confusion[c * v->classes + k];
+            answers += v->confusion[k * v->classes + c];
+            json_array_append_new(row, json_integer(v->confusion[c * v->classes + k]));
+        }
+        json_t *one = json_pack("{s:i, s:I, s:I, s:I}", "class", c, "samples", (json_int_t)samples, "right", (json_int_t)right, "answers",
+                                (json_int_t)answers);
+        json_object_set_new(one, "name", names ? json_incref(json_array_get(names, (size_t)c)) : json_null());
+        json_object_set_new(one, "accuracy", samples ? json_real(share(right, samples)) : json_null());
+        json_object_set_new(one, "precision", answers ? json_real(share(right, answers)) : json_null());
+        json_array_append_new(classes, one);
+        json_array_append_new(matrix, row);
+        all += right;
+    }
+    json_decref(names);
+    json_object_set_new(out, "accuracy", json_real(share(all, v->part->samples)));
+    json_object_set_new(out, "right", json_integer(all));
+    json_object_set_new(out, "classes", classes);
+    json_object_set_new(out, "confusion", matrix);
+}
+
+static json_t *answer(const struct evaluate *v)
+{
+    const struct data_spec *d = &v->spec.data;
+    json_t *out = json_pack("{s:s, s:I, s:{s:s, s:s, s:s, s:s}, s:s, s:I, s:f}", "model", v->ask->model, "parameters",
+                            (json_int_t)v->spec.network.n_params, "data", "format", catalog_get(d->format)->name, "path", d->path, "part",
+                            v->ask->part, "digest", v->data.digest, "device", v->dev->ops->name, "samples", (json_int_t)v->part->samples,
+                            "loss", v->loss / (double)v->part->samples);
+    if (v->confusion) {
+        add_classes(v, out);
+    } else {
+        json_object_update_new(out, json_pack("{s:n, s:n, s:n, s:n}", "accuracy", "right", "classes", "confusion"));
+    }
+    return out;
+}
+
+static void release(struct evaluate *v)
+{
+    if (v->npy) {
+        fclose(v->npy);
+    }
+    if (v->program) {
+        v->dev->ops->program_free(v->program);
+    }
+    if (v->replica_there) {
+        v->dev->ops->replica_release(&v->replica);
+    }
+    if (v->dev) {
+        dev_close(v->dev);
+    }
+    if (v->data_there) {
+        dataset_release(&v->data);
+    }
+    jobspec_release(&v->spec);
+    free(v->confusion);
+    free(v->params);
+    free(v->stats);
+    free(v);
+}
+
+int evaluate_run(const struct evaluate_ask *ask, struct err *e)
+{
+    struct evaluate *v = calloc(1, sizeof(*v));
+    if (!v) {
+        return err_set(e, ERR_MEMORY, "cannot evaluate: memory ran out");
+    }
+    v->ask = ask;
+    snprintf(v->roots, sizeof(v->roots), "%s", ask->roots);
+    int rc = strcmp(ask->part, "test") == 0 || strcmp(ask->part, "train") == 0
+                 ? 0
+                 : err_set(e, ERR_INVALID, "a data set has the parts 'test' and 'train', not '%.40s'", ask->part);
+    rc = rc < 0 ? rc : read_spec(v, e);
+    rc = rc < 0 ? rc : open_model(v, e);
+    rc = rc < 0 ? rc : open_data(v, e);
+    rc = rc < 0 ? rc : open_device(v, e);
+    rc = rc < 0 ? rc : open_npy(v, e);
+    rc = rc < 0 ? rc : pass(v, e);
+    if (rc >= 0 && v->npy && fflush(v->npy) != 0) {
+        rc = err_errno(e, ERR_IO, "cannot write '%.200s'", ask->outputs);
+    }
+    json_t *out = rc < 0 ? json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(e->code), "message", e->message, "hint", e->hint) : answer(v);
+    char *text = jsonx_dump(out, false, NULL);
+    if (!text || puts(text) < 0 || fflush(stdout) != 0) {
+        rc = rc < 0 ? rc : err_set(e, ERR_IO, "cannot print the answer");
+    }
+    free(text);
+    json_decref(out);
+    release(v);
+    return rc;
+}
