@@ -1,0 +1,432 @@
+/* What becomes of a job when its attempt ends, and what users ask of it meanwhile (coordinator/run.c through sched_tick). */
+#include "tests/unit/coordinator/world.h"
+
+static int number_field(struct world *w, const char *id, const char *field)
+{
+    char *text = store_job_field(w->store, id, field, &err_);
+    int n = text ? (int)strtol(text, NULL, 10) : 0;
+    free(text);
+    return n;
+}
+
+static void two_nodes(struct world *w)
+{
+    world_node(w, "n1", 1);
+    world_node(w, "n2", 1);
+}
+
+/* ---- losing an attempt -------------------------------------------------------------------------------------- */
+
+static void a_job_runs_once_every_worker_has_made_a_step(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    submit(w, "{'workers': 2}", id);
+    tick(w, 0.5);
+    struct row row = {.step = 1, .local_step = 1, .batch = 32, .rank = 0, .attempt = 1};
+    say_row(w, id, &row);
+    pass(w, 2);
+    assert_state(w, id, "launching");
+    row.rank = 1;
+    say_row(w, id, &row);
+    tick(w, 0.5);
+    assert_state(w, id, "running");
+}
+
+static void an_exit_code_of_0_without_a_word_of_a_rank_is_a_lost_attempt(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    process_ends(w, id, 0, "");
+    pass(w, 1);
+    assert_state(w, id, "launching"); /* its next attempt */
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_int_equal(number_field(w, id, "restarts"), 1);
+    assert_error(w, id, "peer", "attempt 1 was lost");
+}
+
+static void a_job_that_finished_has_succeeded_whatever_the_exit_code(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    say_fact(w, id, "{'type': 'ended', 'outcome': 'finished', 'rank': 2}");
+    process_ends(w, id, 1, "");
+    tick(w, 0.5);
+    assert_state(w, id, "succeeded");
+    json_t *job = job_of(w, id);
+    assert_true(json_is_null(at(job, "/error")));
+    assert_int_equal((int)number_at(job, "/progress/fraction"), 1);
+    json_decref(job);
+}
+
+static void a_job_that_ended_before_anybody_saw_it_step_has_succeeded_too(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    submit(w, "{}", id);
+    tick(w, 0.5);
+    end_well(w, id, "finished");
+    tick(w, 0.5);
+    assert_state(w, id, "succeeded");
+}
+
+static void a_launch_that_fails_counts_as_an_attempt(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    w->fake.refuses = true;
+    submit(w, "{'max_restarts': 1}", id);
+    pass(w, 3);
+    assert_state(w, id, "failed");
+    assert_int_equal(number_field(w, id, "attempt"), 2);
+    assert_error(w, id, "io", "cannot start 'mpirun'");
+    assert_string_equal(node_state(w, "n1"), "ready");
+}
+
+static void a_launch_that_is_lost_before_the_first_step_counts_too(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    submit(w, "{'max_restarts': 1}", id);
+    tick(w, 0.5);
+    process_ends(w, id, 1, "mpirun was unable to launch the specified application");
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+    process_ends(w, id, 1, "");
+    pass(w, 1);
+    assert_state(w, id, "failed");
+}
+
+static void after_max_restarts_the_job_has_failed_and_says_who_was_lost(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2, 'max_restarts': 2}", id);
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        assert_int_equal(attempts_of(w, id), attempt);
+        process_ends(w, id, 137, "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).");
+        pass(w, 1);
+    }
+    assert_state(w, id, "failed");
+    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: it exited on signal 9");
+    json_t *job = job_of(w, id);
+    assert_int_equal((int)number_at(job, "/error/rank"), 1);
+    assert_string_equal(text_at(job, "/error/node"), "n2");
+    assert_int_equal((int)number_at(job, "/error/attempt"), 3);
+    json_decref(job);
+    assert_string_equal(node_state(w, "n1"), "ready");
+}
+
+static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    submit(w, "{'workers': 2}", id);
+    tick(w, 0.5);
+    say_fact(w, id, "{'type': 'ended', 'outcome': 'failed', 'code': 'peer', 'message': 'a peer is lost', 'rank': 0, 'node': 'n1'}");
+    say_fact(w, id, "{'type': 'ended', 'outcome': 'failed', 'code': 'data', 'message': 'cannot read dataset: too short', 'rank': 2, 'node': 'keeper'}");
+    process_ends(w, id, 1, "");
+    tick(w, 0.5);
+    assert_state(w, id, "failed");
+    assert_error(w, id, "data", "cannot read dataset: too short");
+    assert_int_equal(attempts_of(w, id), 1);
+}
+
+static void a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2, 'min_workers': 1}", id);
+    world_node_gone(w, "n2");
+    process_ends(w, id, 1, "");
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+    json_t *plan = last_attempt(w, id)->plan;
+    assert_int_equal(workers_of(last_attempt(w, id)), 1);
+    assert_int_equal((int)number_at(plan, "/first/sizes/0"), 64); /* B stays */
+    assert_true(number_at(plan, "/first/version") > 1);
+}
+
+static void a_restart_without_min_workers_waits_for_all_its_nodes(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    world_node_gone(w, "n2");
+    process_ends(w, id, 1, "");
+    pass(w, 6);
+    assert_state(w, id, "queued");
+    world_node(w, "n3", 1);
+    pass(w, 1);
+    assert_state(w, id, "launching");
+    assert_int_equal(workers_of(last_attempt(w, id)), 2);
+}
+
+static void what_is_invalid_for_fewer_workers_is_refused(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', 'sizes': [32, 32]}}", id);
+    world_node_gone(w, "n2");
+    process_ends(w, id, 1, "");
+    pass(w, 1);
+    assert_state(w, id, "failed");
+    json_t *job = job_of(w, id);
+    assert_string_equal(text_at(job, "/error/code"), "invalid");
+    json_decref(job);
+}
+
+static void a_stuck_rank_ends_the_attempt_and_is_named(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    ranks_step(w, id, 2, 40, 0.01);
+    tick(w, 0.5);
+    say_beat(w, id, 0, "exchange", 5, 0);
+    say_beat(w, id, 1, "computing", 5, 0);
+    say_beat(w, id, 2, "serving", 5, 0);
+    tick(w, 0.5);
+    assert_int_equal(last_attempt(w, id)->stops, 0); /* once is not enough */
+    tick(w, 1.0);
+    assert_int_equal(last_attempt(w, id)->stops, 1);
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: no progress for 5");
+}
+
+static void ranks_that_never_report_are_lost_after_two_minutes(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    submit(w, "{'max_restarts': 0}", id);
+    tick(w, 0.5);
+    pass(w, 60);
+    pass(w, 55);
+    assert_state(w, id, "launching");
+    pass(w, 10);
+    assert_state(w, id, "failed");
+    assert_error(w, id, "peer", "no heartbeat");
+}
+
+static void a_job_that_has_used_its_time_is_told_to_stop_and_fails(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{'max_seconds': 10}", id);
+    ranks_step(w, id, 2, 2, 6.0);
+    tick(w, 0.5);
+    tick(w, 0.5);
+    assert_true(control_says(w, id, "stop"));
+    end_well(w, id, "stopped");
+    tick(w, 0.5);
+    assert_state(w, id, "failed");
+    assert_error(w, id, "timeout", "max_seconds");
+}
+
+/* ---- what users ask ------------------------------------------------------------------------------------------ */
+
+static void a_queued_job_that_is_cancelled_becomes_cancelled(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    submit(w, "{}", id);
+    tick(w, 0.5);
+    assert_state(w, id, "queued");
+    ask(w, id, "cancel");
+    tick(w, 0.5);
+    assert_state(w, id, "cancelled");
+    assert_int_equal(w->fake.n, 0);
+}
+
+static void a_running_job_that_is_cancelled_is_told_so_and_gives_its_nodes_back(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", id);
+    ask(w, id, "cancel");
+    tick(w, 0.5);
+    assert_true(control_says(w, id, "stop"));
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    assert_state(w, id, "cancelling");
+    end_well(w, id, "stopped");
+    tick(w, 0.5);
+    assert_state(w, id, "cancelled");
+    assert_string_equal(node_state(w, "n1"), "ready");
+}
+
+static void who_does_not_follow_a_cancel_is_ended_after_a_while(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", id);
+    ask(w, id, "cancel");
+    pass(w, 9);
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    pass(w, 3);
+    assert_int_equal(last_attempt(w, id)->stops, 1);
+    assert_state(w, id, "cancelled");
+}
+
+static void a_job_that_has_not_stepped_yet_is_ended_at_once_when_cancelled(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    submit(w, "{}", id);
+    tick(w, 0.5);
+    ask(w, id, "cancel");
+    pass(w, 1.5);
+    assert_state(w, id, "cancelled");
+    assert_string_equal(node_state(w, "n1"), "ready");
+}
+
+static void a_paused_job_has_no_process_and_goes_on_as_its_next_attempt_when_resumed(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", id);
+    ask(w, id, "pause");
+    tick(w, 0.5);
+    assert_true(control_says(w, id, "pause"));
+    assert_state(w, id, "pausing");
+    end_well(w, id, "paused");
+    tick(w, 0.5);
+    assert_state(w, id, "paused");
+    assert_string_equal(node_state(w, "n1"), "ready");
+    pass(w, 10);
+    assert_state(w, id, "paused");
+    ask(w, id, "resume");
+    tick(w, 0.5);
+    assert_state(w, id, "launching");
+    assert_int_equal(last_attempt(w, id)->number, 2);
+    assert_false(control_says(w, id, "pause"));
+    assert_int_equal(number_field(w, id, "restarts"), 0); /* it was asked for */
+}
+
+static void a_paused_job_that_is_cancelled_is_cancelled_at_once(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", id);
+    ask(w, id, "pause");
+    tick(w, 0.5);
+    end_well(w, id, "paused");
+    tick(w, 0.5);
+    ask(w, id, "cancel");
+    assert_state(w, id, "cancelled");
+}
+
+static void a_job_that_ends_before_it_could_pause_has_succeeded(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", id);
+    ask(w, id, "pause");
+    tick(w, 0.5);
+    end_well(w, id, "finished");
+    tick(w, 0.5);
+    assert_state(w, id, "succeeded");
+}
+
+static void a_job_that_is_lost_while_pausing_goes_back_to_the_queue(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{'max_restarts': 1}", id);
+    ask(w, id, "pause");
+    tick(w, 0.5);
+    process_ends(w, id, 137, "");
+    world_node_gone(w, "n1");
+    tick(w, 0.5);
+    assert_state(w, id, "queued");
+    assert_int_equal(number_field(w, id, "restarts"), 1);
+}
+
+static void a_cancel_while_pausing_wins(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", id);
+    ask(w, id, "pause");
+    tick(w, 0.5);
+    ask(w, id, "cancel");
+    end_well(w, id, "paused");
+    tick(w, 0.5);
+    assert_state(w, id, "cancelled");
+}
+
+static void a_clean_stop_writes_checkpoints_and_starts_nothing(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID], waiting[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", id);
+    submit(w, "{}", waiting);
+    sched_drain(w->sched);
+    tick(w, 0.5);
+    assert_true(control_says(w, id, "pause"));
+    end_well(w, id, "paused");
+    tick(w, 0.5);
+    assert_state(w, id, "queued");
+    assert_state(w, waiting, "queued");
+    assert_int_equal(sched_running(w->sched), 0);
+    assert_int_equal(number_field(w, id, "restarts"), 0);
+    world_new_coordinator(w);
+    tick(w, 0.5);
+    assert_int_equal(sched_running(w->sched), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_WORLD(a_job_runs_once_every_worker_has_made_a_step),
+        IN_A_WORLD(an_exit_code_of_0_without_a_word_of_a_rank_is_a_lost_attempt),
+        IN_A_WORLD(a_job_that_finished_has_succeeded_whatever_the_exit_code),
+        IN_A_WORLD(a_job_that_ended_before_anybody_saw_it_step_has_succeeded_too),
+        IN_A_WORLD(a_launch_that_fails_counts_as_an_attempt),
+        IN_A_WORLD(a_launch_that_is_lost_before_the_first_step_counts_too),
+        IN_A_WORLD(after_max_restarts_the_job_has_failed_and_says_who_was_lost),
+        IN_A_WORLD(an_error_that_every_attempt_would_meet_again_fails_the_job_at_once),
+        IN_A_WORLD(a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers),
+        IN_A_WORLD(a_restart_without_min_workers_waits_for_all_its_nodes),
+        IN_A_WORLD(what_is_invalid_for_fewer_workers_is_refused),
+        IN_A_WORLD(a_stuck_rank_ends_the_attempt_and_is_named),
+        IN_A_WORLD(ranks_that_never_report_are_lost_after_two_minutes),
+        IN_A_WORLD(a_job_that_has_used_its_time_is_told_to_stop_and_fails),
+        IN_A_WORLD(a_queued_job_that_is_cancelled_becomes_cancelled),
+        IN_A_WORLD(a_running_job_that_is_cancelled_is_told_so_and_gives_its_nodes_back),
+        IN_A_WORLD(who_does_not_follow_a_cancel_is_ended_after_a_while),
+        IN_A_WORLD(a_job_that_has_not_stepped_yet_is_ended_at_once_when_cancelled),
+        IN_A_WORLD(a_paused_job_has_no_process_and_goes_on_as_its_next_attempt_when_resumed),
+        IN_A_WORLD(a_paused_job_that_is_cancelled_is_cancelled_at_once),
+        IN_A_WORLD(a_job_that_ends_before_it_could_pause_has_succeeded),
+        IN_A_WORLD(a_job_that_is_lost_while_pausing_goes_back_to_the_queue),
+        IN_A_WORLD(a_cancel_while_pausing_wins),
+        IN_A_WORLD(a_clean_stop_writes_checkpoints_and_starts_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

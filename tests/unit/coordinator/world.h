@@ -1,0 +1,368 @@
+/* A small world for the tests of coordinator/: a private Redis in a temporary folder, a scheduler whose clock is a number that the test moves,
+ * and a launcher that starts nothing. The test plays the ranks: it writes their rows, heartbeats and facts into the store, and says
+ * when "mpirun" ends and with which last words.
+ *
+ * What a newcomer would get wrong: only the scheduler's clock is fake. Ages of heartbeats are Redis's, so a test of a rank that is
+ * stuck says so in the heartbeat itself (progress_age, comm_age) and waits for nothing.
+ */
+#ifndef TESTS_COORDINATOR_WORLD_H
+#define TESTS_COORDINATOR_WORLD_H
+
+#include "tests/unit/store/fixture.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "coordinator/scheduler.h"
+#include "store/row.h"
+
+enum { FAKE_ATTEMPTS = 32, WORLD_NODES = 16 };
+
+struct fake_attempt {
+    char job[STORE_ID];
+    int number;
+    json_t *plan;
+    bool over;
+    int code, stops;
+    char why[200];
+};
+
+struct fake {
+    struct fake_attempt attempts[FAKE_ATTEMPTS];
+    int n;
+    int strangers; /* told to stop what it never started: leftovers of a dead coordinator */
+    bool refuses;  /* nothing can be started */
+};
+
+struct world {
+    struct place *place;
+    struct store *store; /* the place's */
+    struct fake fake, simulated;
+    struct launcher mpirun, simulator;
+    struct sched *sched;
+    json_t *nodes[WORLD_NODES];
+    int n_nodes;
+    double now;
+};
+
+/* ---- the launcher that starts nothing ----------------------------------------------------------------------- */
+
+static inline struct fake_attempt *fake_find(struct fake *f, const char *job, int number)
+{
+    for (int i = 0; i < f->n; i++) {
+        if (strcmp(f->attempts[i].job, job) == 0 && f->attempts[i].number == number) {
+            return &f->attempts[i];
+        }
+    }
+    return NULL;
+}
+
+static inline int fake_start(void *ctx, struct attempt *a, const json_t *plan, struct err *e)
+{
+    struct fake *f = ctx;
+    if (f->refuses) {
+        return err_set(e, ERR_IO, "cannot start 'mpirun': it is not there");
+    }
+    assert_true(f->n < FAKE_ATTEMPTS);
+    assert_null(fake_find(f, a->job, a->number));
+    struct fake_attempt *t = &f->attempts[f->n++];
+    memset(t, 0, sizeof *t);
+    snprintf(t->job, sizeof t->job, "%s", a->job);
+    t->number = a->number;
+    t->plan = json_deep_copy(plan);
+    a->pid = 0x7f000000 + f->n; /* above every real one */
+    a->start_ticks = 1;
+    return 0;
+}
+
+static inline int fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes)
+{
+    struct fake_attempt *t = fake_find(ctx, a->job, a->number);
+    if (t && !t->over) {
+        return 0;
+    }
+    *exit_code = t ? t->code : -1;
+    snprintf(why, why_bytes, "%s", t ? t->why : "");
+    return 1;
+}
+
+static inline void fake_stop(void *ctx, const struct attempt *a, double grace)
+{
+    struct fake *f = ctx;
+    struct fake_attempt *t = fake_find(f, a->job, a->number);
+    (void)grace;
+    if (!t) {
+        f->strangers++;
+        return;
+    }
+    if (!t->over) {
+        t->over = true;
+        t->code = 143;
+        t->stops++;
+    }
+}
+
+/* ---- the world ---------------------------------------------------------------------------------------------- */
+
+static inline void world_coordinator(struct world *w)
+{
+    static const char roots[] = "/nowhere";
+    struct sched_config c = {.store = w->store, .data_dir = w->place->dir, .roots = roots, .local_host = "here", .virtual_jobs = 1,
+                             .mpirun = &w->mpirun, .simulator = &w->simulator};
+    assert_non_null(w->sched = sched_new(&c, &err_));
+}
+
+/* As after a kill -9: what was in memory is gone, what was started goes on. */
+static inline void world_new_coordinator(struct world *w)
+{
+    sched_free(w->sched);
+    world_coordinator(w);
+}
+
+static inline int world_open(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    if (place_open((void **)&w->place) < 0) {
+        return -1;
+    }
+    err_clear(&err_);
+    w->store = w->place->store;
+    w->mpirun = (struct launcher){&w->fake, "fake", fake_start, fake_poll, fake_stop};
+    w->simulator = (struct launcher){&w->simulated, "simulator", fake_start, fake_poll, fake_stop};
+    w->now = 1000;
+    world_coordinator(w);
+    *state = w;
+    return 0;
+}
+
+static inline int world_close(void **state)
+{
+    struct world *w = *state;
+    sched_free(w->sched);
+    for (int i = 0; i < FAKE_ATTEMPTS; i++) {
+        json_decref(w->fake.attempts[i].plan);
+        json_decref(w->simulated.attempts[i].plan);
+    }
+    for (int i = 0; i < w->n_nodes; i++) {
+        json_decref(w->nodes[i]);
+    }
+    place_close((void **)&w->place);
+    free(w);
+    return 0;
+}
+
+#define IN_A_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
+
+static inline void world_node(struct world *w, const char *name, double slowdown)
+{
+    json_t *node = json_pack("{s:s, s:s, s:s, s:i, s:f, s:{}, s:I}", "name", name, "host", "here", "device", "cpu:1", "threads", 1, "slowdown",
+                             slowdown, "labels", "memory_bytes", (json_int_t)1 << 30);
+    assert_true(w->n_nodes < WORLD_NODES);
+    w->nodes[w->n_nodes++] = node;
+    OK(store_node_put(w->store, node, &err_));
+}
+
+static inline void world_node_gone(struct world *w, const char *name)
+{
+    for (int i = 0; i < w->n_nodes; i++) {
+        if (strcmp(json_string_value(json_object_get(w->nodes[i], "name")), name) == 0) {
+            json_decref(w->nodes[i]);
+            w->nodes[i] = w->nodes[--w->n_nodes];
+            break;
+        }
+    }
+    OK(store_node_remove(w->store, name, &err_));
+}
+
+/* One turn, `seconds` after the last. */
+static inline void tick(struct world *w, double seconds)
+{
+    w->now += seconds;
+    sched_tick(w->sched, w->now);
+}
+
+/* Many turns, so close together that the scheduler does not think that it was asleep itself. */
+static inline void pass(struct world *w, double seconds)
+{
+    double until = w->now + seconds;
+    while (w->now < until) {
+        tick(w, 0.5);
+    }
+    for (int i = 0; i < w->n_nodes; i++) {
+        store_node_put(w->store, w->nodes[i], NULL);
+    }
+}
+
+/* ---- jobs --------------------------------------------------------------------------------------------------- */
+
+/* A spec that runs on one worker, with what `changes` (JSON with single quotes) says. */
+static inline json_t *world_spec(const char *changes)
+{
+    char text[1500];
+    json_t *spec = json_of("{\"name\": \"test\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 1000, \"test_samples\": 100},"
+                           " \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"},"
+                           " \"batching\": {\"global_batch\": 64, \"policy\": \"equal\"}, \"workers\": 1, \"epochs\": 10, \"seed\": 1}");
+    snprintf(text, sizeof text, "%s", changes);
+    for (char *c = text; *c; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    json_t *j = json_of(text);
+    json_object_update(spec, j);
+    json_decref(j);
+    return spec;
+}
+
+static inline void submit(struct world *w, const char *changes, char id[STORE_ID])
+{
+    json_t *spec = world_spec(changes);
+    OK(store_job_create(w->store, spec, (int)json_integer_value(json_object_get(spec, "priority")), NULL, id, &err_));
+    json_decref(spec);
+}
+
+static inline const char *state_of(struct world *w, const char *id)
+{
+    enum job_state state = JOB_FAILED;
+    OK(store_job_state(w->store, id, &state, &err_));
+    return jobstate_name(state);
+}
+
+#define assert_state(w, id, expected) assert_string_equal(state_of(w, id), expected)
+
+/* What the job's JSON says at a path; new reference of the whole in *whole. */
+static inline json_t *job_of(struct world *w, const char *id)
+{
+    json_t *job = store_job_get(w->store, id, &err_);
+    assert_non_null(job);
+    return job;
+}
+
+static inline void assert_error(struct world *w, const char *id, const char *code, const char *part_of_message)
+{
+    json_t *job = job_of(w, id);
+    assert_string_equal(text_at(job, "/error/code"), code);
+    if (!strstr(text_at(job, "/error/message"), part_of_message)) {
+        fail_msg("'%s' is not in '%s'", part_of_message, text_at(job, "/error/message"));
+    }
+    json_decref(job);
+}
+
+static inline void ask(struct world *w, const char *id, const char *what)
+{
+    OK(store_job_request(w->store, id, what, &err_));
+}
+
+/* The attempt of this job that was started last. */
+static inline struct fake_attempt *last_attempt(struct world *w, const char *id)
+{
+    for (int i = w->fake.n - 1; i >= 0; i--) {
+        if (strcmp(w->fake.attempts[i].job, id) == 0) {
+            return &w->fake.attempts[i];
+        }
+    }
+    fail_msg("job %s was never started", id);
+    return NULL;
+}
+
+static inline int attempts_of(struct world *w, const char *id)
+{
+    int n = 0;
+    for (int i = 0; i < w->fake.n; i++) {
+        n += strcmp(w->fake.attempts[i].job, id) == 0;
+    }
+    return n;
+}
+
+/* ---- the ranks, played by the test -------------------------------------------------------------------------- */
+
+static inline void say_row(struct world *w, const char *id, const struct row *row)
+{
+    OK(store_rows_add(w->store, id, row->rank, row, sizeof *row, &err_));
+}
+
+static inline void say_fact(struct world *w, const char *id, const char *text)
+{
+    char plain[600];
+    snprintf(plain, sizeof plain, "%s", text);
+    for (char *c = plain; *c; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    json_t *fact = json_of(plain);
+    OK(store_fact_add(w->store, id, fact, &err_));
+    json_decref(fact);
+}
+
+static inline void say_beat(struct world *w, const char *id, int rank, const char *phase, double progress_age, double comm_age)
+{
+    json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank, "attempt", last_attempt(w, id)->number, "phase", phase,
+                             "progress_age", progress_age, "comm_age", comm_age, "step", 0, "epoch", 0.0, "samples", 0, "updates", 0);
+    OK(store_beat_set(w->store, id, rank, beat, &err_));
+    json_decref(beat);
+}
+
+static inline int workers_of(const struct fake_attempt *t)
+{
+    return (int)json_array_size(json_object_get(t->plan, "workers"));
+}
+
+/* Every worker of the newest attempt reports its rows from step `from` to step `to`; each took `seconds`. */
+static inline void ranks_step(struct world *w, const char *id, int from, int to, double seconds)
+{
+    struct fake_attempt *t = last_attempt(w, id);
+    for (int step = from; step <= to; step++) {
+        for (int r = 0; r < workers_of(t); r++) {
+            int batch = (int)json_integer_value(json_array_get(json_object_get(json_object_get(t->plan, "first"), "sizes"), (size_t)r));
+            struct row row = {.step = step, .local_step = step, .time = step * seconds, .epoch = step * 0.01, .loss = 1.0f, .compute_s = (float)seconds,
+                              .batch = batch, .rank = (int16_t)r, .attempt = (int16_t)t->number};
+            say_row(w, id, &row);
+        }
+    }
+}
+
+/* "mpirun" ends. */
+static inline void process_ends(struct world *w, const char *id, int code, const char *why)
+{
+    struct fake_attempt *t = last_attempt(w, id);
+    t->over = true;
+    t->code = code;
+    snprintf(t->why, sizeof t->why, "%s", why);
+}
+
+/* Queued, started, stepping: from there most tests go on. */
+static inline void start_job(struct world *w, const char *changes, char id[STORE_ID])
+{
+    submit(w, changes, id);
+    tick(w, 0.5);
+    assert_state(w, id, "launching");
+    ranks_step(w, id, 1, 1, 0.01);
+    tick(w, 0.5);
+    assert_state(w, id, "running");
+}
+
+static inline void end_well(struct world *w, const char *id, const char *outcome)
+{
+    char fact[100];
+    snprintf(fact, sizeof fact, "{'type': 'ended', 'outcome': '%s', 'rank': 0}", outcome);
+    say_fact(w, id, fact);
+    process_ends(w, id, 0, "");
+}
+
+static inline const char *node_state(struct world *w, const char *name)
+{
+    static char state[32];
+    json_t *node = store_node_get(w->store, name, &err_);
+    assert_non_null(node);
+    snprintf(state, sizeof state, "%s", text_at(node, "/state"));
+    json_decref(node);
+    return state;
+}
+
+/* What the workers are told now. */
+static inline bool control_says(struct world *w, const char *id, const char *key)
+{
+    json_t *control = store_doc_get(w->store, id, "control", &err_);
+    bool yes = json_is_true(json_object_get(control, key));
+    json_decref(control);
+    return yes;
+}
+
+#endif
