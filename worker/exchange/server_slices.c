@@ -1,0 +1,198 @@
+/* What a server hands out: training slices in the order of pulls, test slices at an evaluation's boundary, an end; and who waits for what. */
+#include "worker/exchange/server_parts.h"
+
+#include <string.h>
+
+enum { EVAL_SLICES_PER_WORKER = 4, EVAL_SLICE_MIN = 64 };
+
+static int size_of(const struct server *s, int rank)
+{
+    int size = s->control.version > 0 ? s->control.sizes[rank] : s->env->first_sizes[rank];
+    return size > 0 ? size : 1;
+}
+
+/* The next slice of at most `want` samples: first what has to be done again, then the cursor's. */
+static bool take_slice(struct server *s, int64_t want, struct slice *out)
+{
+    if (s->n_redo > 0) {
+        *out = s->redo[0];
+        if (out->count > want) {
+            out->count = want;
+            s->redo[0].start += want;
+            s->redo[0].count -= want;
+        } else {
+            memmove(s->redo, s->redo + 1, (size_t)--s->n_redo * sizeof *s->redo);
+        }
+        return true;
+    }
+    return cursor_take(&s->cursor, want, out);
+}
+
+bool server_nothing_left(const struct server *s)
+{
+    return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor));
+}
+
+/* For one worker: what was kept for it is left to it. */
+static bool nothing_left_for(const struct server *s, int rank)
+{
+    return s->target_reached || (s->clients[rank].kept.count == 0 && server_nothing_left(s));
+}
+
+int server_slices_out(const struct server *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        n += s->clients[i].out.count > 0;
+    }
+    return n;
+}
+
+bool server_slices_kept(const struct server *s)
+{
+    bool kept = false;
+    for (int i = 0; i < s->env->comm->workers && !s->target_reached; i++) {
+        kept = kept || s->clients[i].kept.count > 0;
+    }
+    return kept;
+}
+
+/* Starts sending an answer; `weights` NULL: the header alone. */
+static int send_reply(struct server *s, int rank, const float *weights, const float *stats, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    struct comm *c = s->env->comm;
+    static char none;
+    if (k->sending) { /* it pushed again, so the last answer is through: this only takes note */
+        int rc = comm_wait(c, &k->head.op, e);
+        rc = rc < 0 || !k->weights.op.step ? rc : comm_wait(c, &k->weights.op, e);
+        rc = rc < 0 || !k->stats_sent.op.step ? rc : comm_wait(c, &k->stats_sent.op, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    k->reply.parked_s = k->parked ? comm_now(c) - k->parked_at : 0;
+    k->parked = false;
+    k->sending = true;
+    memset(&k->weights, 0, sizeof k->weights);
+    memset(&k->stats_sent, 0, sizeof k->stats_sent);
+    message_send(&k->head, c, rank, TAG_REPLY, &k->reply, sizeof k->reply, NULL, 0);
+    if (weights) {
+        memcpy(k->pulled, weights, s->n * sizeof(float));
+        message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, k->pulled, s->n);
+        int rc = server_order(s, weights == s->snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
+        if (rc < 0) {
+            return rc;
+        }
+        if (s->n_stats > 0) {
+            memcpy(k->pulled + s->n, stats, s->n_stats * sizeof(float));
+            message_send(&k->stats_sent, c, rank, TAG_STATS, &none, 1, k->pulled + s->n, s->n_stats);
+        }
+    }
+    return 0;
+}
+
+static int hand_test_slice(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    int64_t total = s->env->test_samples, part = total / (EVAL_SLICES_PER_WORKER * s->env->comm->workers) + 1;
+    part = part < EVAL_SLICE_MIN ? EVAL_SLICE_MIN : part;
+    part = part < total - s->eval_next ? part : total - s->eval_next;
+    k->reply.action = DO_EVALUATE;
+    k->reply.version = s->eval_step;
+    k->reply.eval_first = s->eval_next;
+    k->reply.eval_count = part;
+    k->reply.slice = k->reply.hint = (struct slice){0};
+    k->evaluating = part;
+    s->eval_next += part;
+    s->env->aside(s->env->ctx, true);
+    int rc = send_reply(s, rank, s->snapshot, s->snapshot + s->n, e);
+    s->env->aside(s->env->ctx, false);
+    return rc;
+}
+
+static int hand_slice(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    int size = size_of(s, rank);
+    if (k->kept.count > 0) {
+        k->out = k->kept;
+        k->kept.count = 0;
+        size = size > k->out.count ? size : (int)k->out.count;
+    } else {
+        BUG_ON(!take_slice(s, size, &k->out));
+    }
+    struct cursor ahead = s->cursor;
+    k->reply.action = DO_TRAIN;
+    k->reply.version = s->updates.version;
+    k->reply.slice = k->out;
+    k->reply.batch = size;
+    k->reply.next_batch = 0;
+    k->reply.learning_rate = jobspec_rate(&s->env->spec->optimizer, slice_epoch(&k->out, s->env->train_samples));
+    /* a guess: what would come if all others pulled once before; loading it early is never wrong, only useless */
+    k->reply.hint = (struct slice){0};
+    int64_t others = s->env->spec->batching.global_batch - size;
+    if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) || !cursor_take(&ahead, size, &k->reply.hint)) {
+        k->reply.hint.count = 0;
+    }
+    return send_reply(s, rank, s->updates.w, s->stats, e);
+}
+
+static int end_client(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    k->reply.action = s->outcome == 0 ? DO_END : s->outcome == 1 ? DO_PAUSE : DO_STOP;
+    k->ended = true;
+    return send_reply(s, rank, NULL, NULL, e);
+}
+
+/* Does the strategy let this worker go on? */
+static bool may_pull(const struct server *s, int rank)
+{
+    const struct server_policy *policy = s->policy;
+    if (policy->blocking && policy->blocking(s->env) && s->clients[rank].grouped) {
+        return false;
+    }
+    int64_t least = s->clients[rank].pushes;
+    for (int i = 0; policy->lead && i < s->env->comm->workers; i++) {
+        least = s->clients[i].ended || s->clients[i].pushes > least ? least : s->clients[i].pushes;
+    }
+    return !policy->lead || s->clients[rank].pushes - least <= policy->lead(s->env);
+}
+
+void server_park(struct server *s, int rank)
+{
+    s->clients[rank].parked = true;
+    s->clients[rank].parked_at = comm_now(s->env->comm);
+}
+
+/* Answers a worker with what there is for it, if there is anything. */
+static int serve_client(struct server *s, int rank, struct err *e)
+{
+    bool asked = s->control.pause || s->control.stop;
+    if (s->outcome >= 0) {
+        return end_client(s, rank, e);
+    }
+    bool trains = !asked && !nothing_left_for(s, rank) && may_pull(s, rank);
+    if (s->evaluating && !asked && s->eval_next < s->env->test_samples) {
+        if (trains && s->clients[rank].kept.count == 0) {
+            take_slice(s, size_of(s, rank), &s->clients[rank].kept);
+        }
+        return hand_test_slice(s, rank, e);
+    }
+    if (trains) {
+        return hand_slice(s, rank, e);
+    }
+    return 0; /* it stays parked */
+}
+
+int server_serve_parked(struct server *s, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0; i < s->env->comm->workers && rc >= 0; i++) {
+        if (s->clients[i].parked) {
+            rc = serve_client(s, i, e);
+        }
+    }
+    return rc;
+}
