@@ -23,6 +23,7 @@ struct rank_report {
     int64_t updates, samples;
     double compute, exchange, wait;
     int batch;
+    enum phase phase;
 };
 
 struct report {
@@ -48,6 +49,7 @@ struct report {
 static void on_phase(void *ctx, enum phase p)
 {
     struct rank_report *r = ctx;
+    r->phase = p;
     /* start, evaluation and checkpoints cost no virtual time (SEMANTICS.md 13) */
     world_set_free(r->report->world, r->rank, p == PHASE_LOAD || p == PHASE_PREPARE || p == PHASE_EVALUATE || p == PHASE_CHECKPOINT);
 }
@@ -158,6 +160,7 @@ struct report *report_new(const struct jobspec *spec, const struct cluster *clus
     r->world = world;
     r->train_samples = train_samples;
     r->assignments = json_array();
+    r->told = clock_now();
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     r->n_ranks = spec->workers + spec->strategy.servers;
     r->ranks = calloc((size_t)r->n_ranks, sizeof *r->ranks);
@@ -216,11 +219,11 @@ static json_t *workers_json(const struct report *r)
     for (int i = 0; i < r->spec->workers; i++) {
         const struct rank_report *k = &r->ranks[i];
         double n = k->updates > 0 ? (double)k->updates : 1;
-        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o}", "rank", i, "node", r->cluster->nodes[i].name,
+        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:f, s:s}", "rank", i, "node", r->cluster->nodes[i].name,
                                              "device", "virtual", "batch", r->balancer.current.sizes[i], "updates", (json_int_t)k->updates,
                                              "samples", (json_int_t)k->samples, "samples_per_second", t > 0 ? (double)k->samples / t : 0,
                                              "compute_seconds", k->compute / n, "exchange_seconds", k->exchange / n, "wait_seconds", k->wait / n,
-                                             "staleness", staleness_json(&k->staleness)));
+                                             "staleness", staleness_json(&k->staleness), "heartbeat_age_seconds", 0.0, "state", phase_name(k->phase)));
     }
     return out;
 }

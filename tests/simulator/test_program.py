@@ -26,7 +26,7 @@ def test_the_summary_has_the_form_of_a_job(tmp_path):
     assert [(w["rank"], w["node"]) for w in s["workers"]] == [(0, "n1"), (1, "n2"), (2, "n3"), (3, "n4")]
     for w in s["workers"]:
         for key, kind in {"device": TEXT, "batch": int, "updates": int, "samples_per_second": NUMBER, "compute_seconds": NUMBER,
-                          "exchange_seconds": NUMBER, "wait_seconds": NUMBER, "staleness": dict}.items():
+                          "exchange_seconds": NUMBER, "wait_seconds": NUMBER, "staleness": dict, "heartbeat_age_seconds": NUMBER, "state": TEXT}.items():
             assert isinstance(w[key], kind), key
         assert {"mean", "max", "histogram"} <= set(w["staleness"])
         assert sum(w["staleness"]["histogram"]) == w["updates"]
