@@ -158,12 +158,12 @@ static void a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers(v
     assert_true(number_at(plan, "/first/version") > 1);
 }
 
-static void a_restart_without_min_workers_waits_for_all_its_nodes(void **state)
+static void a_restart_waits_where_fewer_nodes_than_min_workers_are_left(void **state)
 {
     struct world *w = *state;
     char id[STORE_ID];
     two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
+    start_job(w, "{'workers': 2, 'min_workers': 2}", id);
     world_node_gone(w, "n2");
     process_ends(w, id, 1, "");
     pass(w, 6);
@@ -412,7 +412,7 @@ int main(void)
         IN_A_WORLD(after_max_restarts_the_job_has_failed_and_says_who_was_lost),
         IN_A_WORLD(an_error_that_every_attempt_would_meet_again_fails_the_job_at_once),
         IN_A_WORLD(a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers),
-        IN_A_WORLD(a_restart_without_min_workers_waits_for_all_its_nodes),
+        IN_A_WORLD(a_restart_waits_where_fewer_nodes_than_min_workers_are_left),
         IN_A_WORLD(what_is_invalid_for_fewer_workers_is_refused),
         IN_A_WORLD(a_stuck_rank_ends_the_attempt_and_is_named),
         IN_A_WORLD(ranks_that_never_report_are_lost_after_two_minutes),

@@ -1,0 +1,192 @@
+/* Placement: which nodes an attempt gets. Pure, so no store is needed here. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/config.h"
+#include "coordinator/placement.h"
+
+static json_t *nodes_of(const char *text)
+{
+    json_error_t why;
+    json_t *j = json_loads(text, 0, &why);
+    if (!j) {
+        fail_msg("%s", why.text);
+    }
+    return j;
+}
+
+/* 4 nodes: two of equal speed, one slow, one on another host; one of the first two is busy. */
+static json_t *some_nodes(void)
+{
+    return nodes_of("[{\"name\": \"b\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {\"gpu\": \"none\"}},"
+                    " {\"name\": \"a\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {}},"
+                    " {\"name\": \"slow\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 4.0, \"state\": \"ready\", \"labels\": {\"old\": \"yes\"}},"
+                    " {\"name\": \"far\", \"host\": \"there\", \"device\": \"cuda:0\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"busy\", \"job\": \"x\", \"labels\": {}}]");
+}
+
+static void names(const struct placement *p, char out[200])
+{
+    out[0] = 0;
+    for (int i = 0; i < p->count; i++) {
+        size_t n = strlen(out);
+        snprintf(out + n, 200 - n, "%s%s", i ? " " : "", p->nodes[i].name);
+    }
+}
+
+static void expect(const struct placement_ask *ask, const char *wanted)
+{
+    struct placement p;
+    char got[200];
+    if (!placement_find(&p, ask)) {
+        snprintf(got, sizeof got, "waits: %s", p.waiting);
+    } else {
+        names(&p, got);
+    }
+    placement_release(&p);
+    assert_string_equal(got, wanted);
+}
+
+static void the_fastest_come_first_and_equals_by_name(void **state)
+{
+    (void)state;
+    json_t *nodes = some_nodes();
+    struct jobspec spec = {.workers = 3};
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec}, "a b slow");
+    spec.workers = 1;
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec}, "a");
+    json_decref(nodes);
+}
+
+static void claims_are_ignored_where_only_the_possibility_is_asked_for(void **state)
+{
+    (void)state;
+    json_t *nodes = some_nodes();
+    struct jobspec spec = {.workers = 4};
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec, .ignore_claims = true}, "far a b slow");
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec}, "waits: it asks for 4 workers, and 3 nodes are free");
+    json_decref(nodes);
+}
+
+static void names_and_labels_choose(void **state)
+{
+    (void)state;
+    json_t *nodes = some_nodes();
+    struct jobspec spec = {.workers = 1, .n_nodes = 1};
+    const char *wanted[] = {"slow", "old", "old=yes", "yes", NULL};
+    for (int i = 0; wanted[i]; i++) {
+        snprintf(spec.nodes[0], sizeof spec.nodes[0], "%s", wanted[i]);
+        expect(&(struct placement_ask){.nodes = nodes, .spec = &spec}, "slow");
+    }
+    snprintf(spec.nodes[0], sizeof spec.nodes[0], "old=no");
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec}, "waits: it asks for 1 workers, and there are 0 nodes that the spec names");
+    json_decref(nodes);
+}
+
+static void a_host_that_cannot_be_reached_has_no_nodes(void **state)
+{
+    (void)state;
+    json_t *nodes = some_nodes();
+    struct jobspec spec = {.workers = 4};
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec, .local_host = "here", .ignore_claims = true},
+           "waits: it asks for 4 workers, and there are 3 nodes");
+    json_decref(nodes);
+}
+
+static void what_is_kept_for_others_is_not_taken(void **state)
+{
+    (void)state;
+    json_t *nodes = some_nodes(), *reserved = json_pack("{s:b}", "a", 1);
+    struct jobspec spec = {.workers = 1};
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec, .reserved = reserved}, "b");
+    json_decref(reserved);
+    json_decref(nodes);
+}
+
+static void a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy(void **state)
+{
+    (void)state;
+    json_t *nodes = some_nodes();
+    struct jobspec spec = {.workers = 4, .min_workers = 2};
+    struct placement_ask ask = {.nodes = nodes, .spec = &spec, .attempt = 2};
+    expect(&ask, "waits: it asks for 4 workers, and 3 nodes are free");
+    json_object_set_new(json_array_get(nodes, 3), "state", json_string("lost"));
+    expect(&ask, "a b slow");
+    ask.attempt = 1;
+    expect(&ask, "waits: it asks for 4 workers, and 1 of the 4 nodes is lost, draining or disabled");
+    ask.attempt = 2;
+    spec.min_workers = 4;
+    expect(&ask, "waits: it asks for 4 workers, and 1 of the 4 nodes is lost, draining or disabled");
+    json_decref(nodes);
+}
+
+static void only_nodes_that_are_worth_waiting_for_are_reserved(void **state)
+{
+    (void)state;
+    json_t *nodes = some_nodes(), *reserved = json_object();
+    struct jobspec spec = {.workers = 5};
+    placement_reserve(reserved, &(struct placement_ask){.nodes = nodes, .spec = &spec});
+    assert_int_equal(json_object_size(reserved), 0);
+    spec.workers = 4;
+    placement_reserve(reserved, &(struct placement_ask){.nodes = nodes, .spec = &spec});
+    assert_int_equal(json_object_size(reserved), 4);
+    json_decref(reserved);
+    json_decref(nodes);
+}
+
+static void a_node_is_read_from_its_option(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    json_t *node = serve_config_node("fast-1=cpu:2,slowdown=1.5", "here", &e);
+    assert_non_null(node);
+    assert_string_equal(json_string_value(json_object_get(node, "device")), "cpu:2");
+    assert_int_equal(json_integer_value(json_object_get(node, "threads")), 2);
+    assert_true(json_number_value(json_object_get(node, "slowdown")) == 1.5);
+    json_decref(node);
+    const char *bad[] = {"fast", "=cpu:1", "a=", "a=cpu", "a=cpu:0", "a=cpu:1x", "a=tpu:1", "a=cpu:1,slowdown=0.5", "a=cpu:1,slowdown=", "a=cpu:1,speed=2",
+                         "a=cpu:1,slowdown=nan", "a/b=cpu:1", "a=cuda:-1", "a=cpu:99999", NULL};
+    for (int i = 0; bad[i]; i++) {
+        err_clear(&e);
+        node = serve_config_node(bad[i], "here", &e);
+        if (node || !strstr(e.message, "--local-node")) {
+            fail_msg("%s was read", bad[i]);
+        }
+    }
+}
+
+static void emulated_nodes_that_ask_for_more_than_the_cores_have_are_noticed(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    json_t *nodes = json_array();
+    json_array_append_new(nodes, serve_config_node("a=cpu:1", "here", &e));
+    json_array_append_new(nodes, serve_config_node("b=cpu:1,slowdown=2.5", "here", &e));
+    assert_true(fabs(serve_config_overload(nodes, 2) - 1.0) < 1e-12);
+    json_array_append_new(nodes, serve_config_node("c=cpu:4,slowdown=2", "here", &e));
+    assert_true(serve_config_overload(nodes, 2) > 2.4);
+    json_decref(nodes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_fastest_come_first_and_equals_by_name),
+        cmocka_unit_test(claims_are_ignored_where_only_the_possibility_is_asked_for),
+        cmocka_unit_test(names_and_labels_choose),
+        cmocka_unit_test(a_host_that_cannot_be_reached_has_no_nodes),
+        cmocka_unit_test(what_is_kept_for_others_is_not_taken),
+        cmocka_unit_test(a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy),
+        cmocka_unit_test(only_nodes_that_are_worth_waiting_for_are_reserved),
+        cmocka_unit_test(a_node_is_read_from_its_option),
+        cmocka_unit_test(emulated_nodes_that_ask_for_more_than_the_cores_have_are_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

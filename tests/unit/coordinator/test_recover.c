@@ -1,0 +1,192 @@
+/* A coordinator that was killed, and a store that went away: what was running is adopted, what ended meanwhile is seen to its end, and what
+ * could not be seen decides nothing (coordinator/recover.c, scheduler.c). */
+#include "tests/unit/coordinator/world.h"
+
+static void one_node(struct world *w)
+{
+    world_node(w, "n1", 1);
+}
+
+static void a_running_attempt_is_adopted_and_not_started_again(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    one_node(w);
+    start_job(w, "{}", id);
+    world_new_coordinator(w);
+    tick(w, 0.5);
+    assert_int_equal(sched_running(w->sched), 1);
+    assert_int_equal(w->fake.n, 1);
+    assert_state(w, id, "running");
+    assert_string_equal(node_state(w, "n1"), "busy");
+    ranks_step(w, id, 2, 5, 0.01);
+    tick(w, 0.5);
+    json_t *job = job_of(w, id);
+    assert_int_equal((int)number_at(job, "/progress/step"), 5);
+    assert_int_equal((int)number_at(job, "/attempt"), 1);
+    json_decref(job);
+    end_well(w, id, "finished");
+    tick(w, 0.5);
+    assert_state(w, id, "succeeded");
+}
+
+static void an_attempt_that_finished_while_nobody_looked_has_succeeded(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    one_node(w);
+    start_job(w, "{}", id);
+    end_well(w, id, "finished");
+    world_new_coordinator(w);
+    tick(w, 0.5);
+    assert_state(w, id, "succeeded");
+    assert_string_equal(node_state(w, "n1"), "ready");
+}
+
+static void an_attempt_that_died_while_nobody_looked_is_started_again(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    one_node(w);
+    start_job(w, "{}", id);
+    process_ends(w, id, 137, "");
+    world_new_coordinator(w);
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_state(w, id, "launching");
+}
+
+static void a_job_that_was_cancelled_while_nobody_looked_is_told_so(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    one_node(w);
+    start_job(w, "{}", id);
+    ask(w, id, "cancel");
+    world_new_coordinator(w);
+    tick(w, 0.5);
+    tick(w, 0.5);
+    assert_true(control_says(w, id, "stop"));
+    end_well(w, id, "stopped");
+    tick(w, 0.5);
+    assert_state(w, id, "cancelled");
+}
+
+static void a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_lost(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    one_node(w);
+    submit(w, "{'max_restarts': 0}", id);
+    OK(store_job_increment(w->store, id, "attempt", &err_));
+    OK(store_job_transition(w->store, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
+    tick(w, 0.5);
+    assert_int_equal(w->fake.strangers, 1); /* what might have been started */
+    assert_state(w, id, "failed");
+    assert_error(w, id, "peer", "the coordinator ended while it was being launched");
+}
+
+static void nodes_of_a_job_that_has_ended_are_given_back(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID], next[STORE_ID];
+    one_node(w);
+    submit(w, "{}", id);
+    ask(w, id, "cancel");
+    OK(store_job_transition(w->store, id, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
+    assert_int_equal(store_node_claim(w->store, "n1", id, &err_), 1);
+    assert_string_equal(node_state(w, "n1"), "busy");
+    submit(w, "{}", next);
+    tick(w, 0.5);
+    assert_state(w, next, "launching");
+}
+
+static void minibatches_in_force_and_their_version_survive(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    one_node(w);
+    world_node(w, "n2", 1);
+    start_job(w, "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}", id);
+    json_t *control = json_of("{\"version\": 7, \"sizes\": [44, 20], \"stop\": false, \"pause\": false, \"checkpoint\": false}");
+    OK(store_doc_set(w->store, id, "control", control, &err_));
+    json_decref(control);
+    world_new_coordinator(w);
+    pass(w, 1);
+    json_t *job = job_of(w, id);
+    assert_int_equal((int)number_at(job, "/assignment/version"), 7);
+    assert_int_equal((int)number_at(job, "/workers/0/batch"), 44);
+    json_decref(job);
+}
+
+static void a_virtual_attempt_is_adopted_too(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    submit(w, "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001, 'seconds_per_sample': 0.001}]}}", id);
+    pass(w, 1);
+    world_new_coordinator(w);
+    pass(w, 1);
+    assert_int_equal(w->simulated.n, 1);
+    assert_state(w, id, "running");
+    ask(w, id, "cancel");
+    pass(w, 2);
+    assert_state(w, id, "cancelled");
+    assert_int_equal(w->simulated.attempts[0].stops, 1);
+}
+
+static void with_the_store_away_nothing_is_decided_and_the_job_goes_on_afterwards(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    one_node(w);
+    start_job(w, "{}", id);
+    ranks_step(w, id, 2, 20, 0.01);
+    tick(w, 0.5);
+    redis_private_stop(w->place->dir);
+    pass(w, 3);
+    assert_true(sched_store_away(w->sched));
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    OK(redis_private_start(w->place->dir, w->place->url, &w->place->pid, &err_));
+    pass(w, 1);
+    assert_false(sched_store_away(w->sched));
+    assert_state(w, id, "running");
+    say_beat(w, id, 0, "computing", 8, 0); /* that old because it could not report */
+    pass(w, 2);
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    say_beat(w, id, 0, "computing", 100, 0);
+    pass(w, 12);
+    assert_int_equal(w->fake.attempts[0].stops, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+}
+
+static void a_coordinator_that_was_asleep_itself_blames_nobody(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    one_node(w);
+    start_job(w, "{}", id);
+    ranks_step(w, id, 2, 20, 0.01);
+    tick(w, 0.5);
+    say_beat(w, id, 0, "computing", 50, 0);
+    tick(w, 60); /* this process had no CPU for a minute */
+    tick(w, 1.5);
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_WORLD(a_running_attempt_is_adopted_and_not_started_again),
+        IN_A_WORLD(an_attempt_that_finished_while_nobody_looked_has_succeeded),
+        IN_A_WORLD(an_attempt_that_died_while_nobody_looked_is_started_again),
+        IN_A_WORLD(a_job_that_was_cancelled_while_nobody_looked_is_told_so),
+        IN_A_WORLD(a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_lost),
+        IN_A_WORLD(nodes_of_a_job_that_has_ended_are_given_back),
+        IN_A_WORLD(minibatches_in_force_and_their_version_survive),
+        IN_A_WORLD(a_virtual_attempt_is_adopted_too),
+        IN_A_WORLD(with_the_store_away_nothing_is_decided_and_the_job_goes_on_afterwards),
+        IN_A_WORLD(a_coordinator_that_was_asleep_itself_blames_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
