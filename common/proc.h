@@ -28,6 +28,8 @@ uint64_t proc_start_ticks(pid_t pid); /* 0 if there is none */
 /* TERM to the process group, KILL after `grace` seconds; reaps if it is our child. */
 void proc_stop(pid_t pid, double grace);
 
+/* Sends a signal to every process (but us) whose environment has all of these NAME=VALUE (NULL-terminated); how many there are. */
+int proc_signal_marked(const char *const *pairs, int sig);
 /* Runs a program to its end, at most `seconds`, and puts the begin of what it printed into out (NUL-terminated). Exit code. */
 int proc_output(const char *const *argv, double seconds, char *out, size_t bytes, struct err *e);
 

@@ -165,3 +165,84 @@ json_t *sign_peek(const char *text)
     }
     return jsonx_parse(text + SIGN_HEX, n - SIGN_HEX, NULL);
 }
+
+/* ---- nonces ------------------------------------------------------------------------------------------------- */
+
+enum { NONCES_MOST = 65536 };
+
+struct sign_nonce {
+    char text[SIGN_HEX];
+    int64_t until; /* beyond it the time alone refuses the message */
+};
+
+void sign_seen_release(struct sign_seen *seen)
+{
+    free(seen->items);
+    *seen = (struct sign_seen){0};
+}
+
+static void forget_old(struct sign_seen *seen, int64_t now)
+{
+    int kept = 0;
+    for (int i = 0; i < seen->count; i++) {
+        if (seen->items[i].until >= now) {
+            seen->items[kept++] = seen->items[i];
+        }
+    }
+    seen->count = kept;
+}
+
+static int remember(struct sign_seen *seen, const char *nonce, int64_t until, struct err *e)
+{
+    if (seen->count == seen->size) {
+        int size = seen->size ? 2 * seen->size : 64;
+        struct sign_nonce *grown = size <= NONCES_MOST ? realloc(seen->items, sizeof *grown * (size_t)size) : NULL;
+        if (!grown) {
+            return err_set(e, ERR_MEMORY, "cannot take another message: %d are remembered already", seen->count);
+        }
+        seen->items = grown;
+        seen->size = size;
+    }
+    snprintf(seen->items[seen->count].text, SIGN_HEX, "%s", nonce);
+    seen->items[seen->count++].until = until;
+    return 0;
+}
+
+int sign_fresh(struct sign_seen *seen, const json_t *body, int64_t now_ms, struct err *e)
+{
+    const char *nonce = json_string_value(json_object_get(body, "nonce"));
+    int64_t at = json_integer_value(json_object_get(body, "at"));
+    struct sign_key ignored;
+    if (!nonce || sign_unhex(nonce, &ignored, NULL) < 0) {
+        return err_set(e, ERR_SYNTAX, "a message has no nonce");
+    }
+    if (at < now_ms - SIGN_WINDOW_MS || at > now_ms + SIGN_WINDOW_MS) {
+        double off = (double)(now_ms - at) / 1000;
+        err_set(e, ERR_TIMEOUT, "a message was made %.0f s %s by the sender's clock, at most %d s are allowed", off < 0 ? -off : off,
+                off < 0 ? "in the future" : "ago", (int)SIGN_WINDOW_MS / 1000);
+        err_hint(e, "set the clocks of both hosts (NTP)");
+        return -ERR_TIMEOUT;
+    }
+    if (at < seen->not_before) {
+        return err_set(e, ERR_TIMEOUT, "a message was made before this process started");
+    }
+    forget_old(seen, now_ms);
+    for (int i = 0; i < seen->count; i++) {
+        if (strcmp(seen->items[i].text, nonce) == 0) {
+            return err_set(e, ERR_CONFLICT, "a message came a second time");
+        }
+    }
+    return remember(seen, nonce, at + SIGN_WINDOW_MS + 1, e);
+}
+
+int sign_stamp(json_t *body, int64_t now_ms, char nonce[SIGN_HEX], struct err *e)
+{
+    struct sign_key random;
+    int rc = sign_random(&random, e);
+    if (rc == 0) {
+        sign_hex(&random, nonce);
+        json_object_set_new(body, "nonce", json_string(nonce));
+        json_object_set_new(body, "at", json_integer((json_int_t)now_ms));
+    }
+    return rc;
+}

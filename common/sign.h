@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/err.h"
 
@@ -33,5 +34,18 @@ char *sign_seal(const struct sign_key *key, const char *kind, json_t *body, stru
 json_t *sign_open(const struct sign_key *key, const char *kind, const char *text, struct err *e);
 /* What a message says without asking who wrote it: for telling whose key to try. New reference or NULL. */
 json_t *sign_peek(const char *text);
+
+/* Messages also carry "nonce" and "at" (ms since 1970). One that was made longer ago than SIGN_WINDOW_MS, or by a clock that is further ahead
+ * (ERR_TIMEOUT), before `not_before` (ERR_TIMEOUT), or that was seen before (ERR_CONFLICT), is refused. */
+enum { SIGN_WINDOW_MS = 60000 };
+struct sign_seen {
+    struct sign_nonce *items; /* owned */
+    int count, size;
+    int64_t not_before;       /* what is older may have been seen by a process before us */
+};
+void sign_seen_release(struct sign_seen *seen);
+int sign_fresh(struct sign_seen *seen, const json_t *body, int64_t now_ms, struct err *e);
+/* Puts a new nonce and the time into a body; nonce[SIGN_HEX] gets it too. */
+int sign_stamp(json_t *body, int64_t now_ms, char nonce[SIGN_HEX], struct err *e);
 
 #endif

@@ -7,8 +7,6 @@
  */
 #include "coordinator/launcher.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -90,50 +88,14 @@ int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, 
 
 /* ---- stragglers --------------------------------------------------------------------------------------------- */
 
-/* Is NAME=VALUE one of the NUL-separated strings? */
-static bool has_pair(const char *block, size_t n, const char *pair)
-{
-    for (const char *p = block; p < block + n; p += strlen(p) + 1) {
-        if (strcmp(p, pair) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool belongs(pid_t pid, const struct attempt *a)
-{
-    char path[64], job[64], number[64];
-    size_t n = 0;
-    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    snprintf(job, sizeof job, "EVENSTEP_JOB=%s", a->job);
-    snprintf(number, sizeof number, "EVENSTEP_ATTEMPT=%d", a->number);
-    char *block = proc_read_file(path, 1 << 20, &n, NULL);
-    bool ours = block && has_pair(block, n, job) && has_pair(block, n, number);
-    free(block);
-    return ours && pid != getpid();
-}
-
 /* Sends a signal to all that belong to the attempt; how many there are. */
 static int signal_stragglers(const struct attempt *a, int sig)
 {
-    DIR *proc = opendir("/proc");
-    int found = 0;
-    for (struct dirent *d; proc && (d = readdir(proc));) {
-        if (!isdigit((unsigned char)d->d_name[0])) {
-            continue;
-        }
-        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-        uint64_t ticks = proc_start_ticks(pid);
-        if (ticks && belongs(pid, a) && proc_alive(pid, ticks)) {
-            kill(pid, sig);
-            found++;
-        }
-    }
-    if (proc) {
-        closedir(proc);
-    }
-    return found;
+    char job[64], number[64];
+    snprintf(job, sizeof job, "EVENSTEP_JOB=%s", a->job);
+    snprintf(number, sizeof number, "EVENSTEP_ATTEMPT=%d", a->number);
+    const char *marks[] = {job, number, NULL};
+    return proc_signal_marked(marks, sig);
 }
 
 void attempt_stop(const struct attempt *a, double grace)

@@ -1,0 +1,160 @@
+/* The agent's heartbeat: see beat.h. What changes with every beat (load, GPUs) is in the host's document; a node's document changes only when the
+ * node does, because every change of it is told to all browsers.
+ */
+#include "agent/beat.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/host.h"
+#include "common/log.h"
+#include "store/store.h"
+
+struct beat {
+    const struct agent_config *config;
+    const struct gpus *gpus;
+    const char *instance;
+    struct store *store;  /* the thread's, after the first heartbeat */
+    struct host_load load;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wake;
+    json_t *refused;
+    int running;
+    bool stopping;
+};
+
+static json_t *host_document(struct beat *b)
+{
+    const struct agent_config *c = b->config;
+    json_t *gpus = json_array(), *names = json_array(), *node;
+    size_t i;
+    for (int k = 0; k < gpus_count(b->gpus); k++) {
+        json_t *gpu = gpus_json(b->gpus, k);
+        if (gpu) {
+            json_array_append_new(gpus, gpu);
+        }
+    }
+    json_array_foreach(c->nodes, i, node)
+    {
+        json_array_append(names, json_object_get(node, "name"));
+    }
+    pthread_mutex_lock(&b->lock);
+    json_t *refused = json_copy(b->refused);
+    int running = b->running;
+    pthread_mutex_unlock(&b->lock);
+    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o, s:o, s:o, s:i, s:o}", "name", c->host, "instance", b->instance, "address", c->address,
+                     "network", c->network, "versions", c->versions, "load", host_load_read(&b->load), "gpus", gpus, "nodes", names,
+                     "daemons", running, "refused", refused);
+}
+
+static int send_beat(struct beat *b, struct err *e)
+{
+    size_t i;
+    json_t *node, *host = host_document(b);
+    int rc = store_host_put(b->store, host, e);
+    json_decref(host);
+    json_array_foreach(b->config->nodes, i, node)
+    {
+        rc = rc < 0 ? rc : store_node_put(b->store, node, e);
+    }
+    return rc;
+}
+
+static void *run(void *arg)
+{
+    struct beat *b = arg;
+    bool away = false;
+    pthread_mutex_lock(&b->lock);
+    while (!b->stopping) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 1;
+        pthread_cond_timedwait(&b->wake, &b->lock, &until);
+        if (b->stopping) {
+            break;
+        }
+        pthread_mutex_unlock(&b->lock);
+        struct err e = {0};
+        char quoted[600];
+        bool failed = send_beat(b, &e) < 0;
+        if (failed && !away) {
+            log_warn("agent", "cannot send heartbeats", "why=%s", log_quote(quoted, sizeof quoted, e.message));
+        } else if (!failed && away) {
+            log_info("agent", "heartbeats arrive again", "%s", "");
+        }
+        away = failed;
+        pthread_mutex_lock(&b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus, const char *instance, struct err *e)
+{
+    struct beat *b = calloc(1, sizeof *b);
+    if (!b) {
+        err_set(e, ERR_MEMORY, "cannot start the heartbeat: memory ran out");
+        return NULL;
+    }
+    b->config = c;
+    b->gpus = gpus;
+    b->instance = instance;
+    b->refused = json_object();
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->wake, NULL);
+    b->store = store_open(c->store, c->password, e);
+    if (!b->store || send_beat(b, e) < 0) {
+        goto fail;
+    }
+    if (pthread_create(&b->thread, NULL, run, b) != 0) {
+        err_set(e, ERR_MEMORY, "cannot start the thread of the heartbeat");
+        goto fail;
+    }
+    return b;
+fail:
+    store_close(b->store);
+    json_decref(b->refused);
+    free(b);
+    return NULL;
+}
+
+void beat_refused(struct beat *b, const char *cause)
+{
+    pthread_mutex_lock(&b->lock);
+    json_object_set_new(b->refused, cause, json_integer(json_integer_value(json_object_get(b->refused, cause)) + 1));
+    pthread_mutex_unlock(&b->lock);
+}
+
+void beat_running(struct beat *b, int daemons)
+{
+    pthread_mutex_lock(&b->lock);
+    b->running = daemons;
+    pthread_mutex_unlock(&b->lock);
+}
+
+void beat_stop(struct beat *b)
+{
+    if (!b) {
+        return;
+    }
+    pthread_mutex_lock(&b->lock);
+    b->stopping = true;
+    pthread_cond_signal(&b->wake);
+    pthread_mutex_unlock(&b->lock);
+    pthread_join(b->thread, NULL);
+    size_t i;
+    json_t *node;
+    json_array_foreach(b->config->nodes, i, node)
+    {
+        store_node_remove(b->store, json_string_value(json_object_get(node, "name")), NULL);
+    }
+    store_host_remove(b->store, b->config->host, b->instance, NULL);
+    store_close(b->store);
+    json_decref(b->refused);
+    pthread_cond_destroy(&b->wake);
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}

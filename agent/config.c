@@ -1,0 +1,203 @@
+/* Options of evenstep-agent (DESIGN.md section 9) and what follows from them. What can be known to be wrong before anybody is asked is said
+ * here: a device that is not there, a secret that cannot be read, two nodes of one name.
+ */
+#include "agent/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/host.h"
+#include "common/proc.h"
+#include "job/node.h"
+
+static const struct opt table[] = {
+    {"store", "URL", OPT_STRING, NULL, 0, 0, "the coordinator's store: redis://[USER@]HOST:PORT, or unix:PATH on the same machine"},
+    {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
+    {"secret-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the cluster's secret; the coordinator's is DIR/secret"},
+    {"node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
+     "a node on this host: NAME=cpu:THREADS, cuda:INDEX or auto, then ,slowdown=F to emulate a slower one (default: one per GPU, else HOST=auto)"},
+    {"label", "K=V", OPT_LIST, NULL, 0, 0, "a label of every node of this host, which a spec's `nodes` can name"},
+    {"host", "NAME", OPT_STRING, NULL, 0, 0, "name of this host in the cluster (default: the host's name)"},
+    {"data-dir", "DIR", OPT_STRING, "./evenstep-agent-data", 0, 0, "where received data sets are kept"},
+    {"data-limit", "MB", OPT_INT, "20000", 0, 1e9, "received data sets use at most this much, the oldest go first"},
+    {"interface", "SUBNET", OPT_STRING, NULL, 0, 0, "network for Open MPI: a subnet or an interface's name (default: where the store is)"},
+    {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0, "ports that Open MPI may listen on (default: any)"},
+    {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
+    {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
+    {0},
+};
+
+static int read_host(struct agent_config *c, struct err *e)
+{
+    const char *given = opt_string(c->options, "host");
+    if (!given) {
+        host_name(c->host);
+        return 0;
+    }
+    if (!node_valid_name(given, strlen(given), 40, false)) {
+        return err_set(e, ERR_INVALID, "--host '%s': a name of letters, digits and '-' is wanted, at most 40", given);
+    }
+    snprintf(c->host, sizeof c->host, "%s", given);
+    return 0;
+}
+
+/* EVENSTEP_DATA, or DIR/data; absolute where they are there. */
+static void find_roots(struct agent_config *c)
+{
+    const char *given = getenv("EVENSTEP_DATA");
+    char fallback[PATH_MAX + 8], part[PATH_MAX], real[PATH_MAX];
+    size_t used = 0;
+    snprintf(fallback, sizeof fallback, "%s/data", c->data_dir);
+    for (const char *at = given && *given ? given : fallback; *at;) {
+        size_t n = strcspn(at, ":");
+        snprintf(part, sizeof part, "%.*s", (int)n, at);
+        int wrote = n ? snprintf(c->roots + used, sizeof c->roots - used, "%s%s", used ? ":" : "", realpath(part, real) ? real : part) : 0;
+        used += wrote > 0 && (size_t)wrote < sizeof c->roots - used ? (size_t)wrote : 0;
+        at += n + (at[n] == ':');
+    }
+}
+
+static int read_places(struct agent_config *c, struct err *e)
+{
+    const char *dir = opt_string(c->options, "data-dir"), *password = opt_string(c->options, "store-password-file");
+    const char *secret = opt_string(c->options, "secret-file");
+    int rc = proc_mkdirs(dir, 0700, e);
+    if (rc == 0 && !realpath(dir, c->data_dir)) {
+        rc = err_errno(e, ERR_IO, "cannot find the data directory '%s'", dir);
+    }
+    if (rc == 0 && access(c->data_dir, W_OK | X_OK) != 0) {
+        rc = err_errno(e, ERR_IO, "cannot write into the data directory '%s'", dir);
+    }
+    if (rc == 0 && password) {
+        c->password = proc_read_file(password, 512, NULL, e);
+        rc = c->password ? 0 : err_prefix(e, "cannot read the store's password");
+    }
+    if (c->password) {
+        c->password[strcspn(c->password, "\r\n")] = 0;
+    }
+    if (rc == 0 && !secret) {
+        rc = err_set(e, ERR_INVALID, "--secret-file is wanted: the agent joins with the cluster's secret");
+        err_hint(e, "copy the coordinator's DIR/secret to this host");
+    }
+    find_roots(c);
+    return rc == 0 ? sign_read_secret(secret, false, &c->secret, e) : rc;
+}
+
+static int read_ports(struct agent_config *c, struct err *e)
+{
+    char *end = NULL;
+    c->ports = opt_string(c->options, "mpi-ports");
+    long first = c->ports ? strtol(c->ports, &end, 10) : 0, last = end && *end == '-' ? strtol(end + 1, &end, 10) : 0;
+    if (c->ports && (first < 1024 || last > 65535 || last - first < 7 || *end)) {
+        return err_set(e, ERR_INVALID, "--mpi-ports '%s': FIRST-LAST is wanted, at least 8 ports between 1024 and 65535", c->ports);
+    }
+    return 0;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
+
+static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
+{
+    const char *device = json_string_value(json_object_get(node, "device"));
+    if (strncmp(device, "cuda:", 5) != 0) {
+        return 0;
+    }
+    int index = (int)strtol(device + 5, NULL, 10), count = gpus_count(gpus);
+    if (index >= count) {
+        err_set(e, ERR_DEVICE, "--node '%s=%s': this host has %d GPU%s that its driver tells of", json_string_value(json_object_get(node, "name")),
+                device, count, count == 1 ? "" : "s");
+        return err_hint(e, "GPUs are counted from 0; in a container they must be handed in");
+    }
+    int64_t bytes = gpus_memory(gpus, index);
+    if (bytes > 0) {
+        json_object_set_new(node, "memory_bytes", json_integer((json_int_t)bytes));
+    }
+    return 0;
+}
+
+static int add_node(struct agent_config *c, const struct gpus *gpus, const char *text, struct err *e)
+{
+    struct node_host host = {c->host, host_cores(), host_memory()};
+    json_t *node = node_parse("--node", text, &host, e);
+    int rc = node ? check_device(node, gpus, e) : -(int)e->code;
+    if (rc >= 0 && node_same_name(c->nodes, node)) {
+        rc = err_set(e, ERR_INVALID, "--node '%s': there are two nodes of this name", text);
+    }
+    if (rc >= 0) {
+        json_object_set_new(node, "agent", json_true());
+        json_object_set(node, "versions", c->versions);
+        json_array_append(c->nodes, node);
+    }
+    json_decref(node);
+    return rc < 0 ? rc : 0;
+}
+
+static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct err *e)
+{
+    char text[80];
+    int rc = 0, given = opt_count(c->options, "node");
+    c->nodes = json_array();
+    for (int i = 0; rc == 0 && i < given; i++) {
+        rc = add_node(c, gpus, opt_item(c->options, "node", i), e);
+    }
+    for (int i = 0; rc == 0 && !given && i < gpus_count(gpus); i++) {
+        snprintf(text, sizeof text, "%s-gpu%d=cuda:%d", c->host, i, i);
+        rc = add_node(c, gpus, text, e);
+    }
+    if (rc == 0 && json_array_size(c->nodes) == 0) {
+        snprintf(text, sizeof text, "%s=auto", c->host);
+        rc = add_node(c, gpus, text, e);
+    }
+    for (int i = 0; rc == 0 && i < opt_count(c->options, "label"); i++) {
+        rc = node_label(c->nodes, opt_item(c->options, "label", i), e);
+    }
+    return rc;
+}
+
+int agent_config_find_address(struct agent_config *c, struct err *e)
+{
+    return host_address(opt_string(c->options, "interface"), c->store, c->address, c->network, e);
+}
+
+int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv, struct err *e)
+{
+    memset(c, 0, sizeof *c);
+    c->options = opt_parse(table, argc, argv, e);
+    if (!c->options) {
+        return -ERR_INVALID;
+    }
+    if (opt_flag(c->options, "help")) {
+        opt_help(table, "evenstep-agent --store URL --secret-file FILE [OPTIONS]", stdout);
+        return 1;
+    }
+    c->store = opt_string(c->options, "store");
+    c->cache_bytes = (int64_t)opt_int(c->options, "data-limit") * 1000000;
+    if (opt_positionals(c->options) || !c->store) {
+        return err_set(e, ERR_INVALID, c->store ? "evenstep-agent takes options only, not '%s'" : "--store is wanted: the coordinator's store",
+                       opt_positional(c->options, 0));
+    }
+    int rc = read_host(c, e);
+    if (rc == 0) {
+        rc = read_places(c, e);
+    }
+    if (rc == 0) {
+        rc = read_ports(c, e);
+    }
+    if (rc == 0) {
+        c->versions = host_versions(e);
+        rc = c->versions ? 0 : -(int)e->code;
+    }
+    return rc == 0 ? read_nodes(c, gpus, e) : rc;
+}
+
+void agent_config_release(struct agent_config *c)
+{
+    json_decref(c->versions);
+    json_decref(c->nodes);
+    free(c->password);
+    opt_free(c->options);
+    memset(c, 0, sizeof *c);
+}

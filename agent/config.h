@@ -1,0 +1,30 @@
+/* The configuration of evenstep-agent, from its options. */
+#ifndef AGENT_CONFIG_H
+#define AGENT_CONFIG_H
+
+#include <limits.h>
+
+#include "agent/gpu.h"
+#include "common/opt.h"
+#include "common/sign.h"
+
+struct agent_config {
+    struct opt_values *options;  /* owned; strings that are not arrays point into it */
+    char host[48];
+    char data_dir[PATH_MAX];     /* absolute */
+    char roots[4096];            /* of data sets, absolute, separated by colons */
+    char address[64], network[72];
+    const char *store, *ports;   /* ports: "FIRST-LAST" or NULL */
+    char *password;              /* of the store; owned, or NULL */
+    struct sign_key secret;
+    int64_t cache_bytes;
+    json_t *versions, *nodes;    /* owned; nodes: documents of store_node_put */
+};
+
+/* 1: help was printed. */
+int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv, struct err *e);
+void agent_config_release(struct agent_config *c);
+/* Which address this host has on the way to the store; fills address and network. May fail for a while: the store's name may not be known yet. */
+int agent_config_find_address(struct agent_config *c, struct err *e);
+
+#endif

@@ -1,0 +1,230 @@
+/* The daemons of this host: see daemon.h. One is started, watched, and ended with everything that it started.
+ *
+ *   started ── its mpirun ends, or the link to it breaks ─────► it ends by itself
+ *      └────── its lease is gone for LEASE_PATIENCE seconds ──► TERM, KILL; then what still carries EVENSTEP_LAUNCH=NONCE
+ *
+ * What a newcomer would get wrong: a store that is away says nothing about leases. Time counts only over answers of the store that say "gone",
+ * so a restart of Redis ends no training.
+ */
+#include "agent/daemon.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/daemon_parts.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/proc.h"
+
+static const double lease_patience = 5, lease_every = 1, stop_grace = 3;
+enum { ANSWER_SECONDS = 60, DAEMONS_HERE = 256 };
+
+struct daemon {
+    struct daemon *next;
+    struct request request;
+    pid_t pid;
+    uint64_t ticks;
+    char output[PATH_MAX];
+    double looked_at, gone_since; /* at the lease; 0: it is there */
+    bool ended, told;
+    int code;
+    char why[200];
+};
+
+struct daemons {
+    struct daemon_config config;
+    struct daemon *list; /* owned */
+    int n;
+};
+
+struct daemons *daemons_new(const struct daemon_config *config, struct err *e)
+{
+    struct daemons *d = calloc(1, sizeof *d);
+    if (!d) {
+        err_set(e, ERR_MEMORY, "cannot look after daemons: memory ran out");
+        return NULL;
+    }
+    d->config = *config;
+    return d;
+}
+
+int daemons_running(const struct daemons *d)
+{
+    return d->n;
+}
+
+/* ---- start ---------------------------------------------------------------------------------------------------- */
+
+static void make_folders(const struct daemon *m)
+{
+    char dir[64];
+    static const char *const parents[] = {"/tmp", "/dev/shm"};
+    for (int i = 0; i < 2; i++) {
+        proc_remove_tree(daemon_tmp(dir, parents[i], &m->request), NULL);
+        if (mkdir(dir, 0700) != 0) {
+            log_warn("agent", "cannot make a folder for Open MPI", "path=%s", dir);
+        }
+    }
+}
+
+static void remove_folders(const struct daemon *m)
+{
+    char dir[64];
+    proc_remove_tree(daemon_tmp(dir, "/tmp", &m->request), NULL);
+    proc_remove_tree(daemon_tmp(dir, "/dev/shm", &m->request), NULL);
+    unlink(m->output);
+}
+
+int daemons_start(struct daemons *d, const struct request *r, struct err *e)
+{
+    struct daemon *m = d->n < DAEMONS_HERE ? calloc(1, sizeof *m) : NULL;
+    struct daemon_line line = {0};
+    if (!m) {
+        return err_set(e, ERR_MEMORY, "cannot start a daemon: %d run on this host already", d->n);
+    }
+    m->request = *r;
+    snprintf(m->output, sizeof m->output, "%s/daemon-%s-%d-%d.out", d->config.data_dir, r->job, r->attempt, r->daemon);
+    unlink(m->output);
+    make_folders(m);
+    int rc = daemon_line_make(&line, &d->config, r, e);
+    if (rc == 0) {
+        struct proc_spec spec = {.argv = (const char *const *)line.argv, .env = (const char *const *)line.env, .only_env = true,
+                                 .stdout_path = m->output, .stderr_path = m->output, .cwd = "/", .new_session = true,
+                                 .die_with_parent = true};
+        m->pid = proc_start(&spec, e);
+        rc = m->pid < 0 ? m->pid : 0;
+        if (rc < 0) {
+            err_hint(e, "install Open MPI (package openmpi-bin)");
+        }
+    }
+    daemon_line_free(&line);
+    if (rc < 0) {
+        remove_folders(m);
+        free(m);
+        return rc;
+    }
+    m->ticks = proc_start_ticks(m->pid);
+    m->next = d->list;
+    d->list = m;
+    d->n++;
+    log_info("agent", "daemon started", "job=%s attempt=%d daemon=%d pid=%d", r->job, r->attempt, r->daemon, (int)m->pid);
+    return 0;
+}
+
+/* ---- end -------------------------------------------------------------------------------------------------------- */
+
+static void last_words(struct daemon *m)
+{
+    char *text = proc_read_file(m->output, 1 << 20, NULL, NULL), *rest = NULL;
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+        if (line[strspn(line, "-= ")]) {
+            snprintf(m->why, sizeof m->why, "%s", line);
+        }
+    }
+    free(text);
+}
+
+/* What it started and left behind. */
+static void end_stragglers(const struct daemon *m)
+{
+    char mark[96];
+    snprintf(mark, sizeof mark, "EVENSTEP_LAUNCH=%s", m->request.nonce);
+    const char *marks[] = {mark, NULL};
+    double until = clock_now() + 5;
+    while (proc_signal_marked(marks, SIGKILL) > 0 && clock_now() < until) {
+        clock_sleep(0.02);
+    }
+}
+
+static void settle(struct daemon *m)
+{
+    char quoted[300];
+    m->ended = true;
+    end_stragglers(m);
+    last_words(m);
+    remove_folders(m);
+    log_info("agent", "daemon ended", "job=%s attempt=%d code=%d why=%s", m->request.job, m->request.attempt, m->code,
+             log_quote(quoted, sizeof quoted, m->why));
+}
+
+static void end(struct daemon *m, double grace)
+{
+    if (proc_alive(m->pid, m->ticks)) {
+        proc_stop(m->pid, grace);
+        m->code = -1;
+    }
+    settle(m);
+}
+
+void daemons_free(struct daemons *d, double grace)
+{
+    while (d && d->list) {
+        struct daemon *m = d->list;
+        d->list = m->next;
+        if (!m->ended) {
+            end(m, grace);
+        }
+        free(m);
+    }
+    free(d);
+}
+
+/* ---- look after --------------------------------------------------------------------------------------------------- */
+
+int daemons_answer(struct store *s, const struct sign_key *key, const char *nonce, const char *state, int code, const char *message,
+                   struct err *e)
+{
+    char box[96];
+    json_t *body = json_pack("{s:s, s:s, s:i, s:s}", "nonce", nonce, "state", state, "code", code, "message", message);
+    char *text = body ? sign_seal(key, "answer", body, e) : NULL;
+    snprintf(box, sizeof box, "answer.%s", nonce);
+    int rc = text ? store_mail_put(s, box, text, ANSWER_SECONDS, e) : -ERR_MEMORY;
+    json_decref(body);
+    free(text);
+    return rc;
+}
+
+static void look_at_lease(struct daemon *m, struct store *s, double now)
+{
+    char name[96];
+    if (now - m->looked_at < lease_every) {
+        return;
+    }
+    m->looked_at = now;
+    snprintf(name, sizeof name, "launch.%s", m->request.nonce);
+    int there = store_lease_there(s, name, NULL);
+    if (there != 0) {
+        m->gone_since = 0; /* it is there, or nobody can tell */
+    } else if (m->gone_since == 0) {
+        m->gone_since = now;
+    } else if (now - m->gone_since >= lease_patience) {
+        log_warn("agent", "mpirun is gone, its daemon ends", "job=%s attempt=%d", m->request.job, m->request.attempt);
+        end(m, stop_grace);
+        snprintf(m->why, sizeof m->why, "mpirun on the coordinator's host is gone");
+    }
+}
+
+void daemons_tick(struct daemons *d, struct store *s, const struct sign_key *key, double now)
+{
+    for (struct daemon **at = &d->list, *m; (m = *at);) {
+        if (!m->ended && proc_poll(m->pid, &m->code) == 1) {
+            settle(m);
+        }
+        if (!m->ended) {
+            look_at_lease(m, s, now);
+        }
+        if (!m->ended) {
+            at = &m->next;
+            continue;
+        }
+        daemons_answer(s, key, m->request.nonce, "ended", m->code, m->why, NULL); /* with the store away nobody waits for it any more */
+        *at = m->next;
+        d->n--;
+        free(m);
+    }
+}

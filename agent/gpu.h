@@ -1,0 +1,16 @@
+/* GPUs of this host, through NVML (libnvidia-ml.so.1), which is loaded when it is there. */
+#ifndef AGENT_GPU_H
+#define AGENT_GPU_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct gpus;
+struct gpus *gpus_open(void); /* NULL: this host has no driver, or no GPU */
+void gpus_close(struct gpus *g);
+int gpus_count(const struct gpus *g);
+int64_t gpus_memory(const struct gpus *g, int index); /* bytes; 0: unknown */
+/* {"index","name","memory_bytes","memory_used_bytes","busy","celsius","watts"}; NULL where it is not there. What it does not tell is left out. */
+json_t *gpus_json(const struct gpus *g, int index);
+
+#endif

@@ -1,0 +1,319 @@
+/* What this host is: see host.h. In a container the machine's figures are not ours: affinity, the control group's CPU quota and its memory
+ * limit (both versions of cgroup) come first, or `auto` would start 64 threads on half a core.
+ */
+#include "agent/host.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <math.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/proc.h"
+#include "common/version.h"
+
+/* ---- processor and memory ------------------------------------------------------------------------------------- */
+
+/* First numbers of a file; how many were read. "max" reads as -1. */
+static int read_numbers(const char *path, double out[2])
+{
+    char *text = proc_read_file(path, 4096, NULL, NULL), *at = text, *end;
+    int n = 0;
+    while (at && n < 2) {
+        at += strspn(at, " \n");
+        if (strncmp(at, "max", 3) == 0) {
+            out[n++] = -1;
+            at += 3;
+            continue;
+        }
+        double v = strtod(at, &end);
+        if (end == at) {
+            break;
+        }
+        out[n++] = v;
+        at = end;
+    }
+    free(text);
+    return n;
+}
+
+double host_quota(void)
+{
+    double v[2] = {0}, period[2] = {0};
+    if (read_numbers("/sys/fs/cgroup/cpu.max", v) == 2 && v[1] > 0) {
+        return v[0] > 0 ? v[0] / v[1] : 0;
+    }
+    if (read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", v) >= 1 && v[0] > 0 &&
+        read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period) >= 1 && period[0] > 0) {
+        return v[0] / period[0];
+    }
+    return 0;
+}
+
+int host_cores(void)
+{
+    cpu_set_t set;
+    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    double quota = host_quota();
+    if (quota > 0 && ceil(quota) < (double)n) {
+        n = (long)ceil(quota);
+    }
+    return n > 0 ? (int)n : 1;
+}
+
+int64_t host_memory(void)
+{
+    double limit[2] = {0};
+    int64_t all = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if ((read_numbers("/sys/fs/cgroup/memory.max", limit) >= 1 || read_numbers("/sys/fs/cgroup/memory/memory.limit_in_bytes", limit) >= 1) &&
+        limit[0] > 0 && limit[0] < (double)all) {
+        return (int64_t)limit[0];
+    }
+    return all;
+}
+
+static int64_t memory_free(void)
+{
+    char *text = proc_read_file("/proc/meminfo", 16384, NULL, NULL);
+    const char *at = text ? strstr(text, "MemAvailable:") : NULL;
+    int64_t kib = at ? strtoll(at + strlen("MemAvailable:"), NULL, 10) : 0;
+    free(text);
+    return kib * 1024;
+}
+
+/* Busy and all jiffies of the machine. */
+static void read_cpu(long long *busy, long long *total)
+{
+    char *text = proc_read_file("/proc/stat", 1 << 20, NULL, NULL), *at = text && strncmp(text, "cpu ", 4) == 0 ? text + 4 : NULL, *end;
+    *busy = *total = 0;
+    for (int field = 0; at && field < 8; field++) {
+        long long v = strtoll(at, &end, 10);
+        if (end == at) {
+            break;
+        }
+        *total += v;
+        *busy += field == 3 || field == 4 ? 0 : v; /* idle, iowait */
+        at = end;
+    }
+    free(text);
+}
+
+json_t *host_load_read(struct host_load *l)
+{
+    long long busy, total;
+    double load[1] = {0};
+    read_cpu(&busy, &total);
+    double share = l->total && total > l->total ? (double)(busy - l->busy) / (double)(total - l->total) : 0;
+    l->busy = busy;
+    l->total = total;
+    if (getloadavg(load, 1) != 1) {
+        load[0] = 0;
+    }
+    return json_pack("{s:f, s:f, s:i, s:f, s:I, s:I}", "cpu", floor(share * 1000 + 0.5) / 1000, "load1", load[0], "cores", host_cores(),
+                     "quota", host_quota(), "memory_bytes", (json_int_t)host_memory(), "memory_free_bytes", (json_int_t)memory_free());
+}
+
+/* ---- names and versions ---------------------------------------------------------------------------------------- */
+
+void host_name(char out[48])
+{
+    char full[256] = "";
+    size_t n = 0;
+    if (gethostname(full, sizeof full - 1) != 0 || !full[0]) {
+        snprintf(full, sizeof full, "localhost");
+    }
+    for (const char *h = full; *h && *h != '.' && n < 39; h++) {
+        bool plain = (*h >= 'a' && *h <= 'z') || (*h >= 'A' && *h <= 'Z') || (*h >= '0' && *h <= '9');
+        if (plain || n > 0) {
+            out[n++] = plain ? *h : '-';
+        }
+    }
+    out[n] = 0;
+    if (n == 0) {
+        snprintf(out, 48, "host");
+    }
+}
+
+json_t *host_versions(struct err *e)
+{
+    const char *argv[] = {"mpirun", "--version", NULL};
+    char text[512];
+    int code = proc_output(argv, 20, text, sizeof text, e);
+    const char *at = strstr(text, "(Open MPI) ");
+    if (code < 0 || !at) {
+        err_set(e, ERR_NOT_FOUND, "cannot find Open MPI: 'mpirun --version' does not tell its version");
+        err_hint(e, "install Open MPI (package openmpi-bin), the same version on every host");
+        return NULL;
+    }
+    at += strlen("(Open MPI) ");
+    return json_pack("{s:s, s:s%, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", at, (int)strcspn(at, " \n"), "protocol", EVENSTEP_PROTOCOL);
+}
+
+/* ---- address ------------------------------------------------------------------------------------------------------ */
+
+/* The address from which datagrams to host:port would leave. Nothing is sent. */
+static int address_towards(const char *host, const char *port, struct sockaddr_storage *out, struct err *e)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *list = NULL;
+    int rc = getaddrinfo(host, port, &hints, &list), found = -1;
+    if (rc != 0) {
+        return err_set(e, ERR_UNAVAILABLE, "cannot find the address of '%s': %s", host, gai_strerror(rc));
+    }
+    for (struct addrinfo *a = list; a && found < 0; a = a->ai_next) {
+        int fd = socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        socklen_t n = sizeof *out;
+        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0 && getsockname(fd, (struct sockaddr *)out, &n) == 0) {
+            found = 0;
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    freeaddrinfo(list);
+    return found == 0 ? 0 : err_set(e, ERR_UNAVAILABLE, "there is no way from this host to '%s'", host);
+}
+
+/* "redis://HOST:PORT/0" into host and port; 0 for a socket of this machine. */
+static int split_store(const char *url, char host[256], char port[8])
+{
+    const char *at = strstr(url, "redis://") == url ? url + 8 : NULL;
+    if (!at) {
+        return 0;
+    }
+    size_t n = strcspn(at, "/");
+    snprintf(host, 256, "%.*s", (int)n, at);
+    snprintf(port, 8, "6379");
+    char *colon = strrchr(host, ':'), *close = strrchr(host, ']');
+    if (colon && (!close || colon > close)) {
+        snprintf(port, 8, "%.7s", colon + 1);
+        *colon = 0;
+    }
+    if (host[0] == '[' && close) {
+        *close = 0;
+        memmove(host, host + 1, strlen(host));
+    }
+    return 1;
+}
+
+static const unsigned char *bytes_of(const struct sockaddr *a, int *n)
+{
+    if (a->sa_family == AF_INET) {
+        *n = 4;
+        return (const unsigned char *)&((const struct sockaddr_in *)(const void *)a)->sin_addr;
+    }
+    *n = 16;
+    return (const unsigned char *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+}
+
+static bool same_bits(const unsigned char *a, const unsigned char *b, int bits)
+{
+    for (int i = 0; i < bits; i++) {
+        if (((a[i / 8] ^ b[i / 8]) >> (7 - i % 8)) & 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int prefix_of(const struct sockaddr *mask)
+{
+    int n = 0, bits = 0;
+    const unsigned char *b = mask ? bytes_of(mask, &n) : NULL;
+    for (int i = 0; b && i < 8 * n && (b[i / 8] >> (7 - i % 8) & 1); i++) {
+        bits++;
+    }
+    return bits;
+}
+
+struct wanted {
+    const char *interface; /* or NULL: the address' first `bits` bits */
+    int family, bits;
+    unsigned char bytes[16];
+};
+
+static int read_wanted(const char *subnet, struct wanted *w, struct err *e)
+{
+    char copy[80];
+    snprintf(copy, sizeof copy, "%s", subnet);
+    char *slash = strchr(copy, '/');
+    if (!slash && if_nametoindex(copy)) {
+        w->interface = subnet;
+        return 0;
+    }
+    if (slash) {
+        *slash = 0;
+    }
+    w->family = strchr(copy, ':') ? AF_INET6 : AF_INET;
+    int most = w->family == AF_INET ? 32 : 128;
+    w->bits = slash ? (int)strtol(slash + 1, NULL, 10) : most;
+    if (inet_pton(w->family, copy, w->bytes) != 1 || w->bits < 1 || w->bits > most) {
+        return err_set(e, ERR_INVALID, "--interface '%s': a subnet such as 10.0.0.0/24 or the name of an interface is wanted", subnet);
+    }
+    return 0;
+}
+
+static bool fits(const struct ifaddrs *i, const struct wanted *w)
+{
+    int n;
+    if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6)) {
+        return false;
+    }
+    if (w->interface) {
+        return strcmp(i->ifa_name, w->interface) == 0 && i->ifa_addr->sa_family == AF_INET;
+    }
+    return i->ifa_addr->sa_family == w->family && same_bits(bytes_of(i->ifa_addr, &n), w->bytes, w->bits);
+}
+
+int host_address(const char *subnet, const char *store_url, char address[64], char network[72], struct err *e)
+{
+    struct wanted w = {0};
+    struct ifaddrs *list = NULL;
+    char host[256], port[8];
+    if (subnet) {
+        int rc = read_wanted(subnet, &w, e);
+        if (rc < 0) {
+            return rc;
+        }
+    } else {
+        struct sockaddr_storage from = {.ss_family = AF_INET};
+        int n = 4;
+        if (split_store(store_url, host, port)) {
+            int rc = address_towards(host, port, &from, e);
+            if (rc < 0) {
+                return rc;
+            }
+            memcpy(w.bytes, bytes_of((struct sockaddr *)&from, &n), (size_t)(from.ss_family == AF_INET ? 4 : 16));
+        } else {
+            inet_pton(AF_INET, "127.0.0.1", w.bytes);
+        }
+        w.family = from.ss_family;
+        w.bits = w.family == AF_INET ? 32 : 128;
+    }
+    int rc = getifaddrs(&list) == 0 ? err_set(e, ERR_NOT_FOUND, "no interface of this host is in '%s'", subnet ? subnet : "the store's network")
+                                    : err_errno(e, ERR_IO, "cannot list the interfaces");
+    for (struct ifaddrs *i = list; i; i = i->ifa_next) {
+        if (fits(i, &w)) {
+            int n, bits = prefix_of(i->ifa_netmask);
+            unsigned char net[16] = {0};
+            char text[64];
+            const unsigned char *b = bytes_of(i->ifa_addr, &n);
+            for (int k = 0; k < bits; k++) {
+                net[k / 8] |= (unsigned char)(b[k / 8] & (0x80 >> k % 8));
+            }
+            inet_ntop(i->ifa_addr->sa_family, b, address, 64);
+            inet_ntop(i->ifa_addr->sa_family, net, text, sizeof text);
+            snprintf(network, 72, "%s/%d", text, bits);
+            rc = 0;
+            break;
+        }
+    }
+    freeifaddrs(list);
+    return rc;
+}

@@ -1,0 +1,26 @@
+/* What this host is and how busy it is, as the agent tells it. */
+#ifndef AGENT_HOST_H
+#define AGENT_HOST_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+int host_cores(void);            /* that this process may use: affinity and CPU quota */
+double host_quota(void);         /* CPUs that the control group allows; 0: no limit */
+int64_t host_memory(void);       /* bytes that this process may use: the machine's, or the control group's limit */
+/* Name of this host without domain, fit for Open MPI (no '_'). */
+void host_name(char out[48]);
+/* {"openmpi": "4.1.4", "evenstep": …}. ERR_NOT_FOUND where there is no mpirun. */
+json_t *host_versions(struct err *e);
+/* The address on `subnet` (CIDR, or an interface's name, or NULL: the one from which store_url is reached), and its network in CIDR. */
+int host_address(const char *subnet, const char *store_url, char address[64], char network[72], struct err *e);
+
+/* Load since the last call: {"cpu", "load1", "cores", "quota", "memory_bytes", "memory_free_bytes"}. */
+struct host_load {
+    long long busy, total; /* of the call before */
+};
+json_t *host_load_read(struct host_load *l);
+
+#endif

@@ -1,0 +1,102 @@
+/* The agent's half of joining: see join.h. A refusal whose signature does not fit is still told, as what it is: somebody says that the secret
+ * is wrong. Whoever can write to the store can make an agent wait, but not make it believe.
+ */
+#include "agent/join.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+
+void join_key(const struct sign_key *secret, struct sign_key *out)
+{
+    sign_derive(secret, "join", "", out);
+}
+
+void join_welcome_key(const struct sign_key *secret, const char *nonce, struct sign_key *out)
+{
+    sign_derive(secret, "welcome", nonce, out);
+}
+
+void join_pad(const struct sign_key *secret, const char *nonce, const char *salt, struct sign_key *pad)
+{
+    char both[2 * SIGN_HEX];
+    snprintf(both, sizeof both, "%.64s%.64s", nonce, salt);
+    sign_derive(secret, "pad", both, pad);
+}
+
+static int take_welcome(const json_t *body, const struct sign_key *secret, const char *nonce, struct welcome *out, struct err *e)
+{
+    const char *salt = json_string_value(json_object_get(body, "salt")), *wrapped = json_string_value(json_object_get(body, "key"));
+    const char *coordinator = json_string_value(json_object_get(body, "coordinator"));
+    struct sign_key pad;
+    if (!json_is_true(json_object_get(body, "accepted"))) {
+        const char *why = json_string_value(json_object_get(body, "message")), *hint = json_string_value(json_object_get(body, "hint"));
+        err_set(e, ERR_FORBIDDEN, "%s", why ? why : "the coordinator refused this host");
+        return hint && *hint ? err_hint(e, "%s", hint) : -ERR_FORBIDDEN;
+    }
+    if (!salt || strlen(salt) != SIGN_HEX - 1 || !wrapped || sign_unhex(wrapped, &out->key, NULL) < 0 || !coordinator) {
+        return err_set(e, ERR_SYNTAX, "the coordinator's answer is malformed");
+    }
+    join_pad(secret, nonce, salt, &pad);
+    for (int i = 0; i < SIGN_KEY; i++) {
+        out->key.bytes[i] ^= pad.bytes[i];
+    }
+    snprintf(out->coordinator, sizeof out->coordinator, "%s", coordinator);
+    return 0;
+}
+
+static int open_answer(const char *text, const struct sign_key *secret, const char *nonce, struct welcome *out, struct err *e)
+{
+    struct sign_key key;
+    join_welcome_key(secret, nonce, &key);
+    json_t *body = sign_open(&key, "welcome", text, NULL);
+    if (body) {
+        int rc = take_welcome(body, secret, nonce, out, e);
+        json_decref(body);
+        return rc;
+    }
+    err_set(e, ERR_FORBIDDEN, "the coordinator's answer is signed with another secret than this agent's");
+    return err_hint(e, "give this agent the coordinator's secret: --secret-file");
+}
+
+int join_ask(struct store *s, const struct sign_key *secret, const json_t *who, double patience, const volatile sig_atomic_t *stop,
+             struct welcome *out, struct err *e)
+{
+    struct sign_key key;
+    char nonce[SIGN_HEX], box[96];
+    json_t *body = json_deep_copy(who);
+    char *text = NULL;
+    join_key(secret, &key);
+    int rc = body ? sign_stamp(body, clock_wall_ms(), nonce, e) : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
+    if (rc == 0) {
+        text = sign_seal(&key, "join", body, e);
+        rc = text ? store_mail_put(s, "join", text, SIGN_WINDOW_MS / 1000, e) : -ERR_MEMORY;
+    }
+    json_decref(body);
+    free(text);
+    snprintf(box, sizeof box, "welcome.%s", rc == 0 ? nonce : "");
+    double until = clock_now() + patience;
+    while (rc == 0) {
+        struct err why = {0};
+        char *answer = store_mail_take(s, box, &why);
+        if (answer) {
+            rc = open_answer(answer, secret, nonce, out, e);
+            free(answer);
+            return rc;
+        }
+        if (why.code != ERR_NONE) {
+            *e = why;
+            return -(int)why.code;
+        }
+        if (*stop) {
+            return err_set(e, ERR_CANCELLED, "this agent was told to stop");
+        }
+        if (clock_now() >= until) {
+            return err_set(e, ERR_TIMEOUT, "no coordinator answers at the store '%s'", store_url(s));
+        }
+        clock_sleep(0.05);
+    }
+    return rc;
+}

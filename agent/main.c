@@ -1,0 +1,247 @@
+/* evenstep-agent: once on every host. It joins with the cluster's secret, tells of its nodes, and starts Open MPI's daemon when the coordinator
+ * asks (DESIGN.md decision 3).
+ *
+ *     options ─► join ─► heartbeat ─► requests ─► daemons … ─► on SIGTERM: daemons end, host and nodes leave the store
+ *
+ * What a newcomer would get wrong: a daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so daemons are started by the main thread
+ * alone, which lives as long as the agent. And nothing in a box is believed before its signature is checked.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/beat.h"
+#include "agent/config.h"
+#include "agent/daemon.h"
+#include "agent/join.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2, stop_grace = 3;
+
+static volatile sig_atomic_t told_to_stop;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    told_to_stop = 1;
+}
+
+struct agent {
+    struct agent_config config;
+    struct gpus *gpus;
+    struct store *store;
+    char instance[SIGN_HEX];
+    struct welcome welcome;
+    struct beat *beat;
+    struct daemons *daemons;
+    struct sign_seen seen;
+    double looked_at; /* at which coordinator there is */
+};
+
+/* ---- join -------------------------------------------------------------------------------------------------------- */
+
+static json_t *who(const struct agent *a)
+{
+    json_t *names = json_array(), *node;
+    size_t i;
+    json_array_foreach(a->config.nodes, i, node)
+    {
+        json_array_append(names, json_object_get(node, "name"));
+    }
+    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o}", "host", a->config.host, "instance", a->instance, "address", a->config.address, "network",
+                     a->config.network, "versions", a->config.versions, "nodes", names);
+}
+
+static void wait_a_little(double seconds)
+{
+    double until = clock_now() + seconds;
+    while (!told_to_stop && clock_now() < until) {
+        clock_sleep(turn_seconds);
+    }
+}
+
+static int join_once(struct agent *a, struct err *e)
+{
+    int rc = agent_config_find_address(&a->config, e);
+    if (rc == 0) {
+        json_t *me = who(a);
+        rc = join_ask(a->store, &a->config.secret, me, join_patience, &told_to_stop, &a->welcome, e);
+        json_decref(me);
+    }
+    return rc;
+}
+
+/* Until a coordinator takes us; each new cause is said once. */
+static void join(struct agent *a)
+{
+    char said[sizeof((struct err *)0)->message] = "", quoted[700];
+    while (!told_to_stop) {
+        struct err e = {0};
+        if (join_once(a, &e) == 0) {
+            log_info("agent", "joined", "host=%s address=%s network=%s nodes=%zu", a->config.host, a->config.address, a->config.network,
+                     json_array_size(a->config.nodes));
+            return;
+        }
+        if (!told_to_stop && strcmp(said, e.message) != 0) {
+            snprintf(said, sizeof said, "%s", e.message);
+            log_warn("agent", "cannot join yet", "why=%s hint=\"%s\"", log_quote(quoted, sizeof quoted, e.message), e.hint);
+        }
+        wait_a_little(retry_seconds);
+    }
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+static void refuse(struct agent *a, const char *cause, const char *nonce, const struct err *why)
+{
+    char quoted[700], counter[48];
+    snprintf(counter, sizeof counter, "launch.%s", cause);
+    log_warn("agent", "a request was refused", "cause=%s why=%s", cause, log_quote(quoted, sizeof quoted, why->message));
+    beat_refused(a->beat, cause);
+    store_refused_add(a->store, counter, NULL);
+    if (nonce) {
+        daemons_answer(a->store, &a->welcome.key, nonce, "refused", 1, why->message, NULL);
+    }
+}
+
+static void take_request(struct agent *a, const char *text)
+{
+    struct err e = {0};
+    struct request r;
+    json_t *body = sign_open(&a->welcome.key, "launch", text, &e);
+    if (!body) {
+        refuse(a, e.code == ERR_FORBIDDEN ? "forged" : "malformed", NULL, &e);
+        return;
+    }
+    int rc = sign_fresh(&a->seen, body, clock_wall_ms(), &e);
+    const char *cause = rc == -ERR_CONFLICT ? "replayed" : rc == -ERR_TIMEOUT ? "expired" : "malformed";
+    if (rc < 0) {
+        refuse(a, cause, rc == -ERR_TIMEOUT ? json_string_value(json_object_get(body, "nonce")) : NULL, &e);
+    } else if (request_read(&r, body, a->config.host, &e) < 0) {
+        refuse(a, "malformed", json_string_value(json_object_get(body, "nonce")), &e);
+    } else if (daemons_start(a->daemons, &r, &e) < 0) {
+        refuse(a, "failed", r.nonce, &e);
+    } else {
+        daemons_answer(a->store, &a->welcome.key, r.nonce, "started", 0, "", NULL);
+    }
+    json_decref(body);
+}
+
+/* Is the coordinator still the one that gave us our key, and does the store still know us? */
+static bool still_joined(struct agent *a, double now)
+{
+    if (now - a->looked_at < look_seconds) {
+        return true;
+    }
+    a->looked_at = now;
+    struct err e = {0};
+    char *id = store_secret_get(a->store, JOIN_COORDINATOR, &e);
+    bool other = id && strcmp(id, a->welcome.coordinator) != 0;
+    free(id);
+    return !other;
+}
+
+static void serve(struct agent *a)
+{
+    char box[96];
+    snprintf(box, sizeof box, "host.%s", a->config.host);
+    while (!told_to_stop && still_joined(a, clock_now())) {
+        char *text = store_mail_take(a->store, box, NULL);
+        if (text) {
+            take_request(a, text);
+            free(text);
+        }
+        daemons_tick(a->daemons, a->store, &a->welcome.key, clock_now());
+        beat_running(a->beat, daemons_running(a->daemons));
+        if (!text) {
+            clock_sleep(turn_seconds);
+        }
+    }
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+/* One membership: from joining until told to stop, or until there is another coordinator. */
+static int live(struct agent *a, struct err *e)
+{
+    const struct agent_config *c = &a->config;
+    join(a);
+    if (told_to_stop) {
+        return 0;
+    }
+    a->seen.not_before = clock_wall_ms() - SIGN_WINDOW_MS; /* older ones were signed with another key */
+    struct daemon_config dc = {c->host, c->store, c->password, c->roots, c->data_dir, c->network, c->ports, c->cache_bytes};
+    a->daemons = daemons_new(&dc, e);
+    a->beat = a->daemons ? beat_start(c, a->gpus, a->instance, e) : NULL;
+    int rc = a->beat ? 0 : -(int)e->code;
+    if (rc == 0) {
+        serve(a);
+        log_info("agent", told_to_stop ? "stopping" : "another coordinator is there, joining again", "daemons=%d", daemons_running(a->daemons));
+    }
+    daemons_free(a->daemons, stop_grace);
+    beat_stop(a->beat);
+    sign_seen_release(&a->seen);
+    a->daemons = NULL;
+    a->beat = NULL;
+    return rc;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static void set_level(const char *name)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            log_set_level((enum log_level)i);
+        }
+    }
+}
+
+static int start(struct agent *a, struct err *e)
+{
+    struct sign_key random;
+    int rc = sign_random(&random, e);
+    sign_hex(&random, a->instance);
+    set_level(opt_string(a->config.options, "log-level"));
+    a->store = rc == 0 ? store_open(a->config.store, a->config.password, e) : NULL;
+    return a->store ? 0 : -(int)e->code;
+}
+
+int main(int argc, char **argv)
+{
+    static struct agent a; /* too large for a stack */
+    struct err e = {0};
+    char quoted[700];
+    a.gpus = gpus_open();
+    int rc = agent_config_read(&a.config, a.gpus, argc - 1, argv + 1, &e);
+    if (rc == 0) {
+        catch_signals();
+        rc = start(&a, &e);
+        while (rc == 0 && !told_to_stop) {
+            rc = live(&a, &e);
+            if (rc == -ERR_CONFLICT || rc == -ERR_UNAVAILABLE) { /* somebody has our name meanwhile, or the store went away: again */
+                log_warn("agent", "joining again", "why=%s", log_quote(quoted, sizeof quoted, e.message));
+                err_clear(&e);
+                wait_a_little(retry_seconds);
+                rc = 0;
+            }
+        }
+    }
+    if (rc < 0) {
+        log_error("agent", "cannot run", "why=%s hint=\"%s\"", log_quote(quoted, sizeof quoted, e.message), e.hint);
+    }
+    store_close(a.store);
+    agent_config_release(&a.config);
+    gpus_close(a.gpus);
+    return rc < 0 ? 1 : 0;
+}

@@ -1,0 +1,183 @@
+/* evenstep-launch: mpirun's launch agent (plm_rsh_agent). In place of ssh it asks the host's agent, in a signed request of named fields, to start
+ * Open MPI's daemon, and stays until that has ended:
+ *
+ *     mpirun ─ evenstep-launch HOST orted -mca … ─ request ─► store ─► agent of HOST ─ orted
+ *
+ * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's command is not passed on: its few
+ * numbers are, and the agent writes a command of its own. Its environment comes from launcher_mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS (folder
+ * of the hosts' keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT. What it says on stderr is in the attempt's log.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/request.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/proc.h"
+#include "common/sign.h"
+#include "job/node.h"
+#include "store/store.h"
+
+/* mpirun sees hosts under names that nobody else knows, so that it takes none for its own machine. */
+static const char prefix[] = "es-";
+static const double start_patience = 20, turn_seconds = 0.05, renew_seconds = 1;
+enum { LEASE_SECONDS = 10, REQUEST_SECONDS = 30 };
+
+static volatile sig_atomic_t told_to_stop;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    told_to_stop = 1;
+}
+
+struct launch {
+    const char *host;
+    struct sign_key key;
+    struct store *store;
+    char nonce[SIGN_HEX];
+    bool started;
+    double renewed_at;
+};
+
+static const char *wanted(const char *name, struct err *e)
+{
+    const char *value = getenv(name);
+    if (!value || !*value) {
+        err_set(e, ERR_INVALID, "%s is not set: this program is started by mpirun under `evenstep serve`", name);
+        return NULL;
+    }
+    return value;
+}
+
+static int read_key(struct launch *l, struct err *e)
+{
+    char path[4200];
+    const char *dir = wanted("EVENSTEP_HOSTS", e);
+    if (!dir) {
+        return -ERR_INVALID;
+    }
+    snprintf(path, sizeof path, "%s/%s.key", dir, l->host);
+    char *text = proc_read_file(path, 256, NULL, NULL);
+    if (text) {
+        text[strcspn(text, "\n")] = 0;
+    }
+    int rc = text && sign_unhex(text, &l->key, NULL) == 0 ? 0 : err_set(e, ERR_NOT_FOUND, "the host '%s' has not joined: it has no key", l->host);
+    free(text);
+    return rc;
+}
+
+static int send_request(struct launch *l, int argc, char **argv, struct err *e)
+{
+    const char *job = wanted("EVENSTEP_JOB", e), *attempt = wanted("EVENSTEP_ATTEMPT", e);
+    json_t *body = job && attempt ? request_from_command(argc, argv, e) : NULL;
+    char *text = NULL, box[96];
+    int rc = body ? sign_stamp(body, clock_wall_ms(), l->nonce, e) : -(int)e->code;
+    if (rc == 0) {
+        json_object_set_new(body, "host", json_string(l->host));
+        json_object_set_new(body, "job", json_string(job));
+        json_object_set_new(body, "attempt", json_integer(strtol(attempt, NULL, 10)));
+        text = sign_seal(&l->key, "launch", body, e);
+        rc = text ? 0 : -ERR_MEMORY;
+    }
+    char lease[96];
+    snprintf(lease, sizeof lease, "launch.%s", l->nonce);
+    snprintf(box, sizeof box, "host.%s", l->host);
+    if (rc == 0) {
+        rc = store_lease_set(l->store, lease, LEASE_SECONDS, e);
+    }
+    if (rc == 0) {
+        rc = store_mail_put(l->store, box, text, REQUEST_SECONDS, e);
+    }
+    json_decref(body);
+    free(text);
+    return rc;
+}
+
+/* 1: it is over, *code tells how. */
+static int take_answer(struct launch *l, int *code, struct err *e)
+{
+    char box[96];
+    snprintf(box, sizeof box, "answer.%s", l->nonce);
+    char *text = store_mail_take(l->store, box, NULL);
+    json_t *body = text ? sign_open(&l->key, "answer", text, NULL) : NULL;
+    const char *state = json_string_value(json_object_get(body, "state")), *nonce = json_string_value(json_object_get(body, "nonce"));
+    const char *message = json_string_value(json_object_get(body, "message"));
+    int over = 0;
+    free(text);
+    if (!state || !nonce || strcmp(nonce, l->nonce) != 0) {
+        json_decref(body);
+        return 0;
+    }
+    if (strcmp(state, "started") == 0) {
+        l->started = true;
+    } else {
+        over = 1;
+        *code = (int)json_integer_value(json_object_get(body, "code"));
+        if (strcmp(state, "refused") == 0) {
+            err_set(e, ERR_FORBIDDEN, "the agent of host '%s' refused to start a daemon: %s", l->host, message ? message : "");
+        } else if (*code != 0) {
+            err_set(e, ERR_PEER, "Open MPI's daemon on host '%s' ended with code %d: %s", l->host, *code, message ? message : "");
+        }
+    }
+    json_decref(body);
+    return over;
+}
+
+static int wait_for_end(struct launch *l, struct err *e)
+{
+    char lease[96];
+    double until = clock_now() + start_patience;
+    pid_t parent = getppid();
+    int code = 1;
+    snprintf(lease, sizeof lease, "launch.%s", l->nonce);
+    while (!told_to_stop && getppid() == parent) {
+        double now = clock_now();
+        if (take_answer(l, &code, e) == 1) {
+            return code;
+        }
+        if (now - l->renewed_at >= renew_seconds) {
+            l->renewed_at = now;
+            store_lease_set(l->store, lease, LEASE_SECONDS, NULL); /* with the store away it is renewed when that is back */
+        }
+        if (!l->started && now >= until) {
+            err_set(e, ERR_TIMEOUT, "the agent of host '%s' did not answer within %.0f s", l->host, start_patience);
+            break;
+        }
+        clock_sleep(turn_seconds);
+    }
+    store_lease_set(l->store, lease, 0, NULL);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct launch l = {0};
+    struct err e = {0};
+    char quoted[700];
+    struct sigaction action = {.sa_handler = on_signal};
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    int rc = argc >= 3 && strncmp(argv[1], prefix, strlen(prefix)) == 0 &&
+                     node_valid_name(argv[1] + strlen(prefix), strlen(argv[1]) - strlen(prefix), 40, false)
+                 ? 0
+                 : err_set(&e, ERR_INVALID, "evenstep-launch is started by mpirun: evenstep-launch es-HOST orted …");
+    l.host = rc == 0 ? argv[1] + strlen(prefix) : "";
+    const char *url = rc == 0 ? wanted("EVENSTEP_STORE", &e) : NULL;
+    rc = url ? read_key(&l, &e) : -(int)e.code;
+    l.store = rc == 0 ? store_open(url, getenv("EVENSTEP_STORE_PASSWORD"), &e) : NULL;
+    if (l.store) {
+        rc = send_request(&l, argc - 2, argv + 2, &e);
+        rc = rc < 0 ? 1 : wait_for_end(&l, &e);
+    }
+    if (e.code != ERR_NONE) {
+        log_error("launch", "error", "host=%s why=%s", l.host, log_quote(quoted, sizeof quoted, e.message));
+    }
+    store_close(l.store);
+    return l.store && rc == 0 ? 0 : 1;
+}

@@ -1,0 +1,28 @@
+/* What may be asked of an agent: Open MPI's daemon for one attempt of a job, in named fields, each checked. Pure.
+ *
+ *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun"}     + "kind", "nonce", "at" (common/sign.h)
+ */
+#ifndef AGENT_REQUEST_H
+#define AGENT_REQUEST_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct request {
+    char job[17];
+    int attempt;
+    int64_t family;      /* number of mpirun's family of jobs */
+    int daemon, daemons; /* which one this is (1 …), and how many there are with mpirun itself */
+    char nodes[2048];    /* Open MPI's regular expression for all nodes */
+    char mpirun[1024];   /* addresses of mpirun */
+    char nonce[65];
+};
+
+/* Every field is there, of the right form and in range, and nothing else is; "host" is `host`. */
+int request_read(struct request *out, const json_t *body, const char *host, struct err *e);
+/* From the command that mpirun gives its launch agent ("orted -mca ess_base_jobid …"), the fields without host, job and attempt. */
+json_t *request_from_command(int argc, char *const *argv, struct err *e);
+
+#endif

@@ -1,0 +1,109 @@
+/* A node as it is written on a command line: see node.h. Pure: what the host has is told by the caller. */
+#include "job/node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/version.h"
+
+enum { NODE_NAME = 47, INDEX_MOST = 1024 };
+
+bool node_valid_name(const char *name, size_t n, size_t most, bool dots)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = name[i];
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c == '-' && i > 0) || (c == '.' && dots && i > 0);
+        if (!ok) {
+            return false;
+        }
+    }
+    return n > 0 && n <= most;
+}
+
+/* cpu:THREADS, cuda:INDEX, auto. */
+static int read_device(const char *text, size_t n, int cores, char device[64], int *threads, struct err *e)
+{
+    char copy[64], *end;
+    snprintf(copy, sizeof copy, "%.*s", (int)n, text);
+    *threads = 1;
+    if (strcmp(copy, "auto") == 0) {
+        *threads = cores > 0 ? cores : 1;
+        snprintf(device, 64, "cpu:%d", *threads);
+        return 0;
+    }
+    bool cpu = strncmp(copy, "cpu:", 4) == 0, cuda = strncmp(copy, "cuda:", 5) == 0;
+    const char *digits = copy + (cpu ? 4 : 5);
+    long number = (cpu || cuda) && *digits >= '0' && *digits <= '9' ? strtol(digits, &end, 10) : -1;
+    if (number < (cpu ? 1 : 0) || number > INDEX_MOST || *end) {
+        return err_set(e, ERR_INVALID, "'%s' is no device: cpu:THREADS, cuda:INDEX or auto is wanted", copy);
+    }
+    *threads = cpu ? (int)number : 1;
+    snprintf(device, 64, "%s", copy);
+    return 0;
+}
+
+static int read_slowdown(const char *rest, double *slowdown, struct err *e)
+{
+    char *end = NULL;
+    if (!*rest) {
+        return 0;
+    }
+    *slowdown = strncmp(rest, ",slowdown=", 10) == 0 ? strtod(rest + 10, &end) : 0;
+    if (!end || end == rest + 10 || *end || !(*slowdown >= 1) || *slowdown > 1000) {
+        return err_set(e, ERR_INVALID, "after the device only ,slowdown=F may follow, F from 1 to 1000");
+    }
+    return 0;
+}
+
+json_t *node_parse(const char *option, const char *text, const struct node_host *host, struct err *e)
+{
+    const char *equals = strchr(text, '='), *device_text = equals ? equals + 1 : "";
+    size_t name_len = equals ? (size_t)(equals - text) : 0, device_len = strcspn(device_text, ",");
+    char device[64] = "", name[NODE_NAME + 1];
+    double slowdown = 1;
+    int threads = 1;
+    if (!equals || !node_valid_name(text, name_len, NODE_NAME, true)) {
+        err_set(e, ERR_INVALID, "%s '%s': NAME=DEVICE is wanted, the name of letters, digits, '-' and '.'", option, text);
+        return NULL;
+    }
+    if (read_device(device_text, device_len, host->cores, device, &threads, e) < 0 ||
+        read_slowdown(device_text + device_len, &slowdown, e) < 0) {
+        err_prefix(e, "%s '%s'", option, text);
+        return NULL;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)name_len, text);
+    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:{}, s:{s:s}, s:i}", "name", name, "host", host->name, "device", device,
+                     "memory_bytes", (json_int_t)host->memory_bytes, "threads", threads, "slowdown", slowdown, "labels", "versions",
+                     "evenstep", EVENSTEP_VERSION, "quantum", strncmp(device, "cuda", 4) == 0 ? 8 : 4);
+}
+
+int node_label(json_t *nodes, const char *text, struct err *e)
+{
+    const char *equals = strchr(text, '=');
+    char key[128];
+    size_t i;
+    json_t *node;
+    if (!equals || equals == text || (size_t)(equals - text) >= sizeof key) {
+        return err_set(e, ERR_INVALID, "--label '%s': K=V is wanted", text);
+    }
+    snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
+    json_array_foreach(nodes, i, node)
+    {
+        json_object_set_new(json_object_get(node, "labels"), key, json_string(equals + 1));
+    }
+    return 0;
+}
+
+bool node_same_name(const json_t *nodes, const json_t *node)
+{
+    size_t i;
+    json_t *other;
+    json_array_foreach(nodes, i, other)
+    {
+        if (json_equal(json_object_get(other, "name"), json_object_get(node, "name"))) {
+            return true;
+        }
+    }
+    return false;
+}

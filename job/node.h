@@ -1,0 +1,27 @@
+/* A node as it is written on a command line: NAME=DEVICE[,slowdown=F], the same for `evenstep serve` and `evenstep-agent`. */
+#ifndef JOB_NODE_H
+#define JOB_NODE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+/* What the host has, for `auto` and for the node's document. */
+struct node_host {
+    const char *name;
+    int cores;            /* that this process may use */
+    int64_t memory_bytes; /* that it may use */
+};
+
+/* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{…},
+ * "quantum"}. `option` ("--local-node") begins the sentence of an error. New reference or NULL. */
+json_t *node_parse(const char *option, const char *text, const struct node_host *host, struct err *e);
+/* Adds "K=V" to the labels of every node of the array. */
+int node_label(json_t *nodes, const char *text, struct err *e);
+bool node_same_name(const json_t *nodes, const json_t *node); /* is there one of this name? */
+/* Is it a name of hosts and nodes: letters, digits and '-', a nodes' also '.', at most `most` bytes? (Open MPI trips over '_'.) */
+bool node_valid_name(const char *name, size_t n, size_t most, bool dots);
+
+#endif
