@@ -1,27 +1,33 @@
-/* Devices by name, and what a program costs in memory on any of them.
+/* Devices by name.
  *
- * A device is one row of the table below. What a newcomer would get wrong: memory is asked for before a program is built
- * (placement needs it on another machine), so it is an estimate from the network alone, and on the safe side.
+ * The CPU is part of the program, CUDA is a plug-in (plugin.c) that is loaded when a GPU is asked for. What a newcomer would get wrong: `auto`
+ * never fails for want of a GPU: it says in one line why there is none to use, and takes the CPU.
  */
 #include "kernels/device.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "common/log.h"
+#include "kernels/plugin.h"
 
 extern const struct device_ops cpu_device_ops;
 
-static const struct device_ops *const devices[] = {&cpu_device_ops};
-enum { N_DEVICES = sizeof(devices) / sizeof(*devices) };
-
-static struct device *open_unknown(const char *name, struct err *e)
+static struct device *open_cuda(const char *args, struct err *e)
 {
-    if (strncmp(name, "cuda", 4) == 0 && (name[4] == ':' || !name[4])) {
-        err_set(e, ERR_UNSUPPORTED, "cannot open device '%.60s': this build has no CUDA part", name);
-        err_hint(e, "the device cpu:1 is everywhere");
-    } else {
-        err_set(e, ERR_INVALID, "there is no device '%.60s'; devices are cpu:THREADS, cuda:INDEX and auto", name);
+    const struct device_ops *ops = plugin_load(e);
+    return ops ? ops->open(args, e) : NULL;
+}
+
+static struct device *open_auto(struct err *e)
+{
+    struct err why = {0};
+    char quoted[600];
+    struct device *dev = open_cuda("0", &why);
+    if (dev) {
+        return dev;
     }
-    return NULL;
+    log_info("device", "the CPU is used", "why=%s", log_quote(quoted, sizeof(quoted), why.message));
+    return cpu_device_ops.open("", e);
 }
 
 struct device *dev_open(const char *name, struct err *e)
@@ -29,14 +35,20 @@ struct device *dev_open(const char *name, struct err *e)
     size_t length = strcspn(name, ":");
     const char *args = name[length] == ':' ? name + length + 1 : "";
     if (strcmp(name, "auto") == 0) {
-        return cpu_device_ops.open("", e);
+        return open_auto(e);
     }
-    for (int i = 0; i < N_DEVICES; i++) {
-        if (strlen(devices[i]->name) == length && strncmp(devices[i]->name, name, length) == 0) {
-            return devices[i]->open(args, e);
+    if (length == 3 && strncmp(name, "cpu", length) == 0) {
+        return cpu_device_ops.open(args, e);
+    }
+    if (length == 4 && strncmp(name, "cuda", length) == 0) {
+        struct device *dev = open_cuda(args, e);
+        if (!dev && e && e->code == ERR_UNSUPPORTED) {
+            err_hint(e, "the device cpu:1 is everywhere");
         }
+        return dev;
     }
-    return open_unknown(name, e);
+    err_set(e, ERR_INVALID, "there is no device '%.60s'; devices are cpu:THREADS, cuda:INDEX and auto", name);
+    return NULL;
 }
 
 void dev_close(struct device *dev)
@@ -46,18 +58,15 @@ void dev_close(struct device *dev)
     }
 }
 
-size_t dev_optim_floats(const struct network *net, const struct optimizer_spec *opt)
+int dev_use_precision(struct device *dev, const char *precision, struct err *e)
 {
-    if (opt->type == CAT_OPTIMIZER_ADAM || opt->type == CAT_OPTIMIZER_ADAMW) {
-        return 2 * net->n_params + 1;
+    if (dev->ops->use_precision) {
+        return dev->ops->use_precision(dev, precision, e);
     }
-    return opt->momentum > 0 ? net->n_params : 0;
-}
-
-size_t dev_memory_needed(const struct network *net, const struct optimizer_spec *opt, int batch)
-{
-    size_t blocks = 2 * net->n_params + dev_optim_floats(net, opt) + net->n_stat_floats;
-    size_t copies = 3 * net->n_params; /* weights and their gradient in the formats of the kernels */
-    size_t fixed = (size_t)32 << 20;   /* scratch memory and the kernels themselves */
-    return (blocks + copies) * sizeof(float) + fixed + 2 * network_activation_bytes(net) * (size_t)(batch > 0 ? batch : 0);
+    if (strcmp(precision, "fp32") == 0) {
+        return 0;
+    }
+    err_set(e, ERR_UNSUPPORTED, "the device '%s' (%.100s) does not offer the precision '%.20s'", dev->ops->name, dev->ops->describe(dev), precision);
+    err_hint(e, "the precision fp32 is offered everywhere; tf32 and bf16 need nodes with a GPU");
+    return -ERR_UNSUPPORTED;
 }

@@ -71,6 +71,9 @@ struct dev_program_head {
     struct dev_bucket *buckets;
 };
 
+struct rule_state;
+struct rule_args;
+
 struct device_ops {
     const char *name; /* "cpu" */
     /* `args` is what follows the colon: threads, or the index of a GPU. */
@@ -95,6 +98,10 @@ struct device_ops {
                    dev_mark_fn *mark, void *ctx, struct err *e);
     /* Optimizer step on the replica: g = scale * grads (+ decay * w where the tensor decays); learning rate lr. */
     int (*update)(struct dev_replica *r, double lr, double scale, struct err *e);
+    /* NULL, or: replicas made from now on compute in "fp32", "tf32" or "bf16"; ERR_UNSUPPORTED if the device lacks it. */
+    int (*use_precision)(struct device *dev, const char *precision, struct err *e);
+    /* NULL, or rule_apply on the device's own memory: every pointer of `s` and `a` is the device's. */
+    int (*rule)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
 };
 
 struct device {
@@ -104,6 +111,8 @@ struct device {
 /* "cpu:2", "cuda:0", "auto" (cuda if there is one, else cpu with all threads). */
 struct device *dev_open(const char *name, struct err *e);
 void dev_close(struct device *dev);
+/* The arithmetic of replicas that are made from now on: "fp32", which every device has, "tf32" or "bf16". */
+int dev_use_precision(struct device *dev, const char *precision, struct err *e);
 /* Bytes a program for this minibatch needs, blocks included (placement, memory limit). */
 size_t dev_memory_needed(const struct network *net, const struct optimizer_spec *opt, int batch);
 /* Floats of optimizer state (DEV_OPTIM). */

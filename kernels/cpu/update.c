@@ -7,10 +7,11 @@
  *
  * State: [v], or [m1 | m2 | t] with the step number in the last float, so that a checkpoint and an average over workers carry it.
  * Clipping shortens u (before decay) to the given length. What a newcomer would get wrong: ranks must come to the same bits however many
- * threads each has, so the length is a sum over fixed chunks, added up in order.
+ * threads each has, GPUs too, so the length is a sum over fixed chunks, added up in order (kernels/clip.h).
  */
 #include <math.h>
 
+#include "kernels/clip.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/pointwise.h"
 
@@ -58,21 +59,21 @@ CPU_CLONES static void adam(float *restrict w, float *restrict m1, float *restri
 
 /* ---- the length of the gradient -------------------------------------------------------------------------------- */
 
-enum { CHUNK = 65536, LANES = 16 };
+enum { CHUNK = 65536, GROUP = 256 }; /* floats worth a thread; chunks of the length that are shared out at once */
 
 CPU_CLONES static double sum_of_squares(const float *g, size_t n)
 {
-    double lane[LANES] = {0}, sum = 0;
-    size_t whole = n / LANES * LANES;
-    for (size_t i = 0; i < whole; i += LANES) {
-        for (size_t k = 0; k < LANES; k++) {
+    double lane[CLIP_LANES] = {0}, sum = 0;
+    size_t whole = n / CLIP_LANES * CLIP_LANES;
+    for (size_t i = 0; i < whole; i += CLIP_LANES) {
+        for (size_t k = 0; k < CLIP_LANES; k++) {
             lane[k] += (double)g[i + k] * (double)g[i + k];
         }
     }
     for (size_t i = whole; i < n; i++) {
         lane[i - whole] += (double)g[i] * (double)g[i];
     }
-    for (size_t k = 0; k < LANES; k++) {
+    for (size_t k = 0; k < CLIP_LANES; k++) {
         sum += lane[k];
     }
     return sum;
@@ -81,14 +82,14 @@ CPU_CLONES static double sum_of_squares(const float *g, size_t n)
 static double squares_in_chunks(const float *g, size_t n)
 {
     double total = 0;
-    for (size_t first = 0; first < n; first += (size_t)CHUNK * LANES) {
-        double part[LANES] = {0};
+    for (size_t first = 0; first < n; first += (size_t)CLIP_CHUNK * GROUP) {
+        double part[GROUP] = {0};
 #pragma omp parallel for if (n - first > CHUNK)
-        for (size_t k = 0; k < LANES; k++) {
-            size_t at = first + k * CHUNK;
-            part[k] = at < n ? sum_of_squares(g + at, n - at < CHUNK ? n - at : CHUNK) : 0;
+        for (size_t k = 0; k < GROUP; k++) {
+            size_t at = first + k * CLIP_CHUNK;
+            part[k] = at < n ? sum_of_squares(g + at, n - at < CLIP_CHUNK ? n - at : CLIP_CHUNK) : 0;
         }
-        for (size_t k = 0; k < LANES; k++) {
+        for (size_t k = 0; k < GROUP; k++) {
             total += part[k];
         }
     }
@@ -97,11 +98,7 @@ static double squares_in_chunks(const float *g, size_t n)
 
 double dev_clip(const float *g, size_t n, double scale, double clip_norm)
 {
-    if (clip_norm <= 0) {
-        return 1;
-    }
-    double length = fabs(scale) * sqrt(squares_in_chunks(g, n));
-    return length > clip_norm ? clip_norm / length : 1; /* not a number stays what it is, and is seen */
+    return clip_norm > 0 ? clip_factor(squares_in_chunks(g, n), scale, clip_norm) : 1;
 }
 
 /* ---- a step ------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,300 @@
+/* Batch norm over the samples of this minibatch, twin of cpu/batch_norm.c, where the formulas stand. x, y: [rows][channels], rows = all pixels
+ * of all samples.
+ *
+ *   forward    measure: mean and squares around it of each chunk of rows ─► settle: merged per channel, running statistics ─► apply
+ *   backward   collect: sums of dy and dy·(x - mean) of each chunk       ─► settle: dbias, dweight, coefficients              ─► apply
+ *
+ * Our own kernels and not cuDNN's: a minibatch may have fewer samples than the program, and rows that are not there must enter neither
+ * statistics nor sums; how many there are stands in device memory, so one graph serves every number. Each chunk has its own mean, which keeps
+ * the squares exact where the mean is large (Chan, Golub, LeVeque 1979); chunks are merged in double, in a fixed order.
+ */
+#include <stdlib.h>
+
+#include "kernels/cuda/columns.h"
+
+struct batch_norm {
+    struct columns cut;
+    float *mean, *inverse;         /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
+    float *scale, *shift, *slope;  /* [channels] y = scale*x + shift; in backward dx = scale*dy + slope*x + shift */
+};
+
+/* ---- forward ------------------------------------------------------------------------------------------------------------ */
+
+/* parts: [chunks][2][channels] mean, squares around it */
+template <typename T> KERNEL measure(float *parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
+{
+    SHARED float shared[PORT_THREADS];
+    struct column t = column_of(c, (size_t)head->count * area);
+    float sum = 0, squares = 0;
+    for (size_t i = t.first; i < t.last; i += t.step) {
+        sum += port_float(x[i * c.channels + t.channel]);
+    }
+    float mean = column_sum(t, sum, shared) / (t.rows > 0 ? (float)t.rows : 1.0f);
+    for (size_t i = t.first; i < t.last; i += t.step) {
+        float d = port_float(x[i * c.channels + t.channel]) - mean;
+        squares += d * d;
+    }
+    squares = column_sum(t, squares, shared);
+    if (t.writes) {
+        float *part = parts + (size_t)t.chunk * 2 * c.channels + t.channel;
+        part[0] = mean;
+        part[c.channels] = squares;
+    }
+}
+
+struct norm {
+    float *mean, *inverse, *scale, *shift, *slope;
+    float *running_mean, *running_variance;
+    const float *weight, *bias;
+    float *dweight, *dbias;
+    double momentum, eps;
+};
+
+/* Rows of one chunk that are there. */
+DEVICE_FN double rows_in(struct columns c, unsigned chunk, size_t rows)
+{
+    size_t begin = chunk * c.chunk, end = begin + c.chunk < rows ? begin + c.chunk : rows;
+    return begin < end ? (double)(end - begin) : 0;
+}
+
+/* A warp per channel. */
+KERNEL settle_statistics(struct norm b, const float *parts, const struct cuda_head *head, size_t area, struct columns c)
+{
+    size_t k = port_index() / PORT_WARP, rows = (size_t)head->count * area;
+    unsigned lane = threadIdx.x % PORT_WARP;
+    bool there = k < c.channels;
+    double sum = 0, squares = 0;
+    for (unsigned i = lane; there && i < c.chunks; i += PORT_WARP) {
+        double n = rows_in(c, i, rows);
+        sum += n > 0 ? n * (double)parts[(size_t)i * 2 * c.channels + k] : 0;
+    }
+    double mean = port_warp_sum(sum) / (rows > 0 ? (double)rows : 1.0);
+    for (unsigned i = lane; there && i < c.chunks; i += PORT_WARP) {
+        double n = rows_in(c, i, rows), d = (double)parts[(size_t)i * 2 * c.channels + k] - mean;
+        squares += n > 0 ? (double)parts[((size_t)i * 2 + 1) * c.channels + k] + n * d * d : 0;
+    }
+    squares = port_warp_sum(squares);
+    if (there && lane == 0 && rows > 0) {
+        double unbiased = rows > 1 ? squares / (double)(rows - 1) : 0;
+        float inverse = (float)(1 / sqrt(squares / (double)rows + b.eps));
+        b.mean[k] = (float)mean;
+        b.inverse[k] = inverse;
+        b.running_mean[k] = (float)((1 - b.momentum) * (double)b.running_mean[k] + b.momentum * (double)(float)mean);
+        b.running_variance[k] = (float)((1 - b.momentum) * (double)b.running_variance[k] + b.momentum * unbiased);
+        b.scale[k] = b.weight[k] * inverse;
+        b.shift[k] = b.bias[k] - (float)mean * b.scale[k];
+    }
+}
+
+KERNEL use_running(struct norm b, size_t channels)
+{
+    size_t k = port_index();
+    if (k < channels) {
+        b.scale[k] = b.weight[k] * (float)(1 / sqrt((double)b.running_variance[k] + b.eps));
+        b.shift[k] = b.bias[k] - b.running_mean[k] * b.scale[k];
+    }
+}
+
+template <typename T> KERNEL apply(T *y, const T *x, struct norm b, bool relu, size_t n, unsigned channels)
+{
+    enum { N = port_pack<T>::N };
+    size_t packs = n / N;
+    for (size_t i = port_index(); i < packs; i += port_stride()) {
+        port_some<T, N> v = ((const port_some<T, N> *)x)[i];
+        unsigned c = (unsigned)(i * N % channels);
+        for (int k = 0; k < N; k++) {
+            float r = b.scale[c] * port_float(v.v[k]) + b.shift[c];
+            v.v[k] = port_from<T>(relu && r < 0 ? 0 : r);
+            c = c + 1 < channels ? c + 1 : 0;
+        }
+        ((port_some<T, N> *)y)[i] = v;
+    }
+    for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
+        float r = b.scale[i % channels] * port_float(x[i]) + b.shift[i % channels];
+        y[i] = port_from<T>(relu && r < 0 ? 0 : r);
+    }
+}
+
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
+
+/* parts: [chunks][2][channels] sums of dy and of dy*(x - mean); dy is masked in place if a relu follows (y). */
+template <typename T>
+KERNEL collect(float *parts, T *dy, const T *x, const T *y, const float *means, bool relu, const struct cuda_head *head, size_t area,
+               struct columns c)
+{
+    SHARED float shared[PORT_THREADS];
+    struct column t = column_of(c, (size_t)head->count * area);
+    float sum = 0, products = 0, mean = t.channel < c.channels ? means[t.channel] : 0;
+    for (size_t i = t.first; i < t.last; i += t.step) {
+        size_t at = i * c.channels + t.channel;
+        float g = port_float(dy[at]);
+        if (relu) {
+            g = port_float(y[at]) > 0 ? g : 0;
+            dy[at] = port_from<T>(g);
+        }
+        sum += g;
+        products += g * (port_float(x[at]) - mean);
+    }
+    sum = column_sum(t, sum, shared);
+    products = column_sum(t, products, shared);
+    if (t.writes) {
+        float *part = parts + (size_t)t.chunk * 2 * c.channels + t.channel;
+        part[0] = sum;
+        part[c.channels] = products;
+    }
+}
+
+/* A warp per channel. */
+KERNEL settle_gradients(struct norm b, const float *parts, const struct cuda_head *head, size_t area, struct columns c)
+{
+    size_t k = port_index() / PORT_WARP;
+    double rows = (double)((size_t)head->count * area), sum = 0, products = 0;
+    for (unsigned i = threadIdx.x % PORT_WARP; k < c.channels && i < c.chunks; i += PORT_WARP) {
+        sum += (double)parts[(size_t)i * 2 * c.channels + k];
+        products += (double)parts[((size_t)i * 2 + 1) * c.channels + k];
+    }
+    sum = port_warp_sum(sum);
+    products = port_warp_sum(products);
+    if (k < c.channels && threadIdx.x % PORT_WARP == 0) {
+        double inverse = (double)b.inverse[k], scale = (double)b.weight[k] * inverse;
+        products *= inverse;
+        double slope = rows > 0 ? -scale * inverse * products / rows : 0;
+        b.dbias[k] = (float)sum;
+        b.dweight[k] = (float)products;
+        b.scale[k] = (float)scale;
+        b.slope[k] = (float)slope;
+        b.shift[k] = rows > 0 ? (float)(-scale * sum / rows - slope * (double)b.mean[k]) : 0;
+    }
+}
+
+/* Rows of samples that are not there get zeros. */
+template <typename T>
+KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struct cuda_head *head, size_t count, size_t n, unsigned channels)
+{
+    enum { N = port_pack<T>::N };
+    size_t used = (size_t)head->count * count, packs = n / N;
+    for (size_t i = port_index(); i < packs; i += port_stride()) {
+        port_some<T, N> v = ((const port_some<T, N> *)x)[i], g = ((const port_some<T, N> *)dy)[i];
+        unsigned c = (unsigned)(i * N % channels);
+        for (int k = 0; k < N; k++) {
+            float r = b.scale[c] * port_float(g.v[k]) + (b.slope[c] * port_float(v.v[k]) + b.shift[c]);
+            v.v[k] = port_from<T>(i * N + k < used ? r : 0);
+            c = c + 1 < channels ? c + 1 : 0;
+        }
+        ((port_some<T, N> *)dx)[i] = v;
+    }
+    for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
+        unsigned c = (unsigned)(i % channels);
+        float r = b.scale[c] * port_float(dy[i]) + (b.slope[c] * port_float(x[i]) + b.shift[c]);
+        dx[i] = port_from<T>(i < used ? r : 0);
+    }
+}
+
+/* ---- the operator -------------------------------------------------------------------------------------------------------------- */
+
+static size_t channels_of(const struct cuda_step *s)
+{
+    return (size_t)s->out->shape.dim[s->out->shape.rank - 1];
+}
+
+static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    struct batch_norm *b = (struct batch_norm *)calloc(1, sizeof(*b));
+    if (!b) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    s->state = b;
+    size_t c = channels_of(s), rows = (size_t)p->head.batch * s->out->count / c;
+    b->cut = columns_cut(p->dev, rows, c);
+    size_t floats = (size_t)b->cut.chunks * 2 * c;
+    p->parts_floats = floats > p->parts_floats ? floats : p->parts_floats;
+    float **places[] = {&b->mean, &b->inverse, &b->scale, &b->shift, &b->slope};
+    for (float **place : places) {
+        TRY(cuda_want(&p->arena, place, c, false, e));
+    }
+    return 0;
+}
+
+static struct norm norm_of(const struct cuda_program *p, const struct cuda_step *s)
+{
+    const struct batch_norm *b = (const struct batch_norm *)s->state;
+    const struct cuda_tensor *stats = &p->replica->stats.host[s->layer->first_stat];
+    struct norm n = {};
+    n.mean = b->mean;
+    n.inverse = b->inverse;
+    n.scale = b->scale;
+    n.shift = b->shift;
+    n.slope = b->slope;
+    n.running_mean = p->stats + stats[0].at;
+    n.running_variance = p->stats + stats[1].at;
+    n.weight = cuda_param(p, s, 0);
+    n.bias = cuda_param(p, s, 1);
+    n.dweight = cuda_param_grad(p, s, 0);
+    n.dbias = cuda_param_grad(p, s, 1);
+    n.momentum = s->layer->rate;
+    n.eps = s->layer->eps;
+    return n;
+}
+
+static unsigned warps(size_t channels)
+{
+    return (unsigned)((channels * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
+}
+
+static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+{
+    const struct batch_norm *b = (const struct batch_norm *)s->state;
+    cudaStream_t stream = p->dev->build;
+    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count;
+    struct norm norm = norm_of(p, s);
+    cudaError_t code;
+    if (training) {
+        CUDA_KIND(p, T, code = LAUNCH(measure<T>, b->cut.tiles * b->cut.chunks, stream, p->parts, (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
+        TRY(cuda_check(code, "measure a batch", e));
+        TRY(cuda_check(LAUNCH(settle_statistics, warps(c), stream, norm, p->parts, cuda_head(p), area, b->cut), "measure a batch", e));
+    } else {
+        TRY(cuda_check(LAUNCH(use_running, (c + PORT_THREADS - 1) / PORT_THREADS, stream, norm, c), "use running statistics", e));
+    }
+    CUDA_KIND(p, T, return cuda_check(LAUNCH(apply<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), stream, (T *)s->out->data,
+                                             (const T *)s->in[0]->data, norm, s->relu, n, (unsigned)c), "normalise a batch", e));
+}
+
+static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    const struct batch_norm *b = (const struct batch_norm *)s->state;
+    cudaStream_t stream = p->dev->build;
+    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count;
+    struct norm norm = norm_of(p, s);
+    cudaError_t code;
+    CUDA_KIND(p, T, code = LAUNCH(collect<T>, b->cut.tiles * b->cut.chunks, stream, p->parts, (T *)s->out->grad, (const T *)s->in[0]->data,
+                                  (const T *)s->out->data, b->mean, s->relu, cuda_head(p), area, b->cut));
+    TRY(cuda_check(code, "sum gradients of a batch", e));
+    TRY(cuda_check(LAUNCH(settle_gradients, warps(c), stream, norm, p->parts, cuda_head(p), area, b->cut), "sum gradients of a batch", e));
+    if (!s->in_grad[0]) {
+        return 0;
+    }
+    CUDA_KIND(p, T, return cuda_check(LAUNCH(apply_gradient<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), stream, (T *)*s->in_grad[0],
+                                             (const T *)s->out->grad, (const T *)s->in[0]->data, norm, cuda_head(p), s->out->count, n, (unsigned)c),
+                                      "run the gradient of a batch norm", e));
+}
+
+static void release(struct cuda_step *s)
+{
+    free(s->state);
+    s->state = NULL;
+}
+
+static double work(const struct cuda_step *s)
+{
+    return 16.0 * (double)s->out->count;
+}
+
+const struct cuda_op cuda_batch_norm = {
+    .name = "batch norm",
+    .takes_relu = true,
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+    .work = work,
+};

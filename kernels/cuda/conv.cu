@@ -1,0 +1,320 @@
+/* Two-dimensional convolution on NHWC activations, twin of cpu/conv.c: cuDNN with weights O,H,W,I as they stand on the device.
+ *
+ *   x [batch][h][w][c]   w [units][kh][kw][c]   y [batch][oh][ow][units]   and their gradients in the same shapes
+ *
+ * Which of cuDNN's algorithms is used for each pass is measured once per shape, at the next power of two of the minibatch, and kept with the
+ * device: so a changed minibatch finds its algorithms known. Only algorithms that give the same bits each time are taken, and for fp32 only
+ * those without TF32.
+ *
+ * What a newcomer would get wrong: cuDNN's arithmetic is a property of the convolution descriptor, and what an algorithm was measured with must
+ * be set again when it runs; so each pass has a descriptor of its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/pointwise.h"
+
+enum pass { FORWARD, DATA, FILTER, PASSES };
+enum { MOST_ALGORITHMS = 16 };
+static const size_t most_workspace = (size_t)512 << 20;
+
+struct conv {
+    cudnnTensorDescriptor_t x, y;
+    cudnnFilterDescriptor_t w;
+    cudnnConvolutionDescriptor_t pass[PASSES];
+    int algorithm[PASSES];
+    size_t workspace[PASSES]; /* bytes */
+};
+
+/* ---- descriptors -------------------------------------------------------------------------------------------------------- */
+
+static cudnnDataType_t kind_of(enum cuda_precision precision)
+{
+    return precision == CUDA_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
+static cudnnMathType_t math_of(enum cuda_precision precision)
+{
+    return precision == CUDA_FP32 ? CUDNN_FMA_MATH : precision == CUDA_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
+}
+
+static void describe_release(struct conv *c)
+{
+    if (c->x) {
+        cudnnDestroyTensorDescriptor(c->x);
+    }
+    if (c->y) {
+        cudnnDestroyTensorDescriptor(c->y);
+    }
+    if (c->w) {
+        cudnnDestroyFilterDescriptor(c->w);
+    }
+    for (int i = 0; i < PASSES; i++) {
+        if (c->pass[i]) {
+            cudnnDestroyConvolutionDescriptor(c->pass[i]);
+        }
+    }
+    memset(c, 0, sizeof(*c));
+}
+
+#define DNN(call) TRY(cuda_check_dnn(call, "describe a convolution", e))
+
+static int describe_batch(struct conv *c, const struct cuda_step *s, enum cuda_precision precision, int batch, struct err *e)
+{
+    const struct shape *in = &s->in[0]->shape, *out = &s->out->shape;
+    cudnnDataType_t kind = kind_of(precision);
+    DNN(cudnnSetTensor4dDescriptor(c->x, CUDNN_TENSOR_NHWC, kind, batch, in->dim[2], in->dim[0], in->dim[1]));
+    DNN(cudnnSetTensor4dDescriptor(c->y, CUDNN_TENSOR_NHWC, kind, batch, out->dim[2], out->dim[0], out->dim[1]));
+    return 0;
+}
+
+static int describe(struct conv *c, const struct cuda_step *s, enum cuda_precision precision, int batch, struct err *e)
+{
+    const struct layer *l = s->layer;
+    DNN(cudnnCreateTensorDescriptor(&c->x));
+    DNN(cudnnCreateTensorDescriptor(&c->y));
+    DNN(cudnnCreateFilterDescriptor(&c->w));
+    DNN(cudnnSetFilter4dDescriptor(c->w, kind_of(precision), CUDNN_TENSOR_NHWC, l->units, s->in[0]->shape.dim[2], l->kernel[0], l->kernel[1]));
+    for (int i = 0; i < PASSES; i++) {
+        DNN(cudnnCreateConvolutionDescriptor(&c->pass[i]));
+        DNN(cudnnSetConvolution2dDescriptor(c->pass[i], l->padding[0], l->padding[1], l->stride[0], l->stride[1], 1, 1,
+                                            CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+        DNN(cudnnSetConvolutionMathType(c->pass[i], math_of(precision)));
+    }
+    return describe_batch(c, s, precision, batch, e);
+}
+
+/* ---- the choice of algorithms ----------------------------------------------------------------------------------------------- */
+
+static bool allowed(cudnnMathType_t math, enum cuda_precision precision)
+{
+    if (precision == CUDA_FP32) {
+        return math == CUDNN_FMA_MATH;
+    }
+    return math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION; /* it would round floats to half precision */
+}
+
+/* The first (fastest) that is there, repeatable and of the right arithmetic; -1: none. `Perf` is one of cuDNN's three structs. */
+template <typename Perf> static int pick(const Perf *list, int n, enum cuda_precision precision, cudnnMathType_t *math)
+{
+    for (int i = 0; i < n; i++) {
+        if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].determinism == CUDNN_DETERMINISTIC && list[i].memory <= most_workspace &&
+            allowed(list[i].mathType, precision)) {
+            *math = list[i].mathType;
+            return (int)list[i].algo;
+        }
+    }
+    return -1;
+}
+
+/* Measured if there is memory for it, else as cuDNN's rules of thumb say. */
+static int choose_pass(struct cuda_device *d, const struct conv *c, int pass, enum cuda_precision precision, cudnnMathType_t *math)
+{
+    int n = 0, chosen = -1;
+    if (pass == FORWARD) {
+        cudnnConvolutionFwdAlgoPerf_t list[MOST_ALGORITHMS];
+        if (cudnnFindConvolutionForwardAlgorithm(d->dnn, c->x, c->w, c->pass[pass], c->y, MOST_ALGORITHMS, &n, list) == CUDNN_STATUS_SUCCESS) {
+            chosen = pick(list, n, precision, math);
+        }
+        if (chosen < 0 && cudnnGetConvolutionForwardAlgorithm_v7(d->dnn, c->x, c->w, c->pass[pass], c->y, MOST_ALGORITHMS, &n, list) ==
+                              CUDNN_STATUS_SUCCESS) {
+            chosen = pick(list, n, precision, math);
+        }
+    } else if (pass == DATA) {
+        cudnnConvolutionBwdDataAlgoPerf_t list[MOST_ALGORITHMS];
+        if (cudnnFindConvolutionBackwardDataAlgorithm(d->dnn, c->w, c->y, c->pass[pass], c->x, MOST_ALGORITHMS, &n, list) ==
+            CUDNN_STATUS_SUCCESS) {
+            chosen = pick(list, n, precision, math);
+        }
+        if (chosen < 0 && cudnnGetConvolutionBackwardDataAlgorithm_v7(d->dnn, c->w, c->y, c->pass[pass], c->x, MOST_ALGORITHMS, &n, list) ==
+                              CUDNN_STATUS_SUCCESS) {
+            chosen = pick(list, n, precision, math);
+        }
+    } else {
+        cudnnConvolutionBwdFilterAlgoPerf_t list[MOST_ALGORITHMS];
+        if (cudnnFindConvolutionBackwardFilterAlgorithm(d->dnn, c->x, c->y, c->pass[pass], c->w, MOST_ALGORITHMS, &n, list) ==
+            CUDNN_STATUS_SUCCESS) {
+            chosen = pick(list, n, precision, math);
+        }
+        if (chosen < 0 && cudnnGetConvolutionBackwardFilterAlgorithm_v7(d->dnn, c->x, c->y, c->pass[pass], c->w, MOST_ALGORITHMS, &n, list) ==
+                              CUDNN_STATUS_SUCCESS) {
+            chosen = pick(list, n, precision, math);
+        }
+    }
+    cudaGetLastError(); /* memory that was not there for measuring is no error of ours */
+    return chosen;
+}
+
+static int choose(struct cuda_device *d, const struct conv *c, enum cuda_precision precision, struct cuda_choice *choice, struct err *e)
+{
+    static const char *const names[] = {"the convolution", "the gradient of its input", "the gradient of its weights"};
+    for (int i = 0; i < PASSES; i++) {
+        cudnnMathType_t math = math_of(precision);
+        choice->algorithm[i] = choose_pass(d, c, i, precision, &math);
+        choice->math[i] = (int)math;
+        if (choice->algorithm[i] < 0) {
+            return err_set(e, ERR_UNSUPPORTED, "cuDNN has no repeatable algorithm for %s", names[i]);
+        }
+    }
+    return 0;
+}
+
+static int power_of_two(int n)
+{
+    int p = 1;
+    while (p < n && p < 1 << 29) {
+        p *= 2;
+    }
+    return p;
+}
+
+/* The device's choice for this shape, measured if it is new. The caller holds `building`. */
+static struct cuda_choice *choice_of(struct cuda_program *p, const struct cuda_step *s, struct conv *c, struct err *e)
+{
+    const struct layer *l = s->layer;
+    const struct shape *in = &s->in[0]->shape;
+    struct cuda_choice wanted = {};
+    int batch = power_of_two(p->head.batch);
+    int key[] = {p->precision,  batch,       in->dim[0],   in->dim[1],   in->dim[2],   l->units,
+                 l->kernel[0],  l->kernel[1], l->stride[0], l->stride[1], l->padding[0], l->padding[1]};
+    memcpy(wanted.key, key, sizeof(key));
+    for (struct cuda_choice *known = p->dev->choices; known; known = known->next) {
+        if (memcmp(known->key, wanted.key, sizeof(wanted.key)) == 0) {
+            return known;
+        }
+    }
+    struct cuda_choice *fresh = (struct cuda_choice *)malloc(sizeof(*fresh));
+    if (!fresh) {
+        err_set(e, ERR_MEMORY, "memory ran out");
+        return NULL;
+    }
+    *fresh = wanted;
+    if (describe_batch(c, s, p->precision, batch, e) < 0 || choose(p->dev, c, p->precision, fresh, e) < 0 ||
+        describe_batch(c, s, p->precision, p->head.batch, e) < 0) {
+        free(fresh);
+        return NULL;
+    }
+    fresh->next = p->dev->choices;
+    p->dev->choices = fresh;
+    return fresh;
+}
+
+/* Bytes that the chosen algorithms want for this minibatch; false if one cannot do it. */
+static bool workspaces(struct cuda_device *d, struct conv *c)
+{
+    return cudnnGetConvolutionForwardWorkspaceSize(d->dnn, c->x, c->w, c->pass[FORWARD], c->y, (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD],
+                                                   &c->workspace[FORWARD]) == CUDNN_STATUS_SUCCESS &&
+           cudnnGetConvolutionBackwardDataWorkspaceSize(d->dnn, c->w, c->y, c->pass[DATA], c->x,
+                                                        (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA],
+                                                        &c->workspace[DATA]) == CUDNN_STATUS_SUCCESS &&
+           cudnnGetConvolutionBackwardFilterWorkspaceSize(d->dnn, c->x, c->y, c->pass[FILTER], c->w,
+                                                          (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[FILTER],
+                                                          &c->workspace[FILTER]) == CUDNN_STATUS_SUCCESS;
+}
+
+static int take(struct conv *c, const struct cuda_choice *choice, struct err *e)
+{
+    for (int i = 0; i < PASSES; i++) {
+        c->algorithm[i] = choice->algorithm[i];
+        DNN(cudnnSetConvolutionMathType(c->pass[i], (cudnnMathType_t)choice->math[i]));
+    }
+    return 0;
+}
+
+/* ---- the operator --------------------------------------------------------------------------------------------------------------- */
+
+static size_t rows_of(const struct cuda_program *p, const struct cuda_step *s)
+{
+    return (size_t)p->head.batch * (size_t)(s->out->shape.dim[0] * s->out->shape.dim[1]);
+}
+
+static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    struct conv *c = (struct conv *)calloc(1, sizeof(*c));
+    if (!c) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    s->state = c;
+    TRY(describe(c, s, p->precision, p->head.batch, e));
+    struct cuda_choice *choice = choice_of(p, s, c, e), own;
+    if (!choice) {
+        return -ERR_DEVICE;
+    }
+    TRY(take(c, choice, e));
+    if (!workspaces(p->dev, c)) { /* what is good at the power of two is not offered here */
+        TRY(choose(p->dev, c, p->precision, &own, e));
+        TRY(take(c, &own, e));
+        if (!workspaces(p->dev, c)) {
+            return err_set(e, ERR_DEVICE, "cuDNN chose an algorithm that it cannot run");
+        }
+    }
+    for (int i = 0; i < PASSES; i++) {
+        p->workspace_bytes = c->workspace[i] > p->workspace_bytes ? c->workspace[i] : p->workspace_bytes;
+    }
+    size_t weights = cuda_tensor_of(p, s, 0)->count * sizeof(struct bf16);
+    p->scratch_bytes = p->weights && weights > p->scratch_bytes ? weights : p->scratch_bytes;
+    if (s->layer->bias) {
+        pointwise_want_bias(p, rows_of(p, s), (size_t)s->layer->units);
+    }
+    return 0;
+}
+
+static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+{
+    struct conv *c = (struct conv *)s->state;
+    const float one = 1, zero = 0;
+    TRY(cuda_check_dnn(cudnnConvolutionForward(p->dev->dnn, &one, c->x, s->in[0]->data, c->w, cuda_weights(p, s), c->pass[FORWARD],
+                                               (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], p->workspace, c->workspace[FORWARD], &zero, c->y,
+                                               s->out->data),
+                       "run a convolution", e));
+    return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, rows_of(p, s), (size_t)s->layer->units, e);
+}
+
+static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    struct conv *c = (struct conv *)s->state;
+    const float one = 1, zero = 0;
+    const struct cuda_tensor *t = cuda_tensor_of(p, s, 0);
+    void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
+    TRY(pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, s->relu, rows_of(p, s),
+                                (size_t)s->layer->units, e));
+    TRY(cuda_check_dnn(cudnnConvolutionBackwardFilter(p->dev->dnn, &one, c->x, s->in[0]->data, c->y, s->out->grad, c->pass[FILTER],
+                                                      (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[FILTER], p->workspace,
+                                                      c->workspace[FILTER], &zero, c->w, dw),
+                       "run the gradient of a convolution's weights", e));
+    if (p->weights) {
+        TRY(pointwise_widen(p, cuda_param_grad(p, s, 0), (const struct bf16 *)dw, t->count, e));
+    }
+    if (!s->in_grad[0]) {
+        return 0;
+    }
+    return cuda_check_dnn(cudnnConvolutionBackwardData(p->dev->dnn, &one, c->w, cuda_weights(p, s), c->y, s->out->grad, c->pass[DATA],
+                                                       (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA], p->workspace, c->workspace[DATA],
+                                                       &zero, c->x, *s->in_grad[0]),
+                          "run the gradient of a convolution's input", e);
+}
+
+static void release(struct cuda_step *s)
+{
+    if (s->state) {
+        describe_release((struct conv *)s->state);
+        free(s->state);
+        s->state = NULL;
+    }
+}
+
+static double work(const struct cuda_step *s)
+{
+    const struct layer *l = s->layer;
+    return 2.0 * (double)s->out->count * l->kernel[0] * l->kernel[1] * s->in[0]->shape.dim[2];
+}
+
+const struct cuda_op cuda_conv = {
+    .name = "convolution",
+    .takes_relu = true,
+    .prepare = prepare,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+    .work = work,
+};

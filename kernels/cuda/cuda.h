@@ -1,0 +1,311 @@
+/* The CUDA backend's own picture, twin of cpu/cpu.h: a device, replicas in its memory, programs, and the table that every operator fills.
+ *
+ *   main stream    ── update ── compute ▇▇▇▇▇▇▇▇▇▇▇▇ ── update ──►      graphs, launched; results and buckets are marked by events
+ *   copy stream                      └ bucket 0 ▇ ┘ bucket 1 ▇           blocks to and from their pinned mirrors
+ *   build stream     algorithms are measured, graphs are captured: never by the thread that trains
+ *
+ * A step, a value and an operator are what they are on the CPU; only what runs is different: forward and backward put work on the build stream
+ * while a graph is captured, once per program, and whatever changes from run to run (number of samples, labels, counters of random choices,
+ * learning rate) stands in device memory.
+ *
+ * What a newcomer would get wrong: blocks on the device are in the device's own order. A convolution's weights stand O,H,W,I and those of a
+ * dense layer after an image O,H,W,C, as NHWC activations want them, and each tensor begins at a multiple of CUDA_ALIGN floats. Nothing is
+ * reordered in a step: only fetch and store do it, on the copy stream (replica.cu).
+ */
+#ifndef KERNELS_CUDA_CUDA_H
+#define KERNELS_CUDA_CUDA_H
+
+#include <cublas_v2.h>
+#include <cudnn.h>
+#include <pthread.h>
+
+#include "kernels/cuda/port.h"
+
+/* headers of C11 in C++ */
+#define _Noreturn __attribute__((noreturn))
+extern "C" {
+#include "kernels/plugin.h"
+}
+#undef _Noreturn
+
+enum { CUDA_ALIGN = 64 }; /* floats: where tensors begin; one flag for weight decay */
+
+enum cuda_precision { CUDA_FP32, CUDA_TF32, CUDA_BF16 };
+
+/* What was measured for one convolution: an algorithm per pass (conv.cu). */
+struct cuda_choice {
+    struct cuda_choice *next;
+    int key[16];
+    int algorithm[3], math[3];
+};
+
+struct cuda_device {
+    struct device base;
+    int index, processors;
+    enum cuda_precision precision;
+    char line[200], said[240];
+    cudaStream_t main, copy, build;
+    cudaEvent_t tail, copied;       /* of the main and of the copy stream, for each other */
+    pthread_mutex_t building;       /* held while a program is made: handles, build stream and choices are its holder's */
+    cudnnHandle_t dnn;
+    cublasHandle_t blas;
+    struct cuda_choice *choices;
+};
+
+/* ---- memory: pieces are asked for first, then given as one allocation ------------------------------------------------ */
+
+struct cuda_want {
+    void **place;
+    size_t bytes;
+};
+struct cuda_arena {
+    struct cuda_want *wants;
+    int n, room;
+    size_t bytes, batch_bytes; /* in all; of those, what grows with the minibatch */
+    void *memory;
+};
+int cuda_want_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows, struct err *e);
+/* `n` elements at *place once the arena is given; grows: their number is a multiple of the minibatch. */
+template <typename T> static inline int cuda_want(struct cuda_arena *a, T **place, size_t n, bool grows, struct err *e)
+{
+    return cuda_want_bytes(a, (void **)place, n * sizeof(T), grows, e);
+}
+/* Allocates, zeroes (on `stream`) and fills in every place. batch: the minibatch, for the message if memory runs out; or 0. */
+int cuda_give(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *e);
+void cuda_arena_free(struct cuda_arena *a);
+
+/* ---- replicas (replica.cu) --------------------------------------------------------------------------------------------- */
+
+/* Where a tensor stands: at `flat` in the flat block, element (o*inner + i)*area + k; at `at` on the device, element
+ * (o*area + k)*inner + i. inner = area = 1: in the same order. */
+struct cuda_tensor {
+    uint64_t flat, at, count;
+    uint32_t inner, area;
+};
+struct cuda_map {
+    struct cuda_tensor *host, *device; /* [n], by flat */
+    int n;
+    uint64_t flat, at; /* floats in all, in the flat block and on the device */
+};
+DEVICE_FN uint64_t cuda_place(const struct cuda_tensor *tensors, int n, uint64_t flat)
+{
+    int low = 0, high = n - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (tensors[middle].flat <= flat) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    struct cuda_tensor t = tensors[low];
+    uint64_t j = flat - t.flat, plane = (uint64_t)t.inner * t.area, rest = j % plane;
+    return t.at + j - rest + rest % t.area * t.inner + rest / t.area;
+}
+
+/* What an update reads in device memory. */
+struct cuda_rates {
+    double scale, clip_norm; /* what the gradient is multiplied with; its longest length, or 0 */
+    float lr, shrink, root, steps; /* adam: lr and root corrected for its start; shrink: 1 - lr*decay of adamw */
+};
+
+struct cuda_replica {
+    struct cuda_device *dev;
+    struct dev_replica *head;
+    struct cuda_arena arena;
+    float *block[DEV_BLOCKS];   /* in the device's order */
+    struct bf16 *weights;       /* the parameters as bf16, or NULL */
+    struct cuda_map params, stats;
+    uint8_t *decays;            /* [floats of the parameters / CUDA_ALIGN]: weight decay applies */
+    float *staging;             /* [staging_floats] a part of a block, in the flat block's order */
+    size_t staging_floats;
+    struct cuda_rates *rates, *rates_host; /* the latter pinned */
+    double *squares, *factor;   /* [lanes of all chunks] of the gradient's length; what it is multiplied with */
+    cudaEvent_t updated;        /* rates_host may be written again */
+    cudaGraphExec_t update;
+    double steps;               /* adam: taken */
+    bool marking;               /* inside dev_mark_fn: the bucket is complete, whatever the main stream does */
+};
+static inline struct cuda_replica *cuda_replica(const struct dev_replica *r)
+{
+    return (struct cuda_replica *)r->impl;
+}
+int cuda_replica_init(struct device *dev, struct dev_replica *r, const struct network *net, const struct optimizer_spec *opt,
+                      struct err *e);
+void cuda_replica_release(struct dev_replica *r);
+int cuda_fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
+int cuda_store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
+
+/* ---- programs -------------------------------------------------------------------------------------------------------------- */
+
+struct cuda_value {
+    struct shape shape; /* of one sample, as stored */
+    size_t count;       /* elements of one sample */
+    void *data;         /* [batch][count] floats, or bf16 */
+    void *grad;         /* [batch][count] of the same kind, or NULL where nobody needs it */
+    bool needs_grad, has_grad;
+};
+
+struct cuda_program;
+struct cuda_step;
+
+struct cuda_op {
+    const char *name;
+    bool takes_relu;  /* a relu that follows can become a part of it (cuda_step.relu) */
+    bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
+    /* Called once the step's inputs and output are known, before memory is there (cuda_want). */
+    int (*prepare)(struct cuda_program *p, struct cuda_step *s, struct err *e);
+    int (*forward)(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e);
+    /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's gradients. */
+    int (*backward)(struct cuda_program *p, struct cuda_step *s, struct err *e);
+    void (*release)(struct cuda_step *s);
+    double (*work)(const struct cuda_step *s); /* of one sample forward, in floating-point operations or what takes as long */
+};
+
+struct cuda_step {
+    const struct cuda_op *op;
+    const struct layer *layer;
+    int index; /* of the layer in the network: the counter of random choices */
+    int n_in;
+    struct cuda_value *in[NET_INPUTS], *out;
+    void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */
+    bool adds[NET_INPUTS];      /* it goes to a spare buffer, and is added afterwards */
+    bool relu, backward;
+    void *state;                /* the operator's; freed by its release */
+};
+
+/* A network as steps (graph.cu), for a program or only to know how values are stored. */
+struct cuda_graph {
+    const struct network *net;
+    struct cuda_step *steps;
+    struct cuda_value *values;    /* [0]: the network's input */
+    struct cuda_value **of_layer; /* [n_layers] */
+    struct cuda_value *output;
+    int n_steps, n_values;
+    void *spare[NET_INPUTS];      /* gradients that are added to others */
+    size_t spare_count[NET_INPUTS]; /* elements of one sample */
+};
+int cuda_graph_init(struct cuda_graph *g, const struct network *net, struct err *e);
+void cuda_graph_release(struct cuda_graph *g);
+/* Buckets of the flat block, and the step after which each is complete; both arrays have room for every layer. */
+int cuda_graph_cut(const struct cuda_graph *g, size_t bucket_bytes, struct dev_bucket *buckets, int *bucket_step);
+
+/* What stands before the samples in a program's input. */
+struct cuda_head {
+    int64_t count, epoch;
+    uint64_t seed;
+};
+struct cuda_result {
+    double loss;
+    int64_t correct;
+};
+
+struct cuda_program {
+    struct dev_program_head head;
+    struct cuda_device *dev;
+    struct cuda_replica *replica;
+    const struct network *net;
+    enum cuda_precision precision;
+    struct cuda_graph graph;
+    struct cuda_arena arena;
+    int *bucket_step;
+    /* where the operators find blocks: the replica's, but for the first run, which is on scratch memory */
+    float *params, *grads, *stats;
+    struct bf16 *weights;
+    /* input: [head | samples | labels or targets | x], pinned and on the device */
+    char *input_host, *input;
+    size_t input_bytes, labels_at, x_at;
+    int filled; /* samples of x that are not known to be zero */
+    float *logits_host;
+    double *losses; /* [batch] */
+    int *hits;
+    struct cuda_result *result, *result_host;
+    void *workspace; /* of the libraries */
+    size_t workspace_bytes;
+    float *parts;    /* sums over chunks of rows, of the operator that runs */
+    size_t parts_floats;
+    void *scratch;   /* gradients of bf16 weights */
+    size_t scratch_bytes;
+    cudaGraphExec_t *train; /* [n_segments] each ends where a bucket is complete */
+    cudaEvent_t *ready;     /* [n_segments] */
+    cudaGraphExec_t evaluate;
+    int n_segments;
+};
+struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
+void cuda_program_free(struct dev_program *program);
+int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
+                         dev_mark_fn *mark, void *ctx, struct err *e);
+int cuda_update(struct dev_replica *r, double lr, double scale, struct err *e);
+/* Puts the optimizer's step on the stream (update.cu); captured once per replica. */
+int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err *e);
+int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
+
+/* Place and length of the step's tensor (0: weight, 1: bias) on the device. */
+static inline const struct cuda_tensor *cuda_tensor_of(const struct cuda_program *p, const struct cuda_step *s, int tensor)
+{
+    return &p->replica->params.host[s->layer->first_tensor + tensor];
+}
+static inline float *cuda_param(const struct cuda_program *p, const struct cuda_step *s, int tensor)
+{
+    return p->params + cuda_tensor_of(p, s, tensor)->at;
+}
+static inline float *cuda_param_grad(const struct cuda_program *p, const struct cuda_step *s, int tensor)
+{
+    return p->grads + cuda_tensor_of(p, s, tensor)->at;
+}
+/* The step's weights as its products read them: floats or bf16. */
+static inline void *cuda_weights(const struct cuda_program *p, const struct cuda_step *s)
+{
+    size_t at = cuda_tensor_of(p, s, 0)->at;
+    return p->weights ? (void *)(p->weights + at) : (void *)(p->params + at);
+}
+static inline const struct cuda_head *cuda_head(const struct cuda_program *p)
+{
+    return (const struct cuda_head *)p->input;
+}
+
+/* ---- errors and launches ------------------------------------------------------------------------------------------------------ */
+
+/* 0, or the error with "cannot WHAT" before it. */
+int cuda_check(cudaError_t code, const char *what, struct err *e);
+int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e);
+int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e);
+/* The calling thread works on this device. */
+int cuda_enter(struct cuda_device *d, struct err *e);
+
+#define TRY(call)                                                                                                        \
+    do {                                                                                                                 \
+        int try_rc = (call);                                                                                             \
+        if (try_rc < 0) {                                                                                                \
+            return try_rc;                                                                                               \
+        }                                                                                                                \
+    } while (0)
+
+/* Blocks for n items that threads take in strides. */
+static inline unsigned cuda_blocks(const struct cuda_device *d, size_t n)
+{
+    size_t whole = (n + PORT_THREADS - 1) / PORT_THREADS, most = (size_t)d->processors * 16;
+    return (unsigned)(whole < 1 ? 1 : whole < most ? whole : most);
+}
+
+/* Calls what follows for the program's kind of number: CUDA_KIND(p, f<T>(…)). */
+#define CUDA_KIND(p, T, ...)                                                                                             \
+    do {                                                                                                                 \
+        if ((p)->precision == CUDA_BF16) {                                                                               \
+            using T = struct bf16;                                                                                       \
+            __VA_ARGS__;                                                                                                 \
+        } else {                                                                                                         \
+            using T = float;                                                                                             \
+            __VA_ARGS__;                                                                                                 \
+        }                                                                                                                \
+    } while (0)
+static inline size_t cuda_element(const struct cuda_program *p)
+{
+    return p->precision == CUDA_BF16 ? sizeof(struct bf16) : sizeof(float);
+}
+
+extern const struct device_ops cuda_device_ops;
+extern const struct cuda_op cuda_conv, cuda_dense, cuda_max_pool, cuda_average_pool, cuda_global_pool, cuda_batch_norm, cuda_lrn, cuda_relu,
+    cuda_leaky, cuda_tanh, cuda_sigmoid, cuda_dropout, cuda_flatten, cuda_add, cuda_concat;
+
+#endif

@@ -1,0 +1,59 @@
+/* Dropout, twin of cpu/dropout.c: kernels/mask.h says which elements, from counters that the program reads in device memory, so the same
+ * graph serves every step. The backward pass draws the same words again instead of keeping a mask. x, y: [batch][count].
+ */
+#include "kernels/cuda/cuda.h"
+#include "kernels/mask.h"
+
+/* One thread per four neighbouring elements of a sample: one block of Philox. */
+template <typename T>
+KERNEL drop(T *to, const T *from, const struct cuda_head *head, const int64_t *sample, int layer, uint32_t threshold, float scale, size_t count,
+            size_t quads, size_t n)
+{
+    uint64_t key = mask_key(head->seed, head->epoch, layer);
+    for (size_t i = port_index(); i < n; i += port_stride()) {
+        size_t row = i / quads, quad = i % quads;
+        struct rng_block words = mask_words(key, (int64_t)row < head->count ? sample[row] : 0, quad);
+        for (size_t k = 0; k < 4 && quad * 4 + k < count; k++) {
+            size_t at = row * count + quad * 4 + k;
+            bool kept = (words.v[k] >> 8) >= threshold;
+            to[at] = port_from<T>(kept ? port_float(from[at]) * scale : 0);
+        }
+    }
+}
+
+static int run(struct cuda_program *p, struct cuda_step *s, void *to, const void *from, struct err *e)
+{
+    size_t count = s->out->count, quads = (count + 3) / 4, n = (size_t)p->head.batch * quads;
+    const int64_t *sample = (const int64_t *)(p->input + sizeof(struct cuda_head));
+    uint32_t threshold = mask_threshold(s->layer->rate);
+    float scale = (float)(1.0 / (1.0 - s->layer->rate));
+    CUDA_KIND(p, T, return cuda_check(LAUNCH(drop<T>, cuda_blocks(p->dev, n), p->dev->build, (T *)to, (const T *)from, cuda_head(p), sample,
+                                             s->index, threshold, scale, count, quads, n), "drop elements", e));
+}
+
+static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+{
+    if (!training) {
+        size_t bytes = (size_t)p->head.batch * s->out->count * cuda_element(p);
+        return cuda_check(cudaMemcpyAsync(s->out->data, s->in[0]->data, bytes, cudaMemcpyDeviceToDevice, p->dev->build), "copy on the GPU", e);
+    }
+    return run(p, s, s->out->data, s->in[0]->data, e);
+}
+
+static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    return run(p, s, *s->in_grad[0], s->out->grad, e);
+}
+
+static double work(const struct cuda_step *s)
+{
+    return 60.0 * (double)s->out->count;
+}
+
+const struct cuda_op cuda_dropout = {
+    .name = "dropout",
+    .keeps_shape = true,
+    .forward = forward,
+    .backward = backward,
+    .work = work,
+};

@@ -1,0 +1,121 @@
+/* Layers with several inputs: add and concat, twin of cpu/join.c. Both only move numbers. Concat joins channels, which stand innermost in
+ * memory, so its inputs interleave pixel by pixel: x_k [batch·h·w][c_k], y [batch·h·w][sum of c_k].
+ */
+#include "kernels/cuda/pointwise.h"
+
+/* ---- add ------------------------------------------------------------------------------------------------------- */
+
+template <typename T> KERNEL sum_two(T *y, const T *a, const T *b, bool relu, size_t n)
+{
+    enum { N = port_pack<T>::N };
+    size_t packs = n / N;
+    for (size_t i = port_index(); i < packs; i += port_stride()) {
+        port_some<T, N> x = ((const port_some<T, N> *)a)[i], z = ((const port_some<T, N> *)b)[i];
+        for (int k = 0; k < N; k++) {
+            float sum = port_float(x.v[k]) + port_float(z.v[k]);
+            x.v[k] = port_from<T>(relu && sum < 0 ? 0 : sum);
+        }
+        ((port_some<T, N> *)y)[i] = x;
+    }
+    for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
+        float sum = port_float(a[i]) + port_float(b[i]);
+        y[i] = port_from<T>(relu && sum < 0 ? 0 : sum);
+    }
+}
+
+static int add_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+{
+    size_t n = (size_t)p->head.batch * s->out->count;
+    cudaError_t code = cudaSuccess;
+    for (int k = 1; k < s->n_in && code == cudaSuccess; k++) {
+        const void *a = k == 1 ? s->in[0]->data : s->out->data;
+        bool relu = s->relu && k == s->n_in - 1;
+        CUDA_KIND(p, T, code = LAUNCH(sum_two<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), p->dev->build, (T *)s->out->data, (const T *)a,
+                                      (const T *)s->in[k]->data, relu, n));
+    }
+    return cuda_check(code, "add values", e);
+}
+
+static int add_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    size_t n = (size_t)p->head.batch * s->out->count;
+    if (s->relu) {
+        TRY(pointwise_relu_mask(p, s->out->grad, s->out->data, n, e));
+    }
+    for (int k = 0; k < s->n_in; k++) {
+        if (s->in_grad[k]) {
+            TRY(pointwise_copy(p, *s->in_grad[k], s->out->grad, n, e));
+        }
+    }
+    return 0;
+}
+
+static double work(const struct cuda_step *s)
+{
+    return 4.0 * (double)s->out->count * s->n_in;
+}
+
+const struct cuda_op cuda_add = {
+    .name = "add",
+    .takes_relu = true,
+    .forward = add_forward,
+    .backward = add_backward,
+    .work = work,
+};
+
+/* ---- concat ------------------------------------------------------------------------------------------------------ */
+
+/* part: [rows][c], whole: [rows][all], n = rows*c */
+template <typename T> KERNEL spread_part(T *whole, const T *part, size_t c, size_t all, size_t at, size_t n)
+{
+    for (size_t i = port_index(); i < n; i += port_stride()) {
+        whole[i / c * all + at + i % c] = part[i];
+    }
+}
+
+template <typename T> KERNEL gather_part(T *part, const T *whole, size_t c, size_t all, size_t at, size_t n)
+{
+    for (size_t i = port_index(); i < n; i += port_stride()) {
+        part[i] = whole[i / c * all + at + i % c];
+    }
+}
+
+static size_t channels(const struct shape *s)
+{
+    return (size_t)s->dim[s->rank - 1];
+}
+
+static int concat_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+{
+    size_t all = channels(&s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
+    for (int k = 0; k < s->n_in; k++) {
+        size_t c = channels(&s->in[k]->shape), n = rows * c;
+        cudaError_t code;
+        CUDA_KIND(p, T, code = LAUNCH(spread_part<T>, cuda_blocks(p->dev, n), p->dev->build, (T *)s->out->data, (const T *)s->in[k]->data, c, all, at, n));
+        TRY(cuda_check(code, "join channels", e));
+        at += c;
+    }
+    return 0;
+}
+
+static int concat_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    size_t all = channels(&s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
+    for (int k = 0; k < s->n_in; k++) {
+        size_t c = channels(&s->in[k]->shape), n = rows * c;
+        cudaError_t code = cudaSuccess;
+        if (s->in_grad[k]) {
+            CUDA_KIND(p, T, code = LAUNCH(gather_part<T>, cuda_blocks(p->dev, n), p->dev->build, (T *)*s->in_grad[k], (const T *)s->out->grad, c, all, at, n));
+        }
+        TRY(cuda_check(code, "part channels", e));
+        at += c;
+    }
+    return 0;
+}
+
+const struct cuda_op cuda_concat = {
+    .name = "concat",
+    .forward = concat_forward,
+    .backward = concat_backward,
+    .work = work,
+};

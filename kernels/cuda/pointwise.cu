@@ -1,0 +1,244 @@
+/* Element by element: relu, bias with relu, sums of gradients, rounding; and flatten where the order of the elements is seen. Twin of
+ * cpu/pointwise.c; shapes stand beside each kernel.
+ *
+ * Threads read and write 16 bytes at once. What a newcomer would get wrong: relu lets what is not a number pass, so that it stays visible
+ * in the loss; "x > 0 ? x : 0" would hide it.
+ */
+#include "kernels/cuda/pointwise.h"
+
+#include "kernels/cuda/columns.h"
+
+DEVICE_FN float relu_of(float x)
+{
+    return x < 0 ? 0 : x;
+}
+
+/* ---- element by element: out[i] = f(a[i], b[i]) ------------------------------------------------------------------- */
+
+struct f_relu {
+    DEVICE_FN_MEMBER static float of(float a, float b) { return relu_of(a); }
+};
+struct f_mask {
+    DEVICE_FN_MEMBER static float of(float a, float b) { return b > 0 ? a : 0; }
+};
+struct f_add {
+    DEVICE_FN_MEMBER static float of(float a, float b) { return a + b; }
+};
+struct f_first {
+    DEVICE_FN_MEMBER static float of(float a, float b) { return a; }
+};
+
+template <typename F, typename To, typename From> KERNEL map(To *out, const From *a, const From *b, size_t n)
+{
+    enum { N = port_pack<To>::N < port_pack<From>::N ? port_pack<To>::N : port_pack<From>::N };
+    size_t packs = n / N;
+    for (size_t i = port_index(); i < packs; i += port_stride()) {
+        port_some<From, N> x = ((const port_some<From, N> *)a)[i], y = b ? ((const port_some<From, N> *)b)[i] : x;
+        port_some<To, N> r;
+        for (int k = 0; k < N; k++) {
+            r.v[k] = port_from<To>(F::of(port_float(x.v[k]), port_float(y.v[k])));
+        }
+        ((port_some<To, N> *)out)[i] = r;
+    }
+    for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
+        out[i] = port_from<To>(F::of(port_float(a[i]), port_float(b ? b[i] : a[i])));
+    }
+}
+
+template <typename F, typename To, typename From>
+static int run(struct cuda_program *p, To *out, const From *a, const From *b, size_t n, const char *what, struct err *e)
+{
+    if (n == 0) {
+        return 0;
+    }
+    unsigned blocks = cuda_blocks(p->dev, n / port_pack<From>::N + 1);
+    return cuda_check(LAUNCH((map<F, To, From>), blocks, p->dev->build, out, a, b, n), what, e);
+}
+
+int pointwise_relu_mask(struct cuda_program *p, void *grad, const void *data, size_t n, struct err *e)
+{
+    CUDA_KIND(p, T, return (run<f_mask, T, T>(p, (T *)grad, (const T *)grad, (const T *)data, n, "mask a gradient", e)));
+}
+
+int pointwise_add(struct cuda_program *p, void *a, const void *b, size_t n, struct err *e)
+{
+    CUDA_KIND(p, T, return (run<f_add, T, T>(p, (T *)a, (const T *)a, (const T *)b, n, "add gradients", e)));
+}
+
+int pointwise_copy(struct cuda_program *p, void *to, const void *from, size_t n, struct err *e)
+{
+    return cuda_check(cudaMemcpyAsync(to, from, n * cuda_element(p), cudaMemcpyDeviceToDevice, p->dev->build), "copy on the GPU", e);
+}
+
+int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, size_t n, struct err *e)
+{
+    return run<f_first, struct bf16, float>(p, to, from, NULL, n, "round to bf16", e);
+}
+
+int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, struct err *e)
+{
+    return run<f_first, float, struct bf16>(p, to, from, NULL, n, "widen bf16", e);
+}
+
+/* ---- bias -------------------------------------------------------------------------------------------------------------- */
+
+/* y: [rows][channels], n = rows*channels */
+template <typename T> KERNEL add_bias(T *y, const float *bias, bool relu, size_t n, unsigned channels)
+{
+    enum { N = port_pack<T>::N };
+    size_t packs = n / N;
+    for (size_t i = port_index(); i < packs; i += port_stride()) {
+        port_some<T, N> x = ((port_some<T, N> *)y)[i];
+        unsigned c = (unsigned)(i * N % channels);
+        for (int k = 0; k < N; k++) {
+            float v = port_float(x.v[k]) + bias[c];
+            x.v[k] = port_from<T>(relu ? relu_of(v) : v);
+            c = c + 1 < channels ? c + 1 : 0;
+        }
+        ((port_some<T, N> *)y)[i] = x;
+    }
+    for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
+        float v = port_float(y[i]) + bias[i % channels];
+        y[i] = port_from<T>(relu ? relu_of(v) : v);
+    }
+}
+
+int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows, size_t channels, struct err *e)
+{
+    size_t n = rows * channels;
+    if (!bias && !relu) {
+        return 0;
+    }
+    if (!bias) {
+        CUDA_KIND(p, T, return (run<f_relu, T, T>(p, (T *)y, (const T *)y, NULL, n, "apply a relu", e)));
+    }
+    unsigned blocks = cuda_blocks(p->dev, n / 4 + 1);
+    CUDA_KIND(p, T, return cuda_check(LAUNCH(add_bias<T>, blocks, p->dev->build, (T *)y, bias, relu, n, (unsigned)channels), "add a bias", e));
+}
+
+/* grad, y: [rows][channels]; parts: [chunks][channels] */
+template <typename T> KERNEL mask_and_sum(T *grad, const T *y, float *parts, bool relu, size_t rows, struct columns c)
+{
+    SHARED float shared[PORT_THREADS];
+    struct column t = column_of(c, rows);
+    float sum = 0;
+    for (size_t i = t.first; i < t.last; i += t.step) {
+        size_t at = i * c.channels + t.channel;
+        float g = port_float(grad[at]);
+        if (relu) {
+            g = port_float(y[at]) > 0 ? g : 0;
+            grad[at] = port_from<T>(g);
+        }
+        sum += g;
+    }
+    sum = column_sum(t, sum, shared);
+    if (t.writes) {
+        parts[t.chunk * c.channels + t.channel] = sum;
+    }
+}
+
+/* A warp per channel. */
+KERNEL sum_parts(float *out, const float *parts, size_t channels, unsigned chunks)
+{
+    size_t channel = port_index() / PORT_WARP;
+    double sum = 0;
+    for (unsigned i = threadIdx.x % PORT_WARP; channel < channels && i < chunks; i += PORT_WARP) {
+        sum += (double)parts[i * channels + channel];
+    }
+    sum = port_warp_sum(sum);
+    if (channel < channels && threadIdx.x % PORT_WARP == 0) {
+        out[channel] = (float)sum;
+    }
+}
+
+void pointwise_want_bias(struct cuda_program *p, size_t rows, size_t channels)
+{
+    struct columns c = columns_cut(p->dev, rows, channels);
+    size_t floats = c.chunks * channels;
+    p->parts_floats = floats > p->parts_floats ? floats : p->parts_floats;
+}
+
+int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, float *bias_grad, bool relu, size_t rows, size_t channels,
+                            struct err *e)
+{
+    if (!bias_grad) {
+        return relu ? pointwise_relu_mask(p, grad, y, rows * channels, e) : 0;
+    }
+    struct columns c = columns_cut(p->dev, rows, channels);
+    cudaStream_t stream = p->dev->build;
+    cudaError_t code;
+    CUDA_KIND(p, T, code = LAUNCH(mask_and_sum<T>, c.tiles * c.chunks, stream, (T *)grad, (const T *)y, p->parts, relu, rows, c));
+    TRY(cuda_check(code, "sum the gradient of a bias", e));
+    unsigned blocks = (unsigned)((channels * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
+    return cuda_check(LAUNCH(sum_parts, blocks, stream, bias_grad, p->parts, channels, c.chunks), "sum the gradient of a bias", e);
+}
+
+/* ---- relu, where it could not become a part of the layer before it ---------------------------------------- */
+
+static size_t elements(const struct cuda_program *p, const struct cuda_value *v)
+{
+    return (size_t)p->head.batch * v->count;
+}
+
+static double work(const struct cuda_step *s)
+{
+    return 4.0 * (double)s->out->count;
+}
+
+static int relu_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+{
+    size_t n = elements(p, s->out);
+    CUDA_KIND(p, T, return (run<f_relu, T, T>(p, (T *)s->out->data, (const T *)s->in[0]->data, NULL, n, "apply a relu", e)));
+}
+
+static int relu_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    size_t n = elements(p, s->out);
+    CUDA_KIND(p, T, return (run<f_mask, T, T>(p, (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->out->data, n,
+                                              "mask a gradient", e)));
+}
+
+const struct cuda_op cuda_relu = {
+    .name = "relu",
+    .keeps_shape = true,
+    .forward = relu_forward,
+    .backward = relu_backward,
+    .work = work,
+};
+
+/* ---- flatten, where the order of the elements is seen -------------------------------------------------------- */
+
+/* to: [sample][channel][pixel], from: [sample][pixel][channel]; back the other way. One thread per element written. */
+template <typename T> KERNEL flatten(T *to, const T *from, unsigned inner, unsigned outer, size_t n)
+{
+    size_t plane = (size_t)inner * outer;
+    for (size_t i = port_index(); i < n; i += port_stride()) {
+        size_t rest = i % plane;
+        to[i] = from[i - rest + rest % inner * outer + rest / inner];
+    }
+}
+
+int pointwise_flatten(struct cuda_program *p, void *to, const void *from, const struct shape *image, bool to_vector, struct err *e)
+{
+    unsigned area = (unsigned)(image->dim[0] * image->dim[1]), c = (unsigned)image->dim[2];
+    size_t n = (size_t)p->head.batch * area * c;
+    CUDA_KIND(p, T, return cuda_check(LAUNCH(flatten<T>, cuda_blocks(p->dev, n), p->dev->build, (T *)to, (const T *)from,
+                                             to_vector ? area : c, to_vector ? c : area, n), "flatten images", e));
+}
+
+static int flatten_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+{
+    return pointwise_flatten(p, s->out->data, s->in[0]->data, &s->in[0]->shape, true, e);
+}
+
+static int flatten_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
+{
+    return pointwise_flatten(p, *s->in_grad[0], s->out->grad, &s->in[0]->shape, false, e);
+}
+
+const struct cuda_op cuda_flatten = {
+    .name = "flatten",
+    .forward = flatten_forward,
+    .backward = flatten_backward,
+    .work = work,
+};

@@ -1,0 +1,153 @@
+/* What kernels are written in: CUDA where nvcc compiles, plain C++ where tests/cuda does (make check-cuda-host).
+ *
+ * A kernel is a function that begins with KERNEL and is started by LAUNCH alone; threadIdx, blockIdx, blockDim and gridDim mean what they
+ * mean in CUDA. Shared memory is SHARED, a barrier is port_sync, whatever threads of a warp tell each other is a port_warp_… below, and
+ * bf16 is the struct of that name: nothing else of CUDA's device language is used, so the host build needs no more than this file and the
+ * stand-ins of tests/cuda/include.
+ *
+ * What a newcomer would get wrong: a thread that has left the kernel does not come to a barrier. Kernels with port_sync or port_warp_… let
+ * all threads run to the end, and guard what they read and write instead.
+ */
+#ifndef KERNELS_CUDA_PORT_H
+#define KERNELS_CUDA_PORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuda_runtime.h>
+
+enum { PORT_THREADS = 256, PORT_WARP = 32 }; /* threads of every block; of a warp */
+
+struct bf16 {
+    uint16_t bits;
+};
+
+#ifdef __CUDACC__
+
+#include <cuda_bf16.h>
+
+#define KERNEL static __global__ void __launch_bounds__(PORT_THREADS)
+#define DEVICE_FN static __device__ __forceinline__
+#define DEVICE_FN_MEMBER __device__ __forceinline__
+#define SHARED __shared__
+/* A cudaError_t: what the start said. */
+#define LAUNCH(kernel, blocks, stream, ...) (kernel<<<(unsigned)(blocks), PORT_THREADS, 0, stream>>>(__VA_ARGS__), cudaGetLastError())
+
+DEVICE_FN void port_sync(void)
+{
+    __syncthreads();
+}
+
+template <typename T> DEVICE_FN T port_warp_from(T x, int lane_mask)
+{
+    return __shfl_xor_sync(0xffffffffu, x, lane_mask);
+}
+
+DEVICE_FN float port_float(struct bf16 x)
+{
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+
+DEVICE_FN struct bf16 port_bf16(float x)
+{
+    struct bf16 r = {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+    return r;
+}
+
+#else
+
+#include <math.h>
+#include <string.h>
+
+#define KERNEL static void
+#define DEVICE_FN static inline
+#define DEVICE_FN_MEMBER inline
+#define SHARED static thread_local
+#define LAUNCH(kernel, blocks, stream, ...) standin_launch(kernel, (unsigned)(blocks), PORT_THREADS, stream, __VA_ARGS__)
+
+DEVICE_FN void port_sync(void)
+{
+    standin_sync();
+}
+
+template <typename T> DEVICE_FN T port_warp_from(T x, int lane_mask)
+{
+    return standin_warp_from(x, lane_mask);
+}
+
+DEVICE_FN float port_float(struct bf16 x)
+{
+    uint32_t word = (uint32_t)x.bits << 16;
+    float r;
+    memcpy(&r, &word, sizeof(r));
+    return r;
+}
+
+/* To the nearest, ties to even; not a number stays none. */
+DEVICE_FN struct bf16 port_bf16(float x)
+{
+    uint32_t word;
+    memcpy(&word, &x, sizeof(word));
+    bool nan = (word & 0x7fffffffu) > 0x7f800000u;
+    struct bf16 r = {(uint16_t)(nan ? 0x7fff : (word + 0x7fffu + (word >> 16 & 1)) >> 16)};
+    return r;
+}
+
+#endif
+
+/* ---- numbers of either kind as floats ------------------------------------------------------------------------------ */
+
+DEVICE_FN float port_float(float x)
+{
+    return x;
+}
+
+DEVICE_FN void port_round_to(float *to, float x)
+{
+    *to = x;
+}
+
+DEVICE_FN void port_round_to(struct bf16 *to, float x)
+{
+    *to = port_bf16(x);
+}
+
+template <typename T> DEVICE_FN T port_from(float x)
+{
+    T r;
+    port_round_to(&r, x);
+    return r;
+}
+
+/* Several numbers that a thread reads or writes at once; port_pack<T>::N of them are 16 bytes. Arrays of an arena begin at multiples of
+ * 256 bytes. */
+template <typename T, int COUNT> struct alignas(COUNT * sizeof(T)) port_some {
+    T v[COUNT];
+};
+template <typename T> struct port_pack {
+    enum { N = 16 / (int)sizeof(T) };
+};
+
+/* ---- sums over a warp or a block -------------------------------------------------------------------------------------- */
+
+template <typename T> DEVICE_FN T port_warp_sum(T x)
+{
+    for (int mask = PORT_WARP / 2; mask > 0; mask /= 2) {
+        x += port_warp_from(x, mask);
+    }
+    return x;
+}
+
+/* ---- indices ------------------------------------------------------------------------------------------------------------- */
+
+DEVICE_FN size_t port_index(void)
+{
+    return (size_t)blockIdx.x * PORT_THREADS + threadIdx.x;
+}
+
+DEVICE_FN size_t port_stride(void)
+{
+    return (size_t)gridDim.x * PORT_THREADS;
+}
+
+#endif

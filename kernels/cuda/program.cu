@@ -1,0 +1,353 @@
+/* A network compiled for one minibatch size, twin of cpu/program.c: operators are prepared, memory is given as one piece, everything runs once on
+ * scratch blocks, and then the same calls are captured as CUDA graphs. Running them is in run.cu.
+ *
+ *   train[0]                              train[1]            …   evaluate
+ *   forward, loss, gradients of bucket 0  those of bucket 1   …   forward with running statistics, loss
+ *
+ * A graph ends where a bucket is complete, so that an ordinary event behind it marks the bucket. The first run, not captured, makes the libraries
+ * load what they load the first time, and shows errors where they can still be told; it must not touch the replica, which another
+ * thread is training, so its parameters and gradients are scratch memory that lives as long as it does.
+ *
+ * What a newcomer would get wrong: handles, build stream and choices of algorithms belong to whoever holds `building`; the thread that trains
+ * only launches graphs, and needs none of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/loss.h"
+#include "kernels/cuda/pointwise.h"
+
+/* ---- what a program needs --------------------------------------------------------------------------------------------- */
+
+static int prepare_steps(struct cuda_program *p, struct err *e)
+{
+    for (int i = 0; i < p->graph.n_steps; i++) {
+        struct cuda_step *s = &p->graph.steps[i];
+        int rc = s->op->prepare ? s->op->prepare(p, s, e) : 0;
+        if (rc < 0) {
+            return err_prefix(e, "cannot prepare layer '%s' (%s)", s->layer->name, s->op->name);
+        }
+    }
+    return 0;
+}
+
+/* A gradient lives from the step that writes it first to the step that made the value, so they take turns in a few buffers:
+ * `owner` is the value that a buffer belongs to at the moment, `values` all that ever do. */
+struct turn {
+    size_t count; /* elements of one sample */
+    const struct cuda_value *owner;
+    void *buffer;
+};
+
+static void take_turn(struct turn *turns, int *n, int *turn_of, struct cuda_value *v, int index)
+{
+    int best = -1;
+    for (int i = 0; i < *n; i++) {
+        if (!turns[i].owner && turns[i].count >= v->count && (best < 0 || turns[i].count < turns[best].count)) {
+            best = i;
+        }
+    }
+    if (best < 0) {
+        best = (*n)++;
+        turns[best].count = v->count;
+    }
+    turns[best].owner = v;
+    turn_of[index] = best;
+}
+
+/* turn_of[value]: which buffer its gradient takes, or -1. */
+static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of)
+{
+    int n = 0;
+    for (int i = 0; i < g->n_values; i++) {
+        turn_of[i] = -1;
+    }
+    if (g->output->needs_grad) {
+        take_turn(turns, &n, turn_of, g->output, (int)(g->output - g->values));
+    }
+    for (int i = g->n_steps - 1; i >= 0; i--) {
+        struct cuda_step *s = &g->steps[i];
+        for (int k = 0; k < s->n_in; k++) {
+            int value = (int)(s->in[k] - g->values);
+            if (s->in_grad[k] && turn_of[value] < 0) {
+                take_turn(turns, &n, turn_of, s->in[k], value);
+            }
+        }
+        for (int k = 0; k < n; k++) {
+            turns[k].owner = turns[k].owner == s->out ? NULL : turns[k].owner;
+        }
+    }
+    return n;
+}
+
+static int want_values(struct cuda_program *p, struct turn *turns, int n_turns, struct err *e)
+{
+    size_t batch = (size_t)p->head.batch, element = cuda_element(p);
+    struct cuda_graph *g = &p->graph;
+    for (int i = p->precision == CUDA_BF16 ? 0 : 1; i < g->n_values; i++) { /* the input of fp32 is where the samples are */
+        TRY(cuda_want_bytes(&p->arena, &g->values[i].data, batch * g->values[i].count * element, true, e));
+    }
+    for (int i = 0; i < n_turns; i++) {
+        TRY(cuda_want_bytes(&p->arena, &turns[i].buffer, batch * turns[i].count * element, true, e));
+    }
+    for (int k = 0; k < NET_INPUTS; k++) {
+        if (g->spare_count[k] > 0) {
+            TRY(cuda_want_bytes(&p->arena, &g->spare[k], batch * g->spare_count[k] * element, true, e));
+        }
+    }
+    return 0;
+}
+
+static void lay_out_input(struct cuda_program *p)
+{
+    size_t batch = (size_t)p->head.batch, target = p->net->loss == LOSS_MSE ? p->graph.output->count * sizeof(float) : sizeof(int32_t);
+    p->labels_at = sizeof(struct cuda_head) + batch * sizeof(int64_t);
+    p->x_at = (p->labels_at + batch * target + 255) / 256 * 256;
+    p->input_bytes = p->x_at + batch * p->graph.values[0].count * sizeof(float);
+}
+
+static int give_memory(struct cuda_program *p, struct err *e)
+{
+    int n_values = p->graph.n_values;
+    struct turn *turns = (struct turn *)calloc((size_t)n_values, sizeof(*turns));
+    int *turn_of = (int *)calloc((size_t)n_values, sizeof(*turn_of));
+    int rc = turns && turn_of ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
+    size_t batch = (size_t)p->head.batch;
+    lay_out_input(p);
+    int n_turns = rc == 0 ? plan_gradients(&p->graph, turns, turn_of) : 0;
+    rc = rc < 0 ? rc : want_values(p, turns, n_turns, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->input, p->input_bytes, true, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->losses, batch, true, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->hits, batch, true, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->result, 1, false, e);
+    rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->workspace, p->workspace_bytes, false, e);
+    rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->scratch, p->scratch_bytes, false, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts, p->parts_floats, false, e);
+    rc = rc < 0 ? rc : cuda_give(&p->arena, p->head.batch, p->dev->build, e);
+    for (int i = 0; i < n_values && rc == 0; i++) {
+        p->graph.values[i].grad = turn_of[i] >= 0 ? turns[turn_of[i]].buffer : NULL;
+    }
+    if (rc == 0 && p->precision != CUDA_BF16) {
+        p->graph.values[0].data = p->input + p->x_at;
+    }
+    free(turns);
+    free(turn_of);
+    return rc;
+}
+
+static int pin(struct cuda_program *p, struct err *e)
+{
+    size_t logits = (size_t)p->head.batch * p->graph.output->count * sizeof(float);
+    TRY(cuda_check(cudaHostAlloc((void **)&p->input_host, p->input_bytes, cudaHostAllocPortable), "allocate pinned memory", e));
+    memset(p->input_host, 0, p->input_bytes);
+    TRY(cuda_check(cudaHostAlloc((void **)&p->logits_host, logits, cudaHostAllocPortable), "allocate pinned memory", e));
+    return cuda_check(cudaHostAlloc((void **)&p->result_host, sizeof(*p->result_host), cudaHostAllocPortable), "allocate pinned memory", e);
+}
+
+/* ---- what it runs --------------------------------------------------------------------------------------------------------- */
+
+static int enqueue_forward(struct cuda_program *p, bool training, struct err *e)
+{
+    struct cuda_value *input = &p->graph.values[0];
+    if (p->precision == CUDA_BF16) {
+        size_t n = (size_t)p->head.batch * input->count;
+        TRY(pointwise_round(p, (struct bf16 *)input->data, (const float *)(p->input + p->x_at), n, e));
+    }
+    for (int i = 0; i < p->graph.n_steps; i++) {
+        struct cuda_step *s = &p->graph.steps[i];
+        if (s->op->forward(p, s, training, e) < 0) {
+            return err_prefix(e, "layer '%s'", s->layer->name);
+        }
+    }
+    TRY(cuda_loss(p, training, e));
+    return cuda_check(cudaMemcpyAsync(p->result_host, p->result, sizeof(*p->result), cudaMemcpyDeviceToHost, p->dev->build), "copy from the GPU", e);
+}
+
+static int enqueue_backward(struct cuda_program *p, int i, struct err *e)
+{
+    struct cuda_step *s = &p->graph.steps[i];
+    int rc = s->backward && s->op->backward ? s->op->backward(p, s, e) : 0;
+    if (rc < 0) {
+        return err_prefix(e, "gradient of layer '%s'", s->layer->name);
+    }
+    for (int k = 0; k < s->n_in; k++) {
+        if (s->adds[k]) {
+            TRY(pointwise_add(p, s->in[k]->grad, p->graph.spare[k], (size_t)p->head.batch * s->in[k]->count, e));
+        }
+    }
+    return 0;
+}
+
+/* Segment k: from where the bucket before was complete to where bucket k is. */
+static int enqueue_segment(struct cuda_program *p, int k, struct err *e)
+{
+    int from = k == 0 ? p->graph.n_steps - 1 : p->bucket_step[k - 1] - 1;
+    int to = p->head.n_buckets > 0 ? p->bucket_step[k] : 0;
+    if (k == 0) {
+        TRY(enqueue_forward(p, true, e));
+    }
+    for (int i = from; i >= to; i--) {
+        TRY(enqueue_backward(p, i, e));
+    }
+    return 0;
+}
+
+static int enqueue_all(struct cuda_program *p, struct err *e)
+{
+    for (int k = 0; k < p->n_segments; k++) {
+        TRY(enqueue_segment(p, k, e));
+    }
+    return enqueue_forward(p, false, e);
+}
+
+/* Everything once, on blocks that are thrown away. */
+static int run_once(struct cuda_program *p, struct err *e)
+{
+    struct cuda_replica *r = p->replica;
+    struct cuda_arena arena = {};
+    int rc = cuda_want(&arena, &p->params, r->params.at, false, e);
+    rc = rc < 0 ? rc : cuda_want(&arena, &p->grads, r->params.at, false, e);
+    rc = rc < 0 ? rc : cuda_want(&arena, &p->stats, r->stats.at, false, e);
+    if (r->weights) {
+        rc = rc < 0 ? rc : cuda_want(&arena, &p->weights, r->params.at, false, e);
+    }
+    rc = rc < 0 ? rc : cuda_give(&arena, 0, p->dev->build, e);
+    rc = rc < 0 ? rc : enqueue_all(p, e);
+    int waited = cuda_check(cudaStreamSynchronize(p->dev->build), "run the network for the first time", e);
+    rc = rc < 0 ? rc : waited;
+    cuda_arena_free(&arena);
+    return rc;
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------------------- */
+
+static int capture(struct cuda_program *p, int segment, cudaGraphExec_t *out, struct err *e)
+{
+    cudaStream_t stream = p->dev->build;
+    cudaGraph_t graph = NULL;
+    TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture the network", e));
+    int rc = segment < 0 ? enqueue_forward(p, false, e) : enqueue_segment(p, segment, e);
+    cudaError_t code = cudaStreamEndCapture(stream, &graph);
+    if (rc == 0) {
+        rc = cuda_check(code, "capture the network", e);
+    } else if (code != cudaSuccess) {
+        cudaGetLastError();
+    }
+    rc = rc < 0 ? rc : cuda_check(cudaGraphInstantiate(out, graph, 0), "make a graph of the network", e);
+    if (graph) {
+        cudaGraphDestroy(graph);
+    }
+    return rc;
+}
+
+static int capture_all(struct cuda_program *p, struct err *e)
+{
+    for (int k = 0; k < p->n_segments; k++) {
+        TRY(cuda_check(cudaEventCreateWithFlags(&p->ready[k], cudaEventDisableTiming), "make an event", e));
+        TRY(capture(p, k, &p->train[k], e));
+    }
+    return capture(p, -1, &p->evaluate, e);
+}
+
+/* ---- new, free ------------------------------------------------------------------------------------------------------------------ */
+
+static int plan(struct cuda_program *p, size_t bucket_bytes, struct err *e)
+{
+    size_t n = (size_t)p->net->n_layers + 1;
+    TRY(cuda_graph_init(&p->graph, p->net, e));
+    p->head.buckets = (struct dev_bucket *)calloc(n, sizeof(*p->head.buckets));
+    p->bucket_step = (int *)calloc(n, sizeof(*p->bucket_step));
+    if (!p->head.buckets || !p->bucket_step) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    p->head.n_buckets = cuda_graph_cut(&p->graph, bucket_bytes, p->head.buckets, p->bucket_step);
+    int segments = p->head.n_buckets > 0 ? p->head.n_buckets : 1;
+    p->train = (cudaGraphExec_t *)calloc((size_t)segments, sizeof(cudaGraphExec_t));
+    p->ready = (cudaEvent_t *)calloc((size_t)segments, sizeof(cudaEvent_t));
+    if (!p->train || !p->ready) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    p->n_segments = segments;
+    return 0;
+}
+
+static int set_up_libraries(struct cuda_program *p, struct err *e)
+{
+    if (p->workspace_bytes == 0) {
+        return 0;
+    }
+    return cuda_check_blas(cublasSetWorkspace(p->dev->blas, p->workspace, p->workspace_bytes), "give cuBLAS its workspace", e);
+}
+
+static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
+{
+    struct cuda_replica *r = p->replica;
+    p->weights = r->weights; /* whether there are any decides what operators prepare */
+    TRY(cuda_enter(p->dev, e));
+    TRY(plan(p, bucket_bytes, e));
+    TRY(prepare_steps(p, e));
+    TRY(give_memory(p, e));
+    TRY(pin(p, e));
+    TRY(set_up_libraries(p, e));
+    TRY(run_once(p, e));
+    p->params = r->block[DEV_PARAMS];
+    p->grads = r->block[DEV_GRADS];
+    p->stats = r->block[DEV_STATS];
+    p->weights = r->weights;
+    return capture_all(p, e);
+}
+
+struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
+{
+    struct cuda_program *p = (struct cuda_program *)calloc(1, sizeof(*p));
+    if (!p) {
+        err_set(e, ERR_MEMORY, "memory ran out");
+        return NULL;
+    }
+    p->head.replica = r;
+    p->head.batch = batch;
+    p->replica = cuda_replica(r);
+    p->dev = p->replica->dev;
+    p->net = r->net;
+    p->precision = p->replica->weights ? CUDA_BF16 : p->dev->precision == CUDA_TF32 ? CUDA_TF32 : CUDA_FP32;
+    pthread_mutex_lock(&p->dev->building);
+    int rc = build(p, bucket_bytes, e);
+    pthread_mutex_unlock(&p->dev->building);
+    if (rc < 0) {
+        err_prefix(e, "cannot compile the network for a minibatch of %d", batch);
+        cuda_program_free((struct dev_program *)p);
+        return NULL;
+    }
+    return (struct dev_program *)p;
+}
+
+void cuda_program_free(struct dev_program *program)
+{
+    struct cuda_program *p = (struct cuda_program *)program;
+    cudaSetDevice(p->dev->index);
+    for (int k = 0; k < p->n_segments; k++) {
+        if (p->train[k]) {
+            cudaGraphExecDestroy(p->train[k]);
+        }
+        if (p->ready[k]) {
+            cudaEventDestroy(p->ready[k]);
+        }
+    }
+    if (p->evaluate) {
+        cudaGraphExecDestroy(p->evaluate);
+    }
+    void *pinned[] = {p->input_host, p->logits_host, p->result_host};
+    for (void *memory : pinned) {
+        if (memory) {
+            cudaFreeHost(memory);
+        }
+    }
+    cuda_graph_release(&p->graph);
+    cuda_arena_free(&p->arena);
+    cudaGetLastError();
+    free(p->train);
+    free(p->ready);
+    free(p->bucket_step);
+    free(p->head.buckets);
+    free(p);
+}

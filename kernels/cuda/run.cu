@@ -1,0 +1,109 @@
+/* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy, the graphs are launched, and the caller is
+ * told of each bucket when its event has come. The launches are all out before the first wait, so the GPU never waits for the host.
+ *
+ * What a newcomer would get wrong: a minibatch may have fewer samples than the program; the rest of the input must be zero, not what a larger
+ * minibatch left there, because a gradient of zero times not-a-number is not zero.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cuda/loss.h"
+
+static void fill_input(struct cuda_program *p, const struct dev_input *in)
+{
+    size_t n = p->graph.values[0].count, used = (size_t)in->count;
+    size_t target = p->net->loss == LOSS_MSE ? p->graph.output->count * sizeof(float) : sizeof(int32_t);
+    struct cuda_head *head = (struct cuda_head *)p->input_host;
+    int64_t *sample = (int64_t *)(p->input_host + sizeof(*head));
+    float *x = (float *)(p->input_host + p->x_at);
+    head->count = in->count;
+    head->epoch = in->epoch;
+    head->seed = in->seed;
+    if (in->sample) {
+        memcpy(sample, in->sample, used * sizeof(*sample));
+    }
+    if (in->y) {
+        memcpy(p->input_host + p->labels_at, in->y, used * target);
+    } else {
+        memset(p->input_host + p->labels_at, 0, used * target);
+    }
+    memcpy(x, in->x, used * n * sizeof(*x));
+    if (p->filled > in->count) {
+        memset(x + used * n, 0, (size_t)(p->filled - in->count) * n * sizeof(*x));
+    }
+    p->filled = in->count;
+}
+
+static int launch(struct cuda_program *p, bool training, struct err *e)
+{
+    cudaStream_t stream = p->dev->main;
+    TRY(cuda_check(cudaMemcpyAsync(p->input, p->input_host, p->input_bytes, cudaMemcpyHostToDevice, stream), "copy samples to the GPU", e));
+    if (!training) {
+        return cuda_check(cudaGraphLaunch(p->evaluate, stream), "start the network", e);
+    }
+    for (int k = 0; k < p->n_segments; k++) {
+        TRY(cuda_check(cudaGraphLaunch(p->train[k], stream), "start the network", e));
+        TRY(cuda_check(cudaEventRecord(p->ready[k], stream), "mark a bucket", e));
+    }
+    return 0;
+}
+
+static int wait_buckets(struct cuda_program *p, dev_mark_fn *mark, void *ctx, struct err *e)
+{
+    for (int k = 0; k < p->head.n_buckets; k++) {
+        TRY(cuda_check(cudaEventSynchronize(p->ready[k]), "wait for a bucket of gradients", e));
+        if (mark) {
+            p->replica->marking = true;
+            mark(ctx, k);
+            p->replica->marking = false;
+        }
+    }
+    return 0;
+}
+
+static int take_logits(struct cuda_program *p, int count, float *logits, struct err *e)
+{
+    size_t n = (size_t)count * p->graph.output->count;
+    cudaStream_t stream = p->dev->main;
+    TRY(cuda_check(cudaMemcpyAsync(p->logits_host, p->graph.output->data, n * cuda_element(p), cudaMemcpyDeviceToHost, stream), "copy from the GPU", e));
+    TRY(cuda_check(cudaStreamSynchronize(stream), "copy from the GPU", e));
+    if (p->precision != CUDA_BF16) {
+        memcpy(logits, p->logits_host, n * sizeof(*logits));
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, (const char *)p->logits_host + i * sizeof(half), sizeof(half));
+        uint32_t word = (uint32_t)half << 16;
+        memcpy(&logits[i], &word, sizeof(word));
+    }
+    return 0;
+}
+
+int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
+                         void *ctx, struct err *e)
+{
+    struct cuda_program *p = (struct cuda_program *)program;
+    if (in->count < 1 || in->count > p->head.batch) {
+        return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d", in->count, p->head.batch);
+    }
+    TRY(cuda_enter(p->dev, e));
+    TRY(cuda_check_labels(p, in, e));
+    fill_input(p, in);
+    int rc = launch(p, in->training, e);
+    if (rc == 0 && in->training) {
+        rc = wait_buckets(p, mark, ctx, e);
+    }
+    int waited = cuda_check(cudaStreamSynchronize(p->dev->main), "run the network", rc < 0 ? NULL : e);
+    rc = rc < 0 ? rc : waited; /* nobody may touch the pinned memory before */
+    if (rc < 0) {
+        return rc;
+    }
+    *out = {.finite = true};
+    if (in->y) {
+        out->loss = p->result_host->loss;
+        out->correct = p->result_host->correct;
+        out->finite = isfinite(out->loss);
+    }
+    return logits ? take_logits(p, in->count, logits, e) : 0;
+}

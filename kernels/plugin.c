@@ -1,0 +1,91 @@
+/* Finding and loading the CUDA plug-in (see plugin.h). The driver is asked for first: without it the plug-in could not do anything, and its own
+ * libraries are half a gigabyte that need not be read to learn that.
+ *
+ * Each way to fail is one sentence, because `auto` logs it and a user must see which of them it was.
+ */
+#include "kernels/plugin.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct device_ops *loaded; /* under the lock */
+
+static int check_driver(struct err *e)
+{
+    const char *named = getenv("EVENSTEP_CUDA_DRIVER"), *file = named && *named ? named : "libcuda.so.1";
+    void *driver = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!driver) {
+        return err_set(e, ERR_UNSUPPORTED, "no GPU can be used here: there is no NVIDIA driver (%.200s)", dlerror());
+    }
+    return 0; /* stays open: the plug-in needs it */
+}
+
+/* Where the program itself stands, or "". */
+static void program_folder(char *out, size_t out_bytes)
+{
+    char path[512];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = 0;
+    snprintf(out, out_bytes, "%s", n > 0 ? dirname(path) : "");
+}
+
+static bool find_file(char *out, size_t out_bytes)
+{
+    static const char *const places[] = {"%s/" PLUGIN_FILE, "%s/../lib/evenstep/" PLUGIN_FILE};
+    const char *named = getenv("EVENSTEP_CUDA_PLUGIN");
+    char folder[512];
+    if (named && *named) {
+        snprintf(out, out_bytes, "%s", named);
+        return true;
+    }
+    program_folder(folder, sizeof(folder));
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        snprintf(out, out_bytes, places[i], folder);
+        if (access(out, R_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct device_ops *load(struct err *e)
+{
+    char file[600];
+    if (check_driver(e) < 0) {
+        return NULL;
+    }
+    if (!find_file(file, sizeof(file))) {
+        err_set(e, ERR_UNSUPPORTED, "no GPU can be used here: the plug-in " PLUGIN_FILE " is not beside the program");
+        return NULL;
+    }
+    void *plugin = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!plugin) {
+        err_set(e, ERR_UNSUPPORTED, "no GPU can be used here: the plug-in cannot be loaded (%.300s)", dlerror());
+        return NULL;
+    }
+    plugin_fn *fn;
+    *(void **)&fn = dlsym(plugin, PLUGIN_FUNCTION);
+    const struct device_ops *ops = fn ? fn(plugin_layout()) : NULL;
+    if (!ops) {
+        err_set(e, ERR_UNSUPPORTED, "no GPU can be used here: the plug-in '%.200s' is of another version than this program", file);
+        dlclose(plugin);
+    }
+    return ops;
+}
+
+const struct device_ops *plugin_load(struct err *e)
+{
+    pthread_mutex_lock(&lock);
+    if (!loaded) {
+        loaded = load(e);
+    }
+    const struct device_ops *ops = loaded;
+    pthread_mutex_unlock(&lock);
+    return ops;
+}
