@@ -1,0 +1,393 @@
+/* The monitor as people see it: what ranks report becomes figures, minibatches with reasons, history on disk, profiles and logs
+ * (coordinator/monitor*.c, driven by sched_tick). */
+#include "tests/unit/coordinator/world.h"
+
+#include "job/network.h"
+#include "job/staleness.h"
+#include "store/history.h"
+
+static void two_nodes(struct world *w)
+{
+    world_node(w, "n1", 1);
+    world_node(w, "n2", 1);
+}
+
+/* Rows of both workers with these minibatches; rank 1 takes `factor` times as long per sample. */
+static void uneven_steps(struct world *w, const char *id, int from, int to, const int sizes[2], double factor)
+{
+    for (int step = from; step <= to; step++) {
+        for (int r = 0; r < 2; r++) {
+            struct row row = {.step = step, .local_step = step, .time = step * 0.1, .epoch = step * 0.01, .loss = 1.0f / (float)step,
+                              .compute_s = (float)(0.001 * sizes[r] * (r ? factor : 1)), .batch = sizes[r], .rank = (int16_t)r,
+                              .attempt = (int16_t)last_attempt(w, id)->number};
+            say_row(w, id, &row);
+        }
+    }
+}
+
+static int points_of(struct world *w, const char *id, const char *series)
+{
+    char dir[200];
+    snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
+    json_t *j = history_series(dir, series, "step", NAN, NAN, 1000, &err_);
+    assert_non_null(j);
+    int n = (int)number_at(j, "/series/0/total_points");
+    json_decref(j);
+    return n;
+}
+
+static void none(void *ctx, const void *rows, size_t bytes)
+{
+    (void)rows;
+    *(size_t *)ctx += bytes;
+}
+
+static size_t bytes_in_store(struct world *w, const char *id, int rank)
+{
+    char last[32] = "0-0";
+    size_t bytes = 0;
+    OK(store_rows_read(w->store, id, rank, last, 1000, none, &bytes, &err_));
+    return bytes;
+}
+
+/* ---- minibatches -------------------------------------------------------------------------------------------- */
+
+static const char dynamic[] = "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}";
+
+static void minibatches_follow_measured_speeds_and_the_reason_names_a_node(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, dynamic, id);
+    uneven_steps(w, id, 2, 60, (int[2]){32, 32}, 3);
+    pass(w, 2);
+    json_t *all = store_assignments(w->store, id, &err_), *control = store_doc_get(w->store, id, "control", &err_);
+    assert_int_equal(json_array_size(all), 2);
+    assert_int_equal((int)number_at(all, "/0/version"), 1);
+    assert_int_equal((int)number_at(all, "/1/version"), 2);
+    assert_int_equal((int)number_at(all, "/1/batches/n1") + (int)number_at(all, "/1/batches/n2"), 64);
+    assert_int_equal((int)number_at(all, "/1/batches/n2"), 16);
+    const char *reason = text_at(all, "/1/reason"); /* of two nodes either may be the one that is told of */
+    assert_true((strncmp(reason, "n1 computes", 11) == 0 && strstr(reason, "from 32 to 48")) ||
+                (strncmp(reason, "n2 computes", 11) == 0 && strstr(reason, "from 32 to 16")));
+    assert_true(number_at(all, "/1/predicted_step_seconds") < number_at(all, "/1/measured_step_seconds"));
+    assert_int_equal((int)number_at(control, "/version"), 2); /* the workers are told */
+    assert_int_equal((int)number_at(control, "/sizes/1"), 16);
+    json_t *job = job_of(w, id);
+    assert_int_equal((int)number_at(job, "/assignment/version"), 2);
+    assert_int_equal((int)number_at(job, "/workers/1/batch"), 16);
+    json_decref(job);
+    json_decref(control);
+    json_decref(all);
+}
+
+static void equal_minibatches_stay_equal_whatever_is_measured(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    uneven_steps(w, id, 2, 60, (int[2]){32, 32}, 3);
+    pass(w, 2);
+    json_t *all = store_assignments(w->store, id, &err_);
+    assert_int_equal(json_array_size(all), 1);
+    json_decref(all);
+}
+
+static void nothing_is_moved_once_the_job_was_told_to_stop(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, dynamic, id);
+    ask(w, id, "pause");
+    tick(w, 0.5);
+    uneven_steps(w, id, 2, 60, (int[2]){32, 32}, 3);
+    pass(w, 2);
+    json_t *all = store_assignments(w->store, id, &err_);
+    assert_int_equal(json_array_size(all), 1);
+    assert_true(control_says(w, id, "pause"));
+    json_decref(all);
+}
+
+static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID], next[STORE_ID];
+    two_nodes(w);
+    start_job(w, dynamic, id);
+    for (int i = 0; i < 10; i++) { /* several sizes, so that a and k are told apart */
+        int sizes[2] = {i % 2 ? 40 : 32, i % 2 ? 24 : 32};
+        uneven_steps(w, id, 2 + i * 10, 11 + i * 10, sizes, 3);
+    }
+    pass(w, 2);
+    end_well(w, id, "finished");
+    tick(w, 0.5);
+    assert_state(w, id, "succeeded");
+    submit(w, dynamic, next);
+    pass(w, 1);
+    json_t *plan = last_attempt(w, next)->plan;
+    assert_int_equal((int)number_at(plan, "/first/sizes/0"), 48);
+    assert_int_equal((int)number_at(plan, "/first/sizes/1"), 16);
+    assert_true(number_at(plan, "/speeds/0") > 2 * number_at(plan, "/speeds/1"));
+}
+
+/* ---- figures ------------------------------------------------------------------------------------------------ */
+
+static void accounting_comes_from_the_counters_in_heartbeats(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2, 'strategy': {'type': 'asgd'}}", id);
+    for (int r = 0; r < 2; r++) {
+        struct staleness s;
+        staleness_init(&s);
+        for (int i = 0; i < 4; i++) {
+            staleness_add(&s, r ? 5 : 1, 32);
+        }
+        json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i, s:o, s:i}", "rank", r, "attempt", 1, "phase", "computing", "progress_age", 0.0,
+                                 "comm_age", 0.0, "step", 8, "epoch", 0.5, "samples", 128, "updates", 4, "staleness", staleness_dump(&s),
+                                 "rows_dropped", 3);
+        OK(store_beat_set(w->store, id, r, beat, &err_));
+        json_decref(beat);
+        staleness_release(&s);
+    }
+    json_t *server = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f}", "rank", 2, "attempt", 1, "phase", "serving", "progress_age", 0.0, "comm_age", 0.0, "step",
+                               8, "busy_fraction", 0.25);
+    OK(store_beat_set(w->store, id, 2, server, &err_));
+    json_decref(server);
+    pass(w, 2);
+    json_t *job = job_of(w, id);
+    assert_int_equal((int)number_at(job, "/progress/samples"), 256);
+    assert_int_equal((int)number_at(job, "/progress/step"), 8);
+    assert_true(fabs(number_at(job, "/progress/epoch") - 0.5) < 1e-12);
+    assert_true(fabs(number_at(job, "/progress/fraction") - 0.05) < 1e-12);
+    assert_true(fabs(number_at(job, "/staleness/update_mean") - 3) < 1e-12);
+    assert_int_equal((int)number_at(job, "/staleness/max"), 5);
+    assert_true(fabs(number_at(job, "/workers/1/staleness/mean") - 5) < 1e-12);
+    assert_string_equal(text_at(job, "/workers/0/state"), "computing");
+    assert_int_equal((int)number_at(job, "/servers/0/rank"), 2);
+    assert_int_equal((int)number_at(job, "/servers/0/version"), 8);
+    assert_true(number_at(job, "/servers/0/busy_fraction") == 0.25);
+    json_decref(job);
+    json_t *detail = store_doc_get(w->store, id, "detail:staleness", &err_);
+    assert_string_equal(text_at(detail, "/nodes/1/node"), "n2");
+    assert_int_equal((int)number_at(detail, "/nodes/1/histogram/5"), 4);
+    json_decref(detail);
+}
+
+static void heartbeats_of_an_earlier_attempt_count_for_nothing(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    json_t *beat = json_of("{\"rank\": 0, \"attempt\": 0, \"phase\": \"computing\", \"progress_age\": 99, \"samples\": 999}");
+    OK(store_beat_set(w->store, id, 0, beat, &err_));
+    json_decref(beat);
+    pass(w, 3);
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    json_t *job = job_of(w, id);
+    assert_int_equal((int)number_at(job, "/progress/samples"), 0);
+    json_decref(job);
+}
+
+static void an_evaluation_is_told_and_kept(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    say_fact(w, id, "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100, 'final': false}");
+    pass(w, 2);
+    json_t *job = job_of(w, id), *kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
+    assert_true(number_at(job, "/metrics/test_accuracy") == 0.75 && number_at(job, "/metrics/test_loss") == 0.5);
+    assert_int_equal((int)number_at(kept, "/evaluations/0/samples"), 1000); /* training samples seen at epoch 1 */
+    assert_int_equal((int)number_at(kept, "/evaluations/0/test_samples"), 100);
+    json_decref(kept);
+    json_decref(job);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 1);
+}
+
+static void rows_leave_the_store_once_they_are_on_disk(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    ranks_step(w, id, 2, 50, 0.01);
+    assert_true(bytes_in_store(w, id, 0) > 0);
+    pass(w, 3);
+    assert_int_equal(bytes_in_store(w, id, 0), 0);
+    assert_int_equal(bytes_in_store(w, id, 1), 0);
+    assert_int_equal(points_of(w, id, "train_loss"), 50);
+}
+
+/* ---- restarts ----------------------------------------------------------------------------------------------- */
+
+static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    ranks_step(w, id, 2, 30, 0.01);
+    say_fact(w, id, "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.5, 'samples': 100}");
+    say_fact(w, id, "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.6, 'samples': 100}");
+    pass(w, 2);
+    assert_int_equal(points_of(w, id, "train_loss"), 30);
+    process_ends(w, id, 137, "");
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->number, 2);
+    say_fact(w, id, "{'type': 'restored', 'version': 20}");
+    ranks_step(w, id, 21, 24, 0.01);
+    pass(w, 2);
+    assert_state(w, id, "running");
+    assert_int_equal(points_of(w, id, "train_loss"), 24);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 1);
+    json_t *kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
+    assert_int_equal(json_array_size(at(kept, "/evaluations")), 1);
+    json_decref(kept);
+}
+
+static void a_restart_without_a_checkpoint_begins_the_series_anew(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    ranks_step(w, id, 2, 30, 0.01);
+    pass(w, 2);
+    process_ends(w, id, 137, "");
+    pass(w, 1);
+    ranks_step(w, id, 1, 5, 0.01);
+    say_beat(w, id, 2, "serving", 0, 0);
+    tick(w, 0.5);
+    assert_state(w, id, "launching"); /* a fact that says from where could still be under way */
+    usleep(2000);
+    say_beat(w, id, 2, "serving", 0, 0);
+    pass(w, 2);
+    assert_state(w, id, "running");
+    assert_int_equal(points_of(w, id, "train_loss"), 5);
+}
+
+static void rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    pass(w, 2);
+    ranks_step(w, id, 2, 30, 0.01);
+    tick(w, 0.1); /* read; the disk's turn comes later */
+    world_new_coordinator(w);
+    pass(w, 3);
+    assert_int_equal(points_of(w, id, "train_loss"), 30);
+    assert_int_equal(bytes_in_store(w, id, 0), 0);
+}
+
+/* ---- who is to blame ---------------------------------------------------------------------------------------- */
+
+static void who_waits_for_a_rank_that_computes_is_not_blamed(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    ranks_step(w, id, 2, 40, 0.01);
+    tick(w, 0.5);
+    say_beat(w, id, 0, "exchange", 100, 0);
+    say_beat(w, id, 1, "computing", 0.5, 0);
+    say_beat(w, id, 2, "serving", 100, 0);
+    pass(w, 1.5);
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+}
+
+static void slow_phases_have_longer_deadlines(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    ranks_step(w, id, 2, 40, 0.01);
+    tick(w, 0.5);
+    say_beat(w, id, 0, "evaluating", 100, 0);
+    say_beat(w, id, 1, "checkpoint", 100, 0);
+    say_beat(w, id, 2, "serving", 100, 0);
+    pass(w, 1.5);
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    say_beat(w, id, 1, "checkpoint", 301, 0);
+    tick(w, 0.5);
+    tick(w, 1.0);
+    assert_int_equal(w->fake.attempts[0].stops, 1);
+}
+
+static void a_live_pulse_beside_a_stuck_communication_thread_is_seen(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2, 'max_restarts': 0}", id);
+    ranks_step(w, id, 2, 40, 0.01);
+    tick(w, 0.5);
+    say_beat(w, id, 0, "exchange", 8, 0);
+    say_beat(w, id, 1, "exchange", 8, 8);
+    say_beat(w, id, 2, "serving", 8, 0);
+    tick(w, 0.5);
+    tick(w, 1.0);
+    pass(w, 1);
+    assert_state(w, id, "failed");
+    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: no turn of its communication thread for 8");
+}
+
+/* ---- logs --------------------------------------------------------------------------------------------------- */
+
+static void the_output_is_told_apart_by_rank(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID], path[300];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    static const char text[] = "[1,1]<stderr>:first\nmpirun says\n[1,0]<stdout>:other\n[1,1]<stderr>:second\n[1,7]<stderr>:nobody\n[1,0]<stderr>:unfin";
+    snprintf(path, sizeof path, "%s/jobs/%s/logs", w->place->dir, id);
+    OK(proc_mkdirs(path, 0755, &err_));
+    snprintf(path, sizeof path, "%s/jobs/%s/logs/attempt-1.out", w->place->dir, id);
+    OK(proc_write_file(path, text, strlen(text), 0644, &err_));
+    pass(w, 3);
+    snprintf(path, sizeof path, "%s/jobs/%s/logs/rank-1.log", w->place->dir, id);
+    char *one = proc_read_file(path, 1000, NULL, &err_);
+    assert_string_equal(one, "first\nsecond\n");
+    snprintf(path, sizeof path, "%s/jobs/%s/logs/rank-0.log", w->place->dir, id);
+    char *zero = proc_read_file(path, 1000, NULL, &err_);
+    assert_string_equal(zero, "other\n");
+    snprintf(path, sizeof path, "%s/jobs/%s/logs/attempt.log", w->place->dir, id);
+    char *rest = proc_read_file(path, 1000, NULL, &err_);
+    assert_non_null(strstr(rest, "mpirun says\n"));
+    free(one);
+    free(zero);
+    free(rest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_WORLD(minibatches_follow_measured_speeds_and_the_reason_names_a_node),
+        IN_A_WORLD(equal_minibatches_stay_equal_whatever_is_measured),
+        IN_A_WORLD(nothing_is_moved_once_the_job_was_told_to_stop),
+        IN_A_WORLD(the_next_job_on_the_same_nodes_starts_with_what_was_learned),
+        IN_A_WORLD(accounting_comes_from_the_counters_in_heartbeats),
+        IN_A_WORLD(heartbeats_of_an_earlier_attempt_count_for_nothing),
+        IN_A_WORLD(an_evaluation_is_told_and_kept),
+        IN_A_WORLD(rows_leave_the_store_once_they_are_on_disk),
+        IN_A_WORLD(rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out),
+        IN_A_WORLD(a_restart_without_a_checkpoint_begins_the_series_anew),
+        IN_A_WORLD(rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator),
+        IN_A_WORLD(who_waits_for_a_rank_that_computes_is_not_blamed),
+        IN_A_WORLD(slow_phases_have_longer_deadlines),
+        IN_A_WORLD(a_live_pulse_beside_a_stuck_communication_thread_is_seen),
+        IN_A_WORLD(the_output_is_told_apart_by_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
