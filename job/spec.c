@@ -156,10 +156,9 @@ static void read_model(struct jobspec *spec, struct fields *f)
 static void read_top(struct jobspec *spec, struct fields *f)
 {
     const char *name = fields_text(f, "name", false, SPEC_NAME);
-    const char *init = fields_text(f, "init", false, SPEC_PATH);
     snprintf(spec->name, sizeof spec->name, "%s", name ? name : "unnamed");
     json_object_set_new(f->full, "name", json_string(spec->name));
-    snprintf(spec->init, sizeof spec->init, "%s", init ? init : "");
+    spec_read_init(spec, f);
     fields_params(f, spec_top_params);
     spec->workers = (int)fields_int(f->full, "workers");
     spec->min_workers = (int)fields_int(f->full, "min_workers");

@@ -66,6 +66,14 @@ struct optimizer_spec {
     double epochs; /* of the whole job: where a cosine ends */
 };
 
+/* How `init` is taken. */
+enum { SPEC_ALLOW = 16 };
+struct init_spec {
+    bool go_on;  /* the file is a checkpoint (or their folder): optimizer, cursor and steps go on from it too */
+    int n_allow; /* patterns of names, * for any text: tensors that may be missing, be left over or have another shape */
+    char allow[SPEC_ALLOW][NET_NAME + 24];
+};
+
 struct batching_spec {
     int global_batch;
     enum batching_policy policy;
@@ -94,6 +102,7 @@ struct jobspec {
     int checkpoint_keep;
     double target_accuracy; /* 0: none */
     char init[SPEC_PATH];   /* or "" */
+    struct init_spec init_how;
     char precision[8];      /* "fp32" */
     char allreduce[8];      /* "ring" or "mpi" */
     size_t bucket_bytes;    /* 1 MiB by default */

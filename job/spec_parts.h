@@ -10,6 +10,8 @@
 void spec_read_data(struct data_spec *d, struct fields *f);
 /* The key `augment`, after data and model were read: a network with windows in its recipe gets them unless something else was asked for. */
 void spec_read_augment(struct jobspec *spec, struct fields *f);
+/* `init`: a path, or {"path", "allow", "continue"}. */
+void spec_read_init(struct jobspec *spec, struct fields *f);
 void spec_read_optimizer(struct optimizer_spec *o, struct fields *f);
 void spec_read_strategy(struct strategy_spec *s, struct fields *f);
 void spec_read_batching(struct batching_spec *b, struct fields *f);
@@ -29,6 +31,6 @@ bool spec_is(const json_t *full, const char *key, const char *text);
 
 /* The rows of the keys that stand in no catalogue entry: parsed by spec.c and spec_parts.c, described by spec_schema.c. */
 extern const struct catalog_param spec_top_params[], spec_data_params[], spec_batching_params[], spec_evaluate_params[],
-    spec_checkpoint_params[], spec_exchange_params[], spec_keep_param, spec_accuracy_param;
+    spec_checkpoint_params[], spec_exchange_params[], spec_keep_param, spec_accuracy_param, spec_init_params[];
 
 #endif

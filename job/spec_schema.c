@@ -190,7 +190,9 @@ json_t *jobspec_schema(void)
     add(spec, "strategy", one_of(CATALOG_STRATEGY, "type", false, NULL), false);
     add(spec, "batching", batching_schema(), true);
     add_params(spec, spec_top_params);
-    add(spec, "init", text("a safetensors file to start from"), false);
+    json_t *init = params_schema(spec_init_params);
+    add(init, "path", text("a safetensors file beneath a data root, JOB/model.safetensors, or JOB/checkpoints"), true);
+    add(spec, "init", json_pack("{s:[o, o]}", "oneOf", text("a safetensors file to start from"), init), false);
     add(spec, "nodes", json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"), false);
     add(spec, "evaluate", params_schema(spec_evaluate_params), false);
     json_t *checkpoint = params_schema(spec_checkpoint_params), *target = closed_object();

@@ -9,11 +9,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/buf.h"
 #include "common/log.h"
 #include "common/proc.h"
 #include "worker/safetensors.h"
@@ -71,24 +73,68 @@ static void shape_text(char *out, size_t bytes, const int64_t *dim, int rank)
     }
 }
 
-/* Copies one tensor of the network out of the file. */
-static int take_tensor(const struct safetensors *s, const struct tensor *t, float *block, struct err *e)
+/* ---- from a file into a network ----------------------------------------------------------------------------- */
+
+struct taking {
+    const struct safetensors *file;
+    const struct network *net;
+    const struct init_spec *how; /* or NULL */
+    bool met[SPEC_ALLOW];        /* patterns that met a tensor */
+    struct buf left_out;         /* names, for the log */
+    int n_left_out;
+};
+
+static bool allowed(struct taking *t, const char *name)
 {
-    const struct safetensor *from = safetensors_find(s, t->name);
+    bool found = false;
+    for (int i = 0; t->how && i < t->how->n_allow; i++) {
+        if (fnmatch(t->how->allow[i], name, 0) == 0) {
+            t->met[i] = found = true;
+        }
+    }
+    return found;
+}
+
+static void leave_out(struct taking *t, const char *name, const char *why)
+{
+    buf_addf(&t->left_out, "%s%s (%s)", t->n_left_out++ > 0 ? ", " : "", name, why);
+}
+
+/* Does the tensor fit? If not, *why tells what it is instead. */
+static bool fits(const struct safetensor *from, const struct tensor *t, char why[300])
+{
     char have[120], want[120];
     if (!from) {
-        return err_set(e, ERR_DATA, "tensor '%s' is missing", t->name);
+        snprintf(why, 300, "is missing");
+        return false;
     }
     shape_text(have, sizeof(have), from->dim, from->rank);
     shape_text(want, sizeof(want), t->dim, t->rank);
     if (strcmp(have, want) != 0) {
-        return err_set(e, ERR_DATA, "tensor '%s' has the shape %s, the network needs %s", t->name, have, want);
+        snprintf(why, 300, "has the shape %s, the network needs %s", have, want);
+        return false;
     }
-    if (from->count != t->count) {
-        return err_set(e, ERR_DATA, "tensor '%s' is not of the type F32", t->name);
+    snprintf(why, 300, "is not of the type F32");
+    return from->count == t->count;
+}
+
+/* Copies one tensor of the network out of the file. */
+static int take_tensor(struct taking *taking, const struct tensor *t, float *block, struct err *e)
+{
+    const struct safetensor *from = safetensors_find(taking->file, t->name);
+    bool may_differ = allowed(taking, t->name);
+    char why[300];
+    if (fits(from, t, why)) {
+        memcpy(block + t->first, from->data, t->count * sizeof(float));
+        return 0;
     }
-    memcpy(block + t->first, from->data, t->count * sizeof(float));
-    return 0;
+    if (may_differ) {
+        leave_out(taking, t->name, why);
+        return 0;
+    }
+    err_set(e, ERR_DATA, "tensor '%s' %s", t->name, why);
+    err_hint(e, "\"init\": {\"path\": …, \"allow\": [\"%.60s\"]} starts without it", t->name);
+    return -ERR_DATA;
 }
 
 static bool belongs(const struct network *net, const char *name)
@@ -110,36 +156,55 @@ static bool belongs(const struct network *net, const char *name)
     return false;
 }
 
-static int take_all(const struct safetensors *s, const struct network *net, float *params, float *stats, struct err *e)
+static int take_all(struct taking *t, float *params, float *stats, struct err *e)
 {
+    const struct network *net = t->net;
     int rc = 0, stats_there = 0;
     for (int i = 0; rc == 0 && i < net->n_tensors; i++) {
-        rc = take_tensor(s, &net->tensors[i], params, e);
+        rc = take_tensor(t, &net->tensors[i], params, e);
     }
     for (int i = 0; i < net->n_stats; i++) {
-        stats_there += safetensors_find(s, net->stats[i].name) != NULL;
+        stats_there += safetensors_find(t->file, net->stats[i].name) != NULL;
     }
     for (int i = 0; rc == 0 && stats_there > 0 && i < net->n_stats; i++) {
-        rc = take_tensor(s, &net->stats[i], stats, e);
+        rc = take_tensor(t, &net->stats[i], stats, e);
     }
-    for (int i = 0; rc == 0 && i < s->n; i++) {
-        if (!belongs(net, s->tensors[i].name)) {
-            rc = err_set(e, ERR_DATA, "tensor '%s' is not one of the network's", s->tensors[i].name);
+    for (int i = 0; rc == 0 && i < t->file->n; i++) {
+        const char *name = t->file->tensors[i].name;
+        if (belongs(net, name)) {
+            continue;
+        }
+        if (!allowed(t, name)) {
+            return err_set(e, ERR_DATA, "tensor '%s' is not one of the network's", name);
+        }
+        leave_out(t, name, "is not one of the network's");
+    }
+    for (int i = 0; rc == 0 && t->how && i < t->how->n_allow; i++) {
+        if (!t->met[i]) {
+            return err_set(e, ERR_INVALID, "'allow' names '%s', but neither the network nor the file has such a tensor", t->how->allow[i]);
         }
     }
     return rc;
 }
 
-int artifact_read(const char *path, const struct network *net, float *params, float *stats, struct err *e)
+int artifact_read(const char *path, const struct network *net, const struct init_spec *how, float *params, float *stats, struct err *e)
 {
     struct safetensors s;
     int rc = safetensors_open(&s, path, false, e);
     if (rc < 0) {
         return rc;
     }
-    rc = take_all(&s, net, params, stats, e);
+    struct taking t = {.file = &s, .net = net, .how = how};
+    buf_init(&t.left_out, 3000);
+    rc = take_all(&t, params, stats, e);
+    if (rc == 0 && t.n_left_out > 0) {
+        log_warn("checkpoint", "tensors of init were left out", "count=%d tensors=\"%s\"", t.n_left_out,
+                 t.left_out.failed || !t.left_out.data ? "too many to name" : t.left_out.data);
+        rc = t.n_left_out;
+    }
+    buf_release(&t.left_out);
     safetensors_close(&s);
-    return rc < 0 ? err_prefix(e, "cannot use '%.200s'", path) : 0;
+    return rc < 0 ? err_prefix(e, "cannot use '%.200s'", path) : rc;
 }
 
 /* ---- what a file says of itself ---------------------------------------------------------------------------- */
@@ -212,6 +277,8 @@ static json_t *progress_json(const struct jobspec *spec, const struct run_state 
                           (json_int_t)state->applied_samples, "cursor", "samples", (json_int_t)state->cursor.samples, "epochs",
                           (json_int_t)state->cursor.epochs, "epoch", (json_int_t)state->cursor.epoch, "position",
                           (json_int_t)state->cursor.position, "out", out, "network", hash);
+    json_object_set_new(j, "optimizer", json_string(catalog_get(spec->optimizer.type)->name));
+    json_object_set_new(j, "strategy", json_string(catalog_get(spec->strategy.type)->name));
     if (state->extra) {
         json_object_set(j, "extra", state->extra);
     }
@@ -301,6 +368,12 @@ int checkpoint_write(const char *job_dir, const struct jobspec *spec, const stru
     return rc;
 }
 
+static void copy_name(char out[32], const json_t *name)
+{
+    const char *text = json_string_value(name);
+    snprintf(out, 32, "%s", text ? text : "");
+}
+
 static int load(struct checkpoint *out, const char *path, const struct jobspec *spec, struct err *e)
 {
     struct safetensors s;
@@ -333,11 +406,14 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
     }
     if (rc == 0) {
         network_init(net, spec->seed, out->params, out->stats); /* statistics may be absent: servers have none */
-        rc = take_all(&s, net, out->params, out->stats, e);
+        struct taking t = {.file = &s, .net = net};
+        rc = take_all(&t, out->params, out->stats, e);
     }
     if (rc == 0) {
         memcpy(out->optim, optim ? optim->data : "", out->state.n_optim * sizeof(float));
         out->extra = json_incref(json_object_get(progress, "extra"));
+        copy_name(out->optimizer, json_object_get(progress, "optimizer"));
+        copy_name(out->strategy, json_object_get(progress, "strategy"));
         out->state.params = out->params;
         out->state.stats = out->stats;
         out->state.optim = out->optim;
@@ -354,13 +430,13 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
     return 0;
 }
 
-int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct checkpoint *out, struct err *e)
+/* 0 found, 1 there is none, negative: unreadable. */
+static int newest_in(const char *dir, const struct jobspec *spec, struct checkpoint *out, struct err *e)
 {
     struct dirent **names;
-    char dir[PATH_BYTES - 300], path[PATH_BYTES];
+    char path[PATH_BYTES];
     int rc = 1;
     memset(out, 0, sizeof(*out));
-    snprintf(dir, sizeof(dir), "%s/checkpoints", job_dir);
     int n = list_checkpoints(dir, &names);
     if (n < 0) {
         return err_errno(e, ERR_IO, "cannot look for checkpoints in '%.200s'", dir);
@@ -368,7 +444,7 @@ int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct ch
     for (int i = n - 1; rc != 0 && i >= 0; i--) {
         struct err why = {0};
         char quoted[600];
-        snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
+        snprintf(path, sizeof(path), "%.3700s/%s", dir, names[i]->d_name);
         rc = load(out, path, spec, &why);
         if (rc < 0) {
             log_warn("checkpoint", "skipped a checkpoint that cannot be used", "why=%s", log_quote(quoted, sizeof(quoted), why.message));
@@ -377,6 +453,24 @@ int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct ch
     }
     free_names(names, n);
     return rc;
+}
+
+int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct checkpoint *out, struct err *e)
+{
+    char dir[PATH_BYTES - 300];
+    snprintf(dir, sizeof(dir), "%s/checkpoints", job_dir);
+    return newest_in(dir, spec, out, e);
+}
+
+int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpoint *out, struct err *e)
+{
+    struct stat st;
+    memset(out, 0, sizeof(*out));
+    if (stat(path, &st) < 0) {
+        return err_errno(e, ERR_NOT_FOUND, "cannot continue from '%.200s'", path);
+    }
+    int rc = S_ISDIR(st.st_mode) ? newest_in(path, spec, out, e) : load(out, path, spec, e);
+    return rc == 1 ? err_set(e, ERR_NOT_FOUND, "cannot continue from '%.200s': it holds no checkpoint of this network", path) : rc;
 }
 
 void checkpoint_release(struct checkpoint *c)

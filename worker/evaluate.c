@@ -186,7 +186,7 @@ static int open_model(struct evaluate *v, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot hold the parameters: memory ran out");
     }
     network_init(net, 0, v->params, v->stats);
-    return artifact_read(v->ask->model, net, v->params, v->stats, e);
+    return artifact_read(v->ask->model, net, NULL, v->params, v->stats, e);
 }
 
 static int open_data(struct evaluate *v, struct err *e)

@@ -63,39 +63,62 @@ static json_t *with_elapsed(struct keeper *k, const struct run_state *state)
     return extra;
 }
 
+static int save_artifact(struct keeper *k, const struct run_state *state, struct err *e)
+{
+    struct telemetry *t = k->env->telemetry;
+    const char *name = state->why == SAVE_BEST ? "best" : "model";
+    int rc = artifact_write(k->env->job_dir, name, k->env->spec, state, e);
+    if (rc == 0) {
+        t->saved(t->ctx, "artifact", name, state->version);
+    }
+    return rc;
+}
+
+static int save_checkpoint(struct keeper *k, const struct run_state *state, struct err *e)
+{
+    struct telemetry *t = k->env->telemetry;
+    char path[4096];
+    struct run_state *copy = malloc(sizeof(*copy));
+    if (!copy) {
+        return err_set(e, ERR_MEMORY, "cannot write a checkpoint: memory ran out");
+    }
+    *copy = *state;
+    copy->extra = with_elapsed(k, state);
+    int rc = checkpoint_write(k->env->job_dir, k->env->spec, copy, k->env->spec->checkpoint_keep, path, sizeof(path), e);
+    json_decref(copy->extra);
+    free(copy);
+    if (rc == 0) {
+        t->saved(t->ctx, "checkpoint", path, state->version);
+    }
+    return rc;
+}
+
+/* A full disk costs safety, not the run: what was saved before stands, and it is tried again the next time. */
+static int pass_over(const struct run_state *state, struct err *e)
+{
+    char quoted[600];
+    log_warn("keeper", "could not save; training goes on", "step=%lld why=%s", (long long)state->version,
+             log_quote(quoted, sizeof(quoted), e ? e->message : ""));
+    err_clear(e);
+    return 0;
+}
+
 static int save(void *ctx, const struct run_state *state, struct err *e)
 {
     struct keeper *k = ctx;
     struct telemetry *t = k->env->telemetry;
-    const struct jobspec *spec = k->env->spec;
     if (!k->env->job_dir) {
         return 0;
     }
     t->phase(t->ctx, PHASE_CHECKPOINT);
-    int rc;
-    if (state->why == SAVE_BEST || state->why == SAVE_FINAL) {
-        const char *name = state->why == SAVE_BEST ? "best" : "model";
-        rc = artifact_write(k->env->job_dir, name, spec, state, e);
-        if (rc == 0) {
-            t->saved(t->ctx, "artifact", name, state->version);
-        }
-    } else {
-        char path[4096];
-        struct run_state *copy = malloc(sizeof(*copy));
-        if (!copy) {
-            return err_set(e, ERR_MEMORY, "cannot write a checkpoint: memory ran out");
-        }
-        *copy = *state;
-        copy->extra = with_elapsed(k, state);
-        rc = checkpoint_write(k->env->job_dir, spec, copy, spec->checkpoint_keep, path, sizeof(path), e);
-        json_decref(copy->extra);
-        free(copy);
-        if (rc == 0) {
-            t->saved(t->ctx, "checkpoint", path, state->version);
-        }
+    bool artifact = state->why == SAVE_BEST || state->why == SAVE_FINAL, optional = state->why == SAVE_CHECKPOINT || state->why == SAVE_BEST;
+    int rc = artifact ? save_artifact(k, state, e) : save_checkpoint(k, state, e);
+    if (rc == 0 && state->why == SAVE_FINAL) { /* another job may go on from here (`init.continue`) */
+        rc = save_checkpoint(k, state, e);
+        optional = true;
     }
     t->phase(t->ctx, PHASE_SERVE);
-    return rc;
+    return rc < 0 && optional ? pass_over(state, e) : rc;
 }
 
 static int find_strategy(const struct trainer_env *env, const struct strategy_ops **out, struct err *e)

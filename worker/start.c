@@ -78,6 +78,49 @@ static void point_blocks(struct start *s)
     st->test_accuracy = st->test_loss = -1;
 }
 
+static int check_samples(const struct start *s, int64_t samples, struct err *e)
+{
+    if (s->from.state.cursor.samples == samples) {
+        return 0;
+    }
+    return err_set(e, ERR_DATA, "the checkpoint '%.200s' was made with %lld training samples, the data set has %lld", s->from.path,
+                   (long long)s->from.state.cursor.samples, (long long)samples);
+}
+
+static int check_same(const char *what, const char *then, int now, struct err *e)
+{
+    if (strcmp(then, catalog_get(now)->name) == 0) {
+        return 0;
+    }
+    err_set(e, ERR_INVALID, "the checkpoint is of a job with the %s '%s', this one has '%s'", what, then, catalog_get(now)->name);
+    err_hint(e, "without \"continue\", its parameters alone are taken");
+    return -ERR_INVALID;
+}
+
+/* `init.continue`: as if the job that ended had been given our number of epochs, from its newest checkpoint on. */
+static int continue_job(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
+{
+    struct cursor *c = &s->from.state.cursor;
+    int64_t epochs = (int64_t)env->spec->epochs;
+    int rc = checkpoint_open(env->init_path, env->spec, &s->from, e);
+    rc = rc < 0 ? rc : check_samples(s, samples, e);
+    rc = rc < 0 ? rc : check_same("optimizer", s->from.optimizer, env->spec->optimizer.type, e);
+    rc = rc < 0 ? rc : check_same("strategy", s->from.strategy, env->spec->strategy.type, e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (epochs <= c->epoch) {
+        err_set(e, ERR_INVALID, "there is nothing left to do: %lld epochs are done, and 'epochs' is %lld", (long long)c->epoch, (long long)epochs);
+        err_hint(e, "'epochs' counts from the first job's start; ask for more than it did");
+        return -ERR_INVALID;
+    }
+    c->epochs = epochs;
+    s->restored = true;
+    log_info("start", "goes on where another job ended", "path=%s version=%lld epoch=%lld", s->from.path, (long long)s->from.state.version,
+             (long long)c->epoch);
+    return 0;
+}
+
 /* Checkpoint, else init, else fresh parameters. */
 static int find_start(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
@@ -88,14 +131,16 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
         return rc;
     }
     if (rc == 0) {
-        if (s->from.state.cursor.samples != samples) {
-            return err_set(e, ERR_DATA, "the checkpoint '%.200s' was made with %lld training samples, the data set has %lld", s->from.path,
-                           (long long)s->from.state.cursor.samples, (long long)samples);
+        if (check_samples(s, samples, e) < 0) {
+            return -ERR_DATA;
         }
         s->restored = true;
         s->elapsed = json_number_value(json_object_get(s->from.extra, "elapsed"));
         log_info("start", "restored from a checkpoint", "path=%s version=%lld", s->from.path, (long long)s->from.state.version);
         return 0;
+    }
+    if (env->init_path && spec->init_how.go_on) {
+        return continue_job(s, env, samples, e);
     }
     s->from.state.n_params = net->n_params;
     s->from.state.n_stats = net->n_stat_floats;
@@ -103,9 +148,9 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
     rc = blocks_alloc(s, e);
     if (rc == 0) {
         network_init(net, spec->seed, s->from.params, s->from.stats);
-        rc = env->init_path ? artifact_read(env->init_path, net, s->from.params, s->from.stats, e) : 0;
+        rc = env->init_path ? artifact_read(env->init_path, net, &spec->init_how, s->from.params, s->from.stats, e) : 0;
     }
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 static int broadcast_text(struct trainer_env *env, char **text, int64_t bytes, struct err *e)

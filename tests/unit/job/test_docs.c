@@ -124,6 +124,7 @@ static void print_keys(FILE *f)
     const struct catalog_param accuracy[] = {spec_accuracy_param, {.name = NULL}};
     fprintf(f, "\nand\n");
     print_params(f, keep);
+    print_section(f, "`init`: a path, or an object with `path` and", spec_init_params);
     print_section(f, "`target`", accuracy);
     print_section(f, "`exchange`", spec_exchange_params);
 }

@@ -128,6 +128,34 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
     refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"../c\"}}", "/data/path", "beneath a data root");
 }
 
+static void init_is_a_path_or_says_how_it_is_taken(void **state)
+{
+    (void)state;
+    struct parsed *p = parse_with("{\"init\": \"7f/model.safetensors\"}"), *again = parse_json(p->spec.json);
+    assert_true(p->rc == 0 && again->rc == 0 && json_equal(p->spec.json, again->spec.json));
+    assert_string_equal(again->spec.init, "7f/model.safetensors");
+    assert_true(!p->spec.init_how.go_on && p->spec.init_how.n_allow == 0);
+    done(again);
+    done(p);
+    p = parse_with("{\"init\": {\"path\": \"7f/model.safetensors\", \"allow\": [\"fc.*\", \"bn1.running_mean\"]}}");
+    again = parse_json(p->spec.json);
+    assert_true(p->rc == 0 && again->rc == 0 && json_equal(p->spec.json, again->spec.json));
+    assert_string_equal(again->spec.init, "7f/model.safetensors");
+    assert_int_equal(again->spec.init_how.n_allow, 2);
+    assert_string_equal(again->spec.init_how.allow[1], "bn1.running_mean");
+    done(again);
+    done(p);
+    p = parse_with("{\"init\": {\"path\": \"7f/checkpoints\", \"continue\": true}}");
+    assert_true(p->rc == 0 && p->spec.init_how.go_on);
+    done(p);
+    refused("{\"init\": {\"allow\": [\"a\"]}}", "/init/path", "needed");
+    refused("{\"init\": {\"path\": \"a\", \"alow\": []}}", "/init/alow", "did you mean 'allow'");
+    refused("{\"init\": {\"path\": \"a\", \"allow\": \"fc.*\"}}", "/init/allow", "array of names");
+    refused("{\"init\": {\"path\": \"a\", \"allow\": [\"\"]}}", "/init/allow", "1 to");
+    refused("{\"init\": {\"path\": \"a\", \"allow\": [\"b\"], \"continue\": true}}", "/init/allow", "exclude each other");
+    refused("{\"init\": [\"a\"]}", "/init", "text");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +163,7 @@ int main(void)
         cmocka_unit_test(a_spec_with_augmentation_parses_to_the_same_again),
         cmocka_unit_test(the_preset_of_24x24_crops_cuts_them_unless_something_else_is_asked_for),
         cmocka_unit_test(what_cannot_be_is_refused_with_its_place),
+        cmocka_unit_test(init_is_a_path_or_says_how_it_is_taken),
     };
     return cmocka_run_group_tests_name("data and augment", tests, NULL, NULL);
 }

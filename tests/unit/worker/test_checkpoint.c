@@ -4,7 +4,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 
+#include "common/rng.h"
 #include "worker/checkpoint.h"
 #include "worker/safetensors.h"
 
@@ -147,6 +150,113 @@ static void an_altered_or_torn_checkpoint_is_passed_over_for_the_one_before(void
     checkpoint_release(&c);
 }
 
+/* What the file says after one of its bytes became another. */
+static int open_altered(const char *dir, const char *bytes, size_t n, size_t at, char change)
+{
+    struct safetensors s;
+    char path[4200], *copy = malloc(n);
+    memcpy(copy, bytes, n);
+    copy[at] ^= change;
+    put_file(dir, "altered", copy, n);
+    free(copy);
+    snprintf(path, sizeof path, "%s/altered", dir);
+    int rc = safetensors_open(&s, path, true, &err_);
+    if (rc >= 0) {
+        safetensors_close(&s);
+    }
+    return rc;
+}
+
+static void every_altered_byte_of_the_header_and_any_of_the_body_is_noticed(void **state)
+{
+    struct place *p = *state;
+    char path[4096];
+    size_t n = 0;
+    uint64_t head;
+    write_at(p, 10, 9, path);
+    char *bytes = proc_read_file(path, 1 << 20, &n, NULL);
+    assert_non_null(bytes);
+    memcpy(&head, bytes, 8);
+    assert_true(8 + head < n);
+    for (size_t at = 0; at < 8 + head; at++) {
+        for (int bit = 0; bit < 8; bit += 1 + (at > 200)) {
+            if (open_altered(p->dir, bytes, n, at, (char)(1 << bit)) >= 0) {
+                fail_msg("bit %d of byte %zu of the header", bit, at);
+            }
+        }
+    }
+    for (uint64_t i = 0; i < 400; i++) {
+        size_t at = 8 + head + (size_t)rng_below(7, 1, i, n - 8 - head);
+        char change = (char)(1 + rng_below(7, 2, i, 255));
+        if (open_altered(p->dir, bytes, n, at, change) >= 0) {
+            fail_msg("byte %zu of the body", at);
+        }
+    }
+    free(bytes);
+}
+
+static void a_checkpoint_that_was_cut_at_any_byte_is_passed_over_for_the_one_before(void **state)
+{
+    struct place *p = *state;
+    char old[4096], path[4096];
+    size_t n = 0;
+    write_at(p, 10, 9, old);
+    write_at(p, 20, 9, path);
+    char *bytes = proc_read_file(path, 1 << 20, &n, NULL);
+    for (size_t at = 0; at <= n; at += at < 40 || n - at < 40 ? 1 : 17) {
+        struct checkpoint c;
+        put_file("/", path, bytes, at);
+        assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), 0);
+        assert_int_equal(c.state.version, at < n ? 10 : 20);
+        checkpoint_release(&c);
+    }
+    put_file("/", path, bytes, n);
+    FILE *f = fopen(path, "ab"); /* nor may it be longer */
+    assert_non_null(f);
+    fputs("more", f);
+    fclose(f);
+    struct checkpoint c;
+    assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), 0);
+    assert_int_equal(c.state.version, 10);
+    checkpoint_release(&c);
+    free(bytes);
+}
+
+/* A limit on the size of files, as a disk that is full sets one. */
+static void when_the_disk_is_full_the_old_checkpoint_stays_and_the_error_says_why(void **state)
+{
+    struct place *p = *state;
+    struct rlimit before, little = {0};
+    struct checkpoint c;
+    char path[4096];
+    write_at(p, 10, 1, path);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    for (rlim_t room = 0; room < 1000; room += 333) { /* in the header, in the body */
+        little.rlim_cur = room;
+        little.rlim_max = before.rlim_max;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+        p->state->version = 20;
+        int rc = checkpoint_write(p->dir, p->spec, p->state, 1, path, sizeof path, &err_);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(rc, -ERR_IO);
+        assert_non_null(strstr(err_.message, "step-000000000020.safetensors': File too large"));
+        assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), 0);
+        assert_int_equal(c.state.version, 10);
+        checkpoint_release(&c);
+    }
+    write_at(p, 30, 1, path); /* room again: and nothing half written is left */
+    char dir[4200];
+    struct dirent **names;
+    snprintf(dir, sizeof dir, "%s/checkpoints", p->dir);
+    int n = scandir(dir, &names, NULL, alphasort);
+    assert_int_equal(n, 3);
+    for (int i = 0; i < n; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
 static void a_file_that_was_left_half_written_is_never_looked_at(void **state)
 {
     struct place *p = *state;
@@ -205,11 +315,11 @@ static void init_takes_artifacts_and_checkpoints(void **state)
     float *params = calloc(p->state->n_params, sizeof(float)), none;
     OK(artifact_write(p->dir, "best", p->spec, p->state, &err_));
     snprintf(path, sizeof path, "%s/artifacts/best.safetensors", p->dir);
-    OK(artifact_read(path, &p->spec->network, params, &none, &err_));
+    OK(artifact_read(path, &p->spec->network, NULL, params, &none, &err_));
     assert_memory_equal(params, p->params, p->state->n_params * sizeof(float));
     memset(params, 0, p->state->n_params * sizeof(float));
     write_at(p, 10, 9, path);
-    OK(artifact_read(path, &p->spec->network, params, &none, &err_));
+    OK(artifact_read(path, &p->spec->network, NULL, params, &none, &err_));
     assert_memory_equal(params, p->params, p->state->n_params * sizeof(float));
     free(params);
 }
@@ -232,21 +342,94 @@ static void missing_extra_and_misshapen_tensors_are_named(void **state)
     }
     snprintf(path, sizeof path, "%s/other.safetensors", p->dir);
     OK(safetensors_write(path, list, 3, meta, &err_));
-    FAILS(artifact_read(path, net, params, &none, &err_), ERR_DATA, "tensor 'dense1.bias' is missing");
+    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense1.bias' is missing");
     list[4] = list[3];
     snprintf(list[4].name, sizeof list[4].name, "dense9.bias");
     OK(safetensors_write(path, list, 5, meta, &err_));
-    FAILS(artifact_read(path, net, params, &none, &err_), ERR_DATA, "tensor 'dense9.bias' is not one of the network's");
+    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense9.bias' is not one of the network's");
     snprintf(list[4].name, sizeof list[4].name, "bn1.num_batches_tracked"); /* PyTorch's own */
     OK(safetensors_write(path, list, 5, meta, &err_));
-    OK(artifact_read(path, net, params, &none, &err_));
+    OK(artifact_read(path, net, NULL, params, &none, &err_));
     int64_t swap = list[2].dim[0];
     list[2].dim[0] = list[2].dim[1];
     list[2].dim[1] = swap;
     OK(safetensors_write(path, list, 4, meta, &err_));
-    FAILS(artifact_read(path, net, params, &none, &err_), ERR_DATA, "tensor 'dense1.weight' has the shape [");
+    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense1.weight' has the shape [");
     json_decref(meta);
     free(params);
+}
+
+/* ---- another head on a trained body ------------------------------------------------------------------------------ */
+
+static struct jobspec *with_head(int units, const char *init)
+{
+    char text[1000];
+    snprintf(text, sizeof text,
+             "{\"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}, {\"type\": \"relu\"},"
+             "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": %d}]}, \"data\": {\"format\": \"npy\", \"path\": \"small\"},"
+             "\"batching\": {\"global_batch\": 32}, \"init\": %s}", units, init);
+    return make_spec(text);
+}
+
+static void another_head_is_taken_when_it_is_asked_for(void **state)
+{
+    struct place *p = *state;
+    char path[4200];
+    float none;
+    OK(artifact_write(p->dir, "model", p->spec, p->state, &err_));
+    snprintf(path, sizeof path, "%s/artifacts/model.safetensors", p->dir);
+    struct jobspec *spec = with_head(5, "{\"path\": \"x\", \"allow\": [\"dense1.*\"]}");
+    const struct network *net = &spec->network;
+    float *params = malloc(net->n_params * sizeof(float));
+    for (size_t i = 0; i < net->n_params; i++) {
+        params[i] = -7;
+    }
+    assert_int_equal(artifact_read(path, net, &spec->init_how, params, &none, &err_), 2); /* weight and bias */
+    size_t body = net->tensors[2].first;
+    assert_memory_equal(params, p->params, body * sizeof(float));
+    for (size_t i = body; i < net->n_params; i++) {
+        assert_true(params[i] == -7);
+    }
+    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense1.weight' has the shape [3, 8], the network needs [5, 8]");
+    assert_non_null(strstr(err_.hint, "\"allow\": [\"dense1.weight\"]"));
+    drop_spec(spec);
+    spec = with_head(5, "{\"path\": \"x\", \"allow\": [\"dense1.weight\"]}");
+    FAILS(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_), ERR_DATA, "tensor 'dense1.bias' has the shape");
+    drop_spec(spec);
+    spec = with_head(5, "{\"path\": \"x\", \"allow\": [\"dense1.*\", \"fc.*\"]}");
+    FAILS(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_), ERR_INVALID, "'allow' names 'fc.*', but neither");
+    drop_spec(spec);
+    spec = with_head(3, "{\"path\": \"x\", \"allow\": [\"dense1.*\"]}");
+    assert_int_equal(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_), 0); /* it fits after all */
+    assert_memory_equal(params, p->params, p->state->n_params * sizeof(float));
+    drop_spec(spec);
+    free(params);
+}
+
+static void tensors_that_are_left_over_or_missing_can_be_allowed_too(void **state)
+{
+    struct place *p = *state;
+    const struct network *net = &p->spec->network;
+    struct jobspec *spec = with_head(3, "{\"path\": \"x\", \"allow\": [\"*.bias\", \"old.*\"]}");
+    struct safetensor list[3] = {0};
+    float *params = calloc(p->state->n_params, sizeof(float)), none;
+    char path[4200];
+    json_t *meta = json_object();
+    snprintf(path, sizeof path, "%s/other.safetensors", p->dir);
+    for (int i = 0; i < 3; i++) {
+        const struct tensor *t = &net->tensors[i == 1 ? 2 : 0];
+        snprintf(list[i].name, sizeof list[i].name, "%s", i == 2 ? "old.weight" : t->name);
+        list[i].rank = t->rank;
+        memcpy(list[i].dim, t->dim, sizeof t->dim);
+        list[i].count = t->count;
+        list[i].data = p->params + t->first;
+    }
+    OK(safetensors_write(path, list, 3, meta, &err_));
+    assert_int_equal(artifact_read(path, net, &spec->init_how, params, &none, &err_), 3); /* two biases and what was left over */
+    assert_memory_equal(params + net->tensors[2].first, p->params + net->tensors[2].first, net->tensors[2].count * sizeof(float));
+    json_decref(meta);
+    free(params);
+    drop_spec(spec);
 }
 
 static void headers_that_lie_are_refused(void **state)
@@ -288,11 +471,16 @@ int main(void)
         TEST_(a_job_without_checkpoints_has_none),
         TEST_(only_the_newest_ones_are_kept),
         TEST_(an_altered_or_torn_checkpoint_is_passed_over_for_the_one_before),
+        TEST_(every_altered_byte_of_the_header_and_any_of_the_body_is_noticed),
+        TEST_(a_checkpoint_that_was_cut_at_any_byte_is_passed_over_for_the_one_before),
+        TEST_(when_the_disk_is_full_the_old_checkpoint_stays_and_the_error_says_why),
         TEST_(a_file_that_was_left_half_written_is_never_looked_at),
         TEST_(a_checkpoint_of_another_network_is_not_used),
         TEST_(an_artifact_has_the_tensors_and_the_figures),
         TEST_(init_takes_artifacts_and_checkpoints),
         TEST_(missing_extra_and_misshapen_tensors_are_named),
+        TEST_(another_head_is_taken_when_it_is_asked_for),
+        TEST_(tensors_that_are_left_over_or_missing_can_be_allowed_too),
         TEST_(headers_that_lie_are_refused),
     };
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
