@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/host.h"
+#include "common/host.h"
 #include "common/log.h"
 #include "store/store.h"
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/host.h"
+#include "common/host.h"
 #include "common/proc.h"
 #include "job/node.h"
 

@@ -8,29 +8,12 @@
 #include <string.h>
 
 #include "common/clock.h"
-
-void join_key(const struct sign_key *secret, struct sign_key *out)
-{
-    sign_derive(secret, "join", "", out);
-}
-
-void join_welcome_key(const struct sign_key *secret, const char *nonce, struct sign_key *out)
-{
-    sign_derive(secret, "welcome", nonce, out);
-}
-
-void join_pad(const struct sign_key *secret, const char *nonce, const char *salt, struct sign_key *pad)
-{
-    char both[2 * SIGN_HEX];
-    snprintf(both, sizeof both, "%.64s%.64s", nonce, salt);
-    sign_derive(secret, "pad", both, pad);
-}
+#include "job/hostkey.h"
 
 static int take_welcome(const json_t *body, const struct sign_key *secret, const char *nonce, struct welcome *out, struct err *e)
 {
     const char *salt = json_string_value(json_object_get(body, "salt")), *wrapped = json_string_value(json_object_get(body, "key"));
     const char *coordinator = json_string_value(json_object_get(body, "coordinator"));
-    struct sign_key pad;
     if (!json_is_true(json_object_get(body, "accepted"))) {
         const char *why = json_string_value(json_object_get(body, "message")), *hint = json_string_value(json_object_get(body, "hint"));
         err_set(e, ERR_FORBIDDEN, "%s", why ? why : "the coordinator refused this host");
@@ -39,10 +22,7 @@ static int take_welcome(const json_t *body, const struct sign_key *secret, const
     if (!salt || strlen(salt) != SIGN_HEX - 1 || !wrapped || sign_unhex(wrapped, &out->key, NULL) < 0 || !coordinator) {
         return err_set(e, ERR_SYNTAX, "the coordinator's answer is malformed");
     }
-    join_pad(secret, nonce, salt, &pad);
-    for (int i = 0; i < SIGN_KEY; i++) {
-        out->key.bytes[i] ^= pad.bytes[i];
-    }
+    hostkey_wrap(secret, nonce, salt, &out->key);
     snprintf(out->coordinator, sizeof out->coordinator, "%s", coordinator);
     return 0;
 }
@@ -50,7 +30,7 @@ static int take_welcome(const json_t *body, const struct sign_key *secret, const
 static int open_answer(const char *text, const struct sign_key *secret, const char *nonce, struct welcome *out, struct err *e)
 {
     struct sign_key key;
-    join_welcome_key(secret, nonce, &key);
+    hostkey_welcome(secret, nonce, &key);
     json_t *body = sign_open(&key, "welcome", text, NULL);
     if (body) {
         int rc = take_welcome(body, secret, nonce, out, e);
@@ -68,7 +48,7 @@ int join_ask(struct store *s, const struct sign_key *secret, const json_t *who, 
     char nonce[SIGN_HEX], box[96];
     json_t *body = json_deep_copy(who);
     char *text = NULL;
-    join_key(secret, &key);
+    hostkey_join(secret, &key);
     int rc = body ? sign_stamp(body, clock_wall_ms(), nonce, e) : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
     if (rc == 0) {
         text = sign_seal(&key, "join", body, e);

@@ -18,6 +18,7 @@
 #include "agent/join.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "job/hostkey.h"
 
 static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2, stop_grace = 3;
 
@@ -138,7 +139,7 @@ static bool still_joined(struct agent *a, double now)
     }
     a->looked_at = now;
     struct err e = {0};
-    char *id = store_secret_get(a->store, JOIN_COORDINATOR, &e);
+    char *id = store_secret_get(a->store, HOSTKEY_COORDINATOR, &e);
     bool other = id && strcmp(id, a->welcome.coordinator) != 0;
     free(id);
     return !other;

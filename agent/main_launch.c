@@ -19,11 +19,11 @@
 #include "common/log.h"
 #include "common/proc.h"
 #include "common/sign.h"
+#include "job/hostkey.h"
 #include "job/node.h"
 #include "store/store.h"
 
-/* mpirun sees hosts under names that nobody else knows, so that it takes none for its own machine. */
-static const char prefix[] = "es-";
+static const char prefix[] = HOSTKEY_PREFIX;
 static const double start_patience = 20, turn_seconds = 0.05, renew_seconds = 1;
 enum { LEASE_SECONDS = 10, REQUEST_SECONDS = 30 };
 

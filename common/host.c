@@ -1,7 +1,7 @@
 /* What this host is: see host.h. In a container the machine's figures are not ours: affinity, the control group's CPU quota and its memory
  * limit (both versions of cgroup) come first, or `auto` would start 64 threads on half a core.
  */
-#include "agent/host.h"
+#include "common/host.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -187,6 +187,8 @@ static int split_store(const char *url, char host[256], char port[8])
     if (!at) {
         return 0;
     }
+    const char *user = strchr(at, '@');
+    at = user ? user + 1 : at;
     size_t n = strcspn(at, "/");
     snprintf(host, 256, "%.*s", (int)n, at);
     snprintf(port, 8, "6379");
@@ -271,35 +273,16 @@ static bool fits(const struct ifaddrs *i, const struct wanted *w)
     return i->ifa_addr->sa_family == w->family && same_bits(bytes_of(i->ifa_addr, &n), w->bytes, w->bits);
 }
 
-int host_address(const char *subnet, const char *store_url, char address[64], char network[72], struct err *e)
+/* Address and network of the first interface that fits. */
+static int find_interface(const struct wanted *w, char address[64], char network[72], const char *named, struct err *e)
 {
-    struct wanted w = {0};
     struct ifaddrs *list = NULL;
-    char host[256], port[8];
-    if (subnet) {
-        int rc = read_wanted(subnet, &w, e);
-        if (rc < 0) {
-            return rc;
-        }
-    } else {
-        struct sockaddr_storage from = {.ss_family = AF_INET};
-        int n = 4;
-        if (split_store(store_url, host, port)) {
-            int rc = address_towards(host, port, &from, e);
-            if (rc < 0) {
-                return rc;
-            }
-            memcpy(w.bytes, bytes_of((struct sockaddr *)&from, &n), (size_t)(from.ss_family == AF_INET ? 4 : 16));
-        } else {
-            inet_pton(AF_INET, "127.0.0.1", w.bytes);
-        }
-        w.family = from.ss_family;
-        w.bits = w.family == AF_INET ? 32 : 128;
+    if (getifaddrs(&list) != 0) {
+        return err_errno(e, ERR_IO, "cannot list the interfaces");
     }
-    int rc = getifaddrs(&list) == 0 ? err_set(e, ERR_NOT_FOUND, "no interface of this host is in '%s'", subnet ? subnet : "the store's network")
-                                    : err_errno(e, ERR_IO, "cannot list the interfaces");
+    int rc = err_set(e, ERR_NOT_FOUND, "no interface of this host is in '%s'", named);
     for (struct ifaddrs *i = list; i; i = i->ifa_next) {
-        if (fits(i, &w)) {
+        if (fits(i, w)) {
             int n, bits = prefix_of(i->ifa_netmask);
             unsigned char net[16] = {0};
             char text[64];
@@ -310,10 +293,38 @@ int host_address(const char *subnet, const char *store_url, char address[64], ch
             inet_ntop(i->ifa_addr->sa_family, b, address, 64);
             inet_ntop(i->ifa_addr->sa_family, net, text, sizeof text);
             snprintf(network, 72, "%s/%d", text, bits);
+            err_clear(e);
             rc = 0;
             break;
         }
     }
     freeifaddrs(list);
     return rc;
+}
+
+int host_towards(const char *host, const char *port, char address[64], char network[72], struct err *e)
+{
+    struct sockaddr_storage from = {.ss_family = AF_INET};
+    struct wanted w = {0};
+    int n, rc = address_towards(host, port, &from, e);
+    if (rc < 0) {
+        return rc;
+    }
+    const unsigned char *b = bytes_of((struct sockaddr *)&from, &n);
+    w.family = from.ss_family;
+    w.bits = 8 * n;
+    memcpy(w.bytes, b, (size_t)n);
+    return find_interface(&w, address, network, host, e);
+}
+
+int host_address(const char *subnet, const char *store_url, char address[64], char network[72], struct err *e)
+{
+    struct wanted w = {0};
+    char host[256], port[8];
+    if (!subnet) {
+        bool remote = split_store(store_url, host, port);
+        return host_towards(remote ? host : "127.0.0.1", remote ? port : "6379", address, network, e);
+    }
+    int rc = read_wanted(subnet, &w, e);
+    return rc < 0 ? rc : find_interface(&w, address, network, subnet, e);
 }

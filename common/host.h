@@ -1,6 +1,6 @@
-/* What this host is and how busy it is, as the agent tells it. */
-#ifndef AGENT_HOST_H
-#define AGENT_HOST_H
+/* What this host is, and how busy it is. */
+#ifndef COMMON_HOST_H
+#define COMMON_HOST_H
 
 #include <jansson.h>
 #include <stdint.h>
@@ -16,6 +16,9 @@ void host_name(char out[48]);
 json_t *host_versions(struct err *e);
 /* The address on `subnet` (CIDR, or an interface's name, or NULL: the one from which store_url is reached), and its network in CIDR. */
 int host_address(const char *subnet, const char *store_url, char address[64], char network[72], struct err *e);
+
+/* The same for the interface from which `host` is reached. */
+int host_towards(const char *host, const char *port, char address[64], char network[72], struct err *e);
 
 /* Load since the last call: {"cpu", "load1", "cores", "quota", "memory_bytes", "memory_free_bytes"}. */
 struct host_load {

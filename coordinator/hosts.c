@@ -1,0 +1,270 @@
+/* Hosts that join: see hosts.h.
+ *
+ * What a newcomer would get wrong: a join may be sent again by whoever can write to the store. A second one with the same nonce, or one from before
+ * this process started, would give the host another key and shut out its agent; so both are refused.
+ */
+#include "coordinator/hosts.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/host.h"
+#include "common/log.h"
+#include "common/proc.h"
+#include "common/version.h"
+#include "job/hostkey.h"
+#include "job/node.h"
+#include "store/store.h"
+
+static const double turn_seconds = 0.1;
+enum { ANSWER_SECONDS = 30, HOST_NAME = 40 };
+
+struct hosts {
+    struct store *store; /* the thread's */
+    char dir[PATH_MAX];  /* of the keys */
+    char id[SIGN_HEX];   /* of this coordinator: of its data directory */
+    struct sign_key secret;
+    struct sign_seen seen;
+    json_t *versions;
+    pthread_t thread;
+    atomic_bool stopping;
+};
+
+static const char *text_of(const json_t *j, const char *key)
+{
+    const char *text = json_string_value(json_object_get(j, key));
+    return text ? text : "";
+}
+
+/* ---- what is refused ---------------------------------------------------------------------------------------------- */
+
+static int check_instance(struct hosts *h, const json_t *join, struct err *e)
+{
+    json_t *host = store_host_get(h->store, text_of(join, "host"), NULL);
+    int rc = 0;
+    if (host && !json_is_true(json_object_get(host, "lost")) && strcmp(text_of(host, "instance"), text_of(join, "instance")) != 0) {
+        rc = err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already, from %s", text_of(join, "host"), text_of(host, "address"));
+        err_hint(e, "stop it, or give this one another name: --host");
+    }
+    json_decref(host);
+    return rc;
+}
+
+static int check_nodes(struct hosts *h, const json_t *join, struct err *e)
+{
+    size_t i;
+    json_t *name;
+    json_array_foreach(json_object_get(join, "nodes"), i, name)
+    {
+        const char *text = json_string_value(name);
+        json_t *node = text ? store_node_get(h->store, text, NULL) : NULL;
+        bool theirs = node && strcmp(text_of(node, "state"), "lost") != 0 && json_number_value(json_object_get(node, "heartbeat_age_seconds")) < 4 &&
+                      (strcmp(text_of(node, "host"), text_of(join, "host")) != 0 || !json_is_true(json_object_get(node, "agent")));
+        if (theirs) {
+            err_set(e, ERR_CONFLICT, "the node '%s' of the host '%s' is offered by the host '%s' already", text, text_of(join, "host"),
+                    text_of(node, "host"));
+            err_hint(e, "give one of them another name: --node");
+        }
+        json_decref(node);
+        if (theirs) {
+            return -ERR_CONFLICT;
+        }
+    }
+    return 0;
+}
+
+static int check_join(struct hosts *h, const json_t *join, struct err *e)
+{
+    const char *host = text_of(join, "host");
+    char mismatch[300];
+    if (!node_valid_name(host, strlen(host), HOST_NAME, false) || strlen(text_of(join, "instance")) != SIGN_HEX - 1) {
+        return err_set(e, ERR_INVALID, "'%.60s' is no name of a host", host);
+    }
+    int rc = sign_fresh(&h->seen, join, clock_wall_ms(), e);
+    if (rc < 0) {
+        return err_prefix(e, "the host '%s' is refused", host);
+    }
+    if (hostkey_mismatch(host, json_object_get(join, "versions"), h->versions, mismatch)[0]) {
+        err_set(e, ERR_UNSUPPORTED, "%s", mismatch);
+        return err_hint(e, "install the same versions on both");
+    }
+    rc = check_instance(h, join, e);
+    return rc < 0 ? rc : check_nodes(h, join, e);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------------- */
+
+static void answer(struct hosts *h, const char *nonce, json_t *body)
+{
+    struct sign_key key, check;
+    char box[96];
+    if (body && sign_unhex(nonce, &check, NULL) == 0) {
+        hostkey_welcome(&h->secret, nonce, &key);
+        char *text = sign_seal(&key, "welcome", body, NULL);
+        snprintf(box, sizeof box, "welcome.%s", nonce);
+        if (text) {
+            store_mail_put(h->store, box, text, ANSWER_SECONDS, NULL);
+        }
+        free(text);
+    }
+    json_decref(body);
+}
+
+static void refuse(struct hosts *h, const json_t *join, const char *cause, const struct err *why)
+{
+    char quoted[700], counter[48];
+    snprintf(counter, sizeof counter, "join.%s", cause);
+    log_warn("hosts", "a host was refused", "cause=%s why=%s", cause, log_quote(quoted, sizeof quoted, why->message));
+    store_refused_add(h->store, counter, NULL);
+    answer(h, text_of(join, "nonce"), json_pack("{s:b, s:s, s:s}", "accepted", 0, "message", why->message, "hint", why->hint));
+}
+
+static int write_key(struct hosts *h, const char *host, const struct sign_key *key, struct err *e)
+{
+    char path[PATH_MAX], hex[SIGN_HEX + 1];
+    snprintf(path, sizeof path, "%.4000s/%s.key", h->dir, host);
+    sign_hex(key, hex);
+    hex[SIGN_HEX - 1] = '\n';
+    return proc_write_file(path, hex, SIGN_HEX, 0600, e);
+}
+
+static int welcome(struct hosts *h, const json_t *join, struct err *e)
+{
+    struct sign_key key, salt;
+    char salt_hex[SIGN_HEX], wrapped[SIGN_HEX];
+    const char *host = text_of(join, "host");
+    json_t *document = json_pack("{s:s, s:s, s:s, s:s, s:O, s:O}", "name", host, "instance", text_of(join, "instance"), "address",
+                                 text_of(join, "address"), "network", text_of(join, "network"), "versions", json_object_get(join, "versions"),
+                                 "nodes", json_object_get(join, "nodes"));
+    int rc = document ? store_host_put(h->store, document, e) : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
+    json_decref(document);
+    if (rc < 0 || (rc = sign_random(&key, e)) < 0 || (rc = sign_random(&salt, e)) < 0 || (rc = write_key(h, host, &key, e)) < 0) {
+        return rc;
+    }
+    sign_hex(&salt, salt_hex);
+    hostkey_wrap(&h->secret, text_of(join, "nonce"), salt_hex, &key);
+    sign_hex(&key, wrapped);
+    answer(h, text_of(join, "nonce"),
+           json_pack("{s:b, s:s, s:s, s:s}", "accepted", 1, "coordinator", h->id, "salt", salt_hex, "key", wrapped));
+    log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, text_of(join, "address"),
+             json_array_size(json_object_get(join, "nodes")));
+    return 0;
+}
+
+static void take_join(struct hosts *h, const char *text)
+{
+    struct sign_key key;
+    struct err e = {0};
+    hostkey_join(&h->secret, &key);
+    json_t *join = sign_open(&key, "join", text, &e);
+    if (!join) {
+        json_t *claimed = sign_peek(text);
+        if (e.code == ERR_FORBIDDEN) {
+            err_set(&e, ERR_FORBIDDEN, "a host that calls itself '%.48s' does not know the cluster's secret", text_of(claimed, "host"));
+        }
+        refuse(h, claimed, "forged", &e);
+        json_decref(claimed);
+        return;
+    }
+    int rc = check_join(h, join, &e);
+    if (rc == 0) {
+        rc = welcome(h, join, &e);
+    }
+    if (rc < 0) {
+        refuse(h, join, rc == -ERR_UNSUPPORTED ? "version" : rc == -ERR_TIMEOUT ? "expired" : rc == -ERR_CONFLICT ? "taken" : "invalid", &e);
+    }
+    json_decref(join);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+static void *run(void *arg)
+{
+    struct hosts *h = arg;
+    struct err e = {0};
+    bool told = false;
+    h->versions = host_versions(&e);
+    if (!h->versions) {
+        log_warn("hosts", "hosts cannot join", "why=\"%s\"", e.message);
+        h->versions = json_pack("{s:s, s:s, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", "none", "protocol", EVENSTEP_PROTOCOL);
+    }
+    while (!atomic_load(&h->stopping)) {
+        told = told || store_secret_put(h->store, HOSTKEY_COORDINATOR, h->id, 0, NULL) >= 0;
+        char *text = store_mail_take(h->store, "join", NULL);
+        if (text) {
+            take_join(h, text);
+        } else {
+            clock_sleep(turn_seconds);
+        }
+        free(text);
+    }
+    return NULL;
+}
+
+/* Who this coordinator is: random, kept with the keys it gave. */
+static int read_id(struct hosts *h, struct err *e)
+{
+    char path[PATH_MAX];
+    struct sign_key id;
+    snprintf(path, sizeof path, "%.4000s/id", h->dir);
+    char *text = proc_read_file(path, 256, NULL, NULL);
+    if (text) {
+        text[strcspn(text, "\n")] = 0;
+    }
+    int rc = text && sign_unhex(text, &id, NULL) == 0 ? 0 : 1;
+    free(text);
+    if (rc == 1) {
+        rc = sign_random(&id, e);
+        sign_hex(&id, h->id);
+        return rc < 0 ? rc : proc_write_file(path, h->id, SIGN_HEX - 1, 0600, e);
+    }
+    sign_hex(&id, h->id);
+    return 0;
+}
+
+struct hosts *hosts_start(const struct hosts_config *c, struct err *e)
+{
+    struct hosts *h = calloc(1, sizeof *h);
+    char secret[PATH_MAX];
+    if (!h) {
+        err_set(e, ERR_MEMORY, "cannot wait for hosts: memory ran out");
+        return NULL;
+    }
+    snprintf(h->dir, sizeof h->dir, "%.4000s/hosts", c->data_dir);
+    snprintf(secret, sizeof secret, "%.4000s/secret", c->data_dir);
+    h->seen.not_before = clock_wall_ms();
+    int rc = proc_mkdirs(h->dir, 0700, e);
+    if (rc == 0) {
+        rc = sign_read_secret(c->secret_file ? c->secret_file : secret, !c->secret_file, &h->secret, e);
+    }
+    if (rc == 0) {
+        rc = read_id(h, e);
+    }
+    h->store = rc == 0 ? store_open(c->store_url, c->password, e) : NULL;
+    if (h->store && pthread_create(&h->thread, NULL, run, h) == 0) {
+        return h;
+    }
+    if (h->store) {
+        err_set(e, ERR_MEMORY, "cannot start the thread that waits for hosts");
+    }
+    store_close(h->store);
+    free(h);
+    return NULL;
+}
+
+void hosts_stop(struct hosts *h)
+{
+    if (h) {
+        atomic_store(&h->stopping, true);
+        pthread_join(h->thread, NULL);
+        store_close(h->store);
+        sign_seen_release(&h->seen);
+        json_decref(h->versions);
+        free(h);
+    }
+}
