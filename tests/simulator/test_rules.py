@@ -323,3 +323,18 @@ def test_the_cases_with_known_results_agree(tmp_path, name):
     exec(open(os.path.join(CASES, "compare")).read().split("if __name__")[0], scope)
     said = []
     assert scope["compare"](folder, str(tmp_path / "run"), out=said.append), "\n".join(said)
+
+
+# ---- several servers ----------------------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("servers", [3])
+@named({k: SERVER[k] for k in ("asgd", "softsync-2-rate-tau", "softsync-2-blocking", "ssp-2", "dc-asgd-adaptive", "dc-asgdk", "ddc-asgd", "dbs-sgd-c4")})
+def test_shards_on_several_servers_change_nothing(tmp_path, strategy, servers):
+    one = check(Case(tmp_path / "one", strategy, **DIFFERENT))[1]
+    more = check(Case(tmp_path / "more", {**strategy, "servers": servers}, **DIFFERENT))[1]
+    assert (one.params() == more.params()).all()
+
+
+@pytest.mark.parametrize("kind", ["asgd", "softsync"])
+def test_timing_alone_knows_shards(tmp_path, kind):
+    same_times(Case(tmp_path, {"type": kind, "servers": 2}, cluster={**LINKS, "nodes": nodes(1, 1.4, 2.2, 4.1, jitter=0.05)}, optimizer=MOMENTUM))
