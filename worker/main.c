@@ -247,6 +247,7 @@ static void say_goodbye(struct process *w, int rc, const struct err *e)
 static int run_mpi(struct process *w, struct err *e)
 {
     int provided = 0;
+    comm_mpi_prepare();
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS || provided < MPI_THREAD_MULTIPLE) {
         return err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
     }

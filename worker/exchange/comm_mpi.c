@@ -4,9 +4,10 @@
  * under a lock; it steps each until it is done, spins for a short while, then sleeps 20 to 200 microseconds between polls, so that a wait
  * costs the computing threads nothing (a blocking MPI call would take half of a core; SEMANTICS.md 12). Waiters sleep on a condition.
  *
- * What a newcomer would get wrong: a large message moves only while MPI is called, some 32 KB a call where the kernel does not let one rank
- * read another's memory. So the thread yields instead of sleeping for about as long as what was posted last may take; a push and a pull of
- * 6.6 MB each took 49 ms without that, and 10 ms with it. */
+ * What a newcomer would get wrong: a large message moves only while MPI is called, by default three fragments of 32 KB a call where the
+ * kernel does not let one rank read another's memory. So larger fragments and more of them are asked for (comm_mpi_prepare), and the
+ * thread yields instead of sleeping for about as long as memory needs for what was posted last: a push and a pull of 6.6 MB each took 49 ms
+ * without either. Yielding for longer would be as fast, but takes the core from ranks that compute where there are more of them. */
 #include "worker/exchange/comm_mpi.h"
 
 #include <mpi.h>
@@ -19,7 +20,7 @@
 #include "common/err.h"
 
 enum { SPIN_US = 30, SLEEP_MIN_US = 20, SLEEP_MAX_US = 200, CHUNK_BYTES = 1 << 30, LARGE_BYTES = 1 << 16 };
-static const double SECONDS_PER_BYTE = 2e-9; /* of a transfer in pieces, at the slowest that is worth spinning for */
+static const double SECONDS_PER_BYTE = 3e-10; /* of a transfer in pieces: how long it is worth yielding instead of sleeping */
 
 struct comm_mpi {
     struct transport base;
@@ -273,6 +274,12 @@ static int init_threads(struct comm_mpi *m)
     pthread_cond_init(&m->ended, &attr);
     pthread_condattr_destroy(&attr);
     return pthread_create(&m->thread, NULL, communicate, m);
+}
+
+void comm_mpi_prepare(void)
+{
+    setenv("OMPI_MCA_pml_ob1_send_pipeline_depth", "32", 0);
+    setenv("OMPI_MCA_btl_vader_max_send_size", "262144", 0);
 }
 
 struct transport *comm_mpi_open(struct err *e)

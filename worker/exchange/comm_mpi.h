@@ -8,6 +8,8 @@
 
 /* After MPI_Init_thread(MULTIPLE). Duplicates MPI_COMM_WORLD and starts the thread. */
 struct transport *comm_mpi_open(struct err *e);
+/* Settings of the library that our way of polling needs, where the user gave none; before MPI_Init. */
+void comm_mpi_prepare(void);
 void comm_mpi_close(struct transport *t);
 /* This node is emulated as slower: a step over b samples lasts at least seconds_fixed + b*seconds_per_sample of wall time
  * from step start (comm_mpi_step_begin), spread by pace(share). 0, 0: no slowdown. */
