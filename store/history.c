@@ -41,7 +41,7 @@ struct history {
     struct step_merge pending;
     int64_t frontier; /* the least `seen`, which at_frontier ranks have */
     int at_frontier;
-    int64_t evaluations;
+    int64_t evaluations, evaluated; /* how many; the step of the last one that counts, -1: none */
     int evaluations_fd;
     bool evaluations_dirty;
     int attempt;      /* the newest seen */
@@ -156,6 +156,24 @@ static int recall(struct history *h, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
+/* The step of the last evaluation that counts. */
+static int find_evaluated(struct history *h, struct err *e)
+{
+    struct spans dead = {0}, alive = {0};
+    struct history_evaluation one;
+    int rc = history_meta_dead(h->meta, "evaluations", &dead, e);
+    h->evaluated = -1;
+    if (rc == 0 && (rc = spans_alive(&dead, 0, h->evaluations, &alive, e)) == 0 && alive.n) {
+        int64_t last = alive.items[alive.n - 1].b - 1;
+        if (pread(h->evaluations_fd, &one, sizeof one, (off_t)(last * (int64_t)sizeof one)) == (ssize_t)sizeof one) {
+            h->evaluated = one.step;
+        }
+    }
+    spans_release(&dead);
+    spans_release(&alive);
+    return rc;
+}
+
 static int open_evaluations(struct history *h, struct err *e)
 {
     char path[HISTORY_PATH + 32];
@@ -166,7 +184,7 @@ static int open_evaluations(struct history *h, struct err *e)
         return err_errno(e, ERR_IO, "cannot open '%s'", path);
     }
     h->evaluations = (int64_t)st.st_size / (int64_t)sizeof(struct history_evaluation);
-    return 0;
+    return find_evaluated(h, e);
 }
 
 struct history *history_open(const char *job_dir, int workers, const char *const *nodes, struct err *e)
@@ -309,11 +327,15 @@ int history_flush(struct history *h, struct err *e)
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy, struct err *e)
 {
     struct history_evaluation one = {step, epoch, time, samples, loss, accuracy};
+    if (step <= h->evaluated) {
+        return 0; /* told twice, as rows may be */
+    }
     off_t at = (off_t)(h->evaluations * (int64_t)sizeof one);
     if (pwrite(h->evaluations_fd, &one, sizeof one, at) != (ssize_t)sizeof one) {
         return err_errno(e, ERR_IO, "cannot write '%s/evaluations.bin'", h->dir);
     }
     h->evaluations++;
+    h->evaluated = step;
     h->evaluations_dirty = true;
     return 0;
 }
@@ -389,7 +411,8 @@ int history_supersede(struct history *h, int64_t version, struct err *e)
     for (int r = -1; r < most && rc == 0; r++) {
         rc = supersede_track(h, r, version, e);
     }
-    if (rc < 0 || (rc = supersede_evaluations(h, version, e)) < 0 || (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
+    if (rc < 0 || (rc = supersede_evaluations(h, version, e)) < 0 || (rc = find_evaluated(h, e)) < 0 ||
+        (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
         return rc;
     }
     h->last_step = h->last_step > version ? version : h->last_step;
