@@ -1,6 +1,9 @@
-/* Options of `evenstep serve` (DESIGN.md section 9, SEMANTICS.md 9 and 14) and what follows from them: folders, programs, nodes. */
+/* Options of `evenstep serve` (DESIGN.md section 9, SEMANTICS.md 9 and 14) and what follows from them: folders and programs. Nodes are
+ * in config_nodes.c. Nothing stops at the first mistake: all are told together, so that they can be mended in one go.
+ */
 #include "coordinator/config.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,142 +28,6 @@ const struct opt serve_options[] = {
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
 };
-
-/* ---- nodes -------------------------------------------------------------------------------------------------- */
-
-static int cores_of_host(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
-}
-
-static bool valid_name(const char *name, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        bool ok = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') || (name[i] >= '0' && name[i] <= '9') ||
-                  name[i] == '-' || name[i] == '.';
-        if (!ok) {
-            return false;
-        }
-    }
-    return n > 0 && n < 48;
-}
-
-/* cpu:THREADS, cuda:INDEX, auto. Fills device and threads. */
-static int read_device(const char *text, size_t n, char device[64], int *threads, struct err *e)
-{
-    char copy[64], *end;
-    snprintf(copy, sizeof copy, "%.*s", (int)n, text);
-    *threads = 1;
-    if (strcmp(copy, "auto") == 0) {
-        *threads = cores_of_host();
-        snprintf(device, 64, "cpu:%d", *threads);
-        return 0;
-    }
-    bool cpu = strncmp(copy, "cpu:", 4) == 0, cuda = strncmp(copy, "cuda:", 5) == 0;
-    long number = cpu || cuda ? strtol(copy + (cpu ? 4 : 5), &end, 10) : -1;
-    if (number < (cpu ? 1 : 0) || number > 1024 || *end) {
-        return err_set(e, ERR_INVALID, "'%s' is no device: cpu:THREADS, cuda:INDEX or auto is wanted", copy);
-    }
-    *threads = cpu ? (int)number : 1;
-    snprintf(device, 64, "%s", copy);
-    return 0;
-}
-
-json_t *serve_config_node(const char *text, const char *host, struct err *e)
-{
-    const char *equals = strchr(text, '='), *device_text = equals ? equals + 1 : "";
-    size_t name_len = equals ? (size_t)(equals - text) : 0, device_len = strcspn(device_text, ",");
-    char device[64] = "", name[64];
-    double slowdown = 1;
-    int threads = 1;
-    if (!equals || !valid_name(text, name_len)) {
-        err_set(e, ERR_INVALID, "--local-node '%s': NAME=DEVICE is wanted, the name of letters, digits, '-' and '.'", text);
-        return NULL;
-    }
-    if (read_device(device_text, device_len, device, &threads, e) < 0) {
-        err_prefix(e, "--local-node '%s'", text);
-        return NULL;
-    }
-    const char *rest = device_text + device_len;
-    if (*rest) {
-        char *end = NULL;
-        slowdown = strncmp(rest, ",slowdown=", 10) == 0 ? strtod(rest + 10, &end) : 0;
-        if (!end || end == rest + 10 || *end || !(slowdown >= 1) || slowdown > 1000) {
-            err_set(e, ERR_INVALID, "--local-node '%s': after the device only ,slowdown=F may follow, F from 1 to 1000", text);
-            return NULL;
-        }
-    }
-    snprintf(name, sizeof name, "%.*s", (int)name_len, text);
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:{}, s:{s:s}, s:i}", "name", name, "host", host, "device", device, "memory_bytes",
-                     (json_int_t)pages * page, "threads", threads, "slowdown", slowdown, "labels", "versions", "evenstep", "0.1.0",
-                     "quantum", strncmp(device, "cuda", 4) == 0 ? 8 : 4);
-}
-
-double serve_config_overload(const json_t *nodes, int cores)
-{
-    double sum = 0;
-    size_t i;
-    json_t *node;
-    json_array_foreach(nodes, i, node)
-    {
-        if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
-            sum += json_number_value(json_object_get(node, "threads")) / json_number_value(json_object_get(node, "slowdown"));
-        }
-    }
-    return sum / (0.7 * cores);
-}
-
-static int read_labels(struct serve_config *c, struct err *e)
-{
-    for (int i = 0; i < opt_count(c->options, "label"); i++) {
-        const char *text = opt_item(c->options, "label", i), *equals = strchr(text, '=');
-        if (!equals || equals == text) {
-            return err_set(e, ERR_INVALID, "--label '%s': K=V is wanted", text);
-        }
-        char key[128];
-        size_t k;
-        json_t *node;
-        snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
-        json_array_foreach(c->nodes, k, node)
-        {
-            json_object_set_new(json_object_get(node, "labels"), key, json_string(equals + 1));
-        }
-    }
-    return 0;
-}
-
-static bool has_name(const json_t *nodes, const json_t *wanted)
-{
-    size_t i;
-    json_t *node;
-    json_array_foreach(nodes, i, node)
-    {
-        if (json_equal(json_object_get(node, "name"), json_object_get(wanted, "name"))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int read_nodes(struct serve_config *c, struct err *e)
-{
-    c->nodes = json_array();
-    for (int i = 0; i < opt_count(c->options, "local-node"); i++) {
-        const char *text = opt_item(c->options, "local-node", i);
-        json_t *node = serve_config_node(text, c->host, e);
-        if (!node) {
-            return -ERR_INVALID;
-        }
-        if (has_name(c->nodes, node)) {
-            json_decref(node);
-            return err_set(e, ERR_INVALID, "--local-node '%s': there are two nodes of this name", text);
-        }
-        json_array_append_new(c->nodes, node);
-    }
-    return read_labels(c, e);
-}
 
 /* ---- folders and programs ----------------------------------------------------------------------------------- */
 
@@ -208,16 +75,17 @@ static void find_roots(struct serve_config *c)
     }
 }
 
-static int find_places(struct serve_config *c, struct err *e)
+static void find_places(struct serve_config *c, struct buf *bad)
 {
     const char *dir = opt_string(c->options, "data-dir"), *token = opt_string(c->options, "token-file");
     char here[PATH_MAX];
-    int rc = proc_mkdirs(dir, 0700, e);
-    if (rc < 0) {
-        return rc;
-    }
-    if (!realpath(dir, c->data_dir)) {
-        return err_errno(e, ERR_IO, "cannot find the data directory '%s'", dir);
+    struct err e = {0};
+    if (proc_mkdirs(dir, 0700, &e) < 0) {
+        serve_config_complain(bad, "--data-dir: %s", e.message);
+    } else if (!realpath(dir, c->data_dir)) {
+        serve_config_complain(bad, "--data-dir: cannot find '%s': %s", dir, strerror(errno));
+    } else if (access(c->data_dir, W_OK | X_OK) != 0) {
+        serve_config_complain(bad, "--data-dir: cannot write into '%s': %s", c->data_dir, strerror(errno));
     }
     own_dir(here);
     snprintf(c->worker, sizeof c->worker, "%.4000s/evenstep-worker", here);
@@ -232,20 +100,43 @@ static int find_places(struct serve_config *c, struct err *e)
     if (gethostname(c->host, sizeof c->host - 1) != 0 || !c->host[0]) {
         snprintf(c->host, sizeof c->host, "localhost");
     }
-    return 0;
 }
 
-static int read_password(struct serve_config *c, struct err *e)
+static void read_password(struct serve_config *c, struct buf *bad)
 {
     const char *file = opt_string(c->options, "store-password-file");
-    c->password = file ? proc_read_file(file, 512, NULL, e) : NULL;
-    if (file && !c->password) {
-        return err_prefix(e, "cannot read the store's password");
-    }
+    struct err e = {0};
+    c->password = file ? proc_read_file(file, 512, NULL, &e) : NULL;
     if (c->password) {
         c->password[strcspn(c->password, "\r\n")] = 0;
+    } else if (file) {
+        serve_config_complain(bad, "--store-password-file: %s", e.message);
     }
-    return 0;
+}
+
+static void read_level(struct serve_config *c, struct buf *bad)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    const char *given = opt_string(c->options, "log-level");
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(given, names[i]) == 0) {
+            c->log_level = (enum log_level)i;
+            return;
+        }
+    }
+    serve_config_complain(bad, "--log-level '%s': debug, info, warn or error is wanted", given);
+}
+
+static void read_rest(struct serve_config *c)
+{
+    c->store = opt_string(c->options, "store");
+    c->listen = opt_string(c->options, "listen");
+    c->virtual_jobs = (int)opt_int(c->options, "virtual-jobs");
+    int hosts = opt_count(c->options, "allow-host");
+    c->allow_hosts = calloc((size_t)hosts + 1, sizeof *c->allow_hosts);
+    for (int i = 0; c->allow_hosts && i < hosts; i++) {
+        c->allow_hosts[i] = opt_item(c->options, "allow-host", i);
+    }
 }
 
 int serve_config_read(struct serve_config *c, int argc, char **argv, struct err *e)
@@ -259,25 +150,19 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
         opt_help(serve_options, "evenstep serve [OPTIONS]", stdout);
         return 1;
     }
-    if (opt_positionals(c->options)) {
-        return err_set(e, ERR_INVALID, "serve takes options only, not '%s'", opt_positional(c->options, 0));
+    struct buf bad;
+    buf_init(&bad, 4096);
+    for (int i = 0; i < opt_positionals(c->options); i++) {
+        serve_config_complain(&bad, "serve takes options only, not '%s'", opt_positional(c->options, i));
     }
-    int rc = find_places(c, e);
-    if (rc >= 0) {
-        rc = read_password(c, e);
-    }
-    if (rc >= 0) {
-        rc = read_nodes(c, e);
-    }
-    c->store = opt_string(c->options, "store");
-    c->listen = opt_string(c->options, "listen");
-    c->virtual_jobs = (int)opt_int(c->options, "virtual-jobs");
-    int hosts = opt_count(c->options, "allow-host");
-    c->allow_hosts = calloc((size_t)hosts + 1, sizeof *c->allow_hosts);
-    for (int i = 0; c->allow_hosts && i < hosts; i++) {
-        c->allow_hosts[i] = opt_item(c->options, "allow-host", i);
-    }
-    return rc < 0 ? rc : 0;
+    read_level(c, &bad);
+    read_password(c, &bad);
+    find_places(c, &bad);
+    serve_config_nodes(c, &bad);
+    read_rest(c);
+    int rc = bad.len ? err_set(e, ERR_INVALID, "%.*s", (int)bad.len, bad.data) : 0;
+    buf_release(&bad);
+    return rc;
 }
 
 void serve_config_release(struct serve_config *c)

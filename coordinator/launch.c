@@ -154,11 +154,6 @@ static int refuse(struct sched *s, const char *job, int attempt, const struct er
     return rc;
 }
 
-static bool is_away(const struct err *e)
-{
-    return e->code == ERR_UNAVAILABLE || e->code == ERR_TIMEOUT || e->code == ERR_MEMORY;
-}
-
 int launch_job(struct sched *s, const char *job, struct jobspec *spec, const struct placement *placement, double now, struct err *e)
 {
     bool is_virtual = spec->cluster != NULL;
@@ -172,7 +167,7 @@ int launch_job(struct sched *s, const char *job, struct jobspec *spec, const str
     struct plan_ask ask = {s->store, job, s->data_dir, s->roots, spec, placement, (int)number, next_version(s, job)};
     r->plan = number < 0 ? NULL : is_virtual ? virtual_plan(s, job, (int)number, spec) : plan_make(&ask, first, e);
     if (!r->plan) {
-        if (!is_away(e)) {
+        if (!sched_is_away(e)) {
             refuse(s, job, (int)number, e);
         }
         rc = -(int)e->code;

@@ -49,6 +49,16 @@ static double samples_at(const struct monitor *m, double epoch)
 
 /* ---- one fact ----------------------------------------------------------------------------------------------- */
 
+/* Forgets those past this step. */
+static void drop_evaluations(struct monitor *m, int64_t step)
+{
+    for (size_t i = json_array_size(m->evaluations); i > 0; i--) {
+        if (integer_of(json_array_get(m->evaluations, i - 1), "step") > step) {
+            json_array_remove(m->evaluations, i - 1);
+        }
+    }
+}
+
 static int on_evaluation(struct monitor *m, json_t *fact, struct err *e)
 {
     double epoch = number_of(fact, "epoch"), samples = samples_at(m, epoch);
@@ -57,6 +67,7 @@ static int on_evaluation(struct monitor *m, json_t *fact, struct err *e)
     if (rc < 0) {
         return rc;
     }
+    drop_evaluations(m, integer_of(fact, "step") - 1); /* told before, by whom it could not write down that it was */
     json_t *body = json_copy(fact);
     json_object_set(body, "test_samples", json_object_get(fact, "samples"));
     json_object_set_new(body, "samples", json_integer((json_int_t)samples));
@@ -79,11 +90,7 @@ static int on_restored(struct monitor *m, const json_t *fact, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    for (size_t i = json_array_size(m->evaluations); i > 0; i--) {
-        if (integer_of(json_array_get(m->evaluations, i - 1), "step") > version) {
-            json_array_remove(m->evaluations, i - 1);
-        }
-    }
+    drop_evaluations(m, version);
     m->gate_open = true;
     log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld", m->job, m->attempt, (long long)version);
     json_t *doc = json_pack("{s:O}", "evaluations", m->evaluations);
@@ -147,6 +154,25 @@ static int on_saved(struct monitor *m, const json_t *fact, struct err *e)
     return rc;
 }
 
+/* `old_attempt`: what one that is over left behind, of which only its results count. */
+static int on_fact(struct monitor *m, json_t *fact, bool old_attempt, struct err *e)
+{
+    const char *type = text_of(fact, "type");
+    if (strcmp(type, "evaluation") == 0) {
+        return on_evaluation(m, fact, e);
+    }
+    if (strcmp(type, "checkpoint") == 0 || strcmp(type, "artifact") == 0) {
+        return on_saved(m, fact, e);
+    }
+    if (strcmp(type, "restored") == 0 && !old_attempt) {
+        return on_restored(m, fact, e);
+    }
+    if (strcmp(type, "profile") == 0 && !old_attempt) {
+        on_profile(m, fact);
+    }
+    return 0;
+}
+
 int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
 {
     for (;;) {
@@ -156,32 +182,20 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
         if (!facts) {
             return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
         }
-        size_t i;
+        size_t i, n = json_array_size(facts);
         int rc = 0;
         json_array_foreach(facts, i, fact)
         {
-            const char *type = text_of(fact, "type");
-            if (strcmp(type, "evaluation") == 0) {
-                rc = on_evaluation(m, fact, e);
-            } else if (strcmp(type, "restored") == 0 && !old_attempt) {
-                rc = on_restored(m, fact, e);
-            } else if (strcmp(type, "profile") == 0 && !old_attempt) {
-                on_profile(m, fact);
-            } else if (strcmp(type, "ended") == 0 && !old_attempt) {
-                on_ended(m, fact);
-            } else if (strcmp(type, "checkpoint") == 0 || strcmp(type, "artifact") == 0) {
-                rc = on_saved(m, fact, e);
-            }
-            if (rc < 0) {
-                break;
+            if (strcmp(text_of(fact, "type"), "ended") != 0) {
+                rc = rc < 0 ? rc : on_fact(m, fact, old_attempt, e);
+            } else if (!old_attempt) {
+                on_ended(m, fact); /* known even where the disk refuses what came before */
             }
         }
-        bool more = strcmp(before, m->facts_at) != 0;
-        size_t n = json_array_size(facts);
         json_decref(facts);
         if (rc < 0) { /* all of them again at the next turn */
             snprintf(m->facts_at, sizeof m->facts_at, "%s", before);
-        } else if (more) {
+        } else if (strcmp(before, m->facts_at) != 0) {
             rc = monitor_save(m, e);
         }
         if (rc < 0 || n == 0) {
@@ -198,7 +212,7 @@ int monitor_save(struct monitor *m, struct err *e)
     for (int r = 0; r < m->workers + m->servers; r++) {
         char key[16];
         snprintf(key, sizeof key, "%d", r);
-        json_object_set_new(rows, key, json_string(m->ranks[r].at));
+        json_object_set_new(rows, key, json_string(m->ranks[r].safe));
     }
     json_t *j = json_pack("{s:i, s:s, s:o, s:b, s:I}", "attempt", m->attempt, "facts", m->facts_at, "rows", rows, "gate_open", m->gate_open,
                           "log_offset", (json_int_t)m->log_offset);
@@ -231,6 +245,7 @@ int monitor_load(struct monitor *m, bool adopted, struct err *e)
         long r = strtol(key, NULL, 10);
         if (r >= 0 && r < m->workers + m->servers && json_is_string(at)) {
             snprintf(m->ranks[r].at, sizeof m->ranks[r].at, "%s", json_string_value(at));
+            memcpy(m->ranks[r].safe, m->ranks[r].at, sizeof m->ranks[r].safe);
         }
     }
     if (adopted && integer_of(j, "attempt") == m->attempt) {

@@ -13,8 +13,9 @@
 struct rank_watch {
     char node[64], device[64];
     double slowdown;
-    char at[32];             /* rows of its stream are read up to here */
+    char at[32], safe[32];   /* rows of its stream are read up to `at`, and on disk up to `safe` */
     bool untrimmed;          /* some that are on disk are still in the store */
+    int64_t last_step, last_local; /* of the newest row of this attempt */
     int64_t rows;            /* of this attempt */
     int batch;
     struct step_times times;
@@ -35,6 +36,7 @@ struct monitor {
     struct history *history;
     struct balancer balancer;
     bool may_balance;
+    bool owes_assignment;       /* decided, but not yet written down */
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it started, because older rows past
      * that are superseded first. */
     bool gate_open;
@@ -47,11 +49,16 @@ struct monitor {
     double epoch;
     bool stop, pause;           /* as last written into control */
     double live_at, flush_at, profile_at, detail_at; /* when each was last done */
-    double grace_until, launched_at, suspect_since, slow_phase_at;
+    double grace_until, launched_at, suspect_since;
     long log_offset;
     bool finished;
 };
 
+/* monitor.c */
+int monitor_read_rows(struct monitor *m, struct err *e);
+/* monitor_assign.c */
+int monitor_balance(struct monitor *m, struct err *e); /* decides on minibatches, and tells */
+int monitor_keep_profiles(struct monitor *m, struct err *e);
 /* monitor_live.c */
 int monitor_publish(struct monitor *m, double now, struct err *e);
 json_t *monitor_live_json(const struct monitor *m);

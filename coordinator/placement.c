@@ -119,14 +119,18 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
     }
 }
 
+/* How many workers it would get if they were free. A restart goes on with fewer if the others are not alive at all. */
+static int workers_wanted(const struct placement_ask *ask, const struct census *c)
+{
+    int wanted = ask->spec->workers, least = ask->spec->min_workers > 0 ? ask->spec->min_workers : wanted;
+    return ask->attempt > 1 && c->alive < wanted && c->alive >= least ? c->alive : wanted;
+}
+
 int placement_find(struct placement *out, const struct placement_ask *ask)
 {
     memset(out, 0, sizeof *out);
     struct census c = count(ask);
-    int wanted = ask->spec->workers, least = ask->spec->min_workers > 0 ? ask->spec->min_workers : wanted;
-    if (ask->attempt > 1 && c.alive < wanted && c.alive >= least) {
-        wanted = c.alive;
-    }
+    int wanted = workers_wanted(ask, &c);
     if (c.free_now < wanted) {
         explain(out, ask, &c, wanted);
         return 0;
@@ -158,7 +162,7 @@ void placement_release(struct placement *p)
 void placement_reserve(json_t *reserved, const struct placement_ask *ask)
 {
     struct census c = count(ask);
-    if (c.alive < ask->spec->workers) {
+    if (c.alive < workers_wanted(ask, &c)) {
         return; /* it waits for nodes that are not there: what is there need not stand idle */
     }
     size_t i;

@@ -17,24 +17,28 @@ static int quantum_of(const struct placement *p)
     return 8;
 }
 
+struct profile *plan_profile(struct store *store, const char *node, const char *device, double slowdown, const char *nethash)
+{
+    json_t *j = store_profile_get(store, node, nethash, NULL);
+    struct profile *p = j ? calloc(1, sizeof *p) : NULL;
+    const char *measured = json_string_value(json_object_get(j, "device"));
+    /* a profile belongs to a device at a speed: one of another slowdown tells nothing */
+    bool same = measured && strcmp(measured, device) == 0 && json_number_value(json_object_get(j, "slowdown")) == slowdown;
+    if (p && (!same || profile_read(p, j) < 0 || p->count < 1)) {
+        free(p);
+        p = NULL;
+    }
+    json_decref(j);
+    return p;
+}
+
 struct profile **plan_profiles(struct store *store, const struct jobspec *spec, const struct placement *p)
 {
     char hash[17];
     struct profile **out = calloc((size_t)p->count + 1, sizeof *out);
     network_hash(&spec->network, hash);
     for (int i = 0; out && i < p->count; i++) {
-        json_t *j = store_profile_get(store, p->nodes[i].name, hash, NULL);
-        struct profile *profile = j ? calloc(1, sizeof *profile) : NULL;
-        /* a profile belongs to a device at a speed: one of another slowdown tells nothing */
-        bool same = j && json_number_value(json_object_get(j, "slowdown")) == p->nodes[i].slowdown &&
-                    strcmp(json_string_value(json_object_get(j, "device")) ? json_string_value(json_object_get(j, "device")) : "",
-                           p->nodes[i].device) == 0;
-        if (profile && same && profile_read(profile, j) >= 0 && profile->count > 0) {
-            out[i] = profile;
-        } else {
-            free(profile);
-        }
-        json_decref(j);
+        out[i] = plan_profile(store, p->nodes[i].name, p->nodes[i].device, p->nodes[i].slowdown, hash);
     }
     return out;
 }
@@ -134,6 +138,32 @@ int plan_find_init(const char *init, const char *roots, const char *data_dir, ch
     return err_set(e, ERR_NOT_FOUND, "cannot start from '%s': there is no such file beneath '%s' or among the artifacts", init, roots);
 }
 
+/* What depends on the number of workers is judged again when a restart has fewer; the global batch stays. */
+static int check_workers(const struct jobspec *spec, int workers, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    struct jobspec *fewer = workers != spec->workers ? calloc(1, sizeof *fewer) : NULL;
+    json_t *j = fewer ? json_deep_copy(spec->json) : NULL;
+    int rc = 0;
+    if (workers == spec->workers) {
+        return 0;
+    }
+    if (!j) {
+        free(fewer);
+        return err_set(e, ERR_MEMORY, "cannot plan for %d workers: memory ran out", workers);
+    }
+    json_object_set_new(j, "workers", json_integer(workers));
+    if (jobspec_parse(fewer, j, &problems) < 0) {
+        rc = err_set(e, ERR_INVALID, "the job cannot go on with %d of its %d workers: %s %s", workers, spec->workers,
+                     problems.count ? problems.items[0].pointer : "", problems.count ? problems.items[0].message : "");
+    }
+    jobspec_release(fewer);
+    free(fewer);
+    jsonx_problems_release(&problems);
+    json_decref(j);
+    return rc;
+}
+
 json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct err *e)
 {
     const struct jobspec *spec = ask->spec;
@@ -141,6 +171,9 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     char job_dir[PATH_MAX], init[PATH_MAX] = "";
     json_t *plan = NULL, *sizes = json_array();
     struct profile **profiles = plan_profiles(ask->store, spec, p);
+    if (check_workers(spec, p->count, e) < 0) {
+        goto out;
+    }
     if (spec->init[0] && plan_find_init(spec->init, ask->roots, ask->data_dir, init, e) < 0) {
         goto out;
     }

@@ -27,14 +27,27 @@ static json_t *read_launch(struct sched *s, const char *job, int attempt)
     return j;
 }
 
-/* Nothing of this attempt can be used: whatever is left of it ends, and the job waits for its next one. */
+/* Nothing of this attempt can be used: whatever is left of it ends, and the job waits for its next one. It counts as one that was lost. */
 static int start_over(struct sched *s, const char *job, enum job_state state, int number, struct err *e)
 {
     struct attempt a = {.number = number};
     snprintf(a.job, sizeof a.job, "%s", job);
     s->mpirun->stop(s->mpirun->ctx, &a, 0);
-    log_info("recover", "its launch was lost", "job=%s attempt=%d state=%s", job, number, jobstate_name(state));
-    return store_job_transition(s->store, job, state, state == JOB_CANCELLING ? JOB_CANCELLED : JOB_QUEUED, NULL, e);
+    if (state == JOB_CANCELLING) {
+        return store_job_transition(s->store, job, state, JOB_CANCELLED, NULL, e);
+    }
+    char message[160];
+    struct jobspec *spec = sched_read_spec(s, job, e);
+    if (!spec) {
+        return -(int)e->code;
+    }
+    snprintf(message, sizeof message, "attempt %d was lost: the coordinator ended while it was being launched", number);
+    json_t *error = sched_error(err_name(ERR_PEER), message, -1, NULL, number);
+    int rc = run_lost(s, job, spec, state, error, e);
+    json_decref(error);
+    jobspec_release(spec);
+    free(spec);
+    return rc;
 }
 
 static struct run *rebuild(struct sched *s, const char *job, const json_t *launch, json_t *plan, double now, struct err *e)
@@ -52,6 +65,11 @@ static struct run *rebuild(struct sched *s, const char *job, const json_t *launc
     r->launcher = s->simulator && launcher && strcmp(launcher, s->simulator->name) == 0 ? s->simulator : s->mpirun;
     r->plan = json_incref(plan);
     r->launched_at = now;
+    if (r->launcher == s->simulator) {
+        json_t *told = store_assignments(s->store, job, NULL);
+        r->told_assignments = json_array_size(told);
+        json_decref(told);
+    }
     r->spec = sched_read_spec(s, job, e);
     struct monitor_config c = {.store = s->store, .data_dir = s->data_dir, .host = s->local_host, .spec = r->spec, .plan = plan,
                                .adopted = true, .now = now};
@@ -91,7 +109,22 @@ static int adopt(struct sched *s, const char *job, enum job_state state, double 
     return rc;
 }
 
-/* Nodes whose user is not in our hands are free. */
+/* Does an attempt of this job hold its nodes, whether we could adopt it or not? */
+static bool holds_nodes(struct sched *s, const char *job)
+{
+    enum job_state state;
+    struct err why = {0};
+    if (run_find(s, job)) {
+        return true;
+    }
+    int rc = store_job_state(s->store, job, &state, &why);
+    if (rc < 0) {
+        return rc != -ERR_NOT_FOUND;
+    }
+    return state == JOB_LAUNCHING || state == JOB_RUNNING || state == JOB_PAUSING || state == JOB_CANCELLING;
+}
+
+/* Nodes whose user has no attempt any more are free. */
 static int release_orphans(struct sched *s, struct err *e)
 {
     json_t *nodes = store_nodes(s->store, e), *node;
@@ -100,7 +133,7 @@ static int release_orphans(struct sched *s, struct err *e)
     json_array_foreach(nodes, i, node)
     {
         const char *job = json_string_value(json_object_get(node, "job")), *name = json_string_value(json_object_get(node, "name"));
-        if (job && name && !run_find(s, job)) {
+        if (job && name && !holds_nodes(s, job)) {
             log_info("recover", "a node is free again", "node=%s job=%s", name, job);
             rc = store_node_release(s->store, name, job, e);
         }

@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "common/proc.h"
 
-static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10, stop_grace = 2;
+static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10, stop_grace = 2, disk_patience = 60;
 
 void run_free(struct run *r)
 {
@@ -54,8 +54,10 @@ static int follow_requests(struct sched *s, struct run *r, enum job_state state,
     if (s->draining && r->drain_at == 0) {
         r->drain_at = now;
     }
-    bool slow = (stop && now - r->cancel_at > (r->monitor ? cancel_patience : 0)) || (s->draining && now - r->drain_at > drain_patience);
-    if (slow) {
+    /* who has not stepped yet, or is virtual, has no checkpoint to write */
+    bool unheard = !r->monitor, early = unheard || !monitor_stepped(r->monitor);
+    bool slow = (stop && now - r->cancel_at > (early ? 0 : cancel_patience)) || (s->draining && now - r->drain_at > drain_patience);
+    if (slow || (unheard && pause)) {
         stop_process(r, stop_grace);
     }
     return 0;
@@ -125,6 +127,14 @@ static int culprit(const char *why)
     return at ? (int)strtol(at + strlen("process rank "), NULL, 10) : -1;
 }
 
+/* A rank failed, and not only because another one did. */
+static bool told_why(const struct run *r)
+{
+    const json_t *outcome = r->monitor ? monitor_outcome(r->monitor) : NULL;
+    const char *code = text_of(outcome, "code");
+    return strcmp(text_of(outcome, "outcome"), "failed") == 0 && strcmp(code, "peer") != 0 && strcmp(code, "timeout") != 0;
+}
+
 /* What is told about an attempt that did not go well: what the coordinator saw, what a rank said, what mpirun said. */
 static json_t *attempt_error(const struct run *r)
 {
@@ -135,9 +145,8 @@ static json_t *attempt_error(const struct run *r)
         return json_incref(r->error);
     }
     bool failed = strcmp(text_of(outcome, "outcome"), "failed") == 0;
-    bool echo = failed && (strcmp(text_of(outcome, "code"), "peer") == 0 || strcmp(text_of(outcome, "code"), "timeout") == 0);
     int rank = culprit(r->why);
-    if (failed && !(echo && rank >= 0)) {
+    if (failed && (told_why(r) || rank < 0)) {
         return sched_error(text_of(outcome, "code"), text_of(outcome, "message"), (int)json_integer_value(json_object_get(outcome, "rank")),
                            text_of(outcome, "node"), number);
     }
@@ -176,26 +185,32 @@ static int64_t field_number(struct sched *s, const char *job, const char *field)
     return n;
 }
 
-static int move(struct sched *s, struct run *r, enum job_state from, enum job_state to, const json_t *error, struct err *e)
+static int move(struct sched *s, const char *job, enum job_state from, enum job_state to, const json_t *error, struct err *e)
 {
-    int rc = store_job_transition(s->store, r->attempt.job, from, to, error, e);
+    int rc = store_job_transition(s->store, job, from, to, error, e);
     char quoted[500];
     if (rc >= 0) {
-        log_info("sched", "attempt ended", "job=%s attempt=%d state=%s why=%s", r->attempt.job, r->attempt.number, jobstate_name(to),
+        log_info("sched", "attempt ended", "job=%s state=%s why=%s", job, jobstate_name(to),
                  log_quote(quoted, sizeof quoted, text_of(error, "message")));
     }
     return rc;
 }
 
-/* Back to the queue, or failed when that has happened too often. */
+int run_lost(struct sched *s, const char *job, const struct jobspec *spec, enum job_state state, const json_t *error, struct err *e)
+{
+    bool may_restart = field_number(s, job, "restarts") < spec->max_restarts && !is_incurable(text_of(error, "code"));
+    enum job_state to = state == JOB_CANCELLING ? JOB_CANCELLED : may_restart ? JOB_QUEUED : JOB_FAILED;
+    int rc = move(s, job, state, to, error, e);
+    if (rc >= 0 && to == JOB_QUEUED) {
+        store_job_increment(s->store, job, "restarts", NULL);
+    }
+    return rc;
+}
+
 static int attempt_lost(struct sched *s, struct run *r, enum job_state state, struct err *e)
 {
     json_t *error = attempt_error(r);
-    bool may_restart = field_number(s, r->attempt.job, "restarts") < r->spec->max_restarts && !is_incurable(text_of(error, "code"));
-    int rc = move(s, r, state, may_restart ? JOB_QUEUED : JOB_FAILED, error, e);
-    if (rc >= 0 && may_restart) {
-        store_job_increment(s->store, r->attempt.job, "restarts", NULL);
-    }
+    int rc = run_lost(s, r->attempt.job, r->spec, state, error, e);
     json_decref(error);
     return rc;
 }
@@ -216,7 +231,7 @@ static int succeed(struct sched *s, struct run *r, enum job_state state, struct 
     if (rc >= 0 && state == JOB_LAUNCHING) {
         rc = store_job_transition(s->store, job, JOB_LAUNCHING, JOB_RUNNING, NULL, e);
     }
-    return rc >= 0 ? move(s, r, JOB_RUNNING, JOB_SUCCEEDED, NULL, e) : rc;
+    return rc >= 0 ? move(s, r->attempt.job, JOB_RUNNING, JOB_SUCCEEDED, NULL, e) : rc;
 }
 
 static int time_is_up(struct sched *s, struct run *r, enum job_state state, struct err *e)
@@ -224,7 +239,7 @@ static int time_is_up(struct sched *s, struct run *r, enum job_state state, stru
     char message[160];
     snprintf(message, sizeof message, "the job has used the %g s that its max_seconds allows", r->spec->max_seconds);
     json_t *error = sched_error("timeout", message, -1, NULL, r->attempt.number);
-    int rc = move(s, r, state, JOB_FAILED, error, e);
+    int rc = move(s, r->attempt.job, state, JOB_FAILED, error, e);
     json_decref(error);
     return rc;
 }
@@ -244,7 +259,7 @@ static int settle(struct sched *s, struct run *r, const char *outcome, struct er
         return 0; /* settled before, by us */
     }
     if (state == JOB_CANCELLING) {
-        return move(s, r, state, JOB_CANCELLED, NULL, e);
+        return move(s, r->attempt.job, state, JOB_CANCELLED, NULL, e);
     }
     if (strcmp(outcome, "finished") == 0) {
         return succeed(s, r, state, e);
@@ -253,34 +268,47 @@ static int settle(struct sched *s, struct run *r, const char *outcome, struct er
         return time_is_up(s, r, state, e);
     }
     if (strcmp(outcome, "paused") == 0) {
-        return move(s, r, state, state == JOB_PAUSING && !s->draining ? JOB_PAUSED : JOB_QUEUED, NULL, e);
+        return move(s, r->attempt.job, state, state == JOB_PAUSING ? JOB_PAUSED : JOB_QUEUED, NULL, e);
     }
-    if (s->draining) {
-        return move(s, r, state, JOB_QUEUED, NULL, e);
+    if (state == JOB_PAUSING && r->launcher == s->simulator) { /* it starts anew, and ends with the same bits */
+        return move(s, r->attempt.job, state, JOB_PAUSED, NULL, e);
+    }
+    if (s->draining && !told_why(r)) { /* it was us who ended it */
+        return move(s, r->attempt.job, state, JOB_QUEUED, NULL, e);
     }
     return attempt_lost(s, r, state, e);
+}
+
+/* The last rows, facts and documents. A disk that refuses the history for long does not keep a job from ending: its rows stay in the store. */
+static int read_last(struct run *r, double now, struct err *e)
+{
+    int rc = monitor_tick(r->monitor, now, e);
+    bool finished = strcmp(text_of(monitor_outcome(r->monitor), "outcome"), "finished") == 0;
+    rc = rc < 0 && rc != -ERR_NOT_FOUND ? rc : monitor_finish(r->monitor, now, finished, e);
+    bool give_up = rc == -ERR_NOT_FOUND || (rc < 0 && !sched_is_away(e) && now - r->over_at > disk_patience);
+    if (give_up) {
+        log_warn("sched", "the end of a job's history is missing", "job=%s code=%s", r->attempt.job, err_name((enum err_code)-rc));
+        err_clear(e);
+    }
+    return give_up ? 0 : rc;
 }
 
 static int finish(struct sched *s, struct run *r, double now, struct err *e)
 {
     const char *outcome = "";
+    int rc = 0;
     if (r->over_at == 0) {
         r->over_at = now;
     }
     if (r->monitor) {
-        int rc = monitor_tick(r->monitor, now, e);
-        if (rc < 0 && rc != -ERR_NOT_FOUND) {
+        if ((rc = read_last(r, now, e)) < 0) {
             return rc;
         }
         outcome = text_of(monitor_outcome(r->monitor), "outcome");
-        rc = monitor_finish(r->monitor, now, strcmp(outcome, "finished") == 0, e);
-        if (rc < 0 && rc != -ERR_NOT_FOUND) {
-            return rc;
-        }
     } else if (r->launcher == s->simulator) {
         outcome = run_virtual_outcome(s, r);
     }
-    int rc = settle(s, r, outcome, e);
+    rc = settle(s, r, outcome, e);
     if (rc >= 0) {
         rc = release_nodes(s, r->attempt.job, r->plan, e);
     }
@@ -290,6 +318,7 @@ static int finish(struct sched *s, struct run *r, double now, struct err *e)
 int run_tick(struct sched *s, struct run *r, double now, struct err *e)
 {
     enum job_state state = JOB_RUNNING;
+    struct err trouble = {0};
     if (r->over || (r->error && !r->attempt.pid)) {
         return poll_process(r) ? finish(s, r, now, e) : 0;
     }
@@ -306,12 +335,19 @@ int run_tick(struct sched *s, struct run *r, double now, struct err *e)
     if (r->launcher == s->simulator) {
         run_virtual_tick(s, r);
     }
-    if (r->monitor && (rc = monitor_tick(r->monitor, now, e)) < 0) {
-        return rc;
+    /* a full disk must not keep anybody from stopping the job: the trouble is told at the end of the turn */
+    if (r->monitor && monitor_tick(r->monitor, now, &trouble) < 0 && sched_is_away(&trouble)) {
+        *e = trouble;
+        return -(int)trouble.code;
     }
     watch_ranks(r, now);
     watch_time(r, now);
     watch_end(r, now);
     rc = follow_requests(s, r, state, now, e);
-    return rc < 0 ? rc : watch_states(s, r, state, e);
+    rc = rc < 0 ? rc : watch_states(s, r, state, e);
+    if (rc >= 0 && trouble.code) {
+        *e = trouble;
+        rc = -(int)trouble.code;
+    }
+    return rc;
 }

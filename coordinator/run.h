@@ -18,6 +18,8 @@ struct run {
     struct jobspec *spec;    /* owned */
     struct monitor *monitor; /* owned; NULL for virtual jobs */
     double launched_at, cancel_at, ended_at, drain_at, over_at; /* 0: not yet */
+    double complained_at;
+    int failures;            /* turns that failed since the last one that did not */
     bool expired;            /* past max_seconds: told to stop */
     bool over;               /* its process has ended */
     int exit_code;
@@ -36,14 +38,22 @@ struct sched {
     int n_runs;
     bool draining;
     double last_tick, sweep_at, queue_at;
+    double quiet_until;     /* nothing starts before: nodes have still to report to a store that is back */
     bool store_away;
+    json_t *waiting_since;  /* job id → time of the turn that first saw it wait for nodes; owned */
+    size_t queue_from;      /* in a long queue: the window beyond its head that is looked at next */
     char *queue_seen; /* what the queue and the nodes looked like when it was last looked at; owned */
 };
 
+/* queue.c: starts what can start. Negative: the store is away. */
+int queue_tick(struct sched *s, double now, struct err *e);
 /* run.c: one attempt's turn. 1: it has ended and its job is where it belongs; 0: it goes on; negative: try again. */
 int run_tick(struct sched *s, struct run *r, double now, struct err *e);
 void run_free(struct run *r);
 struct run *run_find(const struct sched *s, const char *job);
+/* An attempt that was lost: its job goes back to the queue, or has failed once that has happened max_restarts times, or where
+ * another attempt would meet the same error again. `state` is what the job is in. */
+int run_lost(struct sched *s, const char *job, const struct jobspec *spec, enum job_state state, const json_t *error, struct err *e);
 /* run_virtual.c: tells what the simulator wrote since; how it ended ("finished", or "" if it did not get there). */
 void run_virtual_tick(struct sched *s, struct run *r);
 const char *run_virtual_outcome(struct sched *s, struct run *r);
@@ -52,6 +62,8 @@ int launch_job(struct sched *s, const char *job, struct jobspec *spec, const str
 /* Claims of this plan's nodes are given back. */
 int release_nodes(struct sched *s, const char *job, const json_t *plan, struct err *e);
 struct jobspec *sched_read_spec(struct sched *s, const char *job, struct err *e); /* jobspec_release and free */
+/* The store did not answer, or memory ran out: nothing has been decided, and it is tried again. */
+bool sched_is_away(const struct err *e);
 json_t *sched_error(const char *code, const char *message, int rank, const char *node, int attempt);
 
 #endif

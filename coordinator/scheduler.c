@@ -1,28 +1,27 @@
-/* The scheduler's turn: see scheduler.h. Here is the queue; run.c has what is running, launch.c how an attempt starts.
+/* The scheduler's turn: see scheduler.h. queue.c has what waits, run.c what is running, launch.c how an attempt starts.
  *
- * What a newcomer would get wrong: the queue is strict in what it may take, not in what it may start. A job that waits for busy nodes
- * does not hold up smaller ones behind it, unless it has a higher priority or has waited for a minute: then its nodes are
- * kept for it, or it would wait for ever.
+ *   is the store there? ─► sweep: what nobody has in hand (recover.c) ─► a turn of each run ─► the queue
+ *
+ * What a newcomer would get wrong: nothing here may decide on what could not be seen. With the store away nothing is done at all; when it
+ * is back, ages of heartbeats mean nothing for 10 s, and nodes look lost until they have reported again.
  */
 #include "coordinator/scheduler.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "coordinator/recover.h"
 #include "coordinator/run.h"
 
-enum { QUEUE_LOOKED_AT = 64 };
-static const double sweep_seconds = 5, queue_seconds = 5, patience_seconds = 60, grace_seconds = 10, stall_seconds = 2;
+static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3, complain_seconds = 30;
 
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
     struct sched *s = calloc(1, sizeof *s);
-    if (!s) {
+    if (!s || !(s->waiting_since = json_object())) {
+        free(s);
         err_set(e, ERR_MEMORY, "cannot open the scheduler: memory ran out");
         return NULL;
     }
@@ -33,26 +32,33 @@ struct sched *sched_new(const struct sched_config *c, struct err *e)
     s->virtual_jobs = c->virtual_jobs > 0 ? c->virtual_jobs : 1;
     s->mpirun = c->mpirun;
     s->simulator = c->simulator;
-    s->sweep_at = s->queue_at = s->last_tick = -1e18;
+    s->sweep_at = s->queue_at = s->last_tick = s->quiet_until = -1e18;
     return s;
 }
 
 void sched_free(struct sched *s)
 {
-    while (s && s->runs) {
+    if (!s) {
+        return;
+    }
+    while (s->runs) {
         struct run *r = s->runs;
         s->runs = r->next;
         run_free(r);
     }
-    if (s) {
-        free(s->queue_seen);
-    }
+    json_decref(s->waiting_since);
+    free(s->queue_seen);
     free(s);
 }
 
 int sched_running(const struct sched *s)
 {
     return s->n_runs;
+}
+
+bool sched_store_away(const struct sched *s)
+{
+    return s->store_away;
 }
 
 struct run *run_find(const struct sched *s, const char *job)
@@ -62,6 +68,11 @@ struct run *run_find(const struct sched *s, const char *job)
         r = r->next;
     }
     return r;
+}
+
+bool sched_is_away(const struct err *e)
+{
+    return e->code == ERR_UNAVAILABLE || e->code == ERR_TIMEOUT || e->code == ERR_MEMORY;
 }
 
 struct jobspec *sched_read_spec(struct sched *s, const char *job, struct err *e)
@@ -97,215 +108,6 @@ json_t *sched_error(const char *code, const char *message, int rank, const char 
                      "node", node && node[0] ? json_string(node) : json_null(), "attempt", attempt);
 }
 
-/* ---- the queue ---------------------------------------------------------------------------------------------- */
-
-/* Why the job waits, in its field "waiting": written only when it changes. */
-static void say_waiting(struct sched *s, const char *job, const char *why)
-{
-    char *old = store_job_field(s->store, job, "waiting", NULL);
-    if (!old || strcmp(old, why) != 0) {
-        store_job_set(s->store, job, "waiting", why[0] ? why : NULL, NULL);
-        if (why[0]) {
-            char quoted[300];
-            log_info("sched", "waits", "job=%s why=%s", job, log_quote(quoted, sizeof quoted, why));
-        }
-    }
-    free(old);
-}
-
-static int virtual_running(const struct sched *s)
-{
-    int n = 0;
-    for (const struct run *r = s->runs; r; r = r->next) {
-        n += r->launcher == s->simulator;
-    }
-    return n;
-}
-
-/* Seconds since the job was created. */
-static double age_of(struct sched *s, const char *job)
-{
-    char *created = store_job_field(s->store, job, "created", NULL);
-    struct tm t = {0};
-    double age = 0;
-    if (created && strptime(created, "%Y-%m-%dT%H:%M:%S", &t)) {
-        age = (double)clock_wall_ms() / 1000 - (double)timegm(&t);
-    }
-    free(created);
-    return age;
-}
-
-struct queue_state {
-    json_t *nodes;
-    json_t *reserved;  /* names kept for jobs ahead that have waited long */
-    json_t *wanted;    /* array of {"priority", "nodes"}: what jobs ahead wait for */
-};
-
-/* Everything a job of this priority must leave alone. */
-static json_t *reserved_for(const struct queue_state *q, int priority)
-{
-    json_t *out = json_copy(q->reserved), *ahead;
-    size_t i;
-    json_array_foreach(q->wanted, i, ahead)
-    {
-        if (json_integer_value(json_object_get(ahead, "priority")) > priority) {
-            json_object_update(out, json_object_get(ahead, "nodes"));
-        }
-    }
-    return out;
-}
-
-/* A spec that can never run fails; it cannot be repaired in the queue. */
-static void fail_queued(struct sched *s, const char *job, const struct err *why)
-{
-    char quoted[600];
-    json_t *error = sched_error(err_name(why->code), why->message, -1, NULL, 0);
-    store_job_transition(s->store, job, JOB_QUEUED, JOB_FAILED, error, NULL);
-    json_decref(error);
-    log_warn("sched", "can never run", "job=%s why=%s", job, log_quote(quoted, sizeof quoted, why->message));
-}
-
-static bool is_away(const struct err *e)
-{
-    return e->code == ERR_UNAVAILABLE || e->code == ERR_TIMEOUT;
-}
-
-static int start_virtual(struct sched *s, const char *job, struct jobspec *spec, double now, struct err *e)
-{
-    if (!s->simulator) {
-        return err_set(e, ERR_UNSUPPORTED, "cannot run a virtual job: this coordinator has no evenstep-simulate");
-    }
-    if (virtual_running(s) >= s->virtual_jobs) {
-        say_waiting(s, job, "as many virtual jobs as are allowed run already");
-        jobspec_release(spec);
-        free(spec);
-        return 0;
-    }
-    struct placement none = {0};
-    return launch_job(s, job, spec, &none, now, e);
-}
-
-static int start_real(struct sched *s, const char *job, struct jobspec *spec, struct queue_state *q, double now, struct err *e)
-{
-    char *attempt = store_job_field(s->store, job, "attempt", e);
-    json_t *reserved = reserved_for(q, spec->priority);
-    struct placement_ask ask = {.nodes = q->nodes, .local_host = s->local_host[0] ? s->local_host : NULL, .spec = spec,
-                                .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1, .reserved = reserved};
-    struct placement placement;
-    int rc = placement_find(&placement, &ask);
-    free(attempt);
-    if (rc) {
-        rc = launch_job(s, job, spec, &placement, now, e);
-        spec = NULL;
-    } else {
-        say_waiting(s, job, placement.waiting);
-        json_t *nodes = json_object();
-        placement_reserve(nodes, &ask);
-        if (age_of(s, job) > patience_seconds) {
-            json_object_update(q->reserved, nodes);
-        }
-        json_array_append_new(q->wanted, json_pack("{s:i, s:o}", "priority", spec->priority, "nodes", nodes));
-    }
-    placement_release(&placement);
-    json_decref(reserved);
-    if (spec) {
-        jobspec_release(spec);
-        free(spec);
-    }
-    return rc;
-}
-
-/* The spec's priority is what was asked at submission; PATCH changes the job's. */
-static void current_priority(struct sched *s, const char *job, struct jobspec *spec)
-{
-    char *text = store_job_field(s->store, job, "priority", NULL);
-    if (text) {
-        spec->priority = (int)strtol(text, NULL, 10);
-    }
-    free(text);
-}
-
-static int try_start(struct sched *s, const char *job, struct queue_state *q, double now, struct err *e)
-{
-    struct jobspec *spec = sched_read_spec(s, job, e);
-    if (!spec) {
-        if (!is_away(e)) {
-            fail_queued(s, job, e);
-            err_clear(e);
-            return 0;
-        }
-        return -(int)e->code;
-    }
-    current_priority(s, job, spec);
-    int rc = spec->cluster ? start_virtual(s, job, spec, now, e) : start_real(s, job, spec, q, now, e);
-    return rc;
-}
-
-/* Names, states and users of the nodes, and the queue: as long as they stay the same, so does the answer. */
-static char *look(const json_t *nodes, const json_t *ids, int runs)
-{
-    struct json_t *seen = json_array(), *node;
-    size_t i;
-    json_array_foreach(nodes, i, node)
-    {
-        json_array_append(seen, json_object_get(node, "name"));
-        json_array_append(seen, json_object_get(node, "state"));
-        json_array_append(seen, json_object_get(node, "job"));
-    }
-    json_array_append(seen, (json_t *)ids);
-    json_array_append_new(seen, json_integer(runs));
-    char *text = json_dumps(seen, JSON_COMPACT);
-    json_decref(seen);
-    return text;
-}
-
-static int tick_queue(struct sched *s, double now, struct err *e)
-{
-    json_t *ids = store_job_ids(s->store, JOB_QUEUED, e);
-    if (!ids) {
-        return -(int)e->code;
-    }
-    struct queue_state q = {json_array_size(ids) ? store_nodes(s->store, e) : NULL, json_object(), json_array()};
-    int rc = json_array_size(ids) && !q.nodes ? -(int)e->code : 0;
-    char *seen = rc == 0 ? look(q.nodes, ids, s->n_runs) : NULL;
-    bool same = seen && s->queue_seen && strcmp(seen, s->queue_seen) == 0;
-    if (rc == 0 && q.nodes && (!same || now - s->queue_at >= queue_seconds)) {
-        s->queue_at = now;
-        size_t i;
-        json_t *id;
-        json_array_foreach(ids, i, id)
-        {
-            if (i >= QUEUE_LOOKED_AT) {
-                break;
-            }
-            int before = s->n_runs;
-            rc = try_start(s, json_string_value(id), &q, now, e);
-            if (rc < 0 && is_away(e)) {
-                break;
-            }
-            if (s->n_runs != before) { /* nodes were taken */
-                json_decref(q.nodes);
-                q.nodes = store_nodes(s->store, e);
-                if (!q.nodes) {
-                    rc = -(int)e->code;
-                    break;
-                }
-            }
-            rc = 0;
-            err_clear(e);
-        }
-        free(s->queue_seen);
-        s->queue_seen = rc == 0 ? seen : NULL;
-        seen = rc == 0 ? NULL : seen;
-    }
-    free(seen);
-    json_decref(q.nodes);
-    json_decref(q.reserved);
-    json_decref(q.wanted);
-    json_decref(ids);
-    return rc;
-}
-
 /* ---- the turn ----------------------------------------------------------------------------------------------- */
 
 static void drop_run(struct sched *s, struct run *gone)
@@ -322,18 +124,30 @@ static void drop_run(struct sched *s, struct run *gone)
     s->queue_at = -1e18;
 }
 
+/* The first failure is told, then one every half minute, with how many there were. */
+static void complain(struct run *r, double now, const struct err *why)
+{
+    char quoted[600];
+    r->failures++;
+    if (r->failures == 1 || now - r->complained_at >= complain_seconds) {
+        r->complained_at = now;
+        log_warn("sched", "a turn of a job failed, it is tried again", "job=%s times=%d why=%s", r->attempt.job, r->failures,
+                 log_quote(quoted, sizeof quoted, why->message));
+    }
+}
+
 static void tick_runs(struct sched *s, double now)
 {
     for (struct run *r = s->runs, *next; r; r = next) {
         struct err e = {0};
-        char quoted[600];
         next = r->next;
         int rc = run_tick(s, r, now, &e);
         if (rc > 0) {
             drop_run(s, r);
         } else if (rc < 0) {
-            log_warn("sched", "a turn of a job failed, it is tried again", "job=%s why=%s", r->attempt.job,
-                     log_quote(quoted, sizeof quoted, e.message));
+            complain(r, now, &e);
+        } else {
+            r->failures = 0;
         }
     }
 }
@@ -352,13 +166,15 @@ static bool check_store(struct sched *s, double now)
 {
     struct err e = {0};
     bool away = store_ping(s->store, &e) < 0;
-    if (away != s->store_away) {
-        s->store_away = away;
-        log_write(away ? LOG_WARN : LOG_INFO, "sched", away ? "the store is away; jobs go on" : "the store is back", "why=\"%s\"", e.message);
-        if (!away) {
-            give_grace(s, now + grace_seconds);
-        }
+    if (away && !s->store_away) {
+        char quoted[600];
+        log_warn("sched", "the store is away; jobs go on", "why=%s", log_quote(quoted, sizeof quoted, e.message));
+    } else if (!away && s->store_away) {
+        log_info("sched", "the store is back", "running=%d", s->n_runs);
+        give_grace(s, now + grace_seconds);
+        s->quiet_until = now + settle_seconds;
     }
+    s->store_away = away;
     if (s->last_tick > -1e17 && now - s->last_tick > stall_seconds) {
         give_grace(s, now + stall_seconds);
     }
@@ -388,13 +204,13 @@ void sched_tick(struct sched *s, double now)
     if (!check_store(s, now)) {
         return;
     }
-    if (!s->draining && (now - s->sweep_at >= sweep_seconds || has_orphan(s))) {
+    if (now - s->sweep_at >= sweep_seconds || (!s->draining && has_orphan(s))) {
         rc = recover_jobs(s, now, &e);
         s->sweep_at = rc >= 0 ? now : s->sweep_at;
     }
     tick_runs(s, now);
-    if (rc >= 0 && !s->draining) {
-        rc = tick_queue(s, now, &e);
+    if (rc >= 0 && !s->draining && now >= s->quiet_until) {
+        rc = queue_tick(s, now, &e);
     }
     if (rc < 0) {
         log_warn("sched", "a turn failed, it is tried again", "why=%s", log_quote(quoted, sizeof quoted, e.message));

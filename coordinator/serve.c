@@ -9,12 +9,14 @@
 #include "coordinator/coordinator.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -28,7 +30,7 @@
 #include "http/server.h"
 
 enum { TURN_MS = 200 };
-static const double drain_seconds = 20;
+static const double drain_seconds = 20, store_retry_least = 1, store_retry_most = 30;
 
 static int wake_fd = -1; /* the signal handler's way into the loop */
 static volatile sig_atomic_t told_to_stop;
@@ -61,6 +63,10 @@ struct service {
     struct store *store;
     struct launcher mpirun, simulator;
     bool simulates, is_private;
+    bool was_there;            /* the private store, when we came: jobs may be using it */
+    bool ready;                /* everything stands */
+    double store_retry, store_retry_at; /* seconds between attempts to bring the private store back; when the next is due */
+    int lock;                  /* of the data directory, held as long as we live; -1: not held */
     struct sched *sched;
     struct localnodes *nodes;
     struct dryrun dryrun;
@@ -77,6 +83,7 @@ static int start_store(struct service *s, struct err *e)
     } else {
         rc = redis_private_start(s->config.data_dir, s->url, NULL, e);
         s->is_private = rc >= 0;
+        s->was_there = rc == 0;
     }
     s->store = rc >= 0 ? store_open(s->url, s->config.password, e) : NULL;
     if (!s->store) {
@@ -99,14 +106,16 @@ static int start_sched(struct service *s, struct err *e)
     return s->sched ? 0 : -(int)e->code;
 }
 
-static bool others_offer_nodes(struct service *s)
+/* Our own, left behind by a coordinator that was killed, does not count. */
+static bool others_offer_nodes(struct service *s, const json_t *own)
 {
     json_t *nodes = store_nodes(s->store, NULL), *node;
     size_t i;
     bool found = false;
     json_array_foreach(nodes, i, node)
     {
-        found |= strcmp(json_string_value(json_object_get(node, "state")), "lost") != 0;
+        bool ours = json_equal(json_object_get(node, "name"), json_object_get(own, "name"));
+        found |= !ours && strcmp(json_string_value(json_object_get(node, "state")), "lost") != 0;
     }
     json_decref(nodes);
     return found;
@@ -116,20 +125,16 @@ static int start_nodes(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (json_array_size(c->nodes) == 0 && !others_offer_nodes(s)) {
-        char text[300], name[48];
-        size_t n = 0;
-        for (const char *h = c->host; *h && *h != '.' && n < sizeof name - 1; h++) { /* no '_' (PLATFORM.md) */
-            name[n++] = *h == '_' ? '-' : *h;
-        }
-        name[n] = 0;
-        snprintf(text, sizeof text, "%s=auto", name);
-        json_t *node = serve_config_node(text, c->host, e);
-        if (!node) {
+    if (json_array_size(c->nodes) == 0) {
+        json_t *own = serve_config_own_node(c, e);
+        if (!own) {
             return -(int)e->code;
         }
-        json_array_append_new(c->nodes, node);
-    } else if (json_array_size(c->nodes)) {
+        if (!others_offer_nodes(s, own)) {
+            json_array_append(c->nodes, own);
+        }
+        json_decref(own);
+    } else {
         double factor = serve_config_overload(c->nodes, cores > 0 ? (int)cores : 1);
         if (factor > 1) {
             log_warn("serve", "the local nodes ask for more than 0.7 of the cores; their speeds will not be what they say",
@@ -174,9 +179,30 @@ static void announce(struct service *s)
     }
 }
 
+/* Two coordinators on one data directory would both run its jobs, and the one that ends would take the store with it. */
+static int lock_dir(struct service *s, struct err *e)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/serve.lock", s->config.data_dir);
+    s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (s->lock < 0) {
+        return err_errno(e, ERR_IO, "cannot open '%s'", path);
+    }
+    if (flock(s->lock, LOCK_EX | LOCK_NB) != 0) {
+        close(s->lock);
+        s->lock = -1;
+        err_set(e, ERR_CONFLICT, "another evenstep serve works in '%s'", s->config.data_dir);
+        return err_hint(e, "end it first, or give another --data-dir");
+    }
+    return 0;
+}
+
 static int start(struct service *s, struct err *e)
 {
-    int rc = start_store(s, e);
+    int rc = lock_dir(s, e);
+    if (rc >= 0) {
+        rc = start_store(s, e);
+    }
     if (rc >= 0) {
         rc = start_sched(s, e);
     }
@@ -198,26 +224,58 @@ static void wait_turn(void)
     }
 }
 
+/* A private store that has died (killed, or its disk was full) is started again. What it had accepted is in its append-only file. */
+static void watch_store(struct service *s)
+{
+    struct err e = {0};
+    char url[512], quoted[600];
+    double now = clock_now();
+    if (!s->is_private || !sched_store_away(s->sched)) {
+        s->store_retry = 0;
+        return;
+    }
+    if (now < s->store_retry_at) {
+        return;
+    }
+    int rc = redis_private_start(s->config.data_dir, url, NULL, &e);
+    if (rc > 0) {
+        log_info("serve", "the private redis-server had ended and was started again", "data_dir=%s", s->config.data_dir);
+    } else if (rc < 0) {
+        log_error("serve", "cannot start the private redis-server again; it is tried again", "why=%s",
+                  log_quote(quoted, sizeof quoted, e.message));
+    }
+    s->store_retry = s->store_retry < store_retry_least ? store_retry_least : 2 * s->store_retry;
+    s->store_retry = s->store_retry < store_retry_most ? s->store_retry : store_retry_most;
+    s->store_retry_at = clock_now() + s->store_retry;
+}
+
+static void turn(struct service *s)
+{
+    sched_tick(s->sched, clock_now());
+    watch_store(s);
+}
+
 static void run(struct service *s)
 {
     while (!told_to_stop) {
-        sched_tick(s->sched, clock_now());
+        turn(s);
         wait_turn();
     }
 }
 
 static void stop(struct service *s)
 {
-    if (s->sched) {
+    if (s->sched && s->ready) {
         log_info("serve", "stopping", "running=%d", sched_running(s->sched));
         sched_drain(s->sched);
         double until = clock_now() + drain_seconds;
+        turn(s); /* takes what we have not yet seen running */
         while (sched_running(s->sched) && clock_now() < until) {
-            sched_tick(s->sched, clock_now());
+            turn(s);
             clock_sleep(0.05);
         }
         sched_abandon(s->sched);
-        sched_tick(s->sched, clock_now());
+        turn(s);
     }
     if (s->http) {
         http_stop(s->http);
@@ -225,7 +283,7 @@ static void stop(struct service *s)
     sched_free(s->sched);
     localnodes_stop(s->nodes, 1);
     store_close(s->store);
-    if (s->is_private) {
+    if (s->is_private && (s->ready || !s->was_there)) {
         redis_private_stop(s->config.data_dir);
     }
     launcher_release(&s->mpirun);
@@ -240,19 +298,9 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-static void set_level(const char *name)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            log_set_level((enum log_level)i);
-        }
-    }
-}
-
 int serve_main(int argc, char **argv)
 {
-    static struct service s; /* too large for a stack */
+    static struct service s = {.lock = -1}; /* too large for a stack */
     struct err e = {0};
     int rc = serve_config_read(&s.config, argc, argv, &e);
     if (rc == 1) {
@@ -261,11 +309,12 @@ int serve_main(int argc, char **argv)
     }
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (rc == 0) {
-        set_level(opt_string(s.config.options, "log-level"));
+        log_set_level(s.config.log_level);
         catch_signals();
         rc = start(&s, &e);
     }
     if (rc >= 0) {
+        s.ready = true;
         announce(&s);
         run(&s);
     } else {
@@ -275,5 +324,8 @@ int serve_main(int argc, char **argv)
     stop(&s);
     serve_config_release(&s.config);
     close(wake_fd);
+    if (s.lock >= 0) {
+        close(s.lock);
+    }
     return rc < 0 ? 1 : 0;
 }
