@@ -34,9 +34,11 @@ struct launcher_config {
     const char *data_dir;       /* absolute; jobs/ID/logs is beneath it */
     const char *store_url, *store_password;
     const char *program;        /* evenstep-worker or evenstep-simulate: an absolute path */
+    const char *interface;      /* network for Open MPI between hosts (--interface), or NULL: where the hosts are */
+    const char *ports;          /* FIRST-LAST that Open MPI may listen on, or NULL */
 };
 
-/* launcher_mpirun.c: one mpirun per attempt, in a session of its own, all ranks on this host. Its output is
+/* launcher_mpirun.c: one mpirun per attempt, in a session of its own. Workers whose plan says "agent" are started by their host's agent. Its output is
  * DIR/jobs/ID/logs/attempt-N.out, lines of ranks tagged "[1,RANK]<stderr>:". */
 int launcher_mpirun_init(struct launcher *out, const struct launcher_config *config, struct err *e);
 /* launcher_sim.c: a virtual cluster. One niced process on this host that writes summary.json and history into DIR/jobs/ID. */

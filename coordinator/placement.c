@@ -38,7 +38,7 @@ static bool matches(const json_t *node, const char *wanted)
 static bool may_run(const json_t *node, const struct placement_ask *ask)
 {
     const struct jobspec *spec = ask->spec;
-    if (ask->local_host && strcmp(text_of(node, "host"), ask->local_host) != 0) {
+    if (ask->local_host && strcmp(text_of(node, "host"), ask->local_host) != 0 && !json_is_true(json_object_get(node, "agent"))) {
         return false;
     }
     for (int i = 0; i < spec->n_nodes; i++) {
@@ -71,6 +71,8 @@ static void take(struct placed *out, const json_t *node)
     snprintf(out->device, sizeof out->device, "%s", text_of(node, "device"));
     double slowdown = json_number_value(json_object_get(node, "slowdown"));
     json_int_t threads = json_integer_value(json_object_get(node, "threads"));
+    snprintf(out->address, sizeof out->address, "%s", text_of(node, "address"));
+    out->agent = json_is_true(json_object_get(node, "agent"));
     out->slowdown = slowdown > 1 ? slowdown : 1;
     out->threads = threads > 0 && threads < 4096 ? (int)threads : 1;
     out->memory_bytes = json_integer_value(json_object_get(node, "memory_bytes"));

@@ -1,6 +1,6 @@
 /* Placement: which nodes an attempt gets. Pure: the store's nodes in, a choice or a sentence out.
  *
- * A node may be taken if it is ready, unclaimed, on a host that the launcher reaches, and named by the spec (or has one of its
+ * A node may be taken if it is ready, unclaimed, on this host or one with an agent, and named by the spec (or has one of its
  * labels; a spec that names none may run anywhere). Where there is a choice the fastest come first, then by name, so the same
  * cluster gives the same ranks.
  */
@@ -11,6 +11,8 @@
 
 struct placed {
     char name[64], host[256], device[64];
+    char address[64];     /* of the host, where it has an agent */
+    bool agent;           /* its host's agent starts what runs on it */
     double slowdown;      /* >= 1 */
     int threads;          /* 1 for a GPU */
     double speed;         /* threads / slowdown; a guess for where there is no profile */
@@ -25,7 +27,7 @@ struct placement {
 
 struct placement_ask {
     const json_t *nodes;    /* of store_nodes() */
-    const char *local_host; /* the only host that can be reached; NULL: any */
+    const char *local_host; /* the only host that can be reached without an agent; NULL: any */
     const struct jobspec *spec;
     int attempt;            /* that is about to start; from the second one on fewer workers may do (min_workers) */
     const json_t *reserved; /* object: names that a job ahead waits for; may be NULL */

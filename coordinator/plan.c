@@ -56,8 +56,13 @@ static json_t *workers_json(const struct placement *p)
     json_t *out = json_array();
     for (int i = 0; i < p->count; i++) {
         const struct placed *n = &p->nodes[i];
-        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:s, s:f, s:i}", "rank", i, "node", n->name, "host", n->host, "device",
-                                             n->device, "slowdown", n->slowdown, "threads", n->threads));
+        json_t *worker = json_pack("{s:i, s:s, s:s, s:s, s:f, s:i}", "rank", i, "node", n->name, "host", n->host, "device", n->device,
+                                   "slowdown", n->slowdown, "threads", n->threads);
+        if (n->agent) {
+            json_object_set_new(worker, "agent", json_true());
+            json_object_set_new(worker, "address", json_string(n->address));
+        }
+        json_array_append_new(out, worker);
     }
     return out;
 }
