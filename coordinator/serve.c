@@ -23,6 +23,7 @@
 #include "common/log.h"
 #include "coordinator/config.h"
 #include "coordinator/dryrun.h"
+#include "coordinator/hosts.h"
 #include "coordinator/launcher.h"
 #include "coordinator/localnodes.h"
 #include "coordinator/predict.h"
@@ -69,6 +70,7 @@ struct service {
     int lock;                  /* of the data directory, held as long as we live; -1: not held */
     struct sched *sched;
     struct localnodes *nodes;
+    struct hosts *hosts;
     struct dryrun dryrun;
     struct http_server *http;
 };
@@ -95,7 +97,9 @@ static int start_store(struct service *s, struct err *e)
 static int start_sched(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
-    struct launcher_config real = {c->data_dir, s->url, c->password, c->worker}, sim = {c->data_dir, s->url, c->password, c->simulator};
+    struct launcher_config real = {c->data_dir, s->url, c->password, c->worker, opt_string(c->options, "interface"),
+                                   opt_string(c->options, "mpi-ports")};
+    struct launcher_config sim = {.data_dir = c->data_dir, .store_url = s->url, .store_password = c->password, .program = c->simulator};
     int rc = launcher_mpirun_init(&s->mpirun, &real, e);
     s->simulates = access(c->simulator, X_OK) == 0;
     if (rc >= 0) {
@@ -125,6 +129,9 @@ static int start_nodes(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (opt_flag(c->options, "no-local-node")) {
+        return 0;
+    }
     if (json_array_size(c->nodes) == 0) {
         json_t *own = serve_config_own_node(c, e);
         if (!own) {
@@ -209,6 +216,11 @@ static int start(struct service *s, struct err *e)
     if (rc >= 0) {
         rc = start_nodes(s, e);
     }
+    if (rc >= 0) {
+        struct hosts_config hc = {s->url, s->config.password, s->config.data_dir, opt_string(s->config.options, "secret-file")};
+        s->hosts = hosts_start(&hc, e);
+        rc = s->hosts ? 0 : -(int)e->code;
+    }
     return rc >= 0 ? start_http(s, e) : rc;
 }
 
@@ -281,6 +293,7 @@ static void stop(struct service *s)
         http_stop(s->http);
     }
     sched_free(s->sched);
+    hosts_stop(s->hosts);
     localnodes_stop(s->nodes, 1);
     store_close(s->store);
     if (s->is_private && (s->ready || !s->was_there)) {

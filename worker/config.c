@@ -188,7 +188,8 @@ int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e)
     c->nodes = calloc(n, sizeof(*c->nodes));
     c->job_dir = dup_text(plan, "job_dir");
     c->init_path = dup_text(plan, "init_path");
-    c->data_roots = dup_roots(plan);
+    const char *own = getenv("EVENSTEP_NODE_DATA"); /* an agent started us: this host has folders of its own */
+    c->data_roots = own && *own ? strdup(own) : dup_roots(plan);
     if (!c->data_roots) {
         c->data_roots = strdup(c->roots);
     }

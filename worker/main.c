@@ -60,6 +60,25 @@ static void wait_passively(char **argv)
     }
 }
 
+/* What holds for this host alone comes as EVENSTEP_MCA_…: mpirun overwrites OMPI_MCA_… with what holds for all. */
+static void adopt_host_settings(void)
+{
+    static const char prefix[] = "EVENSTEP_MCA_";
+    const char *found[16];
+    int n = 0;
+    for (char **e = environ; *e && n < 16; e++) {
+        if (strncmp(*e, prefix, sizeof(prefix) - 1) == 0 && strchr(*e, '=')) {
+            found[n++] = *e;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        char name[128];
+        const char *rest = found[i] + sizeof(prefix) - 1, *equals = strchr(rest, '=');
+        snprintf(name, sizeof(name), "OMPI_MCA_%.*s", (int)(equals - rest), rest);
+        setenv(name, equals + 1, 1);
+    }
+}
+
 static int read_plan(struct worker_config *c, struct err *e)
 {
     struct store *s = store_open(c->store_url, getenv("EVENSTEP_STORE_PASSWORD"), e);
@@ -284,6 +303,7 @@ int main(int argc, char **argv)
     if (!w) {
         return 1;
     }
+    adopt_host_settings();
     wait_passively(argv);
     int rc = config_parse(&w->config, argc - 1, argv + 1, &e);
     if (rc == 0) {
