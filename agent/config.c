@@ -159,7 +159,14 @@ static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct er
 
 int agent_config_find_address(struct agent_config *c, struct err *e)
 {
-    return host_address(opt_string(c->options, "interface"), c->store, c->address, c->network, e);
+    size_t i;
+    json_t *node;
+    int rc = host_address(opt_string(c->options, "interface"), c->store, c->address, c->network, e);
+    json_array_foreach(c->nodes, i, node)
+    {
+        json_object_set_new(node, "address", json_string(c->address));
+    }
+    return rc;
 }
 
 int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv, struct err *e)
