@@ -118,11 +118,18 @@ class Service:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     # -- REST ------------------------------------------------------------------------------------------------
+    def ask(self, method, path, **kw):
+        """An answer; on a machine so busy that Redis does not answer in time (503), the request is made again, as the hint says."""
+        def answered():
+            answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=30, **kw)
+            return [answer] if answer.status_code != 503 else None  # an answer of 4xx is false by itself
+        return until(f"{method} {path} is answered", answered, 60)[0]
+
     def get(self, path, **kw):
-        return self.http.get(self.url + "/api/v1/" + path, timeout=30, **kw)
+        return self.ask("GET", path, **kw)
 
     def post(self, path, body=None, **kw):
-        return self.http.post(self.url + "/api/v1/" + path, json=body, timeout=30, **kw)
+        return self.ask("POST", path, json=body, **kw)
 
     def submit(self, job):
         answer = self.post("jobs", job)
