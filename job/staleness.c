@@ -232,3 +232,39 @@ int staleness_read(struct staleness *s, const json_t *j)
     }
     return 0;
 }
+
+/* ---- fewer workers than before ---------------------------------------------------------------------------------- */
+
+/* Counts of another worker; the last 100 stay one's own. */
+static void take_over(struct staleness *s, const struct staleness *gone)
+{
+    for (int i = 0; i < gone->bins; i++) {
+        if (gone->histogram[i]) {
+            if (i >= s->bins) {
+                grow(s, i);
+            }
+            s->histogram[i] += gone->histogram[i];
+        }
+    }
+    s->count += gone->count;
+    s->sum += gone->sum;
+    s->sample_sum += gone->sample_sum;
+    s->samples += gone->samples;
+    s->max = gone->max > s->max ? gone->max : s->max;
+}
+
+void staleness_restore(struct staleness *s, const json_t *dumps, int worker, int workers)
+{
+    const json_t *own = json_array_get(dumps, (size_t)worker);
+    if (own) {
+        staleness_read(s, own);
+    }
+    for (size_t i = (size_t)(worker + workers); i < json_array_size(dumps); i += (size_t)workers) {
+        struct staleness gone;
+        staleness_init(&gone);
+        if (staleness_read(&gone, json_array_get(dumps, i)) >= 0) {
+            take_over(s, &gone);
+        }
+        staleness_release(&gone);
+    }
+}

@@ -379,6 +379,47 @@ static void malformed_dumps_are_refused_and_leave_nothing_behind(void **state)
     }
 }
 
+/* Three workers, then two, then three again: 3 + 4 + 5 gradients at every moment. */
+static void no_gradient_is_forgotten_when_the_number_of_workers_changes(void **state)
+{
+    static const int workers[] = {3, 2, 3, 1};
+    json_t *dumps = json_array();
+    for (int i = 0; i < 3; i++) {
+        struct staleness s;
+        staleness_init(&s);
+        for (int k = 0; k < 3 + i; k++) {
+            staleness_add(&s, i, 10);
+        }
+        json_array_append_new(dumps, staleness_dump(&s));
+        staleness_release(&s);
+    }
+    for (size_t n = 0; n < sizeof workers / sizeof *workers; n++) {
+        json_t *next = json_array();
+        int64_t count = 0, histogram[3] = {0};
+        double samples = 0;
+        for (int i = 0; i < workers[n]; i++) {
+            struct staleness s;
+            staleness_init(&s);
+            staleness_restore(&s, dumps, i, workers[n]);
+            count += s.count;
+            samples += s.samples;
+            for (int tau = 0; tau < 3 && tau < s.bins; tau++) {
+                histogram[tau] += s.histogram[tau];
+            }
+            json_array_append_new(next, staleness_dump(&s));
+            staleness_release(&s);
+        }
+        assert_int_equal(count, 12);
+        assert_true(samples == 120);
+        assert_int_equal(histogram[0], 3);
+        assert_int_equal(histogram[1], 4);
+        assert_int_equal(histogram[2], 5);
+        json_decref(dumps);
+        dumps = next;
+    }
+    json_decref(dumps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +435,7 @@ int main(void)
         cmocka_unit_test(what_was_dumped_is_read_and_goes_on_as_before),
         cmocka_unit_test(a_dump_with_the_last_bin_is_read_again),
         cmocka_unit_test(malformed_dumps_are_refused_and_leave_nothing_behind),
+        cmocka_unit_test(no_gradient_is_forgotten_when_the_number_of_workers_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
