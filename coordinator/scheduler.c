@@ -146,6 +146,7 @@ static void tick_runs(struct sched *s, double now)
             drop_run(s, r);
         } else if (rc < 0) {
             complain(r, now, &e);
+            s->store_away |= e.code == ERR_UNAVAILABLE; /* it answered to begin with, and then no more */
         } else {
             r->failures = 0;
         }
@@ -213,6 +214,7 @@ void sched_tick(struct sched *s, double now)
         rc = queue_tick(s, now, &e);
     }
     if (rc < 0) {
+        s->store_away |= e.code == ERR_UNAVAILABLE;
         log_warn("sched", "a turn failed, it is tried again", "why=%s", log_quote(quoted, sizeof quoted, e.message));
     }
 }
