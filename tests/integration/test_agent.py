@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from agents import Agent, Wire, mac, now, openmpi, ready, states
-from service import Service, processes_of, spec, until
+from agents import Agent, Wire, now, openmpi, ready, states
+from service import Service, spec, until
 
 NO_NODE = ["--no-local-node"]
 
@@ -30,16 +30,21 @@ def wire(service):
     return Wire(service)
 
 
-def orteds(job):
-    """Daemons of a job; its ranks carry the same mark, so that the agent finds what they left."""
+def marked(job, *programs):
+    """Processes of a job by their program's name."""
     found = []
     for p in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if f"EVENSTEP_JOB={job}".encode() in (p / "environ").read_bytes() and b"orted" in (p / "cmdline").read_bytes().split(b"\0")[0]:
+            name = (p / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace").rsplit("/", 1)[-1]
+            if name in programs and f"EVENSTEP_JOB={job}".encode() in (p / "environ").read_bytes():
                 found.append(int(p.name))
         except OSError:
             pass
     return found
+
+
+def orteds(job):
+    return marked(job, "orted")
 
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
@@ -82,9 +87,8 @@ def test_daemons_end_when_mpirun_and_its_launch_agents_are_killed(service, agent
     id = service.submit(spec(workers=3, epochs=1000, batching={"global_batch": 66, "policy": "equal"}, checkpoint={"every_steps": 20}))
     service.steps(id, 5)
     first = orteds(id)
-    for pid in processes_of("evenstep-launch") + processes_of("mpirun\0"):
-        if f"EVENSTEP_JOB={id}".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
-            os.kill(pid, signal.SIGKILL)
+    for pid in marked(id, "evenstep-launch", "mpirun"):
+        os.kill(pid, signal.SIGKILL)
     until("the daemons of the lost attempt have ended", lambda: not set(first) & set(orteds(id)))
     until("it goes on", lambda: service.job(id)["attempt"] == 2 and service.job(id)["state"] == "running")
     service.post(f"jobs/{id}/cancel")
