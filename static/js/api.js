@@ -12,7 +12,23 @@ export class ApiError extends Error {
 
 export const signedOut = new EventTarget();
 
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/* What only reads is asked again where a part of the service was away for a moment. */
 async function request(method, path, options = {}) {
+  for (let tries = 0;; tries++) {
+    try {
+      return await ask(method, path, options);
+    } catch (e) {
+      if (method !== 'GET' || e.status !== 503 || tries === 2) {
+        throw e;
+      }
+      await pause(1000);
+    }
+  }
+}
+
+async function ask(method, path, options) {
   const headers = {Accept: 'application/json', ...options.headers};
   if (options.body !== undefined) {
     headers['Content-Type'] = 'application/json';

@@ -171,7 +171,7 @@ def test_pause_resume_and_cancel_from_the_page(page, service):
         until("the question is gone", lambda: not page.all(".ask"))
         page.click("#cancel")
         page.click("#confirm-cancel")
-        page.wait_text(".job-head .pill", "Cancelled", 60)
+        page.wait_text(".job-head .pill", "Cancelled", 120)
         assert service.job(job)["state"] == "cancelled"
         page.click("#delete")
         page.click("#confirm-delete")

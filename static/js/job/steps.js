@@ -52,12 +52,11 @@ export function make(ui) {
     if (closed) {
       return;
     }
-    if (seen && !document.hidden) {
+    if (seen && !document.hidden && !picked) { /* what is being read does not move */
       try {
         const answer = await get(path(data.id, 'steps'), {last: 60});
-        nodes = (Array.isArray(answer) ? answer : answer.nodes || answer.steps || [])
-                    .filter((n) => n.rows && n.rows.length);
-        if (!picked || !picked.held) {
+        if (!picked) {
+          nodes = (answer.nodes || []).filter((n) => n.rows && n.rows.length);
           draw();
         }
       } catch (e) { /* the banner says it; what is drawn stays */
@@ -130,7 +129,9 @@ export function make(ui) {
       drawBracket(svg, order, lane, y, x, server);
     }
     fill(stage, svg, labels);
-    say(sub, seconds(b - a) + ', one lane per node; numbers are minibatch and computing time');
+    say(sub,
+        seconds(b - a) + ', one lane per node; ' +
+            (picked ? 'held while a step is chosen, Esc goes on' : 'numbers are minibatch and computing time'));
     drawCaption();
     if (!table.hidden) {
       drawTable();
