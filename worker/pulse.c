@@ -134,10 +134,11 @@ static void on_saved(void *ctx, const char *kind, const char *path, int64_t step
 /* Counters go on from the checkpoint: as the server kept them for each worker, else (sync: nothing is stale) in equal shares. */
 static void restore_counters(struct pulse *p, const struct run_state *state)
 {
-    const json_t *kept = json_array_get(json_object_get(state->extra, "staleness"), (size_t)p->rank);
+    const json_t *kept = json_object_get(state->extra, "staleness");
     staleness_release(&p->staleness);
     staleness_init(&p->staleness);
-    if (kept && staleness_read(&p->staleness, kept) == 0) {
+    if (json_is_array(kept)) {
+        staleness_restore(&p->staleness, kept, p->rank, p->workers);
         p->samples = (int64_t)p->staleness.samples;
         p->updates = p->staleness.count;
         return;

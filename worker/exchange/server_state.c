@@ -48,10 +48,7 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->outcome = -1;
     const json_t *told = json_is_object(from->extra) ? json_object_get(from->extra, "staleness") : NULL;
     for (int i = 0; i < W; i++) {
-        const json_t *one = json_array_get(told, (size_t)i);
-        if (one) {
-            staleness_read(&s->clients[i].staleness, one);
-        }
+        staleness_restore(&s->clients[i].staleness, told, i, W);
     }
     s->best = json_is_object(from->extra) ? json_number_value(json_object_get(from->extra, "best")) : 0;
     agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version, comm_now(env->comm));
