@@ -61,8 +61,8 @@ static json_t *base_spec(const struct evaluate_ask *ask, const struct safetensor
     if (data && !ask->spec) {
         json_object_set(base, "data", data);
     }
-    if (crop && !ask->spec) {
-        json_object_set_new(base, "augment", json_pack("{s:{s:O}}", "crop", "size", crop));
+    if (!ask->spec) { /* a file without windows has none, whatever its network's recipe */
+        json_object_set_new(base, "augment", crop ? json_pack("{s:{s:O}}", "crop", "size", crop) : json_object());
     }
     if (json_is_integer(seed) && !ask->spec) {
         json_object_set(base, "seed", seed);
@@ -131,14 +131,12 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
 static int parse_spec(struct evaluate *v, const json_t *base, struct err *e)
 {
     struct jsonx_problems problems = {0};
-    json_t *crop = json_object_get(json_object_get(base, "augment"), "crop"), *augment = json_object();
-    if (crop) {
-        json_object_set(augment, "crop", crop);
-    }
-    json_t *spec = json_pack("{s:O, s:O, s:o, s:{s:i}}", "model", json_object_get(base, "model"), "data", json_object_get(base, "data"), "augment",
-                             augment, "batching", "global_batch", v->ask->batch);
-    if (json_object_get(base, "seed")) {
-        json_object_set(spec, "seed", json_object_get(base, "seed"));
+    static const char *const kept[] = {"model", "data", "augment", "seed"}; /* whatever else --spec has is of no matter here */
+    json_t *spec = json_pack("{s:{s:i}}", "batching", "global_batch", v->ask->batch);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        if (json_object_get(base, kept[i])) {
+            json_object_set(spec, kept[i], json_object_get(base, kept[i]));
+        }
     }
     int rc = jobspec_parse(&v->spec, spec, &problems);
     if (rc < 0) {
