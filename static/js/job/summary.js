@@ -60,10 +60,8 @@ export function make(ui) {
   ];
   const tbody = h('tbody');
   const lineLabel = h('b', {class: 'line-label'});
-  const farLabel = h('span', {class: 'far-label'});
-  const scaleHead = h('div', {class: 'fin-head'}, h('span', {class: 'zero', text: '0'}), lineLabel, farLabel);
+  const scaleHead = h('div', {class: 'fin-head'}, h('span', {class: 'zero', text: '0'}), lineLabel);
   const seenHead = h('th', {class: 'num', scope: 'col', text: 'Seen'});
-  const finishLine = h('div', {class: 'finish', hidden: true});
   const table =
       h('table', {class: 'node-table'}, h('caption', {class: 'sr', text: 'Nodes: minibatch and time for one step'}),
         h('thead', null,
@@ -72,7 +70,7 @@ export function make(ui) {
             h('th', {scope: 'col', class: 'fin-cell'}, h('span', {text: 'Time for one step'}), scaleHead),
             h('th', {class: 'num', scope: 'col', text: 'Samples/s'}), seenHead)),
         tbody);
-  const holder = h('div', {class: 'node-holder'}, table, finishLine);
+  const holder = h('div', {class: 'node-holder'}, table);
   const legend =
       h('p', {class: 'legend'}, h('span', null, h('i', {class: 'ph compute node-grey'}), 'compute'),
         h('span', null, h('i', {class: 'ph exchange'}), 'exchange and wait'),
@@ -185,8 +183,6 @@ export function make(ui) {
     const scale = worst > line * 1.02 ? worst * 1.22 : line * 1.12;
     say(lineLabel, line > 1e-8 ? seconds(line) : '');
     lineLabel.style.left = 100 * line / scale + '%';
-    const far = worst > line * 2.2 ? seconds(+worst.toPrecision(2)) : '';
-    say(farLabel, '');
     const first = data.assignments[0]?.batches || {};
     keyed(tbody, workers, (w) => w.rank + w.node + key.number(w.node), makeRow, (row, w, i) => {
       row.straggler.hidden = w.node !== slow;
@@ -214,7 +210,6 @@ export function make(ui) {
       });
       row.bar.node.style.setProperty('--line-at', 100 * line / scale + '%');
     });
-    return far;
   }
 
   return {

@@ -2,7 +2,7 @@
    the table the chosen node in full, and for the nodes of a running job the step time by minibatch: measured points and
    the fitted line a + k·b. */
 import {get, post, remove} from '../api.js';
-import {fill, h, keyed, s, say, segment, throttle} from '../dom.js';
+import {fill, h, keyed, say, segment, throttle} from '../dom.js';
 import {listen} from '../events.js';
 import {age, bytes, plural, three, whole} from '../format.js';
 import {icon} from '../icons.js';
