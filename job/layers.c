@@ -113,12 +113,12 @@ void layer_write(const struct layer *l, json_t *out)
 /* ---- helpers for the types ----------------------------------------------------------------------- */
 
 void layer_add_tensor(struct layer_work *w, const char *name, int rank, const int64_t *dim, int fan_in,
-                      int fan_out, bool decay)
+                      int fan_out)
 {
     struct network *net = w->net;
     struct tensor *t = &net->tensors[net->n_tensors++];
     *t = (struct tensor){.layer = (int)(w->layer - net->layers), .rank = rank, .first = net->n_params,
-                         .count = 1, .fan_in = fan_in, .fan_out = fan_out, .decay = decay};
+                         .count = 1, .fan_in = fan_in, .fan_out = fan_out, .decay = true};
     snprintf(t->name, sizeof t->name, "%s.%s", w->layer->name, name);
     for (int i = 0; i < rank; i++) {
         t->dim[i] = dim[i];
@@ -205,9 +205,9 @@ static bool build_dense(struct layer_work *w)
     l->flat_from = w->counted[0];
     l->out = (struct shape){.rank = 1, .dim = {l->units}};
     w->out_counted = l->out;
-    layer_add_tensor(w, "weight", 2, (int64_t[]){out, in}, (int)in, (int)out, true);
+    layer_add_tensor(w, "weight", 2, (int64_t[]){out, in}, (int)in, (int)out);
     if (l->bias) {
-        layer_add_tensor(w, "bias", 1, (int64_t[]){out}, (int)in, (int)out, false);
+        layer_add_tensor(w, "bias", 1, (int64_t[]){out}, (int)in, (int)out);
     }
     return true;
 }
@@ -232,10 +232,9 @@ static bool build_conv2d(struct layer_work *w)
     }
     l->out = w->out_counted = (struct shape){.rank = 3, .dim = {height, width, l->units}};
     int fan_in = (int)(window * channels), fan_out = (int)(window * out);
-    layer_add_tensor(w, "weight", 4, (int64_t[]){out, channels, l->kernel[0], l->kernel[1]}, fan_in, fan_out,
-               true);
+    layer_add_tensor(w, "weight", 4, (int64_t[]){out, channels, l->kernel[0], l->kernel[1]}, fan_in, fan_out);
     if (l->bias) {
-        layer_add_tensor(w, "bias", 1, (int64_t[]){out}, fan_in, fan_out, false);
+        layer_add_tensor(w, "bias", 1, (int64_t[]){out}, fan_in, fan_out);
     }
     return true;
 }

@@ -36,7 +36,7 @@ void layer_write(const struct layer *l, json_t *out);
 const char *layer_show_shape(char out[48], const struct shape *s); /* "[28, 28, 1]" */
 
 /* For the types' functions. Adds a tensor of the parameters, or a vector of running statistics. */
-void layer_add_tensor(struct layer_work *w, const char *name, int rank, const int64_t *dim, int fan_in, int fan_out, bool decay);
+void layer_add_tensor(struct layer_work *w, const char *name, int rank, const int64_t *dim, int fan_in, int fan_out);
 void layer_add_stat(struct layer_work *w, const char *name, int count);
 bool layer_need_image(struct layer_work *w); /* false after reporting an input that is none */
 /* The types that mix or normalise what is there: job/layers_graph.c. */

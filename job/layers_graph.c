@@ -23,8 +23,8 @@ bool layer_build_batch_norm(struct layer_work *w)
     int channels = l->in.dim[l->in.rank - 1];
     l->out = l->in;
     w->out_counted = l->in;
-    layer_add_tensor(w, "weight", 1, (int64_t[]){channels}, channels, channels, false);
-    layer_add_tensor(w, "bias", 1, (int64_t[]){channels}, channels, channels, false);
+    layer_add_tensor(w, "weight", 1, (int64_t[]){channels}, channels, channels);
+    layer_add_tensor(w, "bias", 1, (int64_t[]){channels}, channels, channels);
     layer_add_stat(w, "running_mean", channels);
     layer_add_stat(w, "running_var", channels);
     return true;

@@ -59,7 +59,7 @@ struct tensor {
     size_t first, count; /* floats, in the flat block */
     int fan_in, fan_out;
     bool he;             /* weights before a relu: He normal, else Glorot; biases are zero */
-    bool decay;          /* weight decay applies (weights, not biases and norms) */
+    bool decay;          /* weight decay applies: to every parameter, as PyTorch's optimizers do unless told otherwise */
 };
 
 enum loss_type { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_MSE };

@@ -54,7 +54,7 @@ struct event {
 struct ring {
     uint64_t serial; /* 0: free */
     int tag, first, size, joined;
-    size_t n, hollow;
+    size_t n, hollow, light;
     struct ring_member {
         int rank;
         float *data;
@@ -82,7 +82,7 @@ struct sim_rank {
     bool again;             /* a message of the one that is being stepped came through meanwhile */
     bool blocked, deadline_passed, free_sends, runnable;
     uint64_t wait_generation;
-    size_t extra_bytes; /* that the next message counts */
+    int64_t extra_bytes; /* that the next message counts */
     struct parcel *arrived[2], **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
@@ -325,12 +325,13 @@ static struct ring *ring_find(struct world *w, const struct transport_ring *ring
     spare->joined = 0;
     spare->n = ring->n;
     spare->hollow = ring->hollow;
+    spare->light = ring->light;
     return spare;
 }
 
 static size_t ring_chunk(const struct ring *r, int chunk)
 {
-    size_t begin = (r->hollow + r->n) * (size_t)chunk / (size_t)r->size;
+    size_t heavy = r->hollow + r->n - r->light, begin = chunk == r->size ? r->hollow + r->n : heavy * (size_t)chunk / (size_t)r->size;
     return begin > r->hollow ? begin - r->hollow : 0;
 }
 
@@ -370,14 +371,14 @@ static int sim_ring(struct transport *t, const struct transport_ring *ring, stru
     r->who[ring->mine] = (struct ring_member){me->rank, ring->data, req};
     if (++r->joined == r->size) {
         const struct virtual_link *link = link_between(w, ring->members[0], ring->members[1]);
-        double chunk = ceil((double)(r->hollow + r->n) / r->size) * sizeof(float);
+        double chunk = ceil((double)(r->hollow + r->n - r->light) / r->size) * sizeof(float);
         double once = link->latency_seconds + (link->bytes_per_second > 0 ? chunk / link->bytes_per_second : 0);
         push_event(w, w->now + (me->free_sends ? 0 : 2 * (r->size - 1) * once), r->first, EVENT_RING, NULL, r->serial);
     }
     return 0;
 }
 
-static void sim_weigh(struct transport *t, size_t bytes)
+static void sim_weigh(struct transport *t, int64_t bytes)
 {
     ((struct sim_rank *)t)->extra_bytes = bytes;
 }
@@ -439,7 +440,7 @@ static int sim_send(struct transport *t, int to, int tag, const void *data, size
     } else if (!(p = malloc(sizeof *p))) {
         return -ERR_MEMORY;
     }
-    double cost = (double)(bytes + r->extra_bytes);
+    double cost = (double)((int64_t)bytes + r->extra_bytes);
     r->extra_bytes = 0;
     *p = (struct parcel){.from = r->rank, .to = to, .tag = tag, .data = data, .bytes = bytes, .send = req, .cost = cost};
     posted_by(r, req);

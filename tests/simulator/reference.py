@@ -111,7 +111,7 @@ class Job:
         o = job["optimizer"]
         self.momentum, self.decay, self.clip = o.get("momentum", 0.0), o.get("weight_decay", 0.0), o.get("clip_norm", 0.0)
         self.nesterov = o.get("nesterov", False)
-        self.decays = np.where(self.net.is_bias, 0.0, 1.0)   # weights only: job/network.h
+        self.decays = np.ones(self.net.count)   # every parameter: job/network.h
 
     def cluster_groups(self):
         names = []
@@ -152,10 +152,6 @@ class Job:
 
 # ---- all workers in step ----------------------------------------------------------------------------------------------------
 
-def control_words(W):
-    """Floats that ride behind a reduction. The documents call them a few; how many is the program's own choice."""
-    return 7 + 2 * W
-
 
 def exchange_seconds(link, members, floats):
     """An all-reduce among equal links: recursive doubling where it is short (two rounds more where members are no power of two), else a ring."""
@@ -195,7 +191,7 @@ def sync(j):
             at += n
         w, v = j.step(w, v, j.clipped(g), j.rate(epoch))
         now += max(j.seconds(i, n) for i, n in enumerate(parts))
-        now += exchange_seconds(j.cluster.get("links", {}), range(j.W), j.net.count + control_words(j.W))
+        now += exchange_seconds(j.cluster.get("links", {}), range(j.W), j.net.count)
         t += 1
         trace += [(now, i, n, 0, t) for i, n in enumerate(parts) if n]
     return finish(j, w, t, now, trace)
@@ -225,7 +221,7 @@ def averaging(j):
         shares = np.array([counts[i] for i in members]) / sum(counts[i] for i in members)
         merged = sum(s * w[i] for s, i in zip(shares, members))
         velocity = sum(s * v[i] for s, i in zip(shares, members))
-        end = exchange_ends(j, now, sorted(members), blocks + control_words(j.W) if both else j.net.count)
+        end = exchange_ends(j, now, sorted(members), blocks if both else j.net.count)
         for i in members:
             w[i], now[i] = merged.copy(), end[i]
             in_group[i] = 0
@@ -255,7 +251,7 @@ def hpsgd(j):
     w, at, r, t = j.init.copy(), 0, 0, 0
     flying, start, trace = None, [0.0] * j.W, []   # flying: eta * sum of the round before; start: of the round, per worker
     K, took, longest = 1, None, 0.0                # longest: the slowest worker's last step
-    duration = exchange_seconds(j.cluster.get("links", {}), range(j.W), j.net.count + control_words(j.W) + j.W)
+    duration = exchange_seconds(j.cluster.get("links", {}), range(j.W), j.net.count)
     while at < len(steps):
         over = max(start) + duration if flying is not None else None   # of the reduction that starts with this round
         told = (took, longest)                                         # what this reduction carries

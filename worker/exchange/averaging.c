@@ -144,7 +144,7 @@ static int average_group(struct averaging *s, struct err *e)
         return 0;
     }
     size_t n = gather(s, false, share_of(s->mine_in_group, s->group_samples));
-    allreduce_start(&s->group, s->sum, n);
+    allreduce_start(&s->group, s->sum, n, 0);
     int rc = comm_wait(s->l.env->comm, &s->group.op, e);
     s->group_samples = s->mine_in_group = 0;
     return rc < 0 ? rc : load(s, false, e);
@@ -155,7 +155,7 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     size_t n = gather(s, true, share_of(s->mine_in_all, s->all_samples));
     float *words = s->sum + n;
     lockstep_write(&s->l, words, step_seconds, 0);
-    allreduce_start(&s->all, s->sum, n + lockstep_words(&s->l));
+    allreduce_start(&s->all, s->sum, n + lockstep_words(&s->l), lockstep_words(&s->l));
     int rc = comm_wait(s->l.env->comm, &s->all.op, e);
     s->group_samples = s->mine_in_group = s->all_samples = s->mine_in_all = 0;
     if (rc >= 0) {
@@ -177,7 +177,7 @@ static int load_average(struct averaging *s, struct err *e)
         memcpy(s->own + s->n_params, r->host[DEV_STATS], s->n_stats * sizeof(float));
     }
     s->l.env->aside(s->l.env->ctx, true);
-    allreduce_start(&s->all, s->sum, n);
+    allreduce_start(&s->all, s->sum, n, 0);
     int rc = comm_wait(s->l.env->comm, &s->all.op, e);
     s->l.env->aside(s->l.env->ctx, false);
     s->average_loaded = true;

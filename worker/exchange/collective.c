@@ -42,10 +42,16 @@ static int tag_of(const struct allreduce *a)
     return COLLECTIVE_TAG + (int)a->group * SERIALS + (int)(a->serial % SERIALS);
 }
 
-/* Chunks divide hollow and real floats together; data has the real ones alone. */
+/* What costs time: all but the control words. */
+static size_t heavy(const struct allreduce *a)
+{
+    return a->hollow + a->n - a->light;
+}
+
+/* Chunks divide hollow and real floats together, and the last one has the control words too; data has the real ones alone. */
 static size_t chunk_begin(const struct allreduce *a, int chunk)
 {
-    return (a->hollow + a->n) * (size_t)chunk / (size_t)a->size;
+    return chunk == a->size ? a->hollow + a->n : heavy(a) * (size_t)chunk / (size_t)a->size;
 }
 
 static size_t real_begin(const struct allreduce *a, int chunk)
@@ -56,8 +62,9 @@ static size_t real_begin(const struct allreduce *a, int chunk)
 
 static int send_floats(struct allreduce *a, struct transport *t, int to, size_t begin, size_t n, size_t hollow)
 {
-    if (hollow) {
-        t->ops->weigh(t, hollow * sizeof(float));
+    size_t words = a->n - a->light, light = begin + n > words ? begin + n - (begin > words ? begin : words) : 0;
+    if ((hollow || light) && t->ops->weigh) {
+        t->ops->weigh(t, ((int64_t)hollow - (int64_t)light) * (int64_t)sizeof(float));
     }
     return t->ops->send(t, to, tag_of(a), a->data + begin, n * sizeof(float), &a->out);
 }
@@ -99,7 +106,7 @@ static void ring_add(struct allreduce *a)
 /* Asks the transport to run the ring as one event. */
 static bool ring_whole(struct allreduce *a, struct transport *t)
 {
-    struct transport_ring ring = {a->comm->members[a->group], a->size, a->mine, tag_of(a), a->data, a->n, a->hollow};
+    struct transport_ring ring = {a->comm->members[a->group], a->size, a->mine, tag_of(a), a->data, a->n, a->hollow, a->light};
     a->begun = true;
     return t->ops->ring && t->ops->ring(t, &ring, &a->in) >= 0;
 }
@@ -225,8 +232,8 @@ static int doubling_step(struct allreduce *a, struct transport *t)
 static int allreduce_step(struct comm_op *op, struct transport *t)
 {
     struct allreduce *a = (struct allreduce *)op;
-    size_t n = a->hollow + a->n;
-    if (a->size <= 1 || n == 0) {
+    size_t n = heavy(a);
+    if (a->size <= 1 || a->hollow + a->n == 0) {
         return 1;
     }
     if (a->comm->native && t->ops->native_allreduce && a->group == COMM_ALL) {
@@ -235,14 +242,15 @@ static int allreduce_step(struct comm_op *op, struct transport *t)
     return n < SHORT || (size_t)a->size > n ? doubling_step(a, t) : ring_step(a, t);
 }
 
-void allreduce_start(struct allreduce *a, float *data, size_t n)
+void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
 {
     struct comm *c = a->comm;
-    BUG_ON(n > a->scratch_n);
+    size_t most_light = 16 + 3 * (size_t)c->workers;
+    BUG_ON(n > a->scratch_n || light > n || light > most_light);
     if (!a->scratch) {
-        /* a chunk of the ring (two members: half of it), or a whole short vector */
+        /* a chunk of the ring (two members: half of it), or a whole short vector; and the control words */
         size_t half = a->scratch_n / 2 + 1;
-        a->scratch = malloc((half > SHORT ? half : SHORT) * sizeof(float));
+        a->scratch = malloc(((half > SHORT ? half : SHORT) + most_light) * sizeof(float));
         BUG_ON(!a->scratch);
         a->own_scratch = true;
     }
@@ -250,6 +258,7 @@ void allreduce_start(struct allreduce *a, float *data, size_t n)
     a->op.step = allreduce_step;
     a->data = data;
     a->n = n;
+    a->light = light;
     a->hollow = c->hollow[a->group];
     a->size = c->n_members[a->group];
     a->mine = 0;

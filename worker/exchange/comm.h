@@ -33,13 +33,14 @@ void comm_pace(struct comm *c, double share, int count);
 
 /* Sum over a group, in place. One ring with fixed chunks (recursive doubling below 4096 floats): the order of
  * additions depends on rank numbers and n alone, so every rank and every transport gets the same bits. Calls on one group must
- * be started in the same order by all its members. `data` belongs to the op until it ended. */
+ * be started in the same order by all its members. `data` belongs to the op until it ended. The last `light` floats are control words: on
+ * a virtual link they cost nothing, as a few words beside a gradient do on a real one (SEMANTICS.md 7). */
 struct allreduce {
     struct comm_op op;
     struct comm *comm;
     enum comm_group group;
     float *data, *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
-    size_t n, hollow;
+    size_t n, hollow, light;
     uint32_t serial;
     int round, mine, size;
     struct transport_req in, out;
@@ -48,7 +49,7 @@ struct allreduce {
 };
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
 void allreduce_release(struct allreduce *a);
-void allreduce_start(struct allreduce *a, float *data, size_t n);
+void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light);
 /* 1 done, 0 not yet, negative failed. */
 int comm_test(struct comm_op *op);
 int comm_wait(struct comm *c, struct comm_op *op, struct err *e);

@@ -100,7 +100,7 @@ static void launch(struct hpsgd *s)
     reductions[l->env->comm->rank] = (float)s->reduction_seconds;
     s->in_flight = true;
     s->landed = s->gathered = s->restored = false;
-    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W);
+    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W, lockstep_words(l) + (size_t)W);
 }
 
 static int land(struct hpsgd *s, struct err *e)

@@ -113,7 +113,7 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     l->sum_words[0] = (float)r->loss;
     l->sum_words[1] = (float)r->correct;
     l->sum_words[2] = (float)w->eval_count;
-    allreduce_start(&l->sums, l->sum_words, 3);
+    allreduce_start(&l->sums, l->sum_words, 3, 3);
     int rc = comm_wait(env->comm, &l->sums.op, e);
     if (rc < 0) {
         return rc;

@@ -102,7 +102,7 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
         g[i] *= share;
     }
     if (index < n_buckets - 1) {
-        allreduce_start(&s->buckets[index], g, b->count);
+        allreduce_start(&s->buckets[index], g, b->count, 0);
     }
 }
 
@@ -122,7 +122,7 @@ static void start_tail(struct sync *s, const struct dev_result *r)
     lockstep_write(&s->l, words, comm_now(env->comm) - s->step_start, 1);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
-    allreduce_start(&s->buckets[last], s->tail, n + env->n_stats + lockstep_words(&s->l));
+    allreduce_start(&s->buckets[last], s->tail, n + env->n_stats + lockstep_words(&s->l), lockstep_words(&s->l));
 }
 
 static int wait_buckets(struct sync *s, struct err *e)

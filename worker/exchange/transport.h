@@ -37,12 +37,13 @@ struct comm_op {
     struct comm_op *next;     /* the transport's queue */
 };
 
-/* An all-reduce round a ring, as a transport sees it: `hollow` floats that cost time but do not exist (comm.h), then data[n]. */
+/* An all-reduce round a ring, as a transport sees it: `hollow` floats that cost time but do not exist (comm.h), then data[n], of
+ * which the last `light` cost none. */
 struct transport_ring {
     const int *members; /* [size] ranks */
     int size, mine, tag;
     float *data;
-    size_t n, hollow;
+    size_t n, hollow, light;
 };
 
 struct transport_ops {
@@ -67,8 +68,8 @@ struct transport_ops {
     /* Sums round the whole ring as one event, in place and in the order of its messages, where the transport can tell its end without
      * passing them: 0, and `r` tests done; negative: the messages have to be passed. NULL where time is real. */
     int (*ring)(struct transport *t, const struct transport_ring *ring, struct transport_req *r);
-    /* The next message that is sent counts as so many bytes more. NULL where time is real. */
-    void (*weigh)(struct transport *t, size_t bytes);
+    /* The next message that is sent counts as so many bytes more, or less. NULL where time is real. */
+    void (*weigh)(struct transport *t, int64_t bytes);
 };
 
 struct transport {

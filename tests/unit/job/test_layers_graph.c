@@ -71,7 +71,7 @@ static void inputs_that_do_not_fit_are_named_with_their_shapes(void **state)
     assert_refused("{\"type\": \"lrn\", \"window\": 0}", "/model/layers/1/window", "from 1 to 1024");
 }
 
-static void batch_norm_has_factors_of_one_and_statistics_without_decay(void **state)
+static void batch_norm_has_factors_of_one_and_statistics(void **state)
 {
     struct network net;
     struct jsonx_problems problems;
@@ -81,7 +81,7 @@ static void batch_norm_has_factors_of_one_and_statistics_without_decay(void **st
     assert_string_equal(net.stats[0].name, "n.running_mean");
     assert_string_equal(net.stats[1].name, "n.running_var");
     assert_string_equal(net.tensors[2].name, "n.weight");
-    assert_false(net.tensors[2].decay);
+    assert_true(net.tensors[2].decay);
     assert_true(net.tensors[0].he); /* the convolution reaches the relu through the norm */
     assert_true(net.n_params <= 600);
     network_init(&net, 1, params, stats);
@@ -97,7 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_have_the_shape_of_the_inputs_joined),
         cmocka_unit_test(inputs_that_do_not_fit_are_named_with_their_shapes),
-        cmocka_unit_test(batch_norm_has_factors_of_one_and_statistics_without_decay),
+        cmocka_unit_test(batch_norm_has_factors_of_one_and_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

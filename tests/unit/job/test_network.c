@@ -238,7 +238,7 @@ static void tensors_fill_the_flat_block_in_the_order_of_the_layers(void **state)
             assert_int_equal(x->first, next);
             assert_int_equal(x->count, count);
             assert_true(t == 0 || x->layer >= net.tensors[t - 1].layer);
-            assert_int_equal(x->decay, x->rank > 1); /* weights, not biases and norms */
+            assert_true(x->decay); /* of every parameter, as PyTorch has it */
             const struct layer *l = &net.layers[x->layer];
             assert_true(t >= l->first_tensor && t < l->first_tensor + l->n_tensors);
             assert_memory_equal(x->name, l->name, strlen(l->name));
