@@ -4,11 +4,8 @@
 
 #include "cli/commands.h"
 #include "common/jsonx.h"
+#include "common/version.h"
 #include "coordinator/coordinator.h"
-
-#ifndef EVENSTEP_VERSION
-#define EVENSTEP_VERSION "0.1"
-#endif
 
 static const struct command {
     const char *name, *arguments, *help;
