@@ -123,6 +123,8 @@ check-integration: all ## real redis-server and mpirun
 check-browser: all ## the page in a real browser
 	tests/run browser BUILD=$(BUILD)
 
+include kernels/cuda/build.mk
+
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup
 layers: ## checks that the arrows between rooms run down only

@@ -97,7 +97,7 @@ KERNEL use_running(struct norm b, size_t channels)
 
 template <typename T> KERNEL apply(T *y, const T *x, struct norm b, bool relu, size_t n, unsigned channels)
 {
-    enum { N = port_pack<T>::N };
+    constexpr int N = port_pack<T>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> v = ((const port_some<T, N> *)x)[i];
@@ -171,7 +171,7 @@ KERNEL settle_gradients(struct norm b, const float *parts, const struct cuda_hea
 template <typename T>
 KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struct cuda_head *head, size_t count, size_t n, unsigned channels)
 {
-    enum { N = port_pack<T>::N };
+    constexpr int N = port_pack<T>::N;
     size_t used = (size_t)head->count * count, packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> v = ((const port_some<T, N> *)x)[i], g = ((const port_some<T, N> *)dy)[i];

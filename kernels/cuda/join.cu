@@ -7,7 +7,7 @@
 
 template <typename T> KERNEL sum_two(T *y, const T *a, const T *b, bool relu, size_t n)
 {
-    enum { N = port_pack<T>::N };
+    constexpr int N = port_pack<T>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> x = ((const port_some<T, N> *)a)[i], z = ((const port_some<T, N> *)b)[i];

@@ -30,7 +30,7 @@ struct f_first {
 
 template <typename F, typename To, typename From> KERNEL map(To *out, const From *a, const From *b, size_t n)
 {
-    enum { N = port_pack<To>::N < port_pack<From>::N ? port_pack<To>::N : port_pack<From>::N };
+    constexpr int N = port_pack<To>::N < port_pack<From>::N ? port_pack<To>::N : port_pack<From>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<From, N> x = ((const port_some<From, N> *)a)[i], y = b ? ((const port_some<From, N> *)b)[i] : x;
@@ -85,7 +85,7 @@ int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, 
 /* y: [rows][channels], n = rows*channels */
 template <typename T> KERNEL add_bias(T *y, const float *bias, bool relu, size_t n, unsigned channels)
 {
-    enum { N = port_pack<T>::N };
+    constexpr int N = port_pack<T>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> x = ((port_some<T, N> *)y)[i];

@@ -62,7 +62,7 @@ DEVICE_FN struct bf16 port_bf16(float x)
 #define KERNEL static void
 #define DEVICE_FN static inline
 #define DEVICE_FN_MEMBER inline
-#define SHARED static thread_local
+#define SHARED static
 #define LAUNCH(kernel, blocks, stream, ...) standin_launch(kernel, (unsigned)(blocks), PORT_THREADS, stream, __VA_ARGS__)
 
 DEVICE_FN void port_sync(void)
@@ -125,7 +125,7 @@ template <typename T, int COUNT> struct alignas(COUNT * sizeof(T)) port_some {
     T v[COUNT];
 };
 template <typename T> struct port_pack {
-    enum { N = 16 / (int)sizeof(T) };
+    static constexpr int N = 16 / (int)sizeof(T);
 };
 
 /* ---- sums over a warp or a block -------------------------------------------------------------------------------------- */

@@ -1,0 +1,156 @@
+/* What the tests of the CUDA device share: the device under test beside the CPU, on the same network with the same parameters and samples.
+ *
+ * The device is the plug-in that EVENSTEP_CUDA_PLUGIN names: the host build, with its stand-ins (make check-cuda-host), or the real one
+ * (make check-gpu), where what only stand-ins can do is skipped. Numbers are compared with the size of what they are compared with: sums of the
+ * same terms in another order differ by rounding, and the bound is stated where it is used.
+ */
+#ifndef TESTS_CUDA_JUDGE_H
+#define TESTS_CUDA_JUDGE_H
+
+#include "tests/kernels/reference.h"
+
+#include <dlfcn.h>
+
+#include "kernels/plugin.h"
+#include "tests/cuda/standin/control.h"
+
+/* NULL: the real libraries. */
+static inline const struct standin_control *judge_control(void)
+{
+    static const struct standin_control *control;
+    const char *file = getenv("EVENSTEP_CUDA_PLUGIN");
+    void *plugin = file && !control ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
+    standin_control_fn *fn = NULL;
+    if (plugin) {
+        *(void **)&fn = dlsym(plugin, STANDIN_CONTROL);
+        control = fn ? fn() : NULL;
+    }
+    return control;
+}
+
+struct judge {
+    struct device *cpu, *gpu;
+    struct network net;
+    struct dev_replica on_cpu, on_gpu;
+    struct err e;
+};
+
+static inline void judge_ok(struct judge *j, int rc)
+{
+    if (rc < 0) {
+        fail_msg("%s", j->e.message);
+    }
+}
+
+static inline void judge_store(struct judge *j, enum dev_block b)
+{
+    judge_ok(j, j->gpu->ops->store(&j->on_gpu, b, 0, j->on_gpu.count[b], &j->e));
+}
+
+static inline void judge_fetch(struct judge *j, enum dev_block b)
+{
+    judge_ok(j, j->gpu->ops->fetch(&j->on_gpu, b, 0, j->on_gpu.count[b], &j->e));
+}
+
+/* What the CPU has goes to the GPU. */
+static inline void judge_copy(struct judge *j, enum dev_block b)
+{
+    memcpy(j->on_gpu.host[b], j->on_cpu.host[b], j->on_cpu.count[b] * sizeof(float));
+    judge_store(j, b);
+}
+
+static inline struct judge *judge_new(const char *model, const struct optimizer_spec *optimizer, const char *precision)
+{
+    static const struct optimizer_spec plain = {.type = CAT_OPTIMIZER_SGD};
+    struct judge *j = calloc(1, sizeof(*j));
+    optimizer = optimizer ? optimizer : &plain;
+    j->net = ref_network(model);
+    j->cpu = dev_open("cpu:1", &j->e);
+    j->gpu = dev_open("cuda:0", &j->e);
+    if (!j->cpu || !j->gpu || dev_use_precision(j->gpu, precision, &j->e) < 0) {
+        fail_msg("%s", j->e.message);
+    }
+    judge_ok(j, j->cpu->ops->replica_init(j->cpu, &j->on_cpu, &j->net, optimizer, &j->e));
+    judge_ok(j, j->gpu->ops->replica_init(j->gpu, &j->on_gpu, &j->net, optimizer, &j->e));
+    float *w = j->on_cpu.host[DEV_PARAMS], *stats = j->on_cpu.host[DEV_STATS];
+    network_init(&j->net, 3, w, stats);
+    for (size_t i = 0; i < j->net.n_stat_floats; i++) {
+        stats[i] += (float)(0.5 * rng_double(6, 0, i));
+    }
+    for (int t = 0; t < j->net.n_tensors; t++) {
+        const struct tensor *tensor = &j->net.tensors[t];
+        for (size_t i = 0; tensor->rank == 1 && i < tensor->count; i++) {
+            w[tensor->first + i] += (float)(0.1 * rng_normal(5, (uint64_t)t, i));
+        }
+    }
+    judge_copy(j, DEV_PARAMS);
+    judge_copy(j, DEV_STATS);
+    return j;
+}
+
+static inline void judge_free(struct judge *j)
+{
+    j->cpu->ops->replica_release(&j->on_cpu);
+    j->gpu->ops->replica_release(&j->on_gpu);
+    dev_close(j->cpu);
+    dev_close(j->gpu);
+    network_release(&j->net);
+    free(j);
+}
+
+static inline struct dev_program *judge_program(struct judge *j, struct dev_replica *r, int batch)
+{
+    struct dev_program *p = r->dev->ops->program_new(r, batch, 1 << 20, &j->e);
+    if (!p) {
+        fail_msg("%s", j->e.message);
+    }
+    return p;
+}
+
+static inline struct dev_result judge_compute(struct judge *j, struct dev_program *p, const struct dev_input *in, float *logits)
+{
+    struct dev_replica *r = ((struct dev_program_head *)p)->replica;
+    struct dev_result result;
+    int marks = 0;
+    judge_ok(j, r->dev->ops->compute(p, in, &result, logits, bench_mark, &marks, &j->e));
+    assert_int_equal(marks, in->training ? ((struct dev_program_head *)p)->n_buckets : 0);
+    return result;
+}
+
+/* Root of the mean square. */
+static inline double judge_size(const float *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += (double)x[i] * (double)x[i];
+    }
+    return n > 0 ? sqrt(sum / (double)n) : 0;
+}
+
+/* Every element within bound × (the array's usual size + its own), or × `least` if that is larger. */
+static inline void judge_near_above(const float *got, const float *expected, size_t n, double bound, double least, const char *what)
+{
+    double size = judge_size(expected, n);
+    size = size > least ? size : least;
+    for (size_t i = 0; i < n; i++) {
+        assert_near((double)got[i], (double)expected[i], bound * (size + fabs((double)expected[i])) + 1e-12, what, i);
+    }
+}
+
+static inline void judge_near(const float *got, const float *expected, size_t n, double bound, const char *what)
+{
+    judge_near_above(got, expected, n, bound, 0, what);
+}
+
+/* Tensor by tensor. A tensor whose gradient is nothing but rounding (a bias before batch norm) is held to the size of the whole. */
+static inline void judge_near_gradients(struct judge *j, double bound)
+{
+    const float *got = j->on_gpu.host[DEV_GRADS], *expected = j->on_cpu.host[DEV_GRADS];
+    double all = judge_size(expected, j->net.n_params);
+    for (int t = 0; t < j->net.n_tensors; t++) {
+        const struct tensor *tensor = &j->net.tensors[t];
+        judge_near_above(got + tensor->first, expected + tensor->first, tensor->count, bound, all, tensor->name);
+    }
+}
+
+#endif

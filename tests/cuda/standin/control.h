@@ -1,0 +1,28 @@
+/* What tests tell the stand-ins and ask them; found in the plug-in by dlsym (tests/cuda/judge.h). C11 and C++. */
+#ifndef TESTS_CUDA_CONTROL_H
+#define TESTS_CUDA_CONTROL_H
+
+#include <stddef.h>
+
+struct standin_control {
+    /* The nth call from now on that can fail does; 0: none. */
+    void (*fail_at)(long n);
+    /* Calls since fail_at; the name of the one that failed, or "". */
+    long (*calls)(void);
+    const char *(*failed)(void);
+    /* Live objects: allocations, streams, events, graphs, handles, descriptors. */
+    long (*live)(void);
+    /* Memory of the GPU in all. */
+    void (*set_memory)(size_t bytes);
+    /* Work runs when it is put on its stream, not when somebody waits. */
+    void (*set_eager)(int on);
+    /* GPUs that there are; -1: the driver is too old. */
+    void (*set_devices)(int n);
+    /* Kernels that were started, graphs that were captured, since fail_at. */
+    long (*kernels)(void);
+    long (*captures)(void);
+};
+#define STANDIN_CONTROL "standin_control"
+typedef const struct standin_control *standin_control_fn(void);
+
+#endif

@@ -1,0 +1,58 @@
+/* What the stand-ins share: one lock, one count of calls that may be told to fail, lists of memory and of live objects, and work on streams.
+ *
+ *   runtime.cpp   device, memory, errors      stream.cpp   streams, events, capture, graphs      block.cpp   threads of a block as fibers
+ *   dnn.cpp, blas.cpp   the two libraries on plain loops (plain.cpp)        control.h   what tests ask and tell
+ *
+ * A mistake that the real library might forgive, or answer with a crash much later, is answered with standin_die: the test fails there.
+ */
+#ifndef TESTS_CUDA_STANDIN_H
+#define TESTS_CUDA_STANDIN_H
+
+#include <cublas_v2.h>
+#include <cudnn.h>
+
+#include <mutex>
+#include <string>
+
+extern std::recursive_mutex standin_lock;
+#define LOCKED std::lock_guard<std::recursive_mutex> locked(standin_lock)
+
+[[noreturn]] void standin_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Counts a call; true: it is the one that is to fail. `name` is told by standin_failed. */
+bool standin_call(const char *name);
+/* The calling thread is capturing a stream, and may do nothing that waits or allocates. */
+bool standin_forbidden(void);
+void standin_capturing(bool on);
+
+enum standin_kind { HOST, PINNED, DEVICE };
+/* What [p, p+bytes) is; dies if it is partly one thing and partly another. */
+enum standin_kind standin_kind_of(const void *p, size_t bytes);
+void standin_need_device(const void *p, size_t bytes, size_t alignment, const char *what);
+
+/* Live objects of every type: created, used, destroyed once. */
+void standin_born(const void *object, const char *type);
+void standin_need(const void *object, const char *type);
+void standin_gone(const void *object, const char *type);
+
+/* Work on a stream, or in the graph that it captures. */
+cudaError_t standin_push(cudaStream_t stream, std::function<void()> work);
+/* Everything that is waiting, on every stream. */
+void standin_drain_all(void);
+void standin_run_grid(unsigned blocks, unsigned threads, const std::function<void()> &thread);
+
+/* ---- plain loops (plain.cpp): floats, NHWC; the callers have checked every range ------------------------------------------- */
+
+struct plain_conv {
+    int n, h, w, c, k, kh, kw, oh, ow, stride[2], padding[2];
+};
+void plain_forward(const struct plain_conv &d, const float *x, const float *w, float *y);
+void plain_data(const struct plain_conv &d, const float *w, const float *dy, float *dx);
+void plain_filter(const struct plain_conv &d, const float *x, const float *dy, float *dw);
+/* c [n][m] (m innermost) = op(a) op(b), as BLAS counts */
+void plain_gemm(bool ta, bool tb, int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc);
+/* To and from bf16; tf32 keeps 10 bits of the fraction. */
+void plain_widen(float *to, const uint16_t *from, size_t n);
+void plain_round(uint16_t *to, const float *from, size_t n);
+void plain_tf32(float *x, size_t n);
+
+#endif

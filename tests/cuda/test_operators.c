@@ -1,0 +1,219 @@
+/* Every operator of the CUDA device against the CPU device, at odd sizes, strides and paddings, between a convolution and a dense layer, so that its
+ * outputs, its gradients and the gradient that it hands down are seen. The CPU device itself is held to finite differences in tests/kernels.
+ *
+ * Bounds, times the usual size of a tensor's elements plus the element's own: fp32 1e-5 (sums of up to a few thousand terms in another order), 5e-5 behind
+ * batch norm, which divides by the deviation of few samples; tf32 (10 bits kept of each factor) 2e-2; bf16 (7 bits kept of everything) 1e-1.
+ */
+#include "tests/cuda/judge.h"
+
+static const double exact = 1e-5, behind_norm = 5e-5;
+
+static void check_model_on(const char *model, int batch, int count, const char *precision, double bound)
+{
+    struct judge *j = judge_new(model, NULL, precision);
+    struct dev_program *a = judge_program(j, &j->on_cpu, batch), *b = judge_program(j, &j->on_gpu, batch);
+    struct dev_input in = ref_input(&j->net, count, 11);
+    size_t outputs = (size_t)count * shape_count(&j->net.output);
+    float *expected = calloc(outputs, sizeof(float)), *got = calloc(outputs, sizeof(float));
+    for (int pass = 0; pass < 2; pass++) {
+        in.training = pass == 0;
+        struct dev_result x = judge_compute(j, a, &in, expected), y = judge_compute(j, b, &in, got);
+        assert_near(y.loss, x.loss, 10 * bound * (1 + fabs(x.loss)), "loss", 0);
+        assert_true(y.finite);
+        judge_near(got, expected, outputs, 2 * bound, "output");
+        if (strcmp(precision, "fp32") == 0) {
+            assert_int_equal(x.correct, y.correct);
+        }
+        judge_fetch(j, DEV_GRADS);
+        judge_near_gradients(j, bound);
+        judge_fetch(j, DEV_STATS);
+        judge_near(j->on_gpu.host[DEV_STATS], j->on_cpu.host[DEV_STATS], j->net.n_stat_floats, bound, "statistic");
+    }
+    free(expected);
+    free(got);
+    ref_input_free(&in);
+    j->cpu->ops->program_free(a);
+    j->gpu->ops->program_free(b);
+    judge_free(j);
+}
+
+static void check_between(const char *layers, int batch, double bound)
+{
+    char model[1024];
+    snprintf(model, sizeof(model),
+             "{\"input\": [11, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"first\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
+             "%s, {\"type\": \"dense\", \"units\": 5}]}",
+             layers);
+    check_model_on(model, batch, batch, "fp32", bound);
+    check_model_on(model, batch + 2, batch, "fp32", bound);
+}
+
+static void convolutions_match_at_every_stride_and_padding(void **state)
+{
+    static const char *const shapes[] = {
+        "\"filters\": 7, \"kernel\": 3",
+        "\"filters\": 1, \"kernel\": 1",
+        "\"filters\": 8, \"kernel\": [5, 2], \"padding\": [2, 1]",
+        "\"filters\": 16, \"kernel\": 3, \"stride\": 2, \"padding\": 1",
+        "\"filters\": 17, \"kernel\": [1, 3], \"stride\": [3, 2], \"padding\": [0, 2]",
+        "\"filters\": 5, \"kernel\": [11, 9]",
+        "\"filters\": 4, \"kernel\": 2, \"stride\": 3",
+        "\"filters\": 300, \"kernel\": 3, \"padding\": 2, \"bias\": false",
+        "\"filters\": 260, \"kernel\": 1",
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        char layer[200];
+        snprintf(layer, sizeof(layer), "{\"type\": \"conv2d\", %s}", shapes[i]);
+        check_between(layer, 3, exact);
+        snprintf(layer, sizeof(layer), "{\"type\": \"conv2d\", %s}, {\"type\": \"relu\"}", shapes[i]);
+        check_between(layer, 2, exact);
+    }
+}
+
+static void dense_layers_match_after_images_and_vectors(void **state)
+{
+    check_between("{\"type\": \"dense\", \"units\": 1}", 3, exact);
+    check_between("{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 13, \"bias\": false}", 3, exact);
+    check_between("{\"type\": \"dense\", \"units\": 33}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 7}", 1, exact);
+    check_model_on("{\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 4, 4, "fp32", exact);
+    check_model_on("{\"input\": [4, 3, 2], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 1, 1, "fp32", exact);
+    check_model_on("{\"input\": [700], \"layers\": [{\"type\": \"dense\", \"units\": 513}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 9}]}", 37,
+                   35, "fp32", exact);
+}
+
+static void pools_match(void **state)
+{
+    static const char *const layers[] = {
+        "{\"type\": \"max_pool\", \"size\": 2}",
+        "{\"type\": \"max_pool\", \"size\": 3, \"stride\": 2}",
+        "{\"type\": \"max_pool\", \"size\": [2, 3], \"stride\": [1, 2], \"padding\": [1, 1]}",
+        "{\"type\": \"max_pool\", \"size\": [11, 9]}",
+        "{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1}",
+        "{\"type\": \"average_pool\", \"size\": 2}",
+        "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 2, \"padding\": 1}",
+        "{\"type\": \"average_pool\", \"size\": [4, 3], \"stride\": [3, 1], \"padding\": [2, 0]}",
+        "{\"type\": \"average_pool\", \"size\": 2, \"stride\": 3}",
+        "{\"type\": \"global_average_pool\"}",
+        "{\"type\": \"relu\"}, {\"type\": \"global_average_pool\"}, {\"type\": \"relu\"}",
+    };
+    for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
+        check_between(layers[i], 3, exact);
+    }
+    check_model_on("{\"input\": [21, 20, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 1},"
+                   "{\"type\": \"max_pool\", \"size\": [20, 17], \"stride\": 1}, {\"type\": \"dense\", \"units\": 3}]}",
+                   2, 2, "fp32", exact);
+}
+
+static void pointwise_layers_match_in_any_order(void **state)
+{
+    static const char *const layers[] = {
+        "{\"type\": \"relu\"}",
+        "{\"type\": \"relu\"}, {\"type\": \"relu\"}",
+        "{\"type\": \"dropout\"}",
+        "{\"type\": \"dropout\", \"rate\": 0.1}, {\"type\": \"relu\"}",
+        "{\"type\": \"dropout\", \"rate\": 0}",
+        "{\"type\": \"flatten\"}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 0.7}",
+        "{\"type\": \"flatten\"}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 6}",
+        "{\"type\": \"max_pool\", \"size\": 3}, {\"type\": \"relu\"}",
+        "{\"type\": \"leaky_relu\"}",
+        "{\"type\": \"leaky_relu\", \"slope\": 0.3}, {\"type\": \"tanh\"}",
+        "{\"type\": \"flatten\"}, {\"type\": \"sigmoid\"}, {\"type\": \"dense\", \"units\": 7}, {\"type\": \"tanh\"}",
+        "{\"type\": \"sigmoid\"}, {\"type\": \"max_pool\", \"size\": 2}",
+        "{\"type\": \"dense\", \"units\": 7}, {\"type\": \"dropout\", \"rate\": 0.3}, {\"type\": \"relu\"}",
+    };
+    for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
+        check_between(layers[i], 3, exact);
+    }
+}
+
+static void lrn_matches_for_odd_and_even_windows_and_any_exponent(void **state)
+{
+    check_between("{\"type\": \"lrn\", \"alpha\": 0.5}", 3, exact);
+    check_between("{\"type\": \"lrn\", \"window\": 4, \"alpha\": 0.7, \"beta\": 0.6, \"k\": 2}", 3, exact);
+    check_between("{\"type\": \"lrn\", \"window\": 1, \"alpha\": 0.2}", 1, exact);
+    check_between("{\"type\": \"lrn\", \"window\": 20, \"alpha\": 3}, {\"type\": \"relu\"}, {\"type\": \"lrn\", \"window\": 9, \"alpha\": 1}", 2, exact);
+}
+
+static void batch_norm_matches_on_images_and_vectors(void **state)
+{
+    check_between("{\"type\": \"batch_norm\"}", 3, behind_norm);
+    check_between("{\"type\": \"batch_norm\", \"eps\": 0.1}, {\"type\": \"relu\"}", 3, behind_norm);
+    check_between("{\"type\": \"relu\"}, {\"type\": \"batch_norm\"}, {\"type\": \"leaky_relu\"}", 2, behind_norm);
+    check_between("{\"type\": \"flatten\"}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}", 5, behind_norm);
+    check_between("{\"type\": \"dense\", \"units\": 9}, {\"type\": \"batch_norm\"}, {\"type\": \"tanh\"}", 6, behind_norm);
+    check_between("{\"type\": \"conv2d\", \"filters\": 270, \"kernel\": 1}, {\"type\": \"batch_norm\"}", 2, behind_norm);
+    check_model_on("{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}", 9, 9, "fp32", behind_norm);
+    check_model_on("{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
+                   "{\"type\": \"batch_norm\", \"momentum\": 0.3}, {\"type\": \"dense\", \"units\": 4}]}",
+                   140, 133, "fp32", behind_norm);
+}
+
+static void graphs_add_and_concat_and_sum_the_gradients_of_every_reader(void **state)
+{
+    static const char *const layers[] = {
+        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"add\", \"inputs\": [\"a\", \"first\"]}",
+        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", \"r\", \"first\"]}, {\"type\": \"relu\"}",
+        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"tanh\", \"name\": \"t\", \"inputs\": [\"first\"]},"
+        "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, {\"type\": \"leaky_relu\"}",
+        "{\"type\": \"concat\", \"inputs\": [\"first\", \"first\"]}, {\"type\": \"max_pool\", \"size\": 2}",
+        "{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 4},"
+        "{\"type\": \"concat\", \"inputs\": [\"d\", \"f\"]}",
+        "{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 594},"
+        "{\"type\": \"add\", \"inputs\": [\"d\", \"r\"]}",
+    };
+    for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
+        check_between(layers[i], 3, exact);
+    }
+}
+
+static void mean_squared_error_matches(void **state)
+{
+    check_model_on("{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, {\"type\": \"relu\"},"
+                   "{\"type\": \"dense\", \"units\": 4}]}", 5, 5, "fp32", exact);
+    check_model_on("{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 2},"
+                   "{\"type\": \"dense\", \"units\": 40}]}", 5, 3, "fp32", exact);
+}
+
+static void many_classes_match(void **state)
+{
+    check_model_on("{\"input\": [12], \"layers\": [{\"type\": \"dense\", \"units\": 101}]}", 19, 17, "fp32", exact);
+}
+
+static const char mixed[] = "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
+                            "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\", \"rate\": 0.2},"
+                            "{\"type\": \"dense\", \"units\": 21}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5}]}";
+
+static void tf32_stays_within_its_bound(void **state)
+{
+    check_model_on("\"mlp\"", 6, 5, "tf32", 2e-2);
+    check_model_on(mixed, 12, 11, "tf32", 5e-2);
+}
+
+static void bf16_stays_within_its_bound(void **state)
+{
+    check_model_on("{\"input\": [40], \"layers\": [{\"type\": \"dense\", \"units\": 33}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 9}]}", 6, 5,
+                   "bf16", 5e-2);
+    check_model_on("{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"sigmoid\"},"
+                   "{\"type\": \"average_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dense\", \"units\": 9}]}", 6, 5, "bf16", 5e-2);
+    check_model_on("{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"batch_norm\"},"
+                   "{\"type\": \"tanh\"}, {\"type\": \"concat\", \"inputs\": [\"tanh1\", \"a\"]}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"},"
+                   "{\"type\": \"dense\", \"units\": 9}]}", 16, 15, "bf16", 1e-1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_match_at_every_stride_and_padding),
+        cmocka_unit_test(dense_layers_match_after_images_and_vectors),
+        cmocka_unit_test(pools_match),
+        cmocka_unit_test(pointwise_layers_match_in_any_order),
+        cmocka_unit_test(lrn_matches_for_odd_and_even_windows_and_any_exponent),
+        cmocka_unit_test(batch_norm_matches_on_images_and_vectors),
+        cmocka_unit_test(graphs_add_and_concat_and_sum_the_gradients_of_every_reader),
+        cmocka_unit_test(mean_squared_error_matches),
+        cmocka_unit_test(many_classes_match),
+        cmocka_unit_test(tf32_stays_within_its_bound),
+        cmocka_unit_test(bf16_stays_within_its_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
