@@ -16,6 +16,8 @@
 static const struct opt table[] = {
     {"store", "URL", OPT_STRING, NULL, 0, 0, "the coordinator's store: redis://[USER@]HOST:PORT, or unix:PATH on the same machine"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
+    {"worker-user", "NAME", OPT_STRING, NULL, 0, 0, "the store's user for workers (default: this agent's)"},
+    {"worker-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with that user's password"},
     {"secret-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the cluster's secret; the coordinator's is DIR/secret"},
     {"node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
      "a node on this host: NAME=cpu:THREADS, cuda:INDEX or auto, then ,slowdown=F to emulate a slower one (default: one per GPU, else HOST=auto)"},
@@ -60,6 +62,35 @@ static void find_roots(struct agent_config *c)
     }
 }
 
+static int read_password(const char *path, char **out, struct err *e)
+{
+    if (path) {
+        *out = proc_read_file(path, 512, NULL, e);
+        if (!*out) {
+            return err_prefix(e, "cannot read the store's password");
+        }
+        (*out)[strcspn(*out, "\r\n")] = 0;
+    }
+    return 0;
+}
+
+/* Workers may have a user of their own, with fewer rights. */
+static int read_worker(struct agent_config *c, struct err *e)
+{
+    const char *user = opt_string(c->options, "worker-user"), *at = strchr(c->store, '@');
+    const char *rest = at ? at + 1 : c->store + strlen("redis://");
+    if (!user) {
+        snprintf(c->worker_store, sizeof c->worker_store, "%s", c->store);
+        c->worker_password = c->password ? strdup(c->password) : NULL;
+        return 0;
+    }
+    if (strncmp(c->store, "redis://", 8) != 0) {
+        return err_set(e, ERR_INVALID, "--worker-user '%s': only a store at redis://HOST:PORT has users", user);
+    }
+    snprintf(c->worker_store, sizeof c->worker_store, "redis://%.60s@%s", user, rest);
+    return read_password(opt_string(c->options, "worker-password-file"), &c->worker_password, e);
+}
+
 static int read_places(struct agent_config *c, struct err *e)
 {
     const char *dir = opt_string(c->options, "data-dir"), *password = opt_string(c->options, "store-password-file");
@@ -71,12 +102,11 @@ static int read_places(struct agent_config *c, struct err *e)
     if (rc == 0 && access(c->data_dir, W_OK | X_OK) != 0) {
         rc = err_errno(e, ERR_IO, "cannot write into the data directory '%s'", dir);
     }
-    if (rc == 0 && password) {
-        c->password = proc_read_file(password, 512, NULL, e);
-        rc = c->password ? 0 : err_prefix(e, "cannot read the store's password");
+    if (rc == 0) {
+        rc = read_password(password, &c->password, e);
     }
-    if (c->password) {
-        c->password[strcspn(c->password, "\r\n")] = 0;
+    if (rc == 0) {
+        rc = read_worker(c, e);
     }
     if (rc == 0 && !secret) {
         rc = err_set(e, ERR_INVALID, "--secret-file is wanted: the agent joins with the cluster's secret");
@@ -205,6 +235,7 @@ void agent_config_release(struct agent_config *c)
     json_decref(c->versions);
     json_decref(c->nodes);
     free(c->password);
+    free(c->worker_password);
     opt_free(c->options);
     memset(c, 0, sizeof *c);
 }

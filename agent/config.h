@@ -16,6 +16,7 @@ struct agent_config {
     char address[64], network[72];
     const char *store, *ports;   /* ports: "FIRST-LAST" or NULL */
     char *password;              /* of the store; owned, or NULL */
+    char worker_store[512], *worker_password; /* the same for workers; owned, or NULL */
     struct sign_key secret;
     int64_t cache_bytes;
     json_t *versions, *nodes;    /* owned; nodes: documents of store_node_put */

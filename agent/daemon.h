@@ -10,7 +10,7 @@
 /* What every daemon is given. Strings are borrowed. */
 struct daemon_config {
     const char *host;
-    const char *store_url, *store_password; /* password: or NULL */
+    const char *store_url, *store_password; /* for workers; password: or NULL */
     const char *data_roots;                 /* where this host's data sets are, separated by colons */
     const char *data_dir;                   /* where logs and received data are kept */
     const char *network;                    /* CIDR for MPI's connections */

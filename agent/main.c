@@ -174,7 +174,7 @@ static int live(struct agent *a, struct err *e)
         return 0;
     }
     a->seen.not_before = clock_wall_ms() - SIGN_WINDOW_MS; /* older ones were signed with another key */
-    struct daemon_config dc = {c->host, c->store, c->password, c->roots, c->data_dir, c->network, c->ports, c->cache_bytes};
+    struct daemon_config dc = {c->host, c->worker_store, c->worker_password, c->roots, c->data_dir, c->network, c->ports, c->cache_bytes};
     a->daemons = daemons_new(&dc, e);
     a->beat = a->daemons ? beat_start(c, a->gpus, a->instance, e) : NULL;
     int rc = a->beat ? 0 : -(int)e->code;

@@ -27,6 +27,7 @@ enum {
 struct store {
     char url[512];
     char *password;      /* or NULL; owned */
+    char user[64];       /* of Redis; empty: the default one */
     bool is_unix;
     char address[256];   /* host or path */
     int port, db;

@@ -51,10 +51,19 @@ static int parse_tcp(struct store *s, const char *rest, struct err *e)
     const char *slash = strchr(rest, '/');
     size_t n = slash ? (size_t)(slash - rest) : strlen(rest);
     char host[sizeof s->address];
-    if (memchr(rest, '@', n)) {
+    const char *sign = memchr(rest, '@', n);
+    if (sign && memchr(rest, ':', (size_t)(sign - rest))) {
         err_set(e, ERR_INVALID, "cannot use this store address: it carries a password");
         err_hint(e, "give the password in a file, with --store-password-file");
         return -ERR_INVALID;
+    }
+    if (sign) { /* USER@: a role of Redis (docs/deployment.md) */
+        if (sign == rest || (size_t)(sign - rest) >= sizeof s->user) {
+            return err_set(e, ERR_INVALID, "cannot use store '%s': the user's name is missing or too long", s->url);
+        }
+        memcpy(s->user, rest, (size_t)(sign - rest));
+        n -= (size_t)(sign - rest) + 1;
+        rest = sign + 1;
     }
     if (n == 0 || n >= sizeof host) {
         return err_set(e, ERR_INVALID, "cannot use store '%s': the host is missing or too long", s->url);
@@ -188,7 +197,8 @@ static int refused(struct store *s, const redisReply *r, struct err *e)
 
 static int greet(struct store *s, redisContext *c, struct err *e, const char *what, const char *value)
 {
-    redisReply *r = redisCommand(c, "%s %s", what, value);
+    bool as_user = s->user[0] && !strcmp(what, "AUTH");
+    redisReply *r = as_user ? redisCommand(c, "AUTH %s %s", s->user, value) : redisCommand(c, "%s %s", what, value);
     if (!r) {
         return away(s, e, c->errstr);
     }

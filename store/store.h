@@ -36,7 +36,7 @@
 
 struct store;
 
-/* "redis://host:port/db", "unix:PATH" or "unix:PATH?db=N". The password may be NULL; it is copied. Does not connect yet. */
+/* "redis://[user@]host:port/db", "unix:PATH" or "unix:PATH?db=N". The password may be NULL; it is copied. Does not connect yet. */
 struct store *store_open(const char *url, const char *password, struct err *e);
 void store_close(struct store *s);
 int store_ping(struct store *s, struct err *e);
