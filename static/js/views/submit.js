@@ -8,6 +8,7 @@ import {flatten} from '../job/folds.js';
 import {makeEditor} from '../submit/editor.js';
 import {makeForm, sentence} from '../submit/form.js';
 import {lineOf, places, print, setAt} from '../submit/json.js';
+import {showPrediction} from '../submit/prediction.js';
 
 const CHECK_MS = 300;
 
@@ -245,7 +246,8 @@ export async function show(root, route) {
                             h('td', {class: 'num', text: known(n.batch) ? String(n.batch) : 'none'}), h('td', {
                               class: 'num',
                               text: known(n.memory_bytes) ? 'about ' + bytes(n.memory_bytes) : 'not known'
-                            })))))));
+                            })))))),
+        showPrediction(answer.prediction));
     say(foot,
         [
           known(answer.parameters) && whole(answer.parameters) + ' parameters',

@@ -1,0 +1,35 @@
+/* What the job would be like: one row per strategy, as the dry run predicts it from the nodes' measured profiles. The chosen
+   strategy comes first; without measurements a sentence says what is missing. */
+import {h} from '../dom.js';
+import {duration, known, seconds, whole} from '../format.js';
+
+const COLUMNS = ['One step', 'Samples/s', 'One epoch', 'Staleness, mean', 'at most'];
+
+function row(p) {
+  const stale = p.staleness || {};
+  const cells = [
+    seconds(p.step_seconds), whole(Math.round(p.samples_per_second)),
+    known(p.epoch_seconds) ? duration(p.epoch_seconds) : 'not known',
+    known(stale.update_mean) ? stale.update_mean.toFixed(1) : 'none', known(stale.max) ? String(stale.max) : 'none'
+  ];
+  return h('tr', {data: {chosen: p.chosen ? 'yes' : 'no'}},
+           h('td', {class: p.chosen ? 'strong' : null, text: p.strategy + (p.chosen ? ' (chosen)' : '')}),
+           cells.map((text) => h('td', {class: 'num', text})));
+}
+
+/** Nodes for the page, or null where there is no prediction at all. */
+export function showPrediction(prediction) {
+  if (!prediction) {
+    return null;
+  }
+  const rows = prediction.strategies || [];
+  if (rows.length === 0) {
+    return h('p', {class: 'note', text: 'No prediction: ' + (prediction.reason || 'nothing is known of these nodes') + '.'});
+  }
+  return h('div', {class: 'scroll prediction'},
+           h('table', null, h('caption', {class: 'note', text: 'Predicted from measured profiles, approximate'}),
+             h('thead', null,
+               h('tr', null, h('th', {scope: 'col', text: 'Strategy'}),
+                 COLUMNS.map((text) => h('th', {class: 'num', scope: 'col', text})))),
+             h('tbody', null, rows.map(row))));
+}
