@@ -110,7 +110,7 @@ $(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
 
 check-build: all $(unit_tests) $(kernel_tests) $(mpi_tests)
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser
-check: check-build layers ## every test; closes with a line that counts what ran
+check: check-build cuda-host layers ## every test; closes with a line that counts what ran
 	tests/run all BUILD=$(BUILD)
 check-unit: $(unit_tests) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)

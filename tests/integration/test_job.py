@@ -115,12 +115,13 @@ def test_a_job_with_two_servers_survives_a_pause_and_shows_both(service):
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_a_killed_rank_ends_the_attempt_and_the_job_goes_on_from_its_checkpoint(service, strategy):
-    id = service.submit(spec(epochs=20, strategy={"type": strategy}, checkpoint={"every_steps": 20}))
+    epochs = 60  # long enough that it is still there when a busy machine gets around to killing it
+    id = service.submit(spec(epochs=epochs, strategy={"type": strategy}, checkpoint={"every_steps": 20}, evaluate={"every_epochs": 20}))
     until("a checkpoint is there", lambda: service.steps(id, 60) and list((service.dir / "jobs" / id / "checkpoints").glob("*.safetensors")))
     ranks = [p for p in processes_of(id) if b"evenstep-worker" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")[0]]
     os.kill(ranks[0], signal.SIGKILL)
     job = service.wait(id, "succeeded")
-    assert job["attempt"] == 2 and job["progress"]["samples"] == 20 * 2560
+    assert job["attempt"] == 2 and job["progress"]["samples"] == epochs * 2560
     staleness = service.get(f"jobs/{id}/staleness").json()["nodes"]
     if strategy == "asgd":
         assert sum(sum(n["histogram"]) for n in staleness) == job["progress"]["step"]
