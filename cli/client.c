@@ -51,7 +51,8 @@ int client_open(struct client *c, const struct opt_values *options, struct err *
 void client_close(struct client *c)
 {
     free(c->token);
-    c->token = NULL;
+    free(c->problems);
+    c->token = c->problems = NULL;
 }
 
 static size_t take(char *bytes, size_t size, size_t n, void *ctx)
@@ -60,46 +61,69 @@ static size_t take(char *bytes, size_t size, size_t n, void *ctx)
     return ((struct buf *)ctx)->failed ? 0 : size * n;
 }
 
-static void add_problem(char *out, size_t size, const char *pointer, const char *message)
+/* Every problem on a line of its own, however many there are. */
+static char *list_problems(const json_t *errors)
 {
-    size_t used = strlen(out);
-    if (used < size - 1) {
-        snprintf(out + used, size - used, "\n  %s%s%s", pointer, *pointer ? ": " : "", message);
+    struct buf lines;
+    size_t i;
+    json_t *one;
+    buf_init(&lines, MOST_BYTES);
+    json_array_foreach((json_t *)errors, i, one) {
+        const char *pointer = json_string_value(json_object_get(one, "pointer")), *message = json_string_value(json_object_get(one, "message"));
+        buf_addf(&lines, "  %s%s%s\n", pointer ? pointer : "", pointer && *pointer ? ": " : "", message ? message : "");
     }
+    char *text = lines.len > 0 && !lines.failed ? strdup(lines.data) : NULL;
+    buf_release(&lines);
+    return text;
 }
 
-/* application/problem+json as one message. */
-static void explain(const json_t *problem, long status, struct err *e)
+static enum err_code code_of(long status)
+{
+    return status == 404   ? ERR_NOT_FOUND
+           : status == 401 ? ERR_UNAUTHORIZED
+           : status == 403 ? ERR_FORBIDDEN
+           : status == 409 ? ERR_CONFLICT
+           : status >= 500 ? ERR_UNAVAILABLE
+                           : ERR_INVALID;
+}
+
+/* application/problem+json as an error. */
+static void explain(struct client *c, const json_t *problem, long status, struct err *e)
 {
     const char *title = json_string_value(json_object_get(problem, "title")), *detail = json_string_value(json_object_get(problem, "detail"));
     const char *hint = json_string_value(json_object_get(problem, "hint"));
-    char text[sizeof e->message] = "";
-    size_t i;
-    json_t *one;
-    snprintf(text, sizeof text, "%s", detail ? detail : title ? title : "the service refused");
-    json_array_foreach(json_object_get(problem, "errors"), i, one) {
-        const char *pointer = json_string_value(json_object_get(one, "pointer")), *message = json_string_value(json_object_get(one, "message"));
-        add_problem(text, sizeof text, pointer ? pointer : "", message ? message : "");
-    }
-    err_set(e, status == 404 ? ERR_NOT_FOUND : status == 401 ? ERR_UNAUTHORIZED : status == 409 ? ERR_CONFLICT : ERR_INVALID, "%s", text);
-    if (hint) {
+    err_set(e, code_of(status), "%s", detail && *detail ? detail : title ? title : "the service refused");
+    if (hint && *hint) {
         err_hint(e, "%s", hint);
     }
+    free(c->problems);
+    c->problems = list_problems(json_object_get(problem, "errors"));
 }
 
-static json_t *read_answer(struct buf *answer, long status, const char *url, struct err *e)
+static json_t *read_answer(struct client *c, struct buf *answer, long status, struct err *e)
 {
     json_t *j = answer->len > 0 ? jsonx_parse(answer->data, answer->len, e) : json_null();
     if (status >= 200 && status < 300) {
         return j;
     }
     if (json_is_object(j)) {
-        explain(j, status, e);
+        explain(c, j, status, e);
     } else {
-        err_set(e, ERR_UNAVAILABLE, "%s answered %ld", url, status);
+        err_set(e, ERR_UNAVAILABLE, "%s answered %ld", c->url, status);
     }
     json_decref(j);
     return NULL;
+}
+
+static bool is_loopback(const char *url)
+{
+    static const char *const hosts[] = {"http://127.", "http://localhost", "http://[::1]", "https://127.", "https://localhost", "https://[::1]"};
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        if (strncmp(url, hosts[i], strlen(hosts[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body, struct err *e)
@@ -130,6 +154,9 @@ json_t *client_call(struct client *c, const char *method, const char *path, cons
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, 120L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    if (is_loopback(c->url)) {
+        curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever http_proxy says, nobody else reaches our loopback */
+    }
     if (text || strcmp(method, "POST") == 0) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text ? text : "");
     }
@@ -140,7 +167,7 @@ json_t *client_call(struct client *c, const char *method, const char *path, cons
         goto out;
     }
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    out = read_answer(&answer, status, url, e);
+    out = read_answer(c, &answer, status, e);
 out:
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);

@@ -9,7 +9,8 @@
 
 struct client {
     char url[512];
-    char *token; /* owned */
+    char *token;    /* owned */
+    char *problems; /* of the last refusal, a line each; owned, or NULL */
 };
 
 /* Options that every command has: --url, --token-file, --json. */
@@ -22,8 +23,8 @@ struct client {
 /* Reads address and token. Negative if there is no token. */
 int client_open(struct client *c, const struct opt_values *options, struct err *e);
 void client_close(struct client *c);
-/* `body` may be NULL. The answer (new reference), json_null where it has no body; NULL after an error, whose message has every
- * problem of a problem+json answer on a line of its own. */
+/* `body` may be NULL. The answer (new reference), json_null where it has no body; NULL after an error. What a problem+json answer
+ * says of single places of the document is in c->problems. */
 json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body, struct err *e);
 
 #endif

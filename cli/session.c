@@ -6,9 +6,10 @@
 
 #include "common/jsonx.h"
 
-static void complain(const struct err *e)
+static void complain(const struct session *s)
 {
-    fprintf(stderr, "evenstep: %s\n", e->message);
+    const struct err *e = &s->err;
+    fprintf(stderr, "evenstep: %s\n%s", e->message, s->client.problems ? s->client.problems : "");
     if (e->hint[0]) {
         fprintf(stderr, "  %s\n", e->hint);
     }
@@ -19,7 +20,7 @@ int session_open(struct session *s, const struct opt *table, const char *usage, 
     memset(s, 0, sizeof *s);
     s->options = opt_parse(table, argc, argv, &s->err);
     if (!s->options) {
-        complain(&s->err);
+        complain(s);
         return 2;
     }
     if (opt_flag(s->options, "help")) {
@@ -33,7 +34,7 @@ int session_open(struct session *s, const struct opt *table, const char *usage, 
         return 2;
     }
     if (client_open(&s->client, s->options, &s->err) < 0) {
-        complain(&s->err);
+        complain(s);
         client_close(&s->client);
         opt_free(s->options);
         return 3;
@@ -44,7 +45,7 @@ int session_open(struct session *s, const struct opt *table, const char *usage, 
 int session_close(struct session *s, int failed)
 {
     if (failed) {
-        complain(&s->err);
+        complain(s);
     }
     client_close(&s->client);
     opt_free(s->options);

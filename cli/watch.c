@@ -106,35 +106,40 @@ static int result(struct session *s, struct view *v, const json_t *job)
     return strcmp(state_of(job), "succeeded") == 0 ? 0 : 1;
 }
 
-int command_watch(int argc, char **argv)
+int watch_job(struct session *s, const char *id)
 {
-    static const struct opt table[] = {CLIENT_OPTIONS, {0}};
-    struct session s;
     struct view v = {.terminal = isatty(STDOUT_FILENO), .tenth = -1};
     char path[256];
-    int rc = session_open(&s, table, "evenstep watch ID", 1, argc, argv), status = 1;
-    if (rc > 0) {
-        return rc == 1 ? 0 : rc;
-    }
-    snprintf(path, sizeof path, "/api/v1/jobs/%.100s", opt_positional(s.options, 0));
-    int failures = 0;
-    for (bool ended = false; !ended; clock_sleep(ended ? 0 : period)) {
-        json_t *job = client_call(&s.client, "GET", path, NULL, &s.err);
-        if (!job && (s.err.code != ERR_UNAVAILABLE || ++failures > RETRIES)) {
-            break; /* a service that is restarted comes back */
+    int failures = 0, status = job_path(s, id, "", path);
+    for (bool ended = status < 0; !ended; clock_sleep(ended ? 0 : period)) {
+        json_t *job = client_call(&s->client, "GET", path, NULL, &s->err);
+        if (!job && (s->err.code != ERR_UNAVAILABLE || ++failures > RETRIES)) {
+            return -(int)s->err.code; /* a service that is restarted comes back */
         }
         if (job) {
             failures = 0;
-            err_clear(&s.err);
+            err_clear(&s->err);
             ended = has_ended(state_of(job));
             if (ended) {
-                status = result(&s, &v, job);
+                status = result(s, &v, job);
             } else {
                 show(&v, job);
             }
         }
         json_decref(job);
     }
+    return status;
+}
+
+int command_watch(int argc, char **argv)
+{
+    static const struct opt table[] = {CLIENT_OPTIONS, {0}};
+    struct session s;
+    int rc = session_open(&s, table, "evenstep watch ID", 1, argc, argv);
+    if (rc > 0) {
+        return rc == 1 ? 0 : rc;
+    }
+    int status = watch_job(&s, opt_positional(s.options, 0));
     rc = session_close(&s, s.err.code != ERR_NONE);
     return rc ? rc : status;
 }
