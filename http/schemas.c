@@ -9,7 +9,7 @@
 
 const struct schema schemas[] = {
     {"Job", "id:string name:string state:string attempt:integer priority:integer restarts:integer spec:object created:string "
-            "started:string? finished:string? error:JobError? progress:Progress metrics:Metrics staleness:StalenessFigures "
+            "started:string? finished:string? error:JobError? waiting:string? progress:Progress metrics:Metrics staleness:StalenessFigures "
             "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] ~seconds:number "
             "~rows_dropped:integer",
      "A job. Times are UTC with milliseconds."},
