@@ -94,6 +94,20 @@ def test_a_job_submitted_from_the_form_runs_to_its_end(page, service):
     page.wait_text("#artifacts", "model.safetensors")
 
 
+def test_the_dry_run_predicts_every_strategy_once_the_nodes_are_measured(page, service):
+    measured = service.submit({
+        "name": "measured", "model": "mlp", "data": {"format": "glyphs", "samples": 2000, "test_samples": 200}, "epochs": 2,
+        "workers": 4, "batching": {"global_batch": 64}, "strategy": {"type": "sync"}})
+    service.wait(measured, "succeeded")
+    page.open("/new?from=" + measured)
+    page.wait_text(".prediction", "sync \\(chosen\\)")
+    rows = page.script("return [...document.querySelectorAll('.prediction tbody tr')].map((r) => [...r.cells].map((c) => c.innerText))")
+    by_name = {r[0]: r for r in rows}
+    assert len(rows) > 3 and "asgd" in by_name and rows[0][0] == "sync (chosen)"
+    assert all(re.match(r"[\d,]+$", r[2]) and int(r[2].replace(",", "")) > 0 for r in rows), rows
+    assert float(by_name["asgd"][4]) > 0 and by_name["sync (chosen)"][4] in ("none", "0.0"), "only asynchronous gradients are stale"
+
+
 def test_a_job_can_be_cloned(page, service):
     job = service.get("jobs").json()["jobs"][0]
     page.open("/new?from=" + job["id"])

@@ -1,7 +1,7 @@
 /* What the job would be like: one row per strategy, as the dry run predicts it from the nodes' measured profiles. The chosen
    strategy comes first; without measurements a sentence says what is missing. */
 import {h} from '../dom.js';
-import {duration, known, seconds, whole} from '../format.js';
+import {known, seconds, whole} from '../format.js';
 
 const COLUMNS = ['One step', 'Samples/s', 'One epoch', 'Staleness, mean', 'at most'];
 
@@ -9,7 +9,7 @@ function row(p) {
   const stale = p.staleness || {};
   const cells = [
     seconds(p.step_seconds), whole(Math.round(p.samples_per_second)),
-    known(p.epoch_seconds) ? duration(p.epoch_seconds) : 'not known',
+    known(p.epoch_seconds) ? seconds(p.epoch_seconds) : 'not known',
     known(stale.update_mean) ? stale.update_mean.toFixed(1) : 'none', known(stale.max) ? String(stale.max) : 'none'
   ];
   return h('tr', {data: {chosen: p.chosen ? 'yes' : 'no'}},
@@ -27,7 +27,9 @@ export function showPrediction(prediction) {
     return h('p', {class: 'note', text: 'No prediction: ' + (prediction.reason || 'nothing is known of these nodes') + '.'});
   }
   return h('div', {class: 'scroll prediction'},
-           h('table', null, h('caption', {class: 'note', text: 'Predicted from measured profiles, approximate'}),
+           h('div', {class: 'row-title'}, h('h2', {text: 'Prediction'}),
+             h('span', {class: 'note', text: 'approximate, from what these nodes measured; the chosen strategy beside others'})),
+           h('table', {'aria-label': 'Prediction by strategy'},
              h('thead', null,
                h('tr', null, h('th', {scope: 'col', text: 'Strategy'}),
                  COLUMNS.map((text) => h('th', {class: 'num', scope: 'col', text})))),

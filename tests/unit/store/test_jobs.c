@@ -15,8 +15,8 @@ static void a_new_job_has_every_key_of_the_contract(void **state)
     json_t *j = store_job_get(s, id, &err_);
     assert_non_null(j);
     static const char *const keys[] = {"id", "name", "state", "attempt", "priority", "restarts", "spec", "created", "started",
-                                       "finished", "error", "progress", "metrics", "staleness", "staleness_recent",
-                                       "assignment", "servers", "workers"};
+                                       "finished", "error", "waiting", "progress", "metrics", "staleness",
+                                       "staleness_recent", "assignment", "servers", "workers"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (!json_object_get(j, keys[i])) {
             fail_msg("the job has no '%s'", keys[i]);
