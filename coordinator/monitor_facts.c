@@ -92,7 +92,8 @@ static int on_restored(struct monitor *m, const json_t *fact, struct err *e)
     }
     drop_evaluations(m, version);
     m->gate_open = true;
-    log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld", m->job, m->attempt, (long long)version);
+    log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld", m->job, m->attempt, (long long)version,
+             (long long)history_missing(m->history));
     json_t *doc = json_pack("{s:O}", "evaluations", m->evaluations);
     rc = store_doc_set(m->store, m->job, "detail:evaluations", doc, e);
     json_decref(doc);

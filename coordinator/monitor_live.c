@@ -120,7 +120,8 @@ json_t *monitor_live_json(const struct monitor *m)
     return json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:o, s:o, s:f, s:I}", "progress", progress_json(m), "metrics", metrics_json(m),
                      "staleness", job_staleness(m, false), "staleness_recent", job_staleness(m, true), "assignment", "version",
                      m->balancer.current.version, "global_batch", m->spec->batching.global_batch, "servers", servers, "workers", workers,
-                     "seconds", m->recent.time, "rows_dropped", (json_int_t)m->dropped);
+                     "seconds", m->recent.time, "rows_dropped",
+                     (json_int_t)(m->dropped + history_missing(m->history)));
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------- */

@@ -135,12 +135,16 @@ static void find_frontier(struct history *h)
     }
 }
 
-/* What is known after opening: the last row of each rank, and the steps that are not merged yet. */
+/* What is known after opening: the last row of each rank, and the steps that are not merged yet. An earlier layout may have had more
+ * ranks: where each step is of one worker (asynchronous strategies), steps of those are nowhere else. */
 static int recall(struct history *h, struct err *e)
 {
     struct row last;
-    int rc = take_tail(h, -1, 0, &last, e);
+    int rc = take_tail(h, -1, 0, &last, e), before = history_meta_ranks(h->meta);
     h->last_step = rc > 0 ? last.step : -1;
+    for (int r = h->workers; rc >= 0 && r < before; r++) {
+        rc = take_tail(h, r, h->last_step, &last, e);
+    }
     for (int r = 0; rc >= 0 && r < h->workers; r++) {
         struct rank_state *rank = &h->ranks[r];
         rank->seen = -1;
@@ -400,6 +404,22 @@ static int supersede_evaluations(struct history *h, int64_t version, struct err 
     return rc;
 }
 
+/* Steps up to the version that no row tells of: they were in the memory of a rank that was killed. */
+static int count_missing(struct history *h, int64_t version, struct err *e)
+{
+    struct spans dead = {0};
+    int rc = history_meta_dead(h->meta, "steps", &dead, e);
+    int64_t missing = rc == 0 ? version - (h->steps.rows - spans_total(&dead)) : 0;
+    spans_release(&dead);
+    json_object_set_new(h->meta, "missing", json_integer(missing > 0 ? (json_int_t)missing : 0));
+    return rc;
+}
+
+int64_t history_missing(const struct history *h)
+{
+    return (int64_t)json_integer_value(json_object_get(h->meta, "missing"));
+}
+
 int history_supersede(struct history *h, int64_t version, struct err *e)
 {
     int rc = emit(h, version, PENDING_MOST, e); /* what counts of the steps that wait; the rest goes */
@@ -411,7 +431,7 @@ int history_supersede(struct history *h, int64_t version, struct err *e)
     for (int r = -1; r < most && rc == 0; r++) {
         rc = supersede_track(h, r, version, e);
     }
-    if (rc < 0 || (rc = supersede_evaluations(h, version, e)) < 0 || (rc = find_evaluated(h, e)) < 0 ||
+    if (rc < 0 || (rc = count_missing(h, version, e)) < 0 || (rc = supersede_evaluations(h, version, e)) < 0 || (rc = find_evaluated(h, e)) < 0 ||
         (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
         return rc;
     }

@@ -21,6 +21,8 @@ void history_close(struct history *h);
 int history_append(struct history *h, const struct row *rows, int n, struct err *e);
 /* Rows of all ranks with step > version are superseded (an attempt restarted from that checkpoint). */
 int history_supersede(struct history *h, int64_t version, struct err *e);
+/* Steps up to that checkpoint that are missing in the series, because the rank that made them was killed before it told. */
+int64_t history_missing(const struct history *h);
 /* A test figure: loss and accuracy at a step. One that comes twice, at a step not beyond the last, is left out without error. */
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy, struct err *e);
 int history_flush(struct history *h, struct err *e); /* to disk; after it rows may leave Redis */

@@ -441,6 +441,42 @@ static void what_is_no_series_or_axis_is_said_with_the_nearest(void **state)
     json_decref(j);
 }
 
+/* Where every step is of one worker, a restart with fewer of them must not forget those that the others had not passed. */
+static void a_restart_with_fewer_workers_keeps_the_steps_of_all(void **state)
+{
+    static const char *const left[] = {"a", "c"}, *const all[] = {"a", "b", "c"};
+    struct history *h = history_open(dir, 3, all, &err_);
+    for (int i = 1; i <= 300; i++) { /* b is killed after step 32 and had not told of 29 and 32 */
+        int rank = i <= 32 ? i % 3 == 2 : 0;
+        rank = rank ? 1 : i % 2 ? 0 : 2;
+        struct row row = a_row(rank, i);
+        if (rank != 1 || i < 29) {
+            OK(history_append(h, &row, 1, &err_));
+        }
+    }
+    history_close(h);
+    h = history_open(dir, 2, left, &err_);
+    OK(history_supersede(h, 280, &err_));
+    assert_int_equal(history_missing(h), 2);
+    for (int i = 281; i <= 400; i++) {
+        struct row row = a_row(i % 2, i);
+        row.attempt = 2;
+        OK(history_append(h, &row, 1, &err_));
+    }
+    history_close(h);
+    json_t *j = series("train_loss", "step", NAN, NAN, 1000);
+    assert_int_equal(number_at(j, "/series/0/total_points"), 398);
+    for (size_t i = 0, step = 1; i < 398; i++, step++) {
+        step += step == 29 || step == 32;
+        assert_int_equal(json_integer_value(json_array_get(at(j, "/series/0/x"), i)), step);
+    }
+    json_decref(j);
+    h = history_open(dir, 3, all, &err_); /* and one more, in which nobody died: the count is not added to */
+    OK(history_supersede(h, 390, &err_));
+    assert_int_equal(history_missing(h), 2);
+    history_close(h);
+}
+
 static void a_damaged_meta_file_is_an_error_that_names_it(void **state)
 {
     struct history *h = history_open(dir, 1, one, &err_);
@@ -476,6 +512,7 @@ int main(void)
         EACH(a_torn_tail_is_not_read_and_is_written_over),
         EACH(rows_past_the_checkpoint_leave_every_series),
         EACH(a_node_keeps_its_series_when_a_restart_gives_it_another_rank),
+        EACH(a_restart_with_fewer_workers_keeps_the_steps_of_all),
         EACH(the_same_rows_give_the_same_bytes),
         EACH(lost_or_damaged_summaries_are_made_again),
         EACH(a_loss_that_is_no_number_leaves_a_hole_and_no_damage),

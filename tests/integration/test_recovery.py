@@ -1,0 +1,260 @@
+"""What dies, and what goes on: the store, mpirun, a rank, the coordinator, the disk; with the real processes.
+
+Slowdowns make steps of some milliseconds, so that there is time to break something in the middle. A job that went on has counted every
+sample once, and its charts have every step once: that is asked of each."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+import pytest
+
+from service import BUILD, Service, processes_of, spec, until
+
+NODES = ("a=cpu:1,slowdown=40", "b=cpu:1,slowdown=40")
+SAMPLES, STEPS_PER_EPOCH = 2560, 40
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service(nodes=(*NODES, "c=cpu:1,slowdown=40")) as s:
+        yield s
+
+
+def job_spec(epochs=10, **changes):
+    return spec(**{"epochs": epochs, "evaluate": {"every_epochs": epochs}, "checkpoint": {"every_steps": 20}, **changes})
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+def process(pid):
+    """(name of the program, its MPI rank or -1)"""
+    program = os.path.basename(read(f"/proc/{pid}/cmdline").split(b"\0")[0].decode(errors="replace"))
+    rank = re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)\0", read(f"/proc/{pid}/environ"))
+    return program, int(rank.group(1)) if rank else -1
+
+
+def ranks_of(id):
+    """{rank: pid} of the attempt that runs."""
+    found = {process(p): p for p in processes_of(id)}
+    return {rank: pid for (program, rank), pid in found.items() if program == "evenstep-worker" and rank >= 0}
+
+
+def all_ranks(id, n=3):
+    return until(f"{n} ranks of job {id} run", lambda: (r := ranks_of(id)) and len(r) == n and r)
+
+
+def checkpoints(service, id):
+    """Steps of the checkpoints that are there."""
+    return sorted(int(p.stem.split("-")[1]) for p in (service.dir / "jobs" / id / "checkpoints").glob("step-*.safetensors"))
+
+
+def stepping_with_checkpoint(service, id):
+    """The newest checkpoint's step, once there is one and the job is past it."""
+    service.wait(id, "running")
+    step = until("a checkpoint is there", lambda: checkpoints(service, id))[-1]
+    service.steps(id, step + 1)
+    return step
+
+
+def said(service, *parts, since=0):
+    """The first line of the service's log after `since` that has all these parts."""
+    for line in service.text()[since:].splitlines():
+        if all(p in line for p in parts):
+            return line
+    return None
+
+
+def assert_whole(service, id, job, epochs=10, lost=0):
+    """`lost`: steps that a worker was killed with before it told of them."""
+    assert job["state"] == "succeeded" and job["error"] is None
+    assert job["progress"]["samples"] == epochs * SAMPLES and job["progress"]["fraction"] == 1.0
+    series = service.get(f"jobs/{id}/series?names=train_loss,test_accuracy&points=20000").json()["series"]
+    steps = next(s for s in series if s["name"] == "train_loss")
+    assert steps["total_points"] == job["progress"]["step"] - lost and steps["x"] == sorted(set(steps["x"]))
+    assert sum(s["total_points"] for s in series if s["name"] == "test_accuracy") == 1
+
+
+def test_a_killed_redis_is_started_again_and_nothing_accepted_is_lost():
+    with Service(nodes=NODES) as s:
+        id = s.submit(job_spec())
+        s.steps(id, 40)
+        accepted = [s.submit(job_spec(1, name=f"waits-{i}")) for i in range(5)]
+        os.kill(int((s.dir / "redis.pid").read_text()), signal.SIGKILL)
+        until("the store is back", lambda: said(s, "the store is back"))
+        assert said(s, "started again")
+        listed = until("the API answers", lambda: (r := s.get("jobs")).ok and r.json()["jobs"])
+        assert {j["id"] for j in listed} == {id, *accepted}
+        assert ranks_of(id), "training goes on without a store"
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1
+        assert_whole(s, id, job)
+        for other in accepted[1:]:
+            assert s.post(f"jobs/{other}/cancel").ok
+        assert_whole(s, accepted[0], s.wait(accepted[0], "succeeded"), 1)
+
+
+def test_a_killed_mpirun_leaves_no_orphan_and_the_job_goes_on(service):
+    id = service.submit(job_spec())
+    stepping_with_checkpoint(service, id)
+    ranks = all_ranks(id)
+    mpirun = next(p for p in processes_of(id) if process(p)[0] == "mpirun")
+    os.kill(mpirun, signal.SIGKILL)
+    until("no rank of the attempt is left", lambda: not set(ranks.values()) & set(processes_of(id)), 5)
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 2 and said(service, "attempt ended", id, "state=queued")
+    assert_whole(service, id, job)
+
+
+def test_a_stopped_rank_is_named_with_phase_and_age_and_the_job_goes_on(service):
+    id = service.submit(job_spec())
+    stepping_with_checkpoint(service, id)
+    ranks = all_ranks(id)
+    os.kill(ranks[1], signal.SIGSTOP)
+    line = until("the rank is lost", lambda: said(service, "a rank is lost", id))
+    node = next(w["node"] for w in service.job(id)["workers"] if w["rank"] == 1)
+    assert re.search(rf"rank 1 on node '{node}' is lost: no heartbeat for [\d.]+ s while \w+", line), line
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 2 and not set(ranks.values()) & set(processes_of(id))
+    assert_whole(service, id, job)
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_a_loss_that_becomes_nan_stops_the_job_and_names_step_and_worker(service, strategy):
+    layers = [{"type": "flatten"}, {"type": "dense", "units": 64}, {"type": "dense", "units": 64}, {"type": "dense", "units": 10}]
+    diverges = {"epochs": 50, "strategy": {"type": strategy}, "optimizer": {"type": "sgd", "learning_rate": 1000}}
+    id = service.submit(spec(model={"input": [28, 28, 1], "layers": layers}, **diverges))
+    job = until("it has failed", lambda: (j := service.job(id))["state"] in ("failed", "succeeded") and j)
+    assert job["state"] == "failed" and job["attempt"] == 1, "another attempt would meet the same again"
+    assert job["error"]["code"] == "data" and re.search(r"not finite.*step \d+ of worker \d", job["error"]["message"]), job["error"]
+    assert job["error"]["rank"] in (0, 1) and job["error"]["node"] in ("a", "b", "c")
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_a_restart_goes_on_with_the_nodes_that_are_left(service, strategy):
+    id = service.submit(job_spec(workers=3, strategy={"type": strategy}, min_workers=2))
+    stepping_with_checkpoint(service, id)
+    assert service.post("nodes/b/drain").ok
+    try:
+        os.kill(all_ranks(id, 4)[1], signal.SIGKILL)
+        job = service.wait(id, "succeeded")
+    finally:
+        service.post("nodes/b/enable")
+    assert job["attempt"] == 2 and [w["node"] for w in job["workers"]] == ["a", "c"]
+    assert sum(w["batch"] for w in job["workers"]) == 64
+    lost = job["rows_dropped"]  # of the worker that was killed, where no other made the same step: counted, and the last ones only
+    assert lost == 0 if strategy == "sync" else lost < STEPS_PER_EPOCH
+    assert_whole(service, id, job, lost=lost)
+
+
+def crash(service):
+    begin = len(service.text())
+    service.kill()
+    service.start()
+    return begin
+
+
+def stored_state(service, id):
+    return subprocess.run(["redis-cli", "-s", service.dir / "redis.sock", "hget", f"es:job:{id}", "state"], check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
+def test_a_coordinator_that_dies_in_the_middle_of_a_change_of_state_completes_it():
+    with Service(nodes=NODES) as s:
+        id = s.submit(job_spec())
+        until("it is being launched", lambda: s.job(id)["state"] == "launching", every=0.01)
+        s.kill()
+        assert stored_state(s, id) == "launching"
+        s.start()
+        s.steps(id, 30)
+
+        assert s.post(f"jobs/{id}/pause").ok
+        s.kill()
+        assert stored_state(s, id) == "pausing"
+        s.start()
+        s.wait(id, "paused")
+        until("no process is left", lambda: not processes_of(id))
+        assert s.post(f"jobs/{id}/resume").ok
+        attempts = s.wait(id, "succeeded")["attempt"]
+        assert attempts in (2, 3), "the first launch was adopted, or lost and made again"
+        assert_whole(s, id, s.job(id))
+
+        id = s.submit(job_spec(1000))
+        s.steps(id, 10)
+        assert s.post(f"jobs/{id}/cancel").ok
+        s.kill()
+        assert stored_state(s, id) == "cancelling"
+        s.start()
+        s.wait(id, "cancelled")
+        until("no process is left", lambda: not processes_of(id))
+        until("its nodes are free", lambda: all(n["state"] == "ready" for n in s.get("nodes").json()["nodes"]))
+
+
+def test_a_clean_stop_writes_a_checkpoint_and_the_next_start_goes_on_from_it():
+    with Service(nodes=NODES) as s:
+        id = s.submit(job_spec(checkpoint={"every_seconds": 3600}))
+        s.steps(id, 40)
+        step = s.job(id)["progress"]["step"]
+        s.stop()
+        assert not processes_of(str(s.dir)) and not processes_of(id), "nothing is left of a service that was stopped"
+        kept = checkpoints(s, id)
+        assert kept and kept[-1] >= step
+        begin = len(s.text())
+        s.start()
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 2 and said(s, "goes on from a checkpoint", f"step={kept[-1]}", since=begin)
+        assert_whole(s, id, job)
+
+
+def test_a_second_coordinator_on_the_same_folder_is_refused_and_harms_nobody(service):
+    command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(service.dir), "--listen", "127.0.0.1:0"]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert second.returncode == 1 and "another evenstep serve works in" in second.stderr + second.stdout
+    assert {n["name"]: n["state"] for n in service.get("nodes").json()["nodes"]} == {"a": "ready", "b": "ready", "c": "ready"}
+
+
+class SmallDisk:
+    """A disk of so many bytes at `path`."""
+
+    def __init__(self, path, size):
+        self.path = path
+        path.mkdir(parents=True)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "evenstep-test", path], capture_output=True, text=True)
+        if made.returncode:
+            pytest.skip(f"a small disk cannot be mounted here: {made.stderr.strip()}")
+
+    def grow(self, size):
+        subprocess.run(["mount", "-o", f"remount,size={size}", self.path], check=True)
+
+    def remove(self):
+        subprocess.run(["umount", "-l", self.path], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted as root only")
+def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(service):
+    for node in "abc":
+        assert service.post(f"nodes/{node}/drain").ok
+    id = service.submit(job_spec(20))
+    disk = SmallDisk(service.dir / "jobs" / id / "checkpoints", 1200 * 1024)  # a checkpoint has 814 KB
+    try:
+        for node in "abc":
+            assert service.post(f"nodes/{node}/enable").ok
+        log = service.dir / "jobs" / id / "logs" / "rank-2.log"
+        until("a checkpoint was refused", lambda: b"could not save" in read(log))
+        assert b"No space left on device" in read(log) and service.job(id)["state"] == "running"
+        kept = checkpoints(service, id)
+        assert len(kept) == 1, "the older one stands, and no part of another"
+        disk.grow(16 << 20)
+        until("checkpoints are written again", lambda: checkpoints(service, id)[-1] > kept[0])
+        os.kill(all_ranks(id)[0], signal.SIGKILL)  # and are good for something
+        job = service.wait(id, "succeeded")
+        assert job["attempt"] == 2 and said(service, "goes on from a checkpoint", id)
+        assert_whole(service, id, job, 20)
+    finally:
+        disk.remove()
