@@ -28,6 +28,51 @@ static inline const struct standin_control *judge_control(void)
     return control;
 }
 
+/* Memory of the GPU that a test owns, through the driver (EVENSTEP_CUDA_DRIVER, else libcuda.so.1), in the context that the device has made. */
+struct judge_memory {
+    void *at;
+};
+
+static inline void judge_driver(const char *name, void *function)
+{
+    const char *file = getenv("EVENSTEP_CUDA_DRIVER");
+    void *driver = dlopen(file && *file ? file : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *symbol = driver ? dlsym(driver, name) : NULL;
+    if (!symbol) {
+        fail_msg("the driver has no %s", name);
+    }
+    memcpy(function, &symbol, sizeof(symbol));
+}
+
+static inline struct judge_memory judge_alloc(size_t bytes)
+{
+    int (*alloc)(unsigned long long *, size_t);
+    unsigned long long at = 0;
+    judge_driver("cuMemAlloc_v2", &alloc);
+    assert_int_equal(alloc(&at, bytes), 0);
+    return (struct judge_memory){(void *)(uintptr_t)at};
+}
+
+static inline void judge_give_back(struct judge_memory *m)
+{
+    int (*give_back)(unsigned long long);
+    judge_driver("cuMemFree_v2", &give_back);
+    assert_int_equal(give_back((unsigned long long)(uintptr_t)m->at), 0);
+}
+
+static inline void judge_upload(struct judge_memory *m, size_t at, const void *from, size_t bytes)
+{
+    int (*copy)(unsigned long long, const void *, size_t);
+    judge_driver("cuMemcpyHtoD_v2", &copy);
+    assert_int_equal(copy((unsigned long long)((uintptr_t)m->at + at), from, bytes), 0);
+}
+
+static inline void judge_download(struct judge_memory *m, size_t at, void *to, size_t bytes)
+{
+    int (*copy)(void *, unsigned long long, size_t);
+    judge_driver("cuMemcpyDtoH_v2", &copy);
+    assert_int_equal(copy(to, (unsigned long long)((uintptr_t)m->at + at), bytes), 0);
+}
+
 struct judge {
     struct device *cpu, *gpu;
     struct network net;
@@ -151,6 +196,19 @@ static inline void judge_near_gradients(struct judge *j, double bound)
         const struct tensor *tensor = &j->net.tensors[t];
         judge_near_above(got + tensor->first, expected + tensor->first, tensor->count, bound, all, tensor->name);
     }
+}
+
+/* The whole gradient at once: the length of the difference over the length of the CPU's. For deep networks, where rounding switches a relu here and
+ * there: that moves a few elements by much. */
+static inline double judge_gradient_error(struct judge *j)
+{
+    const float *got = j->on_gpu.host[DEV_GRADS], *expected = j->on_cpu.host[DEV_GRADS];
+    double apart = 0, all = judge_size(expected, j->net.n_params);
+    for (size_t i = 0; i < j->net.n_params; i++) {
+        double d = (double)got[i] - (double)expected[i];
+        apart += d * d;
+    }
+    return sqrt(apart / (double)j->net.n_params) / all;
 }
 
 #endif

@@ -308,6 +308,39 @@ extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int 
     return cudaSuccess;
 }
 
+/* ---- the driver: what tests use of it, for memory of their own (tests/cuda/judge.h) ------------------------------------------------ */
+
+#define DRIVER extern "C" __attribute__((visibility("default"))) int
+
+DRIVER cuMemAlloc_v2(unsigned long long *out, size_t bytes)
+{
+    void *p = NULL;
+    cudaError_t code = cudaMalloc(&p, bytes);
+    *out = (uintptr_t)p;
+    return code;
+}
+
+DRIVER cuMemFree_v2(unsigned long long p)
+{
+    return cudaFree((void *)p);
+}
+
+DRIVER cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t bytes)
+{
+    standin_need_device((void *)to, bytes, 1, "cuMemcpyHtoD");
+    standin_drain_all();
+    memcpy((void *)to, from, bytes);
+    return 0;
+}
+
+DRIVER cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes)
+{
+    standin_need_device((void *)from, bytes, 1, "cuMemcpyDtoH");
+    standin_drain_all();
+    memcpy(to, (void *)from, bytes);
+    return 0;
+}
+
 /* ---- control ---------------------------------------------------------------------------------------------------------------------- */
 
 extern void standin_set_eager(int on);
