@@ -299,15 +299,27 @@ static void give_reason(const struct balancer *b, struct assignment *next)
              next->sizes[who]);
 }
 
+/* The first worker whose minibatch its memory does not hold, or -1. */
+static int find_overfull(const struct balancer *b)
+{
+    for (int i = 0; i < b->workers; i++) {
+        if (b->profiles[i].max_batch > 0 && b->current.sizes[i] > b->profiles[i].max_batch) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 bool balancer_decide(struct balancer *b, int64_t step)
 {
     if (b->batching.policy != BATCH_DYNAMIC || b->workers < 2) {
         return false;
     }
+    int overfull = find_overfull(b); /* such an assignment never comes into force: no row of it is ever seen */
     const struct profile *profiles[SPEC_WORKERS];
     double now = 0, measured = 0;
     for (int i = 0; i < b->workers; i++) {
-        if (b->rows_since[i] < ENOUGH_ROWS) {
+        if (b->rows_since[i] < ENOUGH_ROWS && overfull < 0) {
             return false;
         }
         double t = profile_seconds(&b->profiles[i], b->current.sizes[i]);
@@ -317,13 +329,18 @@ bool balancer_decide(struct balancer *b, int64_t step)
     }
     struct assignment *next = calloc(1, sizeof *next);
     BUG_ON(!next);
-    bool better = split_by_profiles(&b->batching, b->workers, profiles, b->quantum, next) && next->predicted_seconds < (1 - b->gain) * now;
+    bool possible = split_by_profiles(&b->batching, b->workers, profiles, b->quantum, next);
+    bool better = possible && (overfull >= 0 || next->predicted_seconds < (1 - b->gain) * now);
     if (better) {
         next->version = b->current.version + 1;
         next->workers = b->workers;
         next->step = step;
         next->measured_seconds = measured;
-        give_reason(b, next);
+        if (overfull >= 0) {
+            snprintf(next->reason, sizeof next->reason, "%s has memory for a minibatch of at most %d", b->names[overfull], b->profiles[overfull].max_batch);
+        } else {
+            give_reason(b, next);
+        }
         b->current = *next;
         memset(b->rows_since, 0, (size_t)b->workers * sizeof *b->rows_since);
         b->changes++;

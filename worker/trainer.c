@@ -35,6 +35,7 @@ struct trainer {
     const struct dev_program_head *program;
     int count;
     double handing; /* seconds spent in on_bucket */
+    struct profile told; /* what the coordinator knows of this node; count 0: nothing */
 };
 
 /* ---- what the strategy may ask --------------------------------------------------------------------------- */
@@ -121,6 +122,13 @@ static int time_steps(struct trainer *t, int batch, double *seconds, struct err 
     return rc < 0 ? rc : 0;
 }
 
+/* The largest minibatch, for the balancer; 0: there is room for any. */
+static int limit_of(struct trainer *t)
+{
+    int largest = model_limit(&t->model);
+    return largest < t->env->spec->batching.global_batch ? largest : 0;
+}
+
 /* Reference time of this node: two sizes, one line. Gradients are thrown away, parameters do not change. */
 static int calibrate(struct trainer *t, struct err *e)
 {
@@ -143,7 +151,8 @@ static int calibrate(struct trainer *t, struct err *e)
     }
     p.a = t_high - p.k * high > 0 ? t_high - p.k * high : 0;
     p.count = 1;
-    p.max_batch = t->model.largest < t->env->spec->batching.global_batch ? t->model.largest : 0;
+    p.max_batch = limit_of(t);
+    t->told = p;
     if (t->env->calibrated) {
         t->env->calibrated(t->env->step_ctx, &p);
     }
@@ -239,6 +248,16 @@ static int check_finite(const struct trainer *t, const struct work *w, const str
     return -ERR_DATA;
 }
 
+/* A minibatch turned out not to fit: the balancer must know, or it waits for it for ever. */
+static void tell_limit(struct trainer *t)
+{
+    int limit = t->told.count > 0 ? limit_of(t) : 0;
+    if (limit != t->told.max_batch && limit > 0) {
+        t->told.max_batch = limit;
+        t->env->telemetry->profile(t->env->telemetry->ctx, &t->told);
+    }
+}
+
 static int train(struct trainer *t, const struct work *w, struct err *e)
 {
     struct trainer_env *env = t->env;
@@ -252,6 +271,7 @@ static int train(struct trainer *t, const struct work *w, struct err *e)
         return rc < 0 ? rc : -ERR_DEVICE;
     }
     model_ready(&t->model, w->next_batch);
+    tell_limit(t);
     t->program = (const struct dev_program_head *)p;
     t->count = (int)w->slice.count;
     t->handing = 0;

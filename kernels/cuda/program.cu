@@ -200,23 +200,25 @@ static int enqueue_all(struct cuda_program *p, struct err *e)
     return enqueue_forward(p, false, e);
 }
 
-/* Everything once, on blocks that are thrown away. */
-static int run_once(struct cuda_program *p, struct err *e)
+/* Blocks for the first run, thrown away after it. They are taken before the program's own memory, so that what is left is what a minibatch has. */
+static int give_scratch(struct cuda_program *p, struct cuda_arena *arena, struct err *e)
 {
     struct cuda_replica *r = p->replica;
-    struct cuda_arena arena = {};
-    int rc = cuda_want(&arena, &p->params, r->params.at, false, e);
-    rc = rc < 0 ? rc : cuda_want(&arena, &p->grads, r->params.at, false, e);
-    rc = rc < 0 ? rc : cuda_want(&arena, &p->stats, r->stats.at, false, e);
+    TRY(cuda_want(arena, &p->params, r->params.at, false, e));
+    TRY(cuda_want(arena, &p->grads, r->params.at, false, e));
+    TRY(cuda_want(arena, &p->stats, r->stats.at, false, e));
     if (r->weights) {
-        rc = rc < 0 ? rc : cuda_want(&arena, &p->weights, r->params.at, false, e);
+        TRY(cuda_want(arena, &p->weights, r->params.at, false, e));
     }
-    rc = rc < 0 ? rc : cuda_give(&arena, 0, p->dev->build, e);
-    rc = rc < 0 ? rc : enqueue_all(p, e);
-    int waited = cuda_check(cudaStreamSynchronize(p->dev->build), "run the network for the first time", e);
-    rc = rc < 0 ? rc : waited;
-    cuda_arena_free(&arena);
-    return rc;
+    return cuda_give(arena, 0, p->dev->build, e);
+}
+
+/* Everything once, on the scratch blocks. */
+static int run_once(struct cuda_program *p, struct err *e)
+{
+    int rc = enqueue_all(p, e);
+    int waited = cuda_check(cudaStreamSynchronize(p->dev->build), "run the network for the first time", rc < 0 ? NULL : e);
+    return rc < 0 ? rc : waited;
 }
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------------------- */
@@ -283,13 +285,17 @@ static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
 {
     struct cuda_replica *r = p->replica;
     p->weights = r->weights; /* whether there are any decides what operators prepare */
+    struct cuda_arena scratch = {};
     TRY(cuda_enter(p->dev, e));
     TRY(plan(p, bucket_bytes, e));
     TRY(prepare_steps(p, e));
-    TRY(give_memory(p, e));
-    TRY(pin(p, e));
-    TRY(set_up_libraries(p, e));
-    TRY(run_once(p, e));
+    int rc = give_scratch(p, &scratch, e);
+    rc = rc < 0 ? rc : give_memory(p, e);
+    rc = rc < 0 ? rc : pin(p, e);
+    rc = rc < 0 ? rc : set_up_libraries(p, e);
+    rc = rc < 0 ? rc : run_once(p, e);
+    cuda_arena_free(&scratch);
+    TRY(rc);
     p->params = r->block[DEV_PARAMS];
     p->grads = r->block[DEV_GRADS];
     p->stats = r->block[DEV_STATS];

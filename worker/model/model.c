@@ -34,8 +34,12 @@ static int check_memory(const struct model *m, int batch, struct err *e)
     }
     double needed = (double)dev_memory_needed(&m->spec->network, &m->spec->optimizer, batch);
     double there = (double)m->dev->ops->memory_bytes(m->dev);
-    err_set(e, ERR_MEMORY, "a minibatch of %d needs %.0f MiB, the device has %.0f MiB free: at most %d fits", batch, needed / mib,
-            there / mib, m->largest);
+    if (needed > there) {
+        err_set(e, ERR_MEMORY, "a minibatch of %d needs %.0f MiB, the device has %.0f MiB free: at most %d fits", batch, needed / mib, there / mib,
+                m->largest);
+    } else {
+        err_set(e, ERR_MEMORY, "a minibatch of %d does not fit the device's memory: at most %d may (%.300s)", batch, m->largest, m->failure.message);
+    }
     err_hint(e, "a smaller global batch, or more workers");
     return -ERR_MEMORY;
 }
@@ -76,6 +80,23 @@ static struct dev_program *build(struct model *m, int batch, struct err *e)
     return m->dev->ops->program_new(&m->replica, batch, m->spec->bucket_bytes, e);
 }
 
+/* Under the lock. The estimate promised memory that the device did not have: the limit is somewhere between what runs and what does not. */
+static void refuse(struct model *m, int batch, const struct err *e)
+{
+    int runs = 1;
+    m->refused = batch;
+    m->failure = *e;
+    for (int i = 0; i < MODEL_PROGRAMS; i++) {
+        bool below = m->cache[i].program && m->cache[i].batch < batch;
+        runs = below && m->cache[i].batch > runs ? m->cache[i].batch : runs;
+    }
+    if (e->code == ERR_MEMORY && batch > 1) {
+        int between = runs + (batch - 1 - runs) / 2;
+        m->largest = between < m->largest ? between : m->largest;
+    }
+    log_warn("model", "cannot prepare a program", "batch=%d why=\"%s\"", batch, e->message);
+}
+
 static void keep(struct model *m, int batch, struct dev_program *p)
 {
     struct dev_program *old;
@@ -106,9 +127,7 @@ static void *model_main(void *arg)
         if (p) {
             keep(m, batch, p);
         } else {
-            m->refused = batch;
-            m->failure = e;
-            log_warn("model", "cannot prepare a program", "batch=%d", batch);
+            refuse(m, batch, &e);
         }
         m->building = 0;
         pthread_cond_broadcast(&m->changed);
@@ -195,12 +214,13 @@ bool model_ready(struct model *m, int batch)
         m->wanted = batch;
         pthread_cond_broadcast(&m->changed);
     } else if (worth && !m->threaded) {
-        struct dev_program *p = build(m, batch, &m->failure);
+        struct err e = {0};
+        struct dev_program *p = build(m, batch, &e);
         if (p) {
             keep(m, batch, p);
             there = true;
         } else {
-            m->refused = batch;
+            refuse(m, batch, &e);
         }
     }
     pthread_mutex_unlock(&m->lock);
@@ -214,6 +234,14 @@ int model_largest_program(struct model *m)
     for (int i = 0; i < MODEL_PROGRAMS; i++) {
         largest = m->cache[i].program && m->cache[i].batch > largest ? m->cache[i].batch : largest;
     }
+    pthread_mutex_unlock(&m->lock);
+    return largest;
+}
+
+int model_limit(struct model *m)
+{
+    pthread_mutex_lock(&m->lock);
+    int largest = m->largest;
     pthread_mutex_unlock(&m->lock);
     return largest;
 }

@@ -19,7 +19,6 @@ struct model {
     struct dev_replica replica;
     bool replica_there;
     bool threaded;
-    int largest;               /* minibatch that fits into the device's memory */
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -29,6 +28,7 @@ struct model {
         uint64_t used;
     } cache[MODEL_PROGRAMS];
     uint64_t uses;
+    int largest;          /* minibatch that fits into the device's memory: an estimate, and less once one of them did not */
     int wanted, building; /* sizes; 0: none */
     int refused;          /* a size that could not be built, with the reason; 0: none */
     struct err failure;
@@ -42,6 +42,8 @@ void model_release(struct model *m);
 struct dev_program *model_program(struct model *m, int batch, struct err *e);
 /* Is there a program for this size? If not, starts preparing it. Sizes that do not fit are never ready. */
 bool model_ready(struct model *m, int batch);
+/* The largest minibatch that the device's memory holds, as far as is known now. */
+int model_limit(struct model *m);
 /* The largest size that has a program now (0: none): good for evaluation. */
 int model_largest_program(struct model *m);
 

@@ -533,6 +533,30 @@ static void a_node_that_changes_its_speed_is_named(void **state)
     balancer_release(&b);
 }
 
+/* No row of such an assignment ever comes: its minibatch does not fit, so it never comes into force. */
+static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
+{
+    const struct node nodes[] = {{0, .001, 0}, {0, .001, 0}, {0, .001, 0}, {0, .004, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 260), 4);
+    train(&b, nodes, 0, 0, 10);
+    check_sizes(&b.current, (int[]){80, 80, 80, 20});
+    int64_t changes = b.changes;
+    b.profiles[1].max_batch = 70;
+    assert_true(balancer_decide(&b, 11));
+    assert_int_equal(b.changes, changes + 1);
+    assert_int_equal(b.current.version, 3);
+    assert_in_range(b.current.sizes[1], 1, 70);
+    assert_int_equal(b.current.sizes[0] + b.current.sizes[1] + b.current.sizes[2] + b.current.sizes[3], 260);
+    assert_string_equal(b.current.reason, "bob has memory for a minibatch of at most 70");
+    assert_false(balancer_decide(&b, 12)); /* once */
+    for (int i = 0; i < 4; i++) { /* memory for 160 of 260: there is no other way, and no end of trying */
+        b.profiles[i].max_batch = 40;
+    }
+    assert_false(balancer_decide(&b, 13));
+    balancer_release(&b);
+}
+
 static void reasons_read_well_at_any_ratio(void **state)
 {
     const struct node nodes[] = {{0, .0001, 0}, {0, .0001, 0}, {0, .0001, 0}, {0, .0123, 0}};
@@ -646,6 +670,7 @@ int main(void)
         cmocka_unit_test(a_change_needs_the_gain_that_is_asked),
         cmocka_unit_test(an_assignment_records_what_was_and_what_will_be),
         cmocka_unit_test(a_node_that_changes_its_speed_is_named),
+        cmocka_unit_test(a_minibatch_that_memory_does_not_hold_is_taken_back),
         cmocka_unit_test(reasons_read_well_at_any_ratio),
         cmocka_unit_test(a_node_with_a_constant_time_gets_as_much_as_pays),
         cmocka_unit_test(other_policies_never_change),

@@ -1,0 +1,273 @@
+/* What only stand-ins can show of the CUDA device: what is captured how often, that streams are ordered whether work runs at once or as late as it may,
+ * that every call that can fail ends in a sentence and leaves nothing behind, and what is said when memory is short.
+ *
+ * On a real GPU (make check-gpu) these tests are skipped: they ask and tell the stand-ins (standin/control.h).
+ */
+#include "tests/cuda/judge.h"
+
+static const char small[] =
+    "{\"input\": [8, 8, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
+    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 6}, {\"type\": \"tanh\"},"
+    "{\"type\": \"dense\", \"units\": 3}]}";
+static const struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip_norm = 1};
+
+static const struct standin_control *control(void)
+{
+    const struct standin_control *c = judge_control();
+    if (!c) {
+        skip();
+    }
+    return c;
+}
+
+/* ---- captures ---------------------------------------------------------------------------------------------------------- */
+
+static void graphs_are_captured_once_per_minibatch_and_the_update_once(void **state)
+{
+    const struct standin_control *c = control();
+    c->fail_at(0);
+    struct judge *j = judge_new(small, &adam, "fp32");
+    assert_int_equal(c->captures(), 1); /* the update, with the replica */
+    struct dev_program *a = judge_program(j, &j->on_gpu, 4), *b = judge_program(j, &j->on_gpu, 6);
+    int parts = ((struct dev_program_head *)a)->n_buckets;
+    assert_int_equal(c->captures(), 1 + 2 * (parts + 1)); /* each bucket's part, and the evaluation */
+    long captured = c->captures(), kernels = c->kernels();
+    for (int step = 0; step < 10; step++) { /* other samples, counts, rates, epochs: nothing is captured or launched singly again */
+        struct dev_input in = ref_input(&j->net, 4 - step % 3, (uint64_t)step);
+        in.epoch = step;
+        in.training = step % 4 != 3;
+        judge_compute(j, step % 2 ? a : b, &in, NULL);
+        judge_ok(j, j->gpu->ops->update(&j->on_gpu, 0.1 / (step + 1), 1.0 / (step + 2), &j->e));
+        ref_input_free(&in);
+    }
+    assert_int_equal(c->captures(), captured);
+    assert_int_equal(c->kernels(), kernels);
+    j->gpu->ops->program_free(a);
+    j->gpu->ops->program_free(b);
+    judge_free(j);
+}
+
+/* ---- order ---------------------------------------------------------------------------------------------------------------- */
+
+static void fetch_bucket(void *ctx, int bucket)
+{
+    struct judge *j = ctx;
+    size_t n = j->net.n_params, first = bucket == 0 ? n / 2 : 0; /* parts, as the exchange's thread would */
+    judge_ok(j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, first, bucket == 0 ? n - first : n / 2, &j->e));
+}
+
+/* Everything that a worker does in some steps; the parameters and statistics that come out. */
+static void train_some(struct judge *j, float *out)
+{
+    struct dev_program *p = judge_program(j, &j->on_gpu, 5);
+    for (int step = 0; step < 6; step++) {
+        struct dev_input in = ref_input(&j->net, 5 - step % 2, (uint64_t)step + 1);
+        struct dev_result result;
+        judge_ok(j, j->gpu->ops->compute(p, &in, &result, NULL, fetch_bucket, j, &j->e));
+        ref_input_free(&in);
+        judge_fetch(j, DEV_GRADS);
+        for (size_t i = 0; i < j->net.n_params; i++) { /* what an all-reduce leaves */
+            j->on_gpu.host[DEV_GRADS][i] *= 0.5f;
+        }
+        judge_store(j, DEV_GRADS);
+        judge_ok(j, j->gpu->ops->update(&j->on_gpu, 0.01, 1, &j->e));
+        memset(j->on_gpu.host[DEV_GRADS], 0x7f, j->net.n_params * sizeof(float)); /* the mirror is the caller's again */
+        if (step == 3) {
+            judge_fetch(j, DEV_PARAMS);
+            judge_fetch(j, DEV_OPTIM);
+            judge_store(j, DEV_PARAMS);
+            judge_store(j, DEV_OPTIM);
+        }
+        if (step == 4) { /* two updates behind each other, nobody waiting between them */
+            judge_ok(j, j->gpu->ops->update(&j->on_gpu, 0.02, 1, &j->e));
+        }
+    }
+    judge_fetch(j, DEV_PARAMS);
+    judge_fetch(j, DEV_STATS);
+    memcpy(out, j->on_gpu.host[DEV_PARAMS], j->net.n_params * sizeof(float));
+    memcpy(out + j->net.n_params, j->on_gpu.host[DEV_STATS], j->net.n_stat_floats * sizeof(float));
+    j->gpu->ops->program_free(p);
+}
+
+static void work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits(void **state)
+{
+    const struct standin_control *c = control();
+    float *results[2];
+    size_t bytes = 0;
+    for (int eager = 0; eager < 2; eager++) {
+        c->set_eager(eager);
+        struct judge *j = judge_new(small, &adam, "fp32");
+        bytes = (j->net.n_params + j->net.n_stat_floats) * sizeof(float);
+        results[eager] = calloc(1, bytes);
+        train_some(j, results[eager]);
+        judge_free(j);
+    }
+    c->set_eager(0);
+    assert_memory_equal(results[0], results[1], bytes);
+    for (size_t i = 0; i < bytes / sizeof(float); i++) {
+        assert_true(isfinite(results[0][i]));
+    }
+    free(results[0]);
+    free(results[1]);
+}
+
+/* ---- failures --------------------------------------------------------------------------------------------------------------- */
+
+static long work; /* calls that short_run had made when it began to clean up: who fails later has nobody to tell */
+
+/* A short run from opening to closing. 0, or the code of the first error, which is in *e; whatever was made is freed. */
+static int short_run(const struct network *net, const char *precision, struct err *e)
+{
+    struct device *dev = dev_open("cuda:0", e);
+    struct dev_replica r = {0};
+    struct dev_program *p = NULL, *larger = NULL;
+    struct dev_input in = ref_input(net, 3, 5);
+    struct dev_result result;
+    float logits[3 * 3];
+    int rc = dev ? dev_use_precision(dev, precision, e) : -(int)e->code;
+    rc = rc < 0 ? rc : dev->ops->replica_init(dev, &r, net, &adam, e);
+    if (rc >= 0) {
+        network_init(net, 3, r.host[DEV_PARAMS], r.host[DEV_STATS]);
+        rc = dev->ops->store(&r, DEV_PARAMS, 0, r.count[DEV_PARAMS], e);
+        rc = rc < 0 ? rc : dev->ops->store(&r, DEV_STATS, 0, r.count[DEV_STATS], e);
+        p = rc < 0 ? NULL : dev->ops->program_new(&r, 3, 100, e);
+        rc = rc < 0 ? rc : p ? dev->ops->compute(p, &in, &result, logits, NULL, NULL, e) : -(int)e->code;
+        rc = rc < 0 ? rc : dev->ops->fetch(&r, DEV_GRADS, 0, r.count[DEV_GRADS], e);
+        rc = rc < 0 ? rc : dev->ops->store(&r, DEV_GRADS, 0, r.count[DEV_GRADS], e);
+        rc = rc < 0 ? rc : dev->ops->update(&r, 0.01, 1, e);
+        larger = rc < 0 ? NULL : dev->ops->program_new(&r, 5, 100, e);
+        rc = rc < 0 ? rc : larger ? dev->ops->compute(larger, &in, &result, NULL, NULL, NULL, e) : -(int)e->code;
+        in.training = false;
+        rc = rc < 0 ? rc : dev->ops->compute(p, &in, &result, NULL, NULL, NULL, e);
+        rc = rc < 0 ? rc : dev->ops->update(&r, 0.01, 1, e);
+        rc = rc < 0 ? rc : dev->ops->fetch(&r, DEV_PARAMS, 0, r.count[DEV_PARAMS], e);
+        work = judge_control()->calls();
+        if (p) {
+            dev->ops->program_free(p);
+        }
+        if (larger) {
+            dev->ops->program_free(larger);
+        }
+        dev->ops->replica_release(&r);
+    }
+    dev_close(dev);
+    ref_input_free(&in);
+    return rc;
+}
+
+static bool one_sentence(const struct err *e)
+{
+    size_t n = strlen(e->message);
+    return n > 20 && n < sizeof(e->message) - 1 && !strchr(e->message, '\n') && e->message[n - 1] != '.';
+}
+
+/* Fails each nth call of all that a run makes, `every`-th n. Algorithms of cuDNN that cannot be measured are taken by its rules of thumb, and what
+ * is asked only to word a message may fail: then the run goes on, or fails all the same. */
+static void check_failures(const char *precision, long every)
+{
+    const struct standin_control *c = control();
+    struct network net = ref_network(small);
+    struct err e = {0};
+    long before = c->live(), calls, silent = 0;
+    c->fail_at(0);
+    assert_int_equal(short_run(&net, precision, &e), 0);
+    long told = work;
+    calls = c->calls();
+    assert_true(told > 300);
+    assert_int_equal(c->live(), before);
+    for (long n = 1; n <= calls; n += every) {
+        memset(&e, 0, sizeof(e));
+        c->fail_at(n);
+        int rc = short_run(&net, precision, &e);
+        char name[64];
+        snprintf(name, sizeof(name), "%s", c->failed());
+        if (rc == 0 && n <= told && !strstr(name, "Find") && !strstr(name, "Get")) {
+            fail_msg("call %ld (%s) failed, and nobody saw it", n, name);
+        }
+        silent += rc == 0;
+        if (rc < 0 && (e.code == ERR_NONE || !one_sentence(&e))) {
+            fail_msg("call %ld (%s) failed with the message '%s'", n, name, e.message);
+        }
+        if (c->live() != before) {
+            fail_msg("call %ld (%s) failed, and %ld things are left", n, name, c->live() - before);
+        }
+    }
+    c->fail_at(0);
+    assert_true(silent < calls / every / 4 + 8);
+    assert_int_equal(short_run(&net, precision, &e), 0);
+    network_release(&net);
+}
+
+static void every_call_that_fails_ends_in_a_sentence_and_leaves_nothing(void **state)
+{
+    check_failures("fp32", 3);
+}
+
+static void every_call_that_fails_in_bf16_too(void **state)
+{
+    check_failures("bf16", 17);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------- */
+
+static void short_memory_names_the_minibatch_that_fits_and_it_does(void **state)
+{
+    const struct standin_control *c = control();
+    struct judge *j = judge_new("\"cifar-quick\"", NULL, "fp32");
+    size_t there = j->gpu->ops->memory_bytes(j->gpu);
+    c->set_memory(((size_t)4 << 30) - there + ((size_t)64 << 20)); /* 64 MiB more than what is taken */
+    size_t left = j->gpu->ops->memory_bytes(j->gpu);
+    assert_true(left <= (size_t)64 << 20);
+    struct dev_program *p = j->gpu->ops->program_new(&j->on_gpu, 4096, 1 << 20, &j->e);
+    assert_null(p);
+    assert_int_equal(j->e.code, ERR_MEMORY);
+    const char *at = strstr(j->e.message, "at most ");
+    assert_non_null(at);
+    assert_non_null(strstr(j->e.message, "4096"));
+    int fits = (int)strtol(at + strlen("at most "), NULL, 10);
+    assert_in_range(fits, 2, 4095);
+    p = judge_program(j, &j->on_gpu, fits);
+    j->gpu->ops->program_free(p);
+    p = j->gpu->ops->program_new(&j->on_gpu, 2 * fits, 1 << 20, &j->e);
+    assert_null(p);
+    assert_int_equal(j->gpu->ops->memory_bytes(j->gpu), left); /* nothing is lost on the way */
+    struct dev_replica another;
+    struct optimizer_spec plain = {.type = CAT_OPTIMIZER_SGD};
+    c->set_memory(0); /* none left */
+    assert_true(j->gpu->ops->replica_init(j->gpu, &another, &j->net, &plain, &j->e) < 0);
+    assert_int_equal(j->e.code, ERR_MEMORY);
+    assert_non_null(strstr(j->e.message, "MiB"));
+    c->set_memory((size_t)4 << 30);
+    judge_free(j);
+}
+
+/* A step after one that failed for want of memory is as if nothing had been. */
+static void what_trains_goes_on_when_a_larger_minibatch_does_not_fit(void **state)
+{
+    const struct standin_control *c = control();
+    struct judge *j = judge_new(small, &adam, "fp32");
+    struct dev_program *a = judge_program(j, &j->on_cpu, 4), *b = judge_program(j, &j->on_gpu, 4);
+    struct dev_input in = ref_input(&j->net, 4, 5);
+    c->set_memory(0);
+    assert_null(j->gpu->ops->program_new(&j->on_gpu, 64, 1 << 20, &j->e));
+    struct dev_result x = judge_compute(j, a, &in, NULL), y = judge_compute(j, b, &in, NULL);
+    assert_near(y.loss, x.loss, 1e-4, "loss", 0);
+    c->set_memory((size_t)4 << 30);
+    ref_input_free(&in);
+    j->cpu->ops->program_free(a);
+    j->gpu->ops->program_free(b);
+    judge_free(j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(graphs_are_captured_once_per_minibatch_and_the_update_once),
+        cmocka_unit_test(work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits),
+        cmocka_unit_test(every_call_that_fails_ends_in_a_sentence_and_leaves_nothing),
+        cmocka_unit_test(every_call_that_fails_in_bf16_too),
+        cmocka_unit_test(short_memory_names_the_minibatch_that_fits_and_it_does),
+        cmocka_unit_test(what_trains_goes_on_when_a_larger_minibatch_does_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

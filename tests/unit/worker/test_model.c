@@ -1,0 +1,100 @@
+/* Programs by minibatch: prepared aside, kept, and what follows when the device's memory does not hold what the estimate promised. The device is the
+ * CPU, told to run out of memory above a size.
+ */
+#include "tests/unit/worker/fixture.h"
+
+#include "common/clock.h"
+#include "worker/model/model.h"
+
+static const struct device_ops *cpu;
+static int most; /* the largest minibatch that this device holds */
+
+static struct dev_program *limited_program(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
+{
+    if (batch > most) {
+        err_set(e, ERR_MEMORY, "a minibatch of %d does not fit", batch);
+        return NULL;
+    }
+    return cpu->program_new(r, batch, bucket_bytes, e);
+}
+
+struct fixture {
+    struct device_ops ops;
+    struct device *dev;
+    struct jobspec *spec;
+    struct model model;
+};
+
+static void open_model(struct fixture *f, bool threaded)
+{
+    f->spec = make_spec("{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"workers\": 2, \"batching\": {\"global_batch\": 64}}");
+    f->dev = dev_open("cpu:1", &err_);
+    assert_non_null(f->dev);
+    cpu = f->dev->ops;
+    f->ops = *cpu;
+    f->ops.program_new = limited_program;
+    f->dev->ops = &f->ops;
+    OK(model_init(&f->model, f->dev, f->spec, threaded, &err_));
+}
+
+static void close_model(struct fixture *f)
+{
+    model_release(&f->model);
+    f->dev->ops = cpu;
+    dev_close(f->dev);
+    drop_spec(f->spec);
+}
+
+static void check_refusal(bool threaded)
+{
+    struct fixture f = {0};
+    most = 20;
+    open_model(&f, threaded);
+    assert_int_equal(model_limit(&f.model), 64);
+    assert_non_null(model_program(&f.model, 16, &err_));
+    assert_false(model_ready(&f.model, 48));
+    double until = clock_now() + 20;
+    while (model_limit(&f.model) == 64 && clock_now() < until) {
+        clock_sleep(0.005);
+    }
+    assert_int_equal(model_limit(&f.model), 31); /* between 16, which runs, and 48 */
+    assert_false(model_ready(&f.model, 48));
+    assert_null(model_program(&f.model, 48, &err_));
+    assert_int_equal(err_.code, ERR_MEMORY);
+    assert_non_null(strstr(err_.message, "at most 31 may"));
+    assert_non_null(model_program(&f.model, 16, &err_)); /* what ran runs on */
+    assert_non_null(model_program(&f.model, 20, &err_));
+    close_model(&f);
+}
+
+static void a_minibatch_that_does_not_fit_lowers_the_limit(void **state)
+{
+    (void)state;
+    check_refusal(false);
+    check_refusal(true);
+}
+
+static void a_minibatch_is_ready_once_it_has_been_prepared(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    most = 64;
+    open_model(&f, true);
+    assert_non_null(model_program(&f.model, 8, &err_));
+    double until = clock_now() + 20;
+    while (!model_ready(&f.model, 24) && clock_now() < until) {
+        clock_sleep(0.005);
+    }
+    assert_true(model_ready(&f.model, 24));
+    assert_int_equal(model_largest_program(&f.model), 24);
+    close_model(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_minibatch_that_does_not_fit_lowers_the_limit),
+        cmocka_unit_test(a_minibatch_is_ready_once_it_has_been_prepared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
