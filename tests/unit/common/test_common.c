@@ -133,9 +133,9 @@ static void options_come_from_line_environment_and_file_in_that_order(void **sta
     assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
     close(fd);
     setenv("EVENSTEP_PORT", "2", 1);
-    char *argv[] = {"--config", path, "sub", "--local-node=c", "--verbose", "--", "--x"};
+    const char *argv[] = {"--config", path, "sub", "--local-node=c", "--verbose", "--", "--x"};
     struct err e;
-    struct opt_values *v = opt_parse(table, 7, argv, &e);
+    struct opt_values *v = opt_parse(table, 7, (char **)argv, &e);
     assert_non_null(v);
     assert_int_equal(opt_int(v, "port"), 2);
     assert_string_equal(opt_string(v, "data-dir"), "file");
@@ -151,9 +151,9 @@ static void options_come_from_line_environment_and_file_in_that_order(void **sta
 
 static void every_wrong_option_is_named_at_once(void **state)
 {
-    char *argv[] = {"--prot", "1", "--port", "70000", "--data-dir"};
+    const char *argv[] = {"--prot", "1", "--port", "70000", "--data-dir"};
     struct err e;
-    assert_null(opt_parse(table, 5, argv, &e));
+    assert_null(opt_parse(table, 5, (char **)argv, &e));
     assert_non_null(strstr(e.message, "did you mean '--port'"));
     assert_non_null(strstr(e.message, "1 to 65535"));
     assert_non_null(strstr(e.message, "--data-dir needs a value"));
