@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_ENTRIES = 200 };
+enum { READ_ENTRIES = 200, READS_PER_TURN = 5, READS_ALL = 1 << 30 };
 static const double flush_seconds = 1.0, profile_seconds_between = 10.0;
 
 /* ---- rows --------------------------------------------------------------------------------------------------- */
@@ -62,12 +62,13 @@ static void on_rows(void *ctx, const void *bytes, size_t n)
     }
 }
 
-int monitor_read_rows(struct monitor *m, struct err *e)
+/* Of each rank `most` reads, so that a long backlog does not make one turn long: other jobs, and who cancels this one, wait for it. */
+static int read_rows(struct monitor *m, int most, struct err *e)
 {
     for (int r = 0; r < m->workers + m->servers; r++) {
         struct rank_watch *w = &m->ranks[r];
         struct reading reading = {m, e, 0};
-        int n;
+        int n, reads = 0;
         do {
             char before[sizeof w->at];
             memcpy(before, w->at, sizeof before);
@@ -79,9 +80,14 @@ int monitor_read_rows(struct monitor *m, struct err *e)
             if (n < 0) {
                 return n;
             }
-        } while (n == READ_ENTRIES);
+        } while (n == READ_ENTRIES && ++reads < most);
     }
     return 0;
+}
+
+int monitor_read_rows(struct monitor *m, struct err *e)
+{
+    return read_rows(m, READS_ALL, e);
 }
 
 /* Rows leave the store only after they are on disk, and after their place was written down. */
@@ -195,7 +201,7 @@ static int read_all(struct monitor *m, struct err *e)
     if (rc >= 0) {
         rc = watch_gate(m, e);
     }
-    return rc >= 0 && m->gate_open ? monitor_read_rows(m, e) : rc;
+    return rc >= 0 && m->gate_open ? read_rows(m, READS_PER_TURN, e) : rc;
 }
 
 /* A disk that refuses the history stops neither the minibatches nor what people see: rows wait in the store. */
@@ -232,7 +238,7 @@ int monitor_tick(struct monitor *m, double now, struct err *e)
 int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
 {
     int rc = read_all(m, e);
-    if (rc >= 0 && !m->gate_open) { /* it ended before anybody knew: its rows, if any, stand where they are */
+    if (rc >= 0) { /* all of them; where the gate is closed it ended before anybody knew: its rows, if any, stand where they are */
         rc = monitor_read_rows(m, e);
     }
     if (rc >= 0) {

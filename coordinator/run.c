@@ -40,27 +40,39 @@ static void stop_process(struct run *r, double grace)
 
 /* ---- while it runs ------------------------------------------------------------------------------------------ */
 
-/* Tells the workers what users (or a drain) want; ends the process when they do not follow. */
-static int follow_requests(struct sched *s, struct run *r, enum job_state state, double now, struct err *e)
+/* From when on somebody waits for the process to end. */
+static void note_requests(struct sched *s, struct run *r, enum job_state state, double now)
 {
-    bool stop = state == JOB_CANCELLING || r->expired, pause = state == JOB_PAUSING || s->draining;
-    int rc = r->monitor ? monitor_ask(r->monitor, stop, pause, e) : 0;
-    if (rc < 0) {
-        return rc;
-    }
-    if (stop && r->cancel_at == 0) {
+    if ((state == JOB_CANCELLING || r->expired) && r->cancel_at == 0) {
         r->cancel_at = now;
     }
     if (s->draining && r->drain_at == 0) {
         r->drain_at = now;
     }
+}
+
+void run_enforce(struct run *r, double now)
+{
     /* who has not stepped yet, or is virtual, has no checkpoint to write */
-    bool unheard = !r->monitor, early = unheard || !monitor_stepped(r->monitor);
-    bool slow = (stop && now - r->cancel_at > (early ? 0 : cancel_patience)) || (s->draining && now - r->drain_at > drain_patience);
-    if (slow || (unheard && pause)) {
+    bool early = !r->monitor || !monitor_stepped(r->monitor);
+    bool slow = (r->cancel_at > 0 && now - r->cancel_at > (early ? 0 : cancel_patience)) ||
+                (r->drain_at > 0 && now - r->drain_at > drain_patience);
+    if (slow && !r->over) {
         stop_process(r, stop_grace);
     }
-    return 0;
+}
+
+/* Tells the workers what users (or a drain) want; ends the process when they do not follow. */
+static int follow_requests(struct sched *s, struct run *r, enum job_state state, double now, struct err *e)
+{
+    bool stop = state == JOB_CANCELLING || r->expired, pause = state == JOB_PAUSING || s->draining;
+    note_requests(s, r, state, now);
+    int rc = r->monitor ? monitor_ask(r->monitor, stop, pause, e) : 0;
+    if (!r->monitor && pause) {
+        stop_process(r, stop_grace);
+    }
+    run_enforce(r, now); /* told or not */
+    return rc;
 }
 
 static int watch_states(struct sched *s, struct run *r, enum job_state state, struct err *e)
@@ -332,12 +344,14 @@ int run_tick(struct sched *s, struct run *r, double now, struct err *e)
     if (poll_process(r)) {
         return finish(s, r, now, e);
     }
+    note_requests(s, r, state, now);
     if (r->launcher == s->simulator) {
         run_virtual_tick(s, r);
     }
     /* a full disk must not keep anybody from stopping the job: the trouble is told at the end of the turn */
     if (r->monitor && monitor_tick(r->monitor, now, &trouble) < 0 && sched_is_away(&trouble)) {
         *e = trouble;
+        run_enforce(r, now);
         return -(int)trouble.code;
     }
     watch_ranks(r, now);

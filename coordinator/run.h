@@ -49,6 +49,9 @@ struct sched {
 int queue_tick(struct sched *s, double now, struct err *e);
 /* run.c: one attempt's turn. 1: it has ended and its job is where it belongs; 0: it goes on; negative: try again. */
 int run_tick(struct sched *s, struct run *r, double now, struct err *e);
+/* Ends the process of a job that was cancelled (or of all, in a drain) and does not follow. Asks nothing of the store: a store that does
+ * not answer in time, on a busy machine, must not keep a job from ending. */
+void run_enforce(struct run *r, double now);
 void run_free(struct run *r);
 struct run *run_find(const struct sched *s, const char *job);
 /* An attempt that was lost: its job goes back to the queue, or has failed once that has happened max_restarts times, or where

@@ -2,8 +2,8 @@
  *
  *   is the store there? ─► sweep: what nobody has in hand (recover.c) ─► a turn of each run ─► the queue
  *
- * What a newcomer would get wrong: nothing here may decide on what could not be seen. With the store away nothing is done at all; when it
- * is back, ages of heartbeats mean nothing for 10 s, and nodes look lost until they have reported again.
+ * What a newcomer would get wrong: nothing here may decide on what could not be seen. With the store away nothing is done but to end
+ * what was seen to be cancelled; when it is back, ages of heartbeats mean nothing for 10 s, and nodes look lost until they have reported again.
  */
 #include "coordinator/scheduler.h"
 
@@ -203,6 +203,9 @@ void sched_tick(struct sched *s, double now)
     char quoted[600];
     int rc = 0;
     if (!check_store(s, now)) {
+        for (struct run *r = s->runs; r; r = r->next) {
+            run_enforce(r, now);
+        }
         return;
     }
     if (now - s->sweep_at >= sweep_seconds || (!s->draining && has_orphan(s))) {

@@ -56,6 +56,9 @@ static void on_phase(void *ctx, enum phase phase)
     pthread_mutex_lock(&p->lock);
     p->phase = phase;
     p->progress_at = clock_now();
+    if (phase == PHASE_CHECKPOINT) { /* rows of the steps that it covers are nowhere else once this rank is killed */
+        pthread_cond_signal(&p->wake);
+    }
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -286,6 +286,31 @@ static void who_does_not_follow_a_cancel_is_ended_after_a_while(void **state)
     assert_state(w, id, "cancelled");
 }
 
+static void a_cancelled_job_is_ended_though_the_store_does_not_answer_any_more(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", id);
+    ask(w, id, "cancel");
+    tick(w, 0.5);
+    assert_state(w, id, "cancelling");
+    redis_private_stop(w->place->dir);
+    for (int i = 0; i < 18; i++) {
+        tick(w, 0.5);
+    }
+    assert_true(sched_store_away(w->sched));
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    for (int i = 0; i < 6; i++) {
+        tick(w, 0.5);
+    }
+    assert_int_equal(last_attempt(w, id)->stops, 1);
+    OK(redis_private_start(w->place->dir, w->place->url, &w->place->pid, &err_));
+    tick(w, 0.5);
+    tick(w, 0.5);
+    assert_state(w, id, "cancelled");
+}
+
 static void a_job_that_has_not_stepped_yet_is_ended_at_once_when_cancelled(void **state)
 {
     struct world *w = *state;
@@ -420,6 +445,7 @@ int main(void)
         IN_A_WORLD(a_queued_job_that_is_cancelled_becomes_cancelled),
         IN_A_WORLD(a_running_job_that_is_cancelled_is_told_so_and_gives_its_nodes_back),
         IN_A_WORLD(who_does_not_follow_a_cancel_is_ended_after_a_while),
+        IN_A_WORLD(a_cancelled_job_is_ended_though_the_store_does_not_answer_any_more),
         IN_A_WORLD(a_job_that_has_not_stepped_yet_is_ended_at_once_when_cancelled),
         IN_A_WORLD(a_paused_job_has_no_process_and_goes_on_as_its_next_attempt_when_resumed),
         IN_A_WORLD(a_paused_job_that_is_cancelled_is_cancelled_at_once),

@@ -225,6 +225,35 @@ static void rows_leave_the_store_once_they_are_on_disk(void **state)
     assert_int_equal(points_of(w, id, "train_loss"), 50);
 }
 
+static void a_long_backlog_is_read_over_several_turns(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    ranks_step(w, id, 2, 2500, 0.01);
+    tick(w, 0.5);
+    json_t *job = job_of(w, id);
+    assert_in_range((int)number_at(job, "/progress/step"), 500, 1500);
+    json_decref(job);
+    pass(w, 3);
+    assert_int_equal(points_of(w, id, "train_loss"), 2500);
+    assert_int_equal(bytes_in_store(w, id, 1), 0);
+}
+
+static void the_last_turn_reads_all_that_is_left(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    two_nodes(w);
+    start_job(w, "{'workers': 2}", id);
+    ranks_step(w, id, 2, 2500, 0.01);
+    end_well(w, id, "finished");
+    tick(w, 0.5);
+    assert_state(w, id, "succeeded");
+    assert_int_equal(points_of(w, id, "train_loss"), 2500);
+}
+
 /* ---- restarts ----------------------------------------------------------------------------------------------- */
 
 static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(void **state)
@@ -381,6 +410,8 @@ int main(void)
         IN_A_WORLD(heartbeats_of_an_earlier_attempt_count_for_nothing),
         IN_A_WORLD(an_evaluation_is_told_and_kept),
         IN_A_WORLD(rows_leave_the_store_once_they_are_on_disk),
+        IN_A_WORLD(a_long_backlog_is_read_over_several_turns),
+        IN_A_WORLD(the_last_turn_reads_all_that_is_left),
         IN_A_WORLD(rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out),
         IN_A_WORLD(a_restart_without_a_checkpoint_begins_the_series_anew),
         IN_A_WORLD(rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator),
