@@ -106,11 +106,27 @@ $(BUILD)/tests/kernels/test_%: $(BUILD)/tests/kernels/test_%.o $(call libs,kerne
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(L_kernels)
 $(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_worker)
+# Fuzz targets: tests/fuzz/fuzz_*.c, libFuzzer with ASan and UBSan, in a build folder of their own. Where clang's fuzzer runtime is missing
+# they are not built, and tests/run skips the suite with that reason.
+FUZZ_CC      ?= clang
+FUZZ_SECONDS ?= 120
+fuzz_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c) worker/safetensors.c worker/checkpoint.c)
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_worker) $(call libs,http)
+	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lz $(L_http)
+.PHONY: fuzz fuzz-parts check-fuzz
+fuzz-parts: $(fuzz_tests)
+fuzz:
+	@+if tests/run fuzz-runtime $(FUZZ_CC); then \
+	    $(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) CUDA=0 SANITIZE=address,undefined,fuzzer-no-link \
+	        OPT="-O1 -fno-sanitize-recover=all" fuzz-parts; fi
+check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz BUILD=$(BUILD)
 .SECONDARY:
 
 check-build: all $(unit_tests) $(kernel_tests) $(mpi_tests)
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser
-check: check-build cuda-host layers ## every test; closes with a line that counts what ran
+check: check-build cuda-host fuzz layers ## every test; closes with a line that counts what ran
 	tests/run all BUILD=$(BUILD)
 check-unit: $(unit_tests) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)

@@ -179,9 +179,12 @@ json_t *store_assignments(struct store *s, const char *id, struct err *e)
     json_t *out = n < 0 ? NULL : json_array();
     for (int i = 0; out && i < n; i++) {
         json_t *j = reply_json(r->element[i], e);
-        if (!j || json_array_append_new(out, j)) {
+        if (!j) {
+            err_set(e, ERR_DATA, "the store holds a damaged document among the assignments of job '%s'", id);
             json_decref(out);
             out = NULL;
+        } else {
+            json_array_append_new(out, j);
         }
     }
     if (r) {

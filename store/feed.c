@@ -259,18 +259,18 @@ int store_beat_set(struct store *s, const char *id, int rank, const json_t *beat
 json_t *store_beats(struct store *s, const char *id, struct err *e)
 {
     char key[STORE_KEY];
-    const char *keys[] = {key}, *clock = "0";
+    const char *keys[] = {key};
+    double now;
     if (store_job_key(key, id, ":beats", e) < 0) {
         return NULL;
     }
     redisReply *r = store_script(s, &beats_script, 1, keys, 0, NULL, NULL, e);
     json_t *out = NULL;
-    if (!r || reply_array(r, 2, e) < 2 || reply_text(r->element[0], &clock, NULL, e) <= 0) {
+    if (!r || reply_record(r, 2, e) < 0 || reply_clock(r->element[0], &now, e) < 0) {
         goto out;
     }
     int n = reply_array(r->element[1], 0, e);
     out = n < 0 ? NULL : json_object();
-    double now = (double)strtoll(clock, NULL, 10);
     for (int i = 0; out && i + 1 < n; i += 2) {
         const char *rank = NULL;
         json_t *beat = reply_json(r->element[1]->element[i + 1], NULL);

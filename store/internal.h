@@ -55,6 +55,8 @@ redisReply *store_script(struct store *s, const struct script *script, int nkeys
 int reply_int(const redisReply *r, int64_t *out, struct err *e);
 int reply_text(const redisReply *r, const char **out, size_t *len, struct err *e); /* 1; 0 for nil */
 int reply_array(const redisReply *r, size_t at_least, struct err *e);              /* 0 for nil or empty, else count */
+int reply_record(const redisReply *r, size_t at_least, struct err *e);             /* count, never 0 */
+int reply_clock(const redisReply *r, double *ms, struct err *e);                   /* what a script said of Redis's own clock */
 bool reply_is_status(const redisReply *r, const char *text);
 json_t *reply_json(const redisReply *r, struct err *e); /* NULL without error for nil */
 /* The value of a field in a flat array of pairs, or NULL. */

@@ -131,7 +131,7 @@ static json_t *read_jobs(struct store *s, int n, const char **ids, struct err *e
 {
     json_t *out = json_array();
     redisReply *r = n ? store_script(s, &read_script, 0, NULL, n, ids, NULL, e) : NULL;
-    if (n && (!r || reply_array(r, (size_t)n, e) != n)) {
+    if (n && (!r || reply_record(r, (size_t)n, e) < n)) {
         json_decref(out);
         out = NULL;
     }

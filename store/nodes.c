@@ -112,14 +112,11 @@ static json_t *node_json(const redisReply *one, double now)
 static json_t *read_nodes(struct store *s, int n, const char **names, struct err *e)
 {
     redisReply *r = store_script(s, &read_script, 0, NULL, n, names, NULL, e);
-    const char *clock = "0";
-    json_t *out = NULL;
-    int count = r ? reply_array(r, 1, e) : -1;
-    if (count > 0 && reply_text(r->element[0], &clock, NULL, e) > 0) {
-        out = json_array();
-    }
+    double clock = 0;
+    int count = r ? reply_record(r, 1, e) : -1;
+    json_t *out = count > 0 && reply_clock(r->element[0], &clock, e) == 0 ? json_array() : NULL;
     for (int i = 1; out && i < count; i++) {
-        json_t *node = node_json(r->element[i], (double)strtoll(clock, NULL, 10));
+        json_t *node = node_json(r->element[i], clock);
         if (node) {
             json_array_append_new(out, node);
         }

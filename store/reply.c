@@ -54,6 +54,23 @@ int reply_array(const redisReply *r, size_t at_least, struct err *e)
     return (int)r->elements;
 }
 
+int reply_record(const redisReply *r, size_t at_least, struct err *e)
+{
+    int n = reply_array(r, at_least, e);
+    return n == 0 ? unexpected(r, "a list that is not empty", e) : n;
+}
+
+int reply_clock(const redisReply *r, double *ms, struct err *e)
+{
+    const char *text = NULL;
+    int rc = reply_text(r, &text, NULL, e);
+    if (rc == 0) {
+        rc = unexpected(r, "its clock", e);
+    }
+    *ms = rc > 0 ? (double)strtoll(text, NULL, 10) : 0;
+    return rc < 0 ? rc : 0;
+}
+
 bool reply_is_status(const redisReply *r, const char *text)
 {
     return r && (r->type == REDIS_REPLY_STATUS || r->type == REDIS_REPLY_STRING) && !strcmp(r->str, text);

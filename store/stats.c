@@ -24,7 +24,7 @@ static int add_counts(struct store *s, json_t *out, struct err *e)
         names[i] = jobstate_name((enum job_state)i);
     }
     redisReply *r = store_script(s, &count_script, 0, NULL, JOB_STATE_COUNT, names, NULL, e);
-    int rc = r ? reply_array(r, JOB_STATE_COUNT + 2, e) : -1;
+    int rc = r ? reply_record(r, JOB_STATE_COUNT + 2, e) : -1;
     json_t *jobs = json_object();
     for (int i = 0; rc >= 0 && i < JOB_STATE_COUNT + 2; i++) {
         int64_t n = 0;
@@ -48,11 +48,12 @@ static int add_info(struct store *s, json_t *out, struct err *e)
                   {"evicted_keys", "evicted_keys_total"}};
     redisReply *r = store_commandf(s, e, "INFO");
     const char *text = NULL;
-    if (!r || reply_text(r, &text, NULL, e) <= 0) {
+    int got = r ? reply_text(r, &text, NULL, e) : -1;
+    if (got <= 0) {
         if (r) {
             freeReplyObject(r);
         }
-        return -1;
+        return got < 0 ? -1 : err_set(e, ERR_DATA, "the store answered with nothing, not with what INFO says");
     }
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         char needle[64];

@@ -298,14 +298,18 @@ static int progress_read(const json_t *j, struct run_state *state, struct err *e
     state->cursor = (struct cursor){integer(cursor, "samples"), integer(cursor, "epochs"), integer(cursor, "epoch"),
                                     integer(cursor, "position")};
     state->n_out = (int)json_array_size(out);
-    if (state->cursor.samples < 1 || state->version < 0 || state->cursor.position < 0 ||
-        state->n_out > (int)(sizeof(state->out) / sizeof(state->out[0]))) {
+    if (state->cursor.samples < 1 || state->version < 0 || state->applied_samples < 0 || state->cursor.epoch < 0 || state->cursor.position < 0 ||
+        state->cursor.position > state->cursor.samples || state->n_out > (int)(sizeof(state->out) / sizeof(state->out[0]))) {
         return err_set(e, ERR_DATA, "its progress is malformed");
     }
     for (int i = 0; i < state->n_out; i++) {
         const json_t *s = json_array_get(out, (size_t)i);
-        state->out[i] = (struct slice){json_integer_value(json_array_get(s, 0)), json_integer_value(json_array_get(s, 1)),
-                                       json_integer_value(json_array_get(s, 2))};
+        struct slice *one = &state->out[i];
+        *one = (struct slice){json_integer_value(json_array_get(s, 0)), json_integer_value(json_array_get(s, 1)),
+                              json_integer_value(json_array_get(s, 2))};
+        if (one->epoch < 0 || one->start < 0 || one->count < 1 || one->start > state->cursor.samples - one->count) {
+            return err_set(e, ERR_DATA, "its slice %d is of samples that are not there", i);
+        }
     }
     return 0;
 }

@@ -151,7 +151,11 @@ class Service:
         return until(f"job {id} is {' or '.join(states)}", there, seconds)
 
     def steps(self, id, n, seconds=DEADLINE):
-        return until(f"job {id} has done {n} steps", lambda: (self.job(id)["progress"] or {}).get("step", 0) >= n, seconds)
+        """Once the job is known to run (its first steps may be told a moment before its state is) and has done n steps."""
+        def done():
+            job = self.job(id)
+            return job["state"] not in ("queued", "launching") and (job["progress"] or {}).get("step", 0) >= n
+        return until(f"job {id} has done {n} steps", done, seconds)
 
     def ranks(self, id):
         return processes_of("--job\0" + id) or processes_of(id)
