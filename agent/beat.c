@@ -1,12 +1,16 @@
 /* The agent's heartbeat: see beat.h. What changes with every beat (load, GPUs) is in the host's document; a node's document changes only when the
- * node does, because every change of it is told to all browsers.
+ * node does, because every change of it is told to all browsers. DIR/alive is touched at each that arrived: health checks look at its age.
  */
 #include "agent/beat.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/host.h"
 #include "common/log.h"
@@ -23,7 +27,8 @@ struct beat {
     pthread_cond_t wake;
     json_t *refused;
     int running;
-    bool stopping;
+    bool leaving, stopping;
+    bool soon;            /* a beat is due at once */
 };
 
 static json_t *host_document(struct beat *b)
@@ -50,6 +55,30 @@ static json_t *host_document(struct beat *b)
                      "daemons", running, "refused", refused);
 }
 
+/* A host that leaves says so in its nodes' documents. */
+static json_t *node_document(struct beat *b, const json_t *node)
+{
+    pthread_mutex_lock(&b->lock);
+    bool leaving = b->leaving;
+    pthread_mutex_unlock(&b->lock);
+    json_t *out = json_copy((json_t *)(uintptr_t)node);
+    if (out && leaving) {
+        json_object_set_new(out, "leaving", json_true());
+    }
+    return out;
+}
+
+static void touch_alive(const struct beat *b)
+{
+    char path[PATH_MAX + 8];
+    snprintf(path, sizeof path, "%s/alive", b->config->data_dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        futimens(fd, NULL);
+        close(fd);
+    }
+}
+
 static int send_beat(struct beat *b, struct err *e)
 {
     size_t i;
@@ -58,7 +87,12 @@ static int send_beat(struct beat *b, struct err *e)
     json_decref(host);
     json_array_foreach(b->config->nodes, i, node)
     {
-        rc = rc < 0 ? rc : store_node_put(b->store, node, e);
+        json_t *document = node_document(b, node);
+        rc = rc < 0 ? rc : store_node_put(b->store, document, e);
+        json_decref(document);
+    }
+    if (rc == 0) {
+        touch_alive(b);
     }
     return rc;
 }
@@ -72,10 +106,13 @@ static void *run(void *arg)
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += 1;
-        pthread_cond_timedwait(&b->wake, &b->lock, &until);
+        if (!b->soon && !b->stopping) {
+            pthread_cond_timedwait(&b->wake, &b->lock, &until);
+        }
         if (b->stopping) {
             break;
         }
+        b->soon = false;
         pthread_mutex_unlock(&b->lock);
         struct err e = {0};
         char quoted[600];
@@ -135,6 +172,14 @@ void beat_running(struct beat *b, int daemons)
     pthread_mutex_unlock(&b->lock);
 }
 
+void beat_leaving(struct beat *b)
+{
+    pthread_mutex_lock(&b->lock);
+    b->leaving = b->soon = true;
+    pthread_cond_signal(&b->wake);
+    pthread_mutex_unlock(&b->lock);
+}
+
 void beat_stop(struct beat *b)
 {
     if (!b) {
@@ -147,11 +192,14 @@ void beat_stop(struct beat *b)
     pthread_join(b->thread, NULL);
     size_t i;
     json_t *node;
+    char alive[PATH_MAX + 8];
     json_array_foreach(b->config->nodes, i, node)
     {
         store_node_remove(b->store, json_string_value(json_object_get(node, "name")), NULL);
     }
     store_host_remove(b->store, b->config->host, b->instance, NULL);
+    snprintf(alive, sizeof alive, "%s/alive", b->config->data_dir);
+    unlink(alive);
     store_close(b->store);
     json_decref(b->refused);
     pthread_cond_destroy(&b->wake);

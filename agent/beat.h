@@ -13,6 +13,8 @@ struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus, c
 /* Requests that were refused here since the start, by cause; shown with the host. */
 void beat_refused(struct beat *b, const char *cause);
 void beat_running(struct beat *b, int daemons);
+/* This host is about to stop: its nodes get no further job, and the coordinator has jobs that use them write a checkpoint. Told at once. */
+void beat_leaving(struct beat *b);
 /* Host and nodes leave the store. */
 void beat_stop(struct beat *b);
 

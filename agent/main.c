@@ -1,7 +1,8 @@
 /* evenstep-agent: once on every host. It joins with the cluster's secret, tells of its nodes, and starts Open MPI's daemon when the coordinator
  * asks (DESIGN.md decision 3).
  *
- *     options ─► join ─► heartbeat ─► requests ─► daemons … ─► on SIGTERM: daemons end, host and nodes leave the store
+ *     options ─► join ─► heartbeat ─► requests ─► daemons …
+ *     on SIGTERM: says that it leaves ─► jobs write a checkpoint, their daemons end ─► host and nodes leave the store
  *
  * What a newcomer would get wrong: a daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so daemons are started by the main thread
  * alone, which lives as long as the agent. And nothing in a box is believed before its signature is checked.
@@ -21,13 +22,14 @@
 #include "job/hostkey.h"
 
 static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2, stop_grace = 3;
+static const double leave_patience = 15; /* longer than the coordinator waits for a checkpoint (run.c) */
 
-static volatile sig_atomic_t told_to_stop;
+static volatile sig_atomic_t told_to_stop; /* how often */
 
 static void on_signal(int sig)
 {
     (void)sig;
-    told_to_stop = 1;
+    told_to_stop = told_to_stop + 1;
 }
 
 struct agent {
@@ -39,6 +41,7 @@ struct agent {
     struct beat *beat;
     struct daemons *daemons;
     struct sign_seen seen;
+    bool leaving;     /* no further daemon is started */
     double looked_at; /* at which coordinator there is */
 };
 
@@ -123,7 +126,10 @@ static void take_request(struct agent *a, const char *text)
         refuse(a, cause, rc == -ERR_TIMEOUT ? json_string_value(json_object_get(body, "nonce")) : NULL, &e);
     } else if (request_read(&r, body, a->config.host, &e) < 0) {
         refuse(a, "malformed", json_string_value(json_object_get(body, "nonce")), &e);
-    } else if (daemons_start(a->daemons, &r, &e) < 0) {
+    } else if (a->leaving || daemons_start(a->daemons, &r, &e) < 0) {
+        if (a->leaving) {
+            err_set(&e, ERR_UNAVAILABLE, "this host is about to leave the cluster");
+        }
         refuse(a, "failed", r.nonce, &e);
     } else {
         daemons_answer(a->store, &a->welcome.key, r.nonce, "started", 0, "", NULL);
@@ -145,21 +151,45 @@ static bool still_joined(struct agent *a, double now)
     return !other;
 }
 
-static void serve(struct agent *a)
+static void turn(struct agent *a)
 {
     char box[96];
     snprintf(box, sizeof box, "host.%s", a->config.host);
+    char *text = store_mail_take(a->store, box, NULL);
+    if (text) {
+        take_request(a, text);
+    }
+    daemons_tick(a->daemons, a->store, &a->welcome.key, clock_now());
+    beat_running(a->beat, daemons_running(a->daemons));
+    if (!text) {
+        clock_sleep(turn_seconds);
+    }
+    free(text);
+}
+
+/* Jobs that run here write a checkpoint and give the nodes back, as the coordinator has them do; a second signal ends them at once. */
+static void leave(struct agent *a)
+{
+    double until = clock_now() + leave_patience;
+    a->leaving = true;
+    if (daemons_running(a->daemons) > 0) {
+        beat_leaving(a->beat);
+    }
+    do {
+        turn(a);
+    } while (daemons_running(a->daemons) > 0 && told_to_stop == 1 && clock_now() < until);
+}
+
+static void serve(struct agent *a)
+{
     while (!told_to_stop && still_joined(a, clock_now())) {
-        char *text = store_mail_take(a->store, box, NULL);
-        if (text) {
-            take_request(a, text);
-            free(text);
-        }
-        daemons_tick(a->daemons, a->store, &a->welcome.key, clock_now());
-        beat_running(a->beat, daemons_running(a->daemons));
-        if (!text) {
-            clock_sleep(turn_seconds);
-        }
+        turn(a);
+    }
+    if (told_to_stop) {
+        log_info("agent", "stopping", "daemons=%d", daemons_running(a->daemons));
+        leave(a);
+    } else {
+        log_info("agent", "another coordinator is there, joining again", "daemons=%d", daemons_running(a->daemons));
     }
 }
 
@@ -180,7 +210,6 @@ static int live(struct agent *a, struct err *e)
     int rc = a->beat ? 0 : -(int)e->code;
     if (rc == 0) {
         serve(a);
-        log_info("agent", told_to_stop ? "stopping" : "another coordinator is there, joining again", "daemons=%d", daemons_running(a->daemons));
     }
     daemons_free(a->daemons, stop_grace);
     beat_stop(a->beat);

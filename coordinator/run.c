@@ -40,13 +40,19 @@ static void stop_process(struct run *r, double grace)
 
 /* ---- while it runs ------------------------------------------------------------------------------------------ */
 
+/* It has to give its nodes back, and nobody is to blame: the coordinator stops, or one of its hosts. */
+static bool is_draining(const struct sched *s, const struct run *r)
+{
+    return s->draining || r->leaving;
+}
+
 /* From when on somebody waits for the process to end. */
 static void note_requests(struct sched *s, struct run *r, enum job_state state, double now)
 {
     if ((state == JOB_CANCELLING || r->expired) && r->cancel_at == 0) {
         r->cancel_at = now;
     }
-    if (s->draining && r->drain_at == 0) {
+    if (is_draining(s, r) && r->drain_at == 0) {
         r->drain_at = now;
     }
 }
@@ -65,7 +71,7 @@ void run_enforce(struct run *r, double now)
 /* Tells the workers what users (or a drain) want; ends the process when they do not follow. */
 static int follow_requests(struct sched *s, struct run *r, enum job_state state, double now, struct err *e)
 {
-    bool stop = state == JOB_CANCELLING || r->expired, pause = state == JOB_PAUSING || s->draining;
+    bool stop = state == JOB_CANCELLING || r->expired, pause = state == JOB_PAUSING || is_draining(s, r);
     note_requests(s, r, state, now);
     int rc = r->monitor ? monitor_ask(r->monitor, stop, pause, e) : 0;
     if (!r->monitor && pause) {
@@ -285,7 +291,7 @@ static int settle(struct sched *s, struct run *r, const char *outcome, struct er
     if (state == JOB_PAUSING && r->launcher == s->simulator) { /* it starts anew, and ends with the same bits */
         return move(s, r->attempt.job, state, JOB_PAUSED, NULL, e);
     }
-    if (s->draining && !told_why(r)) { /* it was us who ended it */
+    if (is_draining(s, r) && !told_why(r)) { /* it was us who ended it */
         return move(s, r->attempt.job, state, JOB_QUEUED, NULL, e);
     }
     return attempt_lost(s, r, state, e);

@@ -21,6 +21,7 @@ struct run {
     double complained_at;
     int failures;            /* turns that failed since the last one that did not */
     bool expired;            /* past max_seconds: told to stop */
+    bool leaving;            /* a host of it is about to stop: it writes a checkpoint and goes back to the queue */
     bool over;               /* its process has ended */
     int exit_code;
     char why[300];           /* mpirun's last words */
@@ -37,7 +38,7 @@ struct sched {
     struct run *runs; /* owned list */
     int n_runs;
     bool draining;
-    double last_tick, sweep_at, queue_at;
+    double last_tick, sweep_at, queue_at, leaving_at;
     double quiet_until;     /* nothing starts before: nodes have still to report to a store that is back */
     bool store_away;
     json_t *waiting_since;  /* job id → time of the turn that first saw it wait for nodes; owned */

@@ -15,7 +15,7 @@
 #include "coordinator/recover.h"
 #include "coordinator/run.h"
 
-static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3, complain_seconds = 30;
+static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3, complain_seconds = 30, leaving_seconds = 0.5;
 
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
@@ -153,6 +153,42 @@ static void tick_runs(struct sched *s, double now)
     }
 }
 
+static bool uses(const json_t *plan, const char *node)
+{
+    size_t i;
+    json_t *worker;
+    json_array_foreach(json_object_get(plan, "workers"), i, worker)
+    {
+        const char *name = json_string_value(json_object_get(worker, "node"));
+        if (name && strcmp(name, node) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Hosts that are about to stop say so in their nodes; attempts that use one give way. */
+static void watch_leaving(struct sched *s, double now)
+{
+    if (!s->runs || now - s->leaving_at < leaving_seconds) {
+        return;
+    }
+    json_t *nodes = store_nodes(s->store, NULL), *node;
+    size_t i;
+    s->leaving_at = now;
+    json_array_foreach(nodes, i, node)
+    {
+        const char *name = json_string_value(json_object_get(node, "name"));
+        for (struct run *r = json_is_true(json_object_get(node, "leaving")) ? s->runs : NULL; name && r; r = r->next) {
+            if (!r->leaving && r->launcher == s->mpirun && uses(r->plan, name)) {
+                r->leaving = true;
+                log_info("sched", "a host of it leaves, it writes a checkpoint and is queued again", "job=%s node=%s", r->attempt.job, name);
+            }
+        }
+    }
+    json_decref(nodes);
+}
+
 static void give_grace(struct sched *s, double until)
 {
     for (struct run *r = s->runs; r; r = r->next) {
@@ -212,6 +248,7 @@ void sched_tick(struct sched *s, double now)
         rc = recover_jobs(s, now, &e);
         s->sweep_at = rc >= 0 ? now : s->sweep_at;
     }
+    watch_leaving(s, now);
     tick_runs(s, now);
     if (rc >= 0 && !s->draining && now >= s->quiet_until) {
         rc = queue_tick(s, now, &e);

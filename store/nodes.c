@@ -99,8 +99,8 @@ static json_t *node_json(const redisReply *one, double now)
     if (reply_text(one->element[2], &job, NULL, NULL) <= 0) {
         job = NULL;
     }
-    bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled");
-    const char *state = disabled ? "disabled" : age > STORE_NODE_LOST_MS ? "lost" : drained ? "draining" : job ? "busy" : "ready";
+    bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled"), leaving = json_is_true(json_object_get(node, "leaving"));
+    const char *state = disabled ? "disabled" : age > STORE_NODE_LOST_MS ? "lost" : drained || leaving ? "draining" : job ? "busy" : "ready";
     json_object_set_new(node, "state", json_string(state));
     json_object_set_new(node, "job", job ? json_string(job) : json_null());
     json_object_set_new(node, "drained", json_boolean(drained));

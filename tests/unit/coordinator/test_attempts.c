@@ -425,10 +425,48 @@ static void a_clean_stop_writes_checkpoints_and_starts_nothing(void **state)
     assert_int_equal(sched_running(w->sched), 1);
 }
 
+static void a_host_that_leaves_gets_a_checkpoint_written_and_its_job_goes_on_elsewhere(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{'max_restarts': 0}", id);
+    world_node(w, "n2", 1);
+    json_object_set_new(w->nodes[0], "leaving", json_true()); /* as its agent tells with the next heartbeat */
+    pass(w, 0.5);
+    pass(w, 1);
+    assert_string_equal(node_state(w, "n1"), "draining");
+    assert_true(control_says(w, id, "pause"));
+    end_well(w, id, "paused");
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_int_equal(number_field(w, id, "restarts"), 0);
+    json_t *job = job_of(w, id);
+    assert_string_equal(text_at(job, "/workers/0/node"), "n2");
+    json_decref(job);
+}
+
+static void a_host_that_leaves_before_a_checkpoint_is_written_is_nobodys_fault(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{'max_restarts': 0}", id);
+    json_object_set_new(w->nodes[0], "leaving", json_true());
+    pass(w, 0.5);
+    pass(w, 1);
+    process_ends(w, id, 137, "");
+    pass(w, 1);
+    assert_state(w, id, "queued");
+    assert_int_equal(number_field(w, id, "restarts"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(a_job_runs_once_every_worker_has_made_a_step),
+        IN_A_WORLD(a_host_that_leaves_gets_a_checkpoint_written_and_its_job_goes_on_elsewhere),
+        IN_A_WORLD(a_host_that_leaves_before_a_checkpoint_is_written_is_nobodys_fault),
         IN_A_WORLD(an_exit_code_of_0_without_a_word_of_a_rank_is_a_lost_attempt),
         IN_A_WORLD(a_job_that_finished_has_succeeded_whatever_the_exit_code),
         IN_A_WORLD(a_job_that_ended_before_anybody_saw_it_step_has_succeeded_too),
