@@ -2,7 +2,8 @@
  *
  * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every stream has a cap, so a
  * coordinator that is away for long costs memory only up to it. A reader of events must be told when what it wanted next has
- * been trimmed already: that is the gap. Times of heartbeats are Redis's own, so clocks of hosts need not agree.
+ * been trimmed already: that is the gap. What ranks append names the job's own key as an argument, not among the script's keys: a user of Redis who
+ * may only read that key (the workers', docs/deployment.md) could not call the script otherwise. Times of heartbeats are Redis's own, so clocks of hosts need not agree.
  */
 #include "store/internal.h"
 
@@ -22,9 +23,10 @@ static int code_of(const struct err *e)
 
 /* ---- appending to a job's streams ------------------------------------------------------------------------ */
 
+/* KEYS stream; ARGV cap field bytes job. */
 static const struct script add_script = {
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[1], '*', ARGV[2], ARGV[3])\n"
+    "if redis.call('EXISTS', ARGV[4]) == 0 then return 0 end\n"
+    "redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', ARGV[2], ARGV[3])\n"
     "return 1\n"};
 
 static int stream_add(struct store *s, const char *id, const char *suffix, int most, const char *field, const void *bytes,
@@ -36,10 +38,10 @@ static int stream_add(struct store *s, const char *id, const char *suffix, int m
         return rc;
     }
     snprintf(cap, sizeof cap, "%d", most);
-    const char *keys[] = {job, key};
-    const char *args[] = {cap, field, bytes};
-    size_t lens[] = {strlen(cap), strlen(field), n};
-    redisReply *r = store_script(s, &add_script, 2, keys, 3, args, lens, e);
+    const char *keys[] = {key};
+    const char *args[] = {cap, field, bytes, job};
+    size_t lens[] = {strlen(cap), strlen(field), n, strlen(job)};
+    redisReply *r = store_script(s, &add_script, 1, keys, 4, args, lens, e);
     if (!r) {
         return code_of(e);
     }
@@ -213,11 +215,11 @@ json_t *store_facts_read(struct store *s, const char *id, char last[32], int cou
 
 /* ---- heartbeats ------------------------------------------------------------------------------------------ */
 
-/* KEYS job beats; ARGV rank, JSON without its opening brace. */
+/* KEYS beats; ARGV rank, JSON without its opening brace, job. */
 static const struct script beat_script = {
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
+    "if redis.call('EXISTS', ARGV[3]) == 0 then return 0 end\n"
     "local t = redis.call('TIME')\n"
-    "redis.call('HSET', KEYS[2], ARGV[1], string.format('{\"at\":%d', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[2])\n"
+    "redis.call('HSET', KEYS[1], ARGV[1], string.format('{\"at\":%d', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[2])\n"
     "return 1\n"};
 
 static const struct script beats_script = {
@@ -244,9 +246,9 @@ int store_beat_set(struct store *s, const char *id, int rank, const json_t *beat
     }
     text[0] = ','; /* "{…}" follows the time that the script puts first */
     snprintf(field, sizeof field, "%d", rank);
-    const char *keys[] = {job, key};
-    const char *args[] = {field, empty ? "}" : text};
-    redisReply *r = store_script(s, &beat_script, 2, keys, 2, args, NULL, e);
+    const char *keys[] = {key};
+    const char *args[] = {field, empty ? "}" : text, job};
+    redisReply *r = store_script(s, &beat_script, 1, keys, 3, args, NULL, e);
     free(text);
     int64_t done = 0;
     rc = r ? reply_int(r, &done, e) : code_of(e);
