@@ -249,7 +249,7 @@ int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
     }
     monitor_read_logs(m);
     m->finished = finished;
-    m->live_at = m->detail_at = -1e9;
+    m->live_at = m->points_at = m->detail_at = -1e9;
     return rc >= 0 ? monitor_publish(m, now, e) : rc;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double live_seconds = 0.25, detail_seconds = 1.0, speed_seconds = 5.0;
+static const double live_seconds = 0.25, points_seconds = 0.1, detail_seconds = 1.0, speed_seconds = 5.0;
 
 static json_t *real_or_null(double x)
 {
@@ -159,7 +159,7 @@ static int send_live(struct monitor *m, struct err *e)
         rc = store_event(m->store, m->job, "live", live, e);
     }
     json_decref(live);
-    return rc >= 0 ? send_points(m, e) : rc;
+    return rc;
 }
 
 static int send_detail(struct monitor *m, struct err *e)
@@ -179,6 +179,10 @@ int monitor_publish(struct monitor *m, double now, struct err *e)
     if (now - m->live_at >= live_seconds) {
         m->live_at = now;
         rc = send_live(m, e);
+    }
+    if (rc >= 0 && now - m->points_at >= points_seconds) {
+        m->points_at = now;
+        rc = send_points(m, e);
     }
     if (rc >= 0 && now - m->detail_at >= detail_seconds) {
         m->detail_at = now;

@@ -12,7 +12,7 @@
 
 #include "coordinator/plan.h"
 
-enum { EVENT_POINTS = 50 };
+enum { EVENT_POINTS = 32 };
 static const double adopted_grace = 10;
 
 static void copy_text(char *out, size_t bytes, const json_t *j, const char *key)

@@ -48,7 +48,7 @@ struct monitor {
     int64_t step, dropped;
     double epoch;
     bool stop, pause;           /* as last written into control */
-    double live_at, flush_at, profile_at, detail_at; /* when each was last done */
+    double live_at, points_at, flush_at, profile_at, detail_at; /* when each was last done */
     double grace_until, launched_at, suspect_since;
     long log_offset;
     bool finished;

@@ -30,7 +30,7 @@
 #include "coordinator/scheduler.h"
 #include "http/server.h"
 
-enum { TURN_MS = 200 };
+enum { TURN_MS = 100 };
 static const double drain_seconds = 20, store_retry_least = 1, store_retry_most = 30;
 
 static int wake_fd = -1; /* the signal handler's way into the loop */

@@ -17,7 +17,7 @@
 #include "store/store.h"
 
 enum { ROWS = 16384, ROWS_AT_ONCE = 512, FACTS = 256 };
-static const double turn_seconds = 0.1, beat_seconds = 0.25;
+static const double turn_seconds = 0.05, beat_seconds = 0.25;
 
 struct pulse {
     struct store *store; /* the thread's */
@@ -321,6 +321,7 @@ static void *pulse_main(void *arg)
     struct pulse *p = arg;
     double beat_at = 0;
     bool away = false;
+    pthread_setname_np(pthread_self(), "pulse");
     for (;;) {
         bool stopping = sleep_turn(p);
         double now = clock_now();

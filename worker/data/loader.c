@@ -56,6 +56,7 @@ static bool holds(const struct loader_slot *s, const struct slice *slice, bool t
 static void *loader_main(void *arg)
 {
     struct loader *l = arg;
+    pthread_setname_np(pthread_self(), "loader");
     pthread_mutex_lock(&l->lock);
     while (!l->stopping) {
         if (l->wanted.count == 0) {

@@ -147,6 +147,7 @@ static void *communicate(void *arg)
     struct comm_op *running = NULL;
     double idle_since = clock_now();
     int sleep_us = SLEEP_MIN_US;
+    pthread_setname_np(pthread_self(), "exchange");
     while (take_queue(m, &running)) {
         bool progress = false;
         for (struct comm_op **at = &running; *at;) {

@@ -112,6 +112,7 @@ static void keep(struct model *m, int batch, struct dev_program *p)
 static void *model_main(void *arg)
 {
     struct model *m = arg;
+    pthread_setname_np(pthread_self(), "programs");
     pthread_mutex_lock(&m->lock);
     while (!m->stopping) {
         if (m->wanted == 0) {
