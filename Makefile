@@ -124,7 +124,7 @@ check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz BUILD=$(BUILD)
 .SECONDARY:
 
-check-build: all $(unit_tests) $(kernel_tests) $(mpi_tests)
+check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests)
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser
 check: check-build cuda-host fuzz layers ## every test; closes with a line that counts what ran
 	tests/run all BUILD=$(BUILD)
@@ -140,6 +140,7 @@ check-browser: all ## the page in a real browser
 	tests/run browser BUILD=$(BUILD)
 
 include kernels/cuda/build.mk
+include tests/bench/build.mk
 
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup

@@ -1,50 +1,149 @@
-/* How fast the device computes a training step, as a share of what the machine can do: the peak is measured in the same run, with the
- * matrix product that oneDNN is best at.
+/* Our side of the benches of a training step (tests/bench/bench_cpu.py): one worker's model on a device, whole steps of forward, loss,
+ * backward and update on a minibatch in memory. A process that answers lines, so that it can take turns with its peers.
  *
- *   bench_step [DEVICE [MODEL BATCH]...]          cpu:1, and every preset at a few minibatches
+ *   bench_step DEVICE MODEL [PRECISION]
+ *
+ *   BATCH STEPS     trains; seconds (the first line of a batch warms it up without being told)
+ *   change A B      goes from minibatch A to B while training: seconds of a step of A, and of all that the change cost beyond its steps
+ *   flops BATCH     floating-point operations of a step, convolutions counted directly
+ *   peak            multiply-adds from registers on the device's threads, in floating-point operations per second
+ *   memory          the most that the process has held, in bytes
  */
-#include <dnnl.h>
+#include <immintrin.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #include "common/clock.h"
 #include "common/rng.h"
-#include "kernels/device.h"
+#include "job/spec.h"
+#include "worker/model/model.h"
 
-enum { REPEATS = 8, SIZE = 1024 };
+enum { WARM = 5, INPUTS = 16, SAMPLES = 1024 };
 
-/* The best of a few products of two square matrices, in floating-point operations per second. */
-static double measured_peak(void)
+static struct {
+    struct jobspec spec;
+    struct model model;
+    struct device *dev;
+    struct dev_input in[INPUTS];
+    int n;
+} bench;
+
+static struct dev_input *known_input(int batch)
 {
-    size_t n = (size_t)SIZE * SIZE;
-    float *a = malloc(n * sizeof(float)), *b = malloc(n * sizeof(float)), *c = malloc(n * sizeof(float));
-    double best = 0;
-    for (size_t i = 0; i < n; i++) {
-        a[i] = b[i] = rng_uniform((uint32_t)i * 2654435761u);
-        c[i] = 0;
+    for (int i = 0; i < bench.n; i++) {
+        if (bench.in[i].count == batch) {
+            return &bench.in[i];
+        }
     }
-    for (int i = 0; i < REPEATS; i++) {
-        double begin = clock_now();
-        dnnl_sgemm('N', 'N', SIZE, SIZE, SIZE, 1.0f, a, SIZE, b, SIZE, 0.0f, c, SIZE);
-        double rate = 2.0 * (double)n * SIZE / (clock_now() - begin);
-        best = rate > best ? rate : best;
-    }
-    free(a);
-    free(b);
-    free(c);
-    return best;
+    return NULL;
 }
 
-static struct dev_input random_input(const struct network *net, int count)
+static struct dev_input *new_input(int batch)
 {
-    size_t n = (size_t)count * shape_count(&net->input);
+    if (bench.n == INPUTS) {
+        return NULL;
+    }
+    size_t n = (size_t)batch * shape_count(&bench.spec.network.input);
     float *x = malloc(n * sizeof(float));
-    int32_t *y = calloc((size_t)count, sizeof(int32_t));
-    int64_t *sample = calloc((size_t)count, sizeof(int64_t));
     for (size_t i = 0; i < n; i++) {
         x[i] = (float)rng_normal(1, 1, i);
     }
-    return (struct dev_input){.x = x, .y = y, .sample = sample, .count = count, .training = true};
+    bench.in[bench.n] = (struct dev_input){.x = x,
+                                           .y = calloc((size_t)batch, sizeof(int32_t)),
+                                           .sample = calloc((size_t)batch, sizeof(int64_t)),
+                                           .count = batch,
+                                           .training = true};
+    return &bench.in[bench.n++];
+}
+
+static double train(int batch, int steps, struct err *e)
+{
+    struct dev_result result;
+    struct dev_input *in = known_input(batch);
+    in = in ? in : new_input(batch);
+    struct dev_program *p = in ? model_program(&bench.model, batch, e) : NULL;
+    double begin = clock_now();
+    for (int i = 0; p && i < steps; i++) {
+        if (bench.dev->ops->compute(p, in, &result, NULL, NULL, NULL, e) < 0 || bench.dev->ops->update(&bench.model.replica, 0.001, 1, e) < 0) {
+            return -1;
+        }
+    }
+    return p ? clock_now() - begin : -1;
+}
+
+/* As the trainer changes: the old size goes on until the new one's program stands. */
+static void change(int from, int to, struct err *e)
+{
+    double step = train(from, 2 * WARM, e) / (2 * WARM), begin = clock_now();
+    int steps = 0;
+    while (!model_ready(&bench.model, to)) {
+        train(from, 1, e);
+        steps++;
+    }
+    train(to, 1, e);
+    double all = clock_now() - begin, after = train(to, 2 * WARM, e) / (2 * WARM);
+    printf("%.9f %.9f %d\n", step, all - steps * step - after, steps);
+}
+
+__attribute__((target("avx512f"))) static float multiply_adds_512(long n)
+{
+    __m512 a[12], x = _mm512_set1_ps(1e-9f);
+    float sum[16];
+    for (int i = 0; i < 12; i++) {
+        a[i] = _mm512_set1_ps((float)i);
+    }
+    for (long k = 0; k < n; k++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < 12; i++) {
+            a[i] = _mm512_fmadd_ps(a[i], x, x);
+        }
+    }
+    for (int i = 1; i < 12; i++) {
+        a[0] = _mm512_add_ps(a[0], a[i]);
+    }
+    _mm512_storeu_ps(sum, a[0]);
+    return sum[0];
+}
+
+__attribute__((target("avx2,fma"))) static float multiply_adds_256(long n)
+{
+    __m256 a[12], x = _mm256_set1_ps(1e-9f);
+    float sum[8];
+    for (int i = 0; i < 12; i++) {
+        a[i] = _mm256_set1_ps((float)i);
+    }
+    for (long k = 0; k < n; k++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < 12; i++) {
+            a[i] = _mm256_fmadd_ps(a[i], x, x);
+        }
+    }
+    for (int i = 1; i < 12; i++) {
+        a[0] = _mm256_add_ps(a[0], a[i]);
+    }
+    _mm256_storeu_ps(sum, a[0]);
+    return sum[0];
+}
+
+static double peak(void)
+{
+    bool wide = __builtin_cpu_supports("avx512f");
+    int threads = bench.dev->ops->threads(bench.dev);
+    long n = 1 << 22;
+    double best = 0;
+    for (int repeat = 0; repeat < 5; repeat++) {
+        float sink = 0;
+        double begin = clock_now();
+#pragma omp parallel for num_threads(threads) reduction(+ : sink)
+        for (int i = 0; i < threads; i++) {
+            sink += wide ? multiply_adds_512(n) : multiply_adds_256(n);
+        }
+        double rate = 2.0 * (wide ? 16 : 8) * 12 * (double)n * threads / (clock_now() - begin);
+        best = rate > best && sink >= 0 ? rate : best;
+    }
+    return best;
 }
 
 /* Forward, gradients of the weights and of the inputs; the network's own input gets none. */
@@ -55,73 +154,61 @@ static double step_flops(const struct network *net)
     return 3 * network_flops(net) - (first->n_tensors > 0 ? 2 * (double)net->tensors[0].count * pixels : 0);
 }
 
-static int bench(struct device *dev, const char *model, int batch, double peak, struct err *e)
+static void answer(const char *line, struct err *e)
 {
-    static const struct optimizer_spec sgd = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9};
-    struct network net;
-    struct dev_replica r;
+    int a, b;
+    struct rusage used;
+    if (sscanf(line, "change %d %d", &a, &b) == 2) {
+        change(a, b, e);
+    } else if (sscanf(line, "flops %d", &a) == 1) {
+        printf("%.0f\n", a * step_flops(&bench.spec.network));
+    } else if (strcmp(line, "peak\n") == 0) {
+        printf("%.0f\n", peak());
+    } else if (strcmp(line, "memory\n") == 0) {
+        getrusage(RUSAGE_SELF, &used);
+        printf("%ld\n", used.ru_maxrss * 1024);
+    } else if (sscanf(line, "%d %d", &a, &b) == 2 && a > 0 && b > 0) {
+        double warm = known_input(a) ? 0 : train(a, WARM, e);
+        printf("%.9f\n", warm < 0 ? -1 : train(a, b, e));
+    } else {
+        err_set(e, ERR_INVALID, "cannot understand '%.40s'", line);
+    }
+    fflush(stdout);
+}
+
+static int open_model(const char *device, const char *model, const char *precision, struct err *e)
+{
     struct jsonx_problems problems = {0};
-    json_t *name = json_string(model);
-    int rc = network_build(&net, name, "/model", &problems) < 0 ? err_set(e, ERR_INVALID, "there is no preset '%s'", model) : 0;
-    json_decref(name);
-    rc = rc < 0 ? rc : dev->ops->replica_init(dev, &r, &net, &sgd, e);
+    json_t *json = json_pack("{s:s, s:s, s:{s:s, s:i, s:i}, s:i, s:{s:i}, s:{s:s}, s:{s:s, s:f, s:f, s:f}, s:s}", "name", "bench", "model", model, "data", "format",
+                             "cifar-10", "path", "none", "samples", SAMPLES, "epochs", 1, "batching", "global_batch", SAMPLES, "strategy", "type", "sync", "optimizer", "type",
+                             "sgd", "learning_rate", 0.001, "momentum", 0.9, "weight_decay", 1e-4, "precision", precision);
+    int rc = jobspec_parse(&bench.spec, json, &problems);
+    json_decref(json);
     if (rc < 0) {
-        return rc;
+        return err_set(e, ERR_INVALID, "cannot use '%s': %s", model, problems.count ? problems.items[0].message : "the job is not valid");
     }
-    network_init(&net, 1, r.host[DEV_PARAMS], r.host[DEV_STATS]);
-    double begin = clock_now();
-    struct dev_program *p = dev->ops->program_new(&r, batch, 1 << 20, e);
-    double build = clock_now() - begin, compute = 1e9, update = 1e9;
-    struct dev_input in = random_input(&net, batch);
-    struct dev_result result;
-    for (int i = 0; p && rc >= 0 && i < REPEATS; i++) {
-        begin = clock_now();
-        rc = dev->ops->compute(p, &in, &result, NULL, NULL, NULL, e);
-        double middle = clock_now();
-        dev->ops->update(&r, 0, 1, e);
-        double end = clock_now();
-        compute = middle - begin < compute ? middle - begin : compute;
-        update = end - middle < update ? end - middle : update;
+    bench.dev = dev_open(device, e);
+    if (!bench.dev || dev_use_precision(bench.dev, precision, e) < 0 || model_init(&bench.model, bench.dev, &bench.spec, true, e) < 0) {
+        return -(int)e->code;
     }
-    double rate = step_flops(&net) * batch / compute;
-    printf("%-12s %5d %10.2f %10.3f %10.1f %8.1f %7.0f%%\n", model, batch, compute * 1e3, update * 1e3, build * 1e3, rate * 1e-9, 100 * rate / peak);
-    if (p) {
-        dev->ops->program_free(p);
-    }
-    free((void *)(uintptr_t)in.x);
-    free((void *)(uintptr_t)in.y);
-    free((void *)(uintptr_t)in.sample);
-    dev->ops->replica_release(&r);
-    network_release(&net);
-    return p ? rc : -ERR_DEVICE;
+    network_init(&bench.spec.network, 1, bench.model.replica.host[DEV_PARAMS], bench.model.replica.host[DEV_STATS]);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *model;
-        int batch;
-    } usual[] = {{"mlp", 16},       {"mlp", 64},      {"mlp", 256},     {"lenet5", 4},    {"lenet5", 16},   {"lenet5", 64},
-                 {"lenet5", 256},   {"cifar-quick", 64}, {"tf-cifar", 64}, {"resnet20", 64}, {"resnet18", 16}};
     struct err e = {0};
-    struct device *dev = dev_open(argc > 1 ? argv[1] : "cpu:1", &e);
-    int rc = dev ? 0 : -1;
-    if (dev) {
-        double peak = measured_peak();
-        printf("%s; peak of a matrix product %.1f GFlop/s\n", dev->ops->describe(dev), peak * 1e-9);
-        printf("%-12s %5s %10s %10s %10s %8s %8s\n", "model", "batch", "step ms", "update ms", "build ms", "GFlop/s", "of peak");
-        for (size_t i = 0; argc <= 2 && rc >= 0 && i < sizeof(usual) / sizeof(*usual); i++) {
-            rc = bench(dev, usual[i].model, usual[i].batch, peak, &e);
-        }
-        for (int i = 2; rc >= 0 && i + 1 < argc; i += 2) {
-            int batch = (int)strtol(argv[i + 1], NULL, 10);
-            rc = batch > 0 ? bench(dev, argv[i], batch, peak, &e) : err_set(&e, ERR_INVALID, "a minibatch of '%s'", argv[i + 1]);
-        }
-        dev_close(dev);
+    char line[100];
+    if (argc < 3) {
+        fprintf(stderr, "usage: bench_step DEVICE MODEL [PRECISION]\n");
+        return 2;
     }
-    if (rc < 0) {
+    open_model(argv[1], argv[2], argc > 3 ? argv[3] : "fp32", &e);
+    while (!e.code && fgets(line, sizeof line, stdin)) {
+        answer(line, &e);
+    }
+    if (e.code) {
         fprintf(stderr, "bench_step: %s\n", e.message);
-        return 1;
     }
-    return 0;
+    return e.code ? 1 : 0;
 }

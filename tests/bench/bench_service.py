@@ -1,0 +1,233 @@
+"""bench-service: how the service answers while it trains, and what watching costs. Real processes; the load comes from wrk and from one Python process that
+holds a thousand event streams. Everything shares the machine's cores, the clients too."""
+import asyncio
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from urllib.parse import urlparse
+
+import quota
+from bench import ROOT, TURNS, Report, median, spread
+
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+from service import Service, processes_of, until  # noqa: E402
+
+VIEWERS, SECONDS = int(os.environ.get("VIEWERS", 1000)), 5
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def job(workers, slow=True, **changes):
+    return {"name": "bench", "model": "mlp", "data": {"format": "glyphs", "samples": 6400, "test_samples": 100}, "epochs": 100000, "workers": workers,
+            "optimizer": {"type": "sgd", "learning_rate": 0.001}, "strategy": {"type": "sync"}, "evaluate": {"every_epochs": 100000},
+            "batching": {"global_batch": 16 * workers, "policy": "equal"}, **changes}
+
+
+def nodes(n, slowdown):
+    return [f"n{i}=cpu:1,slowdown={slowdown}" for i in range(n)]
+
+
+def environment(pid, name):
+    try:
+        found = re.search(rb"(?:^|\0)" + name + rb"=(\d+)\0", pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+        return int(found.group(1)) if found else None
+    except OSError:
+        return None
+
+
+def ranks_of(id):
+    return {environment(p, b"OMPI_COMM_WORLD_RANK"): p for p in processes_of(id) if environment(p, b"OMPI_COMM_WORLD_RANK") is not None}
+
+
+def cpu_seconds(*pids):
+    total = 0
+    for p in pids:
+        fields = pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()
+        total += (int(fields[11]) + int(fields[12])) / TICK
+    return total
+
+
+def resident(pid):
+    return int(re.search(r"VmRSS:\s*(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1)) * 1024
+
+
+# ---- requests -----------------------------------------------------------------------------------------------------------
+
+
+def requests(service, id):
+    """(requests/s, p50, p99 in ms) of 64 clients that ask for a job again and again."""
+    done = subprocess.run(["wrk", "-t1", "-c64", f"-d{SECONDS}s", "--latency", "-H", f"Authorization: Bearer {service.token}", f"{service.url}/api/v1/jobs/{id}"],
+                          capture_output=True, text=True, check=True).stdout
+
+    def ms(percentile):
+        value, unit = re.search(rf"{percentile}%\s+([\d.]+)(us|ms|s)", done).groups()
+        return float(value) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+    assert "Non-2xx" not in done, done
+    return float(re.search(r"Requests/sec:\s*([\d.]+)", done).group(1)), ms(50), ms(99)
+
+
+def bench_requests(report, service, id):
+    rates, half, tail = zip(*(requests(service, id) for _ in range(TURNS)))
+    return [["GET /api/v1/jobs/{id}, 64 clients", spread(rates, "{:.0f}") + " requests/s", "20,000"], ["p50", spread(half, "{:.1f}") + " ms", ""],
+            ["p99", spread(tail, "{:.1f}") + " ms", ""]]
+
+
+# ---- viewers ------------------------------------------------------------------------------------------------------------
+
+
+async def watch(url, token, id, begin, ages, seconds):
+    """One viewer. `ages` gets the seconds from a row's end at its worker to here, or is None."""
+    where = urlparse(url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port, limit=1 << 22)
+    writer.write(f"GET /api/v1/events?job={id} HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    bytes_, events = 0, 0
+    try:
+        async with asyncio.timeout(seconds):
+            while line := await reader.readline():
+                bytes_ += len(line)
+                events += line.startswith(b"event:")
+                if ages is not None and line.startswith(b'data: {"job"') and b'"type":"rows"' in line[:120]:
+                    now = time.time()
+                    ages += [now - begin - row["time"] for row in json.loads(line[6:])["data"]["rows"]]
+    except TimeoutError:
+        pass
+    writer.close()
+    return bytes_, events
+
+
+async def viewers(service, id, begin, seconds):
+    ages = []
+    got = await asyncio.gather(*(watch(service.url, service.token, id, begin, ages if i == 0 else None, seconds) for i in range(VIEWERS)))
+    return ages, got
+
+
+def origin_of(service, id):
+    """Wall time of a job's second 0: rows' times count from there. The least of (now - time) over many rows, read from the worker's own log."""
+    started = service.job(id)["started"]
+    stamp = started.replace("Z", "+00:00")
+    import datetime
+    return datetime.datetime.fromisoformat(stamp).timestamp()
+
+
+def bench_viewers(report, service, id):
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536)) if os.geteuid() == 0 else None
+    pid, begin = service.process.pid, origin_of(service, id)
+    before, cpu, at = resident(pid), cpu_seconds(pid), time.monotonic()
+    ages, got = asyncio.run(viewers(service, id, begin, 15))
+    share = (cpu_seconds(pid) - cpu) / (time.monotonic() - at)
+    ages.sort()
+    return [[f"{VIEWERS} viewers of a job with 8 workers: events that each got", f"{median([e for _, e in got]):.0f} (least {min(e for _, e in got)})", ""],
+            ["memory of the service before, and with them", f"{before / 1e6:.0f} MB, {resident(pid) / 1e6:.0f} MB", ""],
+            ["its share of a core", f"{share:.2f}", ""],
+            ["from a worker's row to a viewer, p50", f"{1e3 * ages[len(ages) // 2]:.0f} ms", ""],
+            ["p99", f"{1e3 * ages[len(ages) * 99 // 100]:.0f} ms", "250 ms"]]
+
+
+# ---- start, waiting, watching -------------------------------------------------------------------------------------------
+
+
+def bench_start(service):
+    """Seconds from POST to the first row of a training step."""
+    seconds = []
+    for _ in range(TURNS):
+        begin = time.monotonic()
+        id = service.submit(job(2))
+        until("a step is done", lambda: service.job(id)["progress"]["step"] > 0, every=0.01)
+        seconds.append(time.monotonic() - begin)
+        service.post(f"jobs/{id}/cancel")
+        service.wait(id, "cancelled")
+    return [["from POST to the first step that the API shows, profile known", spread(seconds) + " s", "2 s"]]
+
+
+def waiting_share(ranks, seconds=3):
+    """A core's share that rank 0 takes while another rank stands still."""
+    os.kill(ranks[1], signal.SIGSTOP)
+    try:
+        time.sleep(0.5)
+        before = cpu_seconds(ranks[0])
+        time.sleep(seconds)
+        return (cpu_seconds(ranks[0]) - before) / seconds
+    finally:
+        os.kill(ranks[1], signal.SIGCONT)
+
+
+def bench_waiting(service):
+    id = service.submit(job(2))
+    service.steps(id, 50)
+    ranks = ranks_of(id)
+    rows = [["a core's share of a rank that waits", spread([waiting_share(ranks) for _ in range(TURNS)], "{:.3f}"), "0.05"]]
+    against = quota.reason_against()
+    if against:
+        rows.append(["the same under a quota of half a core", against, ""])
+    else:
+        half = quota.Quota("half", 0.5)
+        (half.path / "cgroup.procs").write_text(str(ranks[0]))
+        rows.append(["the same under a quota of half a core", spread([waiting_share(ranks) for _ in range(TURNS)], "{:.3f}"), "0.05"])
+    service.post(f"jobs/{id}/cancel")
+    service.wait(id, "cancelled")
+    if not against:
+        until("the group is empty", lambda: not (half.path / "cgroup.procs").read_text().strip())
+        half.remove()
+    return rows
+
+
+def pulse_seconds(pid):
+    total = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == "pulse":
+            fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
+            total += (int(fields[11]) + int(fields[12])) / TICK
+    return total
+
+
+def bench_watching():
+    """CPU seconds of the pulse, the coordinator and Redis over those of four workers that compute without a pause, one viewer."""
+    share = []
+    for _ in range(TURNS):
+        with Service(nodes=nodes(4, 1)) as s:
+            id = s.submit(job(4, model="lenet5", batching={"global_batch": 256, "policy": "dynamic"}))
+            s.steps(id, 20)
+            ranks = [p for r, p in ranks_of(id).items()]
+            watchers = [s.process.pid, int((s.dir / "redis.pid").read_text())]
+
+            def now():
+                pulse = sum(pulse_seconds(p) for p in ranks)
+                return cpu_seconds(*watchers) + pulse, cpu_seconds(*ranks) - pulse
+            before = now()
+            asyncio.run(watch(s.url, s.token, id, 0, None, 20))
+            after = now()
+            share.append((after[0] - before[0]) / (after[1] - before[1]))
+            s.post(f"jobs/{id}/cancel")
+            s.wait(id, "cancelled")
+    return [["CPU of pulse, coordinator and Redis over the workers', 4 workers, a viewer", spread(share, "{:.4f}"), "0.01"]]
+
+
+def main():
+    report = Report("bench-service", "The service under load", "Clients, service, Redis and workers share the machine's cores.")
+    rows = []
+    with Service(nodes=nodes(8, 400)) as s:
+        id = s.submit(job(8))
+        s.steps(id, 5)
+        if shutil.which("wrk"):
+            rows += bench_requests(report, s, id)
+        else:
+            rows.append(["GET /api/v1/jobs/{id}", "wrk is not installed (deploy/setup bench)", ""])
+        rows += bench_viewers(report, s, id)
+        s.post(f"jobs/{id}/cancel")
+        s.wait(id, "cancelled")
+    with Service(nodes=nodes(2, 10)) as s:
+        bench_start(s)
+        rows += bench_start(s) + bench_waiting(s)
+    rows += bench_watching()
+    report.table("Figures", ["what", "measured", "at least"], rows)
+    report.close()
+
+
+main()

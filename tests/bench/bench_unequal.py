@@ -1,0 +1,176 @@
+"""bench-unequal: what the whole cluster trains per second when its nodes' speeds are 1, 1, 1/2, 1/4; LeNet, global minibatch 256.
+
+First with emulated slowdowns: equal minibatches, dynamic ones with the first profiling inside the clock, dynamic ones with the profiles of an
+earlier job, each over the ideal, which is the sum of the nodes' speeds as one of them alone has it in the same turn. Then with CPU quotas
+(control groups) instead of sleeps, beside PyTorch's DistributedDataParallel under the same quotas, and with a node whose quota changes."""
+import bisect
+import socket
+import subprocess
+import sys
+
+import quota
+from bench import PEERS, ROOT, TORCH, TURNS, Report, have_torch, median, spread
+
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+from agents import Agent  # noqa: E402
+from service import Service, until  # noqa: E402
+
+SPEEDS = {"fast-1": 1, "fast-2": 1, "mid": 1 / 2, "slow": 1 / 4}
+SUM = sum(SPEEDS.values())
+BATCH, FIRST, LAST = 256, 20, 60
+
+
+def job(policy, strategy="sync", **changes):
+    return {"name": f"{strategy}-{policy}", "model": "lenet5", "data": {"format": "glyphs", "samples": 20480, "test_samples": 100}, "epochs": 1000,
+            "optimizer": {"type": "sgd", "learning_rate": 0.01, "momentum": 0.9}, "strategy": {"type": strategy}, "workers": 4,
+            "batching": {"global_batch": BATCH, "policy": policy}, "evaluate": {"every_epochs": 1000}, **changes}
+
+
+class Clock:
+    """How many samples were trained when, of a job that runs, by the rows of all its nodes."""
+
+    def __init__(self, service, id):
+        self.service, self.id = service, id
+
+    def read(self):
+        series = self.service.get(f"jobs/{self.id}/series?names=batch&x=time&points=20000").json()["series"]
+        rows = sorted((t, n) for s in series for t, n in zip(s["x"], s["mean"]))
+        self.time, self.samples, sum_ = [], [], 0
+        for t, n in rows:
+            sum_ += n
+            self.time.append(t)
+            self.samples.append(sum_)
+        return sum_
+
+    def wait(self, samples):
+        until(f"{samples} samples are trained", lambda: self.read() >= samples, 900, every=0.5)
+
+    def at(self, samples):
+        return self.time[min(bisect.bisect_left(self.samples, samples), len(self.time) - 1)]
+
+    def rate(self, first, last):
+        return (last - first) / (self.at(last) - self.at(first))
+
+
+def run(service, spec, batch=BATCH, first=FIRST, last=LAST):
+    """Samples per second of steps first to last of a job, which is cancelled then; and its minibatches."""
+    id = service.submit(spec)
+    clock = Clock(service, id)
+    clock.wait(batch * (last + 1))
+    batches = [w["batch"] for w in service.job(id)["workers"]]
+    service.post(f"jobs/{id}/cancel")
+    service.wait(id, "cancelled")
+    return clock.rate(batch * first, batch * last), batches
+
+
+def alone(service, node):
+    """What one node trains alone, with the minibatch that it has among the others."""
+    return run(service, job("equal", workers=1, nodes=[node], batching={"global_batch": 92, "policy": "equal"}), 92, 5, 25)[0]
+
+
+def emulated(report):
+    nodes = [f"{name}=cpu:1,slowdown={4 / speed:g}" for name, speed in SPEEDS.items()]
+    rates, batches = {"ideal": [], "equal": [], "dynamic": [], "again": []}, {}
+    for _ in range(TURNS):
+        with Service(nodes=nodes) as s:  # fresh: no profile is known
+            rates["dynamic"].append(run(s, job("dynamic"))[0])
+            again, batches["again"] = run(s, job("dynamic"))
+            rates["again"].append(again)
+            rates["ideal"].append(SUM * alone(s, "fast-1"))
+            rates["equal"].append(run(s, job("equal"), first=5, last=20)[0])
+    names = (("equal", "equal minibatches", "64, 64, 64, 64"), ("dynamic", "dynamic, nothing known before", ""),
+             ("again", "dynamic, profiles of the job before", ", ".join(map(str, batches["again"]))))
+    ideal = median(rates["ideal"])
+    report.add("", f"Ideal: {SUM:g} times one fast node alone, {ideal:.0f} samples/s.")
+    report.table("Emulated slowdowns 4, 4, 8, 16", ["sync", "samples/s", "over equal", "over the ideal", "minibatches"],
+                 [[title, spread(rates[k], "{:.0f}"), spread([a / b for a, b in zip(rates[k], rates["equal"])]),
+                   spread([a / b for a, b in zip(rates[k], rates["ideal"])]), b] for k, title, b in names])
+
+
+class Cluster:
+    """A service whose nodes are hosts of their own, each under a quota."""
+    CORES = 0.6
+
+    def __enter__(self):
+        self.quotas = {name: quota.Quota(name, self.CORES * speed) for name, speed in SPEEDS.items()}
+        self.service = Service(nodes=(), options=("--no-local-node",)).__enter__()
+        self.agents = []
+        for name, q in self.quotas.items():
+            agent = Agent(self.service, name, f"{name}=cpu:1")
+            agent.command = q.command(*agent.command)
+            self.agents.append(agent.start())
+        until("the nodes are there", lambda: len([n for n in self.service.get("nodes").json()["nodes"] if n["state"] == "ready"]) == len(SPEEDS))
+        return self
+
+    def __exit__(self, *why):
+        for agent in self.agents:
+            agent.stop()
+        self.service.__exit__(*why)
+        for q in self.quotas.values():
+            until("the group is empty", lambda q=q: not (q.path / "cgroup.procs").read_text().strip())
+            q.remove()
+
+
+def ddp(quotas):
+    """Samples per second of PyTorch under these quotas, minibatches of 64."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    steps = FIRST + 15
+    ranks = [subprocess.Popen(q.command(TORCH, "-W", "ignore", PEERS / "torch_ddp.py", rank, len(quotas), port, BATCH // len(quotas), steps),
+                              stdout=subprocess.PIPE, text=True) for rank, q in enumerate(quotas)]
+    seconds = float(ranks[0].communicate()[0])
+    for r in ranks[1:]:
+        r.communicate()
+    return BATCH * (steps - FIRST) / seconds
+
+
+def with_quotas(report):
+    ours, theirs = {"sync": [], "asgd": []}, []
+    for _ in range(TURNS):
+        with Cluster() as c:
+            for strategy, rates in ours.items():
+                rates.append(run(c.service, job("dynamic", strategy))[0])
+            if have_torch():
+                theirs.append(ddp(c.quotas.values()))
+    rows = [[f"{k}, dynamic", spread(v, "{:.0f}"), spread([a / b for a, b in zip(v, theirs)]) if theirs else ""] for k, v in ours.items()]
+    if theirs:
+        rows.append(["PyTorch DDP, gloo, equal", spread(theirs, "{:.0f}"), "1"])
+    report.table(f"CPU quotas {', '.join(f'{Cluster.CORES * s:g}' for s in SPEEDS.values())} of a core, no sleeps", ["strategy", "samples/s", "over DDP"], rows)
+
+
+def changing(report):
+    """A node halves its speed in the middle, and comes back: samples/s of the 20 steps that begin 20 steps after each change."""
+    shares, ideal = {"before": [], "halved": [], "back": []}, []
+    for _ in range(TURNS):
+        with Cluster() as c:
+            one = alone(c.service, "fast-1")
+            id = c.service.submit(job("dynamic"))
+            clock = Clock(c.service, id)
+            done = FIRST
+            for name, speed in (("before", 1), ("halved", 1 / 2), ("back", 1)):
+                clock.wait(BATCH * done)
+                c.quotas["fast-2"].set(Cluster.CORES * speed)
+                done = clock.samples[-1] / BATCH + 20
+                clock.wait(BATCH * (done + 21))
+                shares[name].append(clock.rate(BATCH * done, BATCH * (done + 20)) / (one * (SUM - 1 + speed)))
+                done += 21
+            c.service.post(f"jobs/{id}/cancel")
+            c.service.wait(id, "cancelled")
+    report.table("A fast node halves its quota, and gets it back: 20 steps that begin 20 steps after the change", ["sync, dynamic", "over the ideal"],
+                 [[name, spread(v)] for name, v in shares.items()])
+
+
+def main():
+    report = Report("bench-unequal", "Unequal nodes", "LeNet on drawn digits, four workers of speeds 1, 1, 1/2, 1/4, global minibatch 256; samples/s of steps 20 to 60.")
+    emulated(report)
+    against = quota.reason_against()
+    if against:
+        report.add("", f"Nothing under CPU quotas: {against}.")
+    else:
+        with_quotas(report)
+        changing(report)
+    report.close()
+
+
+main()

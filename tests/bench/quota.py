@@ -1,0 +1,37 @@
+"""Slow machines for benches: control groups with a share of a core, of version 1 or 2, made and removed by root."""
+import os
+import pathlib
+
+V2 = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
+ROOT = pathlib.Path("/sys/fs/cgroup" if V2 else "/sys/fs/cgroup/cpu")
+PERIOD_US = 20000  # short beside a step, so that a step does not notice when in a period it began
+
+
+def reason_against():
+    if os.geteuid() != 0:
+        return "control groups are made by root only"
+    if V2 and "cpu" not in (ROOT / "cgroup.subtree_control").read_text():
+        return "the cpu controller is not offered here"
+    return None if os.access(ROOT, os.W_OK) else f"{ROOT} cannot be written"
+
+
+class Quota:
+    def __init__(self, name, cores):
+        self.path = ROOT / f"evenstep-bench-{os.getpid()}-{name}"
+        self.path.mkdir()
+        self.set(cores)
+
+    def set(self, cores):
+        quota = int(cores * PERIOD_US)
+        if V2:
+            (self.path / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+        else:
+            for name, value in (("quota", -1), ("period", PERIOD_US), ("quota", quota)):
+                (self.path / f"cpu.cfs_{name}_us").write_text(str(value))
+
+    def command(self, *command):
+        """The command, run inside."""
+        return ["sh", "-c", f'echo $$ > {self.path}/cgroup.procs && exec "$@"', "sh", *map(str, command)]
+
+    def remove(self):
+        self.path.rmdir()
