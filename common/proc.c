@@ -375,3 +375,32 @@ int proc_remove_tree(const char *path, struct err *e)
 {
     return remove_at(AT_FDCWD, path, 0) == 0 ? 0 : err_errno(e, ERR_IO, "cannot remove '%s'", path);
 }
+
+static int64_t bytes_at(int parent, const char *name, int depth)
+{
+    struct stat st;
+    if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        return 0;
+    }
+    int64_t bytes = (int64_t)st.st_blocks * 512;
+    int fd = S_ISDIR(st.st_mode) && depth <= 64 ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return bytes;
+    }
+    for (struct dirent *entry; (entry = readdir(d));) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            bytes += bytes_at(dirfd(d), entry->d_name, depth + 1);
+        }
+    }
+    closedir(d);
+    return bytes;
+}
+
+int64_t proc_tree_bytes(const char *path)
+{
+    return bytes_at(AT_FDCWD, path, 0);
+}

@@ -40,5 +40,7 @@ int proc_write_file(const char *path, const void *bytes, size_t n, mode_t mode, 
 char *proc_read_file(const char *path, size_t max, size_t *n, struct err *e);
 /* Removes a folder and what is in it (does not follow links). */
 int proc_remove_tree(const char *path, struct err *e);
+/* What a folder and all in it take on disk, links not followed; 0 where there is nothing. What changes meanwhile counts or not. */
+int64_t proc_tree_bytes(const char *path);
 
 #endif

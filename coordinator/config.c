@@ -27,6 +27,10 @@ const struct opt serve_options[] = {
     {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0, "ports that Open MPI may listen on between hosts (default: any)"},
     {"allow-host", "NAME", OPT_LIST, NULL, 0, 0, "a name besides the listen address under which browsers may come"},
     {"virtual-jobs", "N", OPT_INT, "1", 1, 64, "virtual jobs that run at a time"},
+    {"keep-jobs", "N", OPT_INT, "0", 0, 1000000,
+     "finished jobs that keep their history and checkpoints; of older ones record, logs and artifacts stay (0: all)"},
+    {"max-disk", "SIZE", OPT_STRING, NULL, 0, 0,
+     "disk that jobs may take, such as 20G; beyond it the jobs that finished first lose history and checkpoints, never an artifact"},
     {"static-dir", "DIR", OPT_STRING, NULL, 0, 0, "files of the page (default: found beside the program)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
@@ -131,11 +135,33 @@ static void read_level(struct serve_config *c, struct buf *bad)
     serve_config_complain(bad, "--log-level '%s': debug, info, warn or error is wanted", given);
 }
 
+/* "500M", "1.5T", or bytes. */
+static void read_max_disk(struct serve_config *c, struct buf *bad)
+{
+    static const char units[] = "KMGT";
+    const char *given = opt_string(c->options, "max-disk");
+    char *end = NULL;
+    double size = given ? strtod(given, &end) : 0, factor = 1;
+    const char *unit = given && end != given && *end ? strchr(units, *end) : NULL;
+    for (const char *u = units; unit && u <= unit; u++) {
+        factor *= 1024;
+    }
+    if (!given) {
+        return;
+    }
+    if (end == given || (unit ? end[1] : *end) != 0 || !(size * factor >= 1) || size * factor > 9e18) {
+        serve_config_complain(bad, "--max-disk '%s': a number of bytes is wanted, with K, M, G or T for more, such as 20G", given);
+        return;
+    }
+    c->max_disk = (int64_t)(size * factor);
+}
+
 static void read_rest(struct serve_config *c)
 {
     c->store = opt_string(c->options, "store");
     c->listen = opt_string(c->options, "listen");
     c->virtual_jobs = (int)opt_int(c->options, "virtual-jobs");
+    c->keep_jobs = (int)opt_int(c->options, "keep-jobs");
     int hosts = opt_count(c->options, "allow-host");
     c->allow_hosts = calloc((size_t)hosts + 1, sizeof *c->allow_hosts);
     for (int i = 0; c->allow_hosts && i < hosts; i++) {
@@ -163,6 +189,7 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     read_password(c, &bad);
     find_places(c, &bad);
     serve_config_nodes(c, &bad);
+    read_max_disk(c, &bad);
     read_rest(c);
     int rc = bad.len ? err_set(e, ERR_INVALID, "%.*s", (int)bad.len, bad.data) : 0;
     buf_release(&bad);

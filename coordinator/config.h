@@ -3,6 +3,7 @@
 #define COORDINATOR_CONFIG_H
 
 #include <limits.h>
+#include <stdint.h>
 
 #include "common/buf.h"
 #include "common/jsonx.h"
@@ -20,7 +21,8 @@ struct serve_config {
     const char *store;            /* NULL: a private server */
     const char *listen;
     const char **allow_hosts;     /* NULL-terminated; owned */
-    int virtual_jobs;
+    int virtual_jobs, keep_jobs;  /* keep_jobs 0: all */
+    int64_t max_disk;             /* bytes; 0: no limit */
     enum log_level log_level;
     json_t *nodes;                /* array of node documents; owned */
 };

@@ -27,6 +27,7 @@
 #include "coordinator/launcher.h"
 #include "coordinator/localnodes.h"
 #include "coordinator/predict.h"
+#include "coordinator/retention.h"
 #include "coordinator/scheduler.h"
 #include "http/server.h"
 
@@ -71,6 +72,7 @@ struct service {
     struct sched *sched;
     struct localnodes *nodes;
     struct hosts *hosts;
+    struct retention *retention;
     struct dryrun dryrun;
     struct http_server *http;
 };
@@ -221,6 +223,11 @@ static int start(struct service *s, struct err *e)
         s->hosts = hosts_start(&hc, e);
         rc = s->hosts ? 0 : -(int)e->code;
     }
+    if (rc >= 0) {
+        struct retention_config kept = {s->url, s->config.password, s->config.data_dir, s->config.keep_jobs, s->config.max_disk};
+        s->retention = retention_start(&kept, e);
+        rc = s->retention ? 0 : -(int)e->code;
+    }
     return rc >= 0 ? start_http(s, e) : rc;
 }
 
@@ -294,6 +301,7 @@ static void stop(struct service *s)
     }
     sched_free(s->sched);
     hosts_stop(s->hosts);
+    retention_stop(s->retention);
     localnodes_stop(s->nodes, 1);
     store_close(s->store);
     if (s->is_private && (s->ready || !s->was_there)) {

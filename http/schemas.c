@@ -9,10 +9,11 @@
 
 const struct schema schemas[] = {
     {"Job", "id:string name:string state:string attempt:integer priority:integer restarts:integer spec:object created:string "
-            "started:string? finished:string? error:JobError? waiting:string? progress:Progress metrics:Metrics staleness:StalenessFigures "
+            "started:string? finished:string? error:JobError? waiting:string? disk_bytes:integer pruned:string? progress:Progress metrics:Metrics staleness:StalenessFigures "
             "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] ~seconds:number "
             "~rows_dropped:integer",
-     "A job. Times are UTC with milliseconds."},
+     "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds ago; `pruned`: since when its history and checkpoints "
+     "are gone, to make room."},
     {"JobError", "code:string message:string rank:integer? node:string? attempt:integer?", "Why an attempt failed."},
     {"Progress", "epoch:number epochs:number step:integer samples:integer fraction:number", "How far a job is."},
     {"Metrics", "train_loss:number? test_loss:number? test_accuracy:number? samples_per_second:number step_seconds:number",

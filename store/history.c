@@ -431,8 +431,8 @@ int history_supersede(struct history *h, int64_t version, struct err *e)
     for (int r = -1; r < most && rc == 0; r++) {
         rc = supersede_track(h, r, version, e);
     }
-    if (rc < 0 || (rc = count_missing(h, version, e)) < 0 || (rc = supersede_evaluations(h, version, e)) < 0 || (rc = find_evaluated(h, e)) < 0 ||
-        (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
+    if (rc < 0 || (rc = count_missing(h, version, e)) < 0 || (rc = supersede_evaluations(h, version, e)) < 0 ||
+        (rc = find_evaluated(h, e)) < 0 || (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
         return rc;
     }
     h->last_step = h->last_step > version ? version : h->last_step;

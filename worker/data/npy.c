@@ -44,7 +44,7 @@ static const char *find_key(const char *head, const char *key)
 
 static int parse_type(struct npy_file *in, const char *p, struct err *e)
 {
-    bool fits = p && p[0] == '\'' && (p[1] == '<' || p[1] == '|') && strchr("uifb", p[2]) && isdigit((unsigned char)p[3]) && p[4] == '\'';
+    bool fits = p && p[0] == '\'' && (p[1] == '<' || p[1] == '|') && p[2] && strchr("uifb", p[2]) && isdigit((unsigned char)p[3]) && p[4] == '\'';
     int width = fits ? p[3] - '0' : 0;
     if (!fits || (width != 1 && width != 2 && width != 4 && width != 8) || (p[2] == 'f' && width < 4)) {
         return err_set(e, ERR_DATA, "'%s' has values of the type %.12s: little-endian floats of 4 or 8 bytes and whole numbers of 1 to 8 can be read",

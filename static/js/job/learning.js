@@ -36,6 +36,9 @@ function pointsNote(curve) {
 }
 
 export function emptyText(job) {
+  if (job.pruned) {
+    return 'The history of this job was removed on ' + job.pruned.slice(0, 10) + ' to make room.';
+  }
   return {
     queued: 'The job has not started yet.',
     launching: 'The job is being started.',

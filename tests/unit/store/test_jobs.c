@@ -15,7 +15,7 @@ static void a_new_job_has_every_key_of_the_contract(void **state)
     json_t *j = store_job_get(s, id, &err_);
     assert_non_null(j);
     static const char *const keys[] = {"id", "name", "state", "attempt", "priority", "restarts", "spec", "created", "started",
-                                       "finished", "error", "waiting", "progress", "metrics", "staleness",
+                                       "finished", "error", "waiting", "disk_bytes", "pruned", "progress", "metrics", "staleness",
                                        "staleness_recent", "assignment", "servers", "workers"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (!json_object_get(j, keys[i])) {

@@ -1,0 +1,208 @@
+/* What finished jobs keep on disk (coordinator/retention.c): who goes first, what stays, and what is never touched. */
+#include "tests/unit/coordinator/world.h"
+
+#include "coordinator/retention.h"
+
+enum { KB = 1024, HISTORY = 64 * KB, CHECKPOINT = 128 * KB, ARTIFACT = 32 * KB };
+
+static void put_file(struct world *w, const char *id, const char *name, size_t bytes)
+{
+    char path[512], *content = calloc(1, bytes);
+    snprintf(path, sizeof path, "%s/jobs/%s/%s", w->place->dir, id, name);
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    OK(proc_mkdirs(path, 0755, &err_));
+    *slash = '/';
+    memset(content, 'x', bytes);
+    OK(proc_write_file(path, content, bytes, 0644, &err_));
+    free(content);
+}
+
+static bool there(struct world *w, const char *id, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/jobs/%s/%s", w->place->dir, id, name);
+    return access(path, F_OK) == 0;
+}
+
+static void put_files(struct world *w, const char *id)
+{
+    put_file(w, id, "history/rows-0.bin", HISTORY);
+    put_file(w, id, "checkpoints/step-1.safetensors", CHECKPOINT);
+    put_file(w, id, "artifacts/model.safetensors", ARTIFACT);
+    put_file(w, id, "logs/rank-0.log", KB);
+}
+
+/* A job that succeeded; they finish in the order in which they are made. */
+static void ended_job(struct world *w, char id[STORE_ID])
+{
+    submit(w, "{}", id);
+    OK(store_job_transition(w->store, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
+    OK(store_job_transition(w->store, id, JOB_LAUNCHING, JOB_RUNNING, NULL, &err_));
+    OK(store_job_transition(w->store, id, JOB_RUNNING, JOB_SUCCEEDED, NULL, &err_));
+    clock_sleep(0.002); /* `finished` has milliseconds */
+    put_files(w, id);
+}
+
+static struct retention *with(struct world *w, int keep_jobs, int64_t max_disk)
+{
+    struct retention_config c = {w->place->url, NULL, w->place->dir, keep_jobs, max_disk};
+    struct retention *r = retention_new(&c, &err_);
+    assert_non_null(r);
+    return r;
+}
+
+static int turn(struct retention *r)
+{
+    struct err e = {0};
+    int n = retention_turn(r, &e);
+    if (n < 0) {
+        fail_msg("%s", e.message);
+    }
+    return n;
+}
+
+static void assert_pruned(struct world *w, const char *id, bool pruned)
+{
+    json_t *job = job_of(w, id);
+    assert_true(json_is_null(at(job, "/pruned")) == !pruned);
+    assert_true(there(w, id, "history") == !pruned && there(w, id, "checkpoints") == !pruned);
+    assert_true(there(w, id, "artifacts/model.safetensors") && there(w, id, "logs/rank-0.log"));
+    int64_t least = KB + ARTIFACT + (pruned ? 0 : HISTORY + CHECKPOINT), bytes = (int64_t)number_at(job, "/disk_bytes");
+    assert_in_range(bytes, least, least + 64 * KB); /* folders take some too */
+    json_decref(job);
+}
+
+static void nothing_goes_unless_asked_for(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    ended_job(w, id);
+    struct retention *r = with(w, 0, 0);
+    assert_int_equal(turn(r), 0);
+    assert_pruned(w, id, false);
+    retention_free(r);
+}
+
+static void the_jobs_that_finished_last_keep_their_history(void **state)
+{
+    struct world *w = *state;
+    char id[5][STORE_ID];
+    for (int i = 0; i < 4; i++) {
+        ended_job(w, id[i]);
+    }
+    struct retention *r = with(w, 2, 0);
+    assert_int_equal(turn(r), 2);
+    for (int i = 0; i < 4; i++) {
+        assert_pruned(w, id[i], i < 2);
+    }
+    assert_int_equal(turn(r), 0);
+    ended_job(w, id[4]);
+    assert_int_equal(turn(r), 1);
+    assert_pruned(w, id[2], true);
+    assert_pruned(w, id[4], false);
+    retention_free(r);
+}
+
+static void beyond_the_disk_the_oldest_go_until_the_rest_fits(void **state)
+{
+    struct world *w = *state;
+    char id[4][STORE_ID];
+    for (int i = 0; i < 4; i++) {
+        ended_job(w, id[i]);
+    }
+    struct retention *r = with(w, 0, 4 * (ARTIFACT + 32 * KB) + 2 * (HISTORY + CHECKPOINT));
+    assert_int_equal(turn(r), 2);
+    for (int i = 0; i < 4; i++) {
+        assert_pruned(w, id[i], i < 2);
+    }
+    retention_free(r);
+    r = with(w, 0, 1); /* impossible: all histories go, no artifact */
+    assert_int_equal(turn(r), 2);
+    assert_int_equal(turn(r), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_pruned(w, id[i], true);
+    }
+    retention_free(r);
+}
+
+static void a_job_that_has_not_ended_is_never_touched_but_counts(void **state)
+{
+    struct world *w = *state;
+    char running[STORE_ID], ended[STORE_ID];
+    world_node(w, "n1", 1);
+    start_job(w, "{}", running);
+    put_files(w, running);
+    ended_job(w, ended);
+    struct retention *r = with(w, 1, HISTORY + CHECKPOINT + 2 * ARTIFACT + 96 * KB);
+    assert_int_equal(turn(r), 1);
+    assert_pruned(w, ended, true);
+    assert_true(there(w, running, "history/rows-0.bin") && there(w, running, "checkpoints/step-1.safetensors"));
+    json_t *job = job_of(w, running);
+    assert_true(json_is_null(at(job, "/pruned")) && number_at(job, "/disk_bytes") >= HISTORY + CHECKPOINT + ARTIFACT);
+    json_decref(job);
+    retention_free(r);
+}
+
+static void a_job_from_which_a_waiting_one_begins_is_passed_over(void **state)
+{
+    struct world *w = *state;
+    char first[STORE_ID], second[STORE_ID], waits[STORE_ID], changes[200];
+    ended_job(w, first);
+    ended_job(w, second);
+    snprintf(changes, sizeof changes, "{'init': {'path': 'jobs/%s/checkpoints', 'continue': true}}", first);
+    submit(w, changes, waits);
+    struct retention *r = with(w, 0, 1);
+    assert_int_equal(turn(r), 1);
+    assert_pruned(w, first, false);
+    assert_pruned(w, second, true);
+    OK(store_job_request(w->store, waits, "cancel", &err_));
+    OK(store_job_transition(w->store, waits, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
+    assert_int_equal(turn(r), 1);
+    assert_pruned(w, first, true);
+    retention_free(r);
+}
+
+static void what_was_begun_is_finished_by_the_next_process(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID];
+    ended_job(w, id);
+    OK(store_job_set(w->store, id, "pruned", "2026-01-02T03:04:05.678Z", &err_));
+    struct retention *r = with(w, 0, 0);
+    turn(r);
+    assert_pruned(w, id, true);
+    retention_free(r);
+}
+
+static void a_job_that_was_deleted_is_forgotten(void **state)
+{
+    struct world *w = *state;
+    char id[2][STORE_ID];
+    ended_job(w, id[0]);
+    ended_job(w, id[1]);
+    struct retention *r = with(w, 1, 0);
+    assert_int_equal(turn(r), 1);
+    OK(store_job_delete(w->store, id[1], &err_));
+    assert_int_equal(turn(r), 0);
+    redis_private_stop(w->place->dir);
+    struct err e = {0};
+    assert_int_equal(retention_turn(r, &e), -ERR_UNAVAILABLE);
+    OK(redis_private_start(w->place->dir, w->place->url, &w->place->pid, &err_));
+    assert_int_equal(turn(r), 0);
+    retention_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_WORLD(nothing_goes_unless_asked_for),
+        IN_A_WORLD(the_jobs_that_finished_last_keep_their_history),
+        IN_A_WORLD(beyond_the_disk_the_oldest_go_until_the_rest_fits),
+        IN_A_WORLD(a_job_that_has_not_ended_is_never_touched_but_counts),
+        IN_A_WORLD(a_job_from_which_a_waiting_one_begins_is_passed_over),
+        IN_A_WORLD(what_was_begun_is_finished_by_the_next_process),
+        IN_A_WORLD(a_job_that_was_deleted_is_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
