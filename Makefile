@@ -34,7 +34,7 @@ obj      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c %/main_%.c,$(call s
 lib      = $(BUILD)/lib$(1).a
 
 # what a program of each room links, upper rooms first
-L_common  := -ljansson -lcrypto -lm -lpthread
+L_common  := -ljansson -lcrypto -lm -lpthread -ldl
 L_job     := $(L_common)
 L_store   := -lhiredis $(L_common)
 L_agent   := $(L_store) -ldl
@@ -124,7 +124,11 @@ check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz BUILD=$(BUILD)
 .SECONDARY:
 
-check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests)
+# a stand-in of the driver's library, for the statistics of GPUs
+$(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
+check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser
 check: check-build cuda-host fuzz layers ## every test; closes with a line that counts what ran
 	tests/run all BUILD=$(BUILD)

@@ -90,6 +90,9 @@ static int send_beat(struct beat *b, struct err *e)
         json_t *document = node_document(b, node);
         rc = rc < 0 ? rc : store_node_put(b->store, document, e);
         json_decref(document);
+        json_t *gpu = rc < 0 ? NULL : gpus_of_device(b->gpus, json_string_value(json_object_get(node, "device")));
+        rc = gpu ? store_gpu_put(b->store, json_string_value(json_object_get(node, "name")), gpu, e) : rc;
+        json_decref(gpu);
     }
     if (rc == 0) {
         touch_alive(b);

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "agent/gpu.h"
+#include "common/gpu.h"
 #include "common/opt.h"
 #include "common/sign.h"
 

@@ -30,8 +30,10 @@ struct serve_config {
 /* 1: help was printed. On failure the message has every mistake, separated by "; ". */
 int serve_config_read(struct serve_config *c, int argc, char **argv, struct err *e);
 void serve_config_release(struct serve_config *c);
-/* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": a node document, or NULL with an error. */
+/* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": a node document, or NULL with an error. `auto` stays the device until serve_config_probe. */
 json_t *serve_config_node(const char *text, const char *host, struct err *e);
+/* Finds out what devices other than "cpu:THREADS" are; one that cannot be used is an error that says why, `auto` then is the CPU. */
+int serve_config_probe(json_t *nodes, const char *worker, struct err *e);
 /* The machine itself as one node, named after it, for whoever offers no other. */
 json_t *serve_config_own_node(const struct serve_config *c, struct err *e);
 /* Fills c->nodes; mistakes go into `bad`. */

@@ -141,6 +141,11 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
         json_decref(warnings);
         return NULL;
     }
+    const json_t *lacking = placement_lacking(&ask);
+    if (lacking) {
+        jsonx_problem(problems, "/precision", "node '%s' (%s) does not compute in %s, and too few others do",
+                      json_string_value(json_object_get(lacking, "name")), json_string_value(json_object_get(lacking, "device")), spec->precision);
+    }
     if (placement_find(&all, &ask)) {
         placed = nodes_json(store, spec, &all, memory, problems);
         warn_overlong(warnings, &all, memory);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "common/gpu.h"
 #include "common/log.h"
 #include "store/store.h"
 
@@ -14,6 +15,7 @@ enum { BEAT_SECONDS = 1 };
 struct localnodes {
     struct store *store; /* the thread's, after the first heartbeat */
     json_t *nodes;
+    struct gpus *gpus; /* NULL: none */
     pthread_t thread;
     pthread_mutex_t lock; /* guards stopping */
     pthread_cond_t wake;
@@ -27,6 +29,9 @@ static int beat(struct localnodes *l, struct err *e)
     json_array_foreach(l->nodes, i, node)
     {
         int rc = store_node_put(l->store, node, e);
+        json_t *gpu = rc < 0 ? NULL : gpus_of_device(l->gpus, json_string_value(json_object_get(node, "device")));
+        rc = gpu ? store_gpu_put(l->store, json_string_value(json_object_get(node, "name")), gpu, e) : rc;
+        json_decref(gpu);
         if (rc < 0) {
             return rc;
         }
@@ -69,6 +74,7 @@ struct localnodes *localnodes_start(const char *store_url, const char *password,
     }
     l->store = store_open(store_url, password, e);
     l->nodes = json_deep_copy(nodes);
+    l->gpus = gpus_open();
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake, NULL);
     if (!l->store || beat(l, e) < 0) {
@@ -80,6 +86,7 @@ struct localnodes *localnodes_start(const char *store_url, const char *password,
     }
     return l;
 fail:
+    gpus_close(l->gpus);
     store_close(l->store);
     json_decref(l->nodes);
     free(l);
@@ -104,6 +111,7 @@ void localnodes_stop(struct localnodes *l, int remove)
             store_node_remove(l->store, json_string_value(json_object_get(node, "name")), NULL);
         }
     }
+    gpus_close(l->gpus);
     store_close(l->store);
     json_decref(l->nodes);
     pthread_cond_destroy(&l->wake);

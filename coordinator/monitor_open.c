@@ -113,7 +113,7 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
     copy_text(m->job_dir, sizeof m->job_dir, plan, "job_dir");
     snprintf(m->host, sizeof m->host, "%s", config->host);
     snprintf(m->data_dir, sizeof m->data_dir, "%s", config->data_dir);
-    network_hash(&m->spec->network, m->nethash);
+    plan_profile_key(m->spec, m->nethash);
     m->ranks = calloc((size_t)(m->workers + m->servers) + 1, sizeof *m->ranks);
     m->names = calloc((size_t)m->workers + 1, sizeof *m->names);
     if (!m->ranks || !m->names || m->workers < 1 || !recent_init(&m->recent, m->workers)) {

@@ -6,6 +6,7 @@
 
 #include "coordinator/measure.h"
 #include "coordinator/monitor.h"
+#include "coordinator/plan.h"
 #include "job/assign.h"
 #include "job/staleness.h"
 #include "store/history.h"
@@ -27,7 +28,7 @@ struct rank_watch {
 
 struct monitor {
     struct store *store;
-    char job[17], host[256], data_dir[PATH_MAX], job_dir[PATH_MAX], nethash[17];
+    char job[17], host[256], data_dir[PATH_MAX], job_dir[PATH_MAX], nethash[PLAN_KEY];
     int attempt, workers, servers;
     const struct jobspec *spec;
     const char **names;         /* [workers], into ranks */

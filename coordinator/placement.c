@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/node.h"
+
 static const char *text_of(const json_t *j, const char *key)
 {
     const char *text = json_string_value(json_object_get(j, key));
@@ -35,7 +37,13 @@ static bool matches(const json_t *node, const char *wanted)
     return false;
 }
 
-static bool may_run(const json_t *node, const struct placement_ask *ask)
+static bool fits(const json_t *node, const struct placement_ask *ask)
+{
+    return node_offers(node, ask->spec->precision[0] ? ask->spec->precision : "fp32");
+}
+
+/* May it run there, whatever the precision? */
+static bool is_meant(const json_t *node, const struct placement_ask *ask)
 {
     const struct jobspec *spec = ask->spec;
     if (ask->local_host && strcmp(text_of(node, "host"), ask->local_host) != 0 && !json_is_true(json_object_get(node, "agent"))) {
@@ -47,6 +55,11 @@ static bool may_run(const json_t *node, const struct placement_ask *ask)
         }
     }
     return spec->n_nodes == 0;
+}
+
+static bool may_run(const json_t *node, const struct placement_ask *ask)
+{
+    return is_meant(node, ask) && fits(node, ask);
 }
 
 static bool is_alive(const json_t *node)
@@ -108,7 +121,10 @@ static struct census count(const struct placement_ask *ask)
 
 static void explain(struct placement *out, const struct placement_ask *ask, const struct census *c, int wanted)
 {
-    const char *named = ask->spec->n_nodes ? " that the spec names" : "";
+    char named[80];
+    bool any = strcmp(ask->spec->precision, "fp32") == 0 || !ask->spec->precision[0];
+    snprintf(named, sizeof named, "%s%s%s", ask->spec->n_nodes ? " that the spec names" : "",
+             any ? "" : ask->spec->n_nodes ? " and with precision " : " with precision ", any ? "" : ask->spec->precision);
     if (c->known < wanted) {
         snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and there %s %d node%s%s", wanted, c->known == 1 ? "is" : "are",
                  c->known, c->known == 1 ? "" : "s", named);
@@ -175,4 +191,20 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask)
             json_object_set_new(reserved, text_of(node, "name"), json_true());
         }
     }
+}
+
+const json_t *placement_lacking(const struct placement_ask *ask)
+{
+    const json_t *lacking = NULL;
+    int have = 0;
+    size_t i;
+    json_t *node;
+    json_array_foreach(ask->nodes, i, node)
+    {
+        have += may_run(node, ask);
+        if (!lacking && is_meant(node, ask) && !fits(node, ask)) {
+            lacking = node;
+        }
+    }
+    return have < ask->spec->workers ? lacking : NULL;
 }

@@ -17,6 +17,14 @@ static int quantum_of(const struct placement *p)
     return 8;
 }
 
+void plan_profile_key(const struct jobspec *spec, char out[PLAN_KEY])
+{
+    bool usual = !spec->precision[0] || strcmp(spec->precision, "fp32") == 0;
+    char hash[17];
+    network_hash(&spec->network, hash);
+    snprintf(out, PLAN_KEY, "%s%s%s", hash, usual ? "" : "-", usual ? "" : spec->precision);
+}
+
 struct profile *plan_profile(struct store *store, const char *node, const char *device, double slowdown, const char *nethash)
 {
     json_t *j = store_profile_get(store, node, nethash, NULL);
@@ -34,9 +42,9 @@ struct profile *plan_profile(struct store *store, const char *node, const char *
 
 struct profile **plan_profiles(struct store *store, const struct jobspec *spec, const struct placement *p)
 {
-    char hash[17];
+    char hash[PLAN_KEY];
     struct profile **out = calloc((size_t)p->count + 1, sizeof *out);
-    network_hash(&spec->network, hash);
+    plan_profile_key(spec, hash);
     for (int i = 0; out && i < p->count; i++) {
         out[i] = plan_profile(store, p->nodes[i].name, p->nodes[i].device, p->nodes[i].slowdown, hash);
     }

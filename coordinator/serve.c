@@ -143,7 +143,12 @@ static int start_nodes(struct service *s, struct err *e)
             json_array_append(c->nodes, own);
         }
         json_decref(own);
-    } else {
+    }
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0); /* as NVML counts (common/gpu.c); workers inherit it */
+    if (serve_config_probe(c->nodes, c->worker, e) < 0) {
+        return -(int)e->code;
+    }
+    if (opt_count(c->options, "local-node") > 0) {
         double factor = serve_config_overload(c->nodes, cores > 0 ? (int)cores : 1);
         if (factor > 1) {
             log_warn("serve", "the local nodes ask for more than 0.7 of the cores; their speeds will not be what they say",

@@ -94,6 +94,35 @@ static void add_nodes(struct buf *b, const json_t *nodes)
     }
 }
 
+/* GPUs, as their driver tells; nodes whose GPU tells nothing have no line. */
+static const struct {
+    const char *name, *key, *help;
+} gpu_metrics[] = {
+    {"evenstep_gpu_busy_ratio", "busy", "Share of the last second in which a node's GPU computed."},
+    {"evenstep_gpu_memory_used_bytes", "memory_used_bytes", "Memory of a node's GPU that is taken."},
+    {"evenstep_gpu_memory_bytes", "memory_bytes", "Memory of a node's GPU."},
+    {"evenstep_gpu_celsius", "celsius", "Temperature of a node's GPU."},
+    {"evenstep_gpu_watts", "watts", "Power that a node's GPU draws."},
+};
+
+static void add_gpus(struct buf *b, const json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    for (size_t m = 0; m < sizeof(gpu_metrics) / sizeof(*gpu_metrics); m++) {
+        head(b, gpu_metrics[m].name, "gauge", gpu_metrics[m].help);
+        json_array_foreach(nodes, i, node)
+        {
+            json_t *value = json_object_get(json_object_get(node, "gpu"), gpu_metrics[m].key);
+            if (json_is_number(value)) {
+                buf_addf(b, "%s{", gpu_metrics[m].name);
+                label(b, "node", text_at(node, "name"));
+                buf_addf(b, "} %.15g\n", json_number_value(value));
+            }
+        }
+    }
+}
+
 /* ---- running jobs ---------------------------------------------------------------------------------------------------- */
 
 static const struct job_metric {
@@ -168,6 +197,7 @@ int api_metrics(struct request *q, struct reply *out, struct err *e)
     if (list) {
         add_stats(&b, stats);
         add_nodes(&b, nodes);
+        add_gpus(&b, nodes);
         add_jobs(&b, json_object_get(list, "jobs"));
     }
     json_decref(stats);

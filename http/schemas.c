@@ -59,8 +59,10 @@ const struct schema schemas[] = {
     {"Artifact", "name:string bytes:integer sha256:string", "A file and its digest."},
     {"NodeList", "nodes:[Node]", "Nodes by name."},
     {"Node", "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
-             "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number",
+             "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number ~quantum:integer ~precisions:[string] ~description:string ~gpu:Gpu",
      "A node; state is ready, busy, draining, disabled or lost."},
+    {"Gpu", "index:integer ~name:string ~memory_bytes:integer ~memory_used_bytes:integer ~busy:number ~celsius:integer ~watts:number",
+     "A node's GPU as its driver tells, seconds ago at most; busy is a share of the last second. What it does not tell is left out."},
     {"Catalog", "strategy:[CatalogEntry] batching:[CatalogEntry] optimizer:[CatalogEntry] schedule:[CatalogEntry] "
                 "layer:[CatalogEntry] format:[CatalogEntry] augment:[CatalogEntry] device:[CatalogEntry] preset:[Preset]",
      "Everything a job can name."},

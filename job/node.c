@@ -78,6 +78,44 @@ json_t *node_parse(const char *option, const char *text, const struct node_host 
                      "evenstep", EVENSTEP_VERSION, "quantum", strncmp(device, "cuda", 4) == 0 ? 8 : 4);
 }
 
+bool node_asks_auto(const char *text)
+{
+    const char *device = strchr(text, '=');
+    return device && strncmp(device, "=auto", 5) == 0 && (device[5] == 0 || device[5] == ',');
+}
+
+void node_take_probe(json_t *node, const json_t *probed)
+{
+    static const char *const taken[] = {"device", "memory_bytes", "threads", "precisions", "description"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        json_t *value = json_object_get(probed, taken[i]);
+        if (value) {
+            json_object_set(node, taken[i], value);
+        }
+    }
+    const char *device = json_string_value(json_object_get(node, "device"));
+    json_object_set_new(node, "quantum", json_integer(device && strncmp(device, "cuda", 4) == 0 ? 8 : 4));
+}
+
+/* A node that was not probed is what its kind usually is. */
+bool node_offers(const json_t *node, const char *precision)
+{
+    const json_t *offered = json_object_get(node, "precisions");
+    const char *device = json_string_value(json_object_get(node, "device"));
+    size_t i;
+    json_t *one;
+    if (!json_is_array(offered)) {
+        return strcmp(precision, "fp32") == 0 || (device && strncmp(device, "cuda", 4) == 0);
+    }
+    json_array_foreach(offered, i, one)
+    {
+        if (json_is_string(one) && strcmp(json_string_value(one), precision) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int node_label(json_t *nodes, const char *text, struct err *e)
 {
     const char *equals = strchr(text, '=');

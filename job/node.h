@@ -18,6 +18,12 @@ struct node_host {
 /* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{…},
  * "quantum"}. `option` ("--local-node") begins the sentence of an error. New reference or NULL. */
 json_t *node_parse(const char *option, const char *text, const struct node_host *host, struct err *e);
+/* Does the device say `auto`, so that what the worker's program finds decides (--probe)? */
+bool node_asks_auto(const char *text);
+/* Takes what --probe answered into the node's document: device, memory, threads, precisions, quantum. */
+void node_take_probe(json_t *node, const json_t *probed);
+/* Can a node's device (its document, or its place in the plan) compute in this precision? */
+bool node_offers(const json_t *node, const char *precision);
 /* Adds "K=V" to the labels of every node of the array. */
 int node_label(json_t *nodes, const char *text, struct err *e);
 bool node_same_name(const json_t *nodes, const json_t *node); /* is there one of this name? */

@@ -24,7 +24,7 @@ const struct catalog_param spec_top_params[] = {
     {"priority", PARAM_INT, 0, 0, -1000, 1000, NULL, NULL, "higher is scheduled first"},
     {"max_restarts", PARAM_INT, 0, 3, 0, 1000, NULL, NULL, "attempts after the first"},
     {"max_seconds", PARAM_REAL, 0, 0, 0, 1e9, NULL, NULL, "the job stops after this time; 0: never"},
-    {"precision", PARAM_ENUM, 0, 0, 0, 0, "fp32|tf32|bf16", "fp32", "arithmetic of the operations"},
+    {"precision", PARAM_ENUM, 0, 0, 0, 0, "fp32|tf32|bf16", "fp32", "arithmetic of the operations; tf32 and bf16 need GPUs, and keep weights and sums in fp32"},
     {.name = NULL},
 };
 
@@ -169,9 +169,6 @@ static void read_top(struct jobspec *spec, struct fields *f)
     spec->max_seconds = fields_real(f->full, "max_seconds");
     const char *precision = json_string_value(json_object_get(f->full, "precision"));
     snprintf(spec->precision, sizeof spec->precision, "%s", precision ? precision : "fp32");
-    if (precision != NULL && strcmp(precision, "fp32") != 0) {
-        fields_problem(f, "precision", "no device of this build offers '%s'; there is 'fp32'", precision);
-    }
 }
 
 /* What concerns several keys. `nodes` of the virtual cluster, 0 if there is none. */
@@ -183,6 +180,9 @@ static void check_together(struct jobspec *spec, int nodes, struct fields *f)
     }
     if (nodes > 0 && spec->workers > nodes) {
         fields_problem(f, "workers", "%d workers are more than the %d nodes of the cluster", spec->workers, nodes);
+    }
+    if (nodes > 0 && strcmp(spec->precision, "fp32") != 0) {
+        fields_problem(f, "precision", "the simulator computes in 'fp32' only, not in '%s'", spec->precision);
     }
     if (spec->workers > 0 && spec->min_workers > spec->workers) {
         fields_problem(f, "min_workers", "'min_workers' %d is more than 'workers' %d", spec->min_workers, spec->workers);

@@ -12,6 +12,8 @@
 
 #include "common/jsonx.h"
 
+enum { GPU_SECONDS = 10 }; /* what a node that went silent told of its GPU is forgotten */
+
 static int code_of(const struct err *e)
 {
     return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
@@ -65,14 +67,37 @@ int store_node_put(struct store *s, const json_t *node, struct err *e)
     return rc;
 }
 
-/* ARGV names, or none for all: {clock, {name, hash, claim}, …}. */
+/* KEYS gpu; ARGV json seconds. Apart from the node's document, every change of which is told to browsers. */
+static const struct script gpu_script = {
+    "redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])\n"
+    "return 1\n"};
+
+int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e)
+{
+    char key[STORE_KEY], seconds[16];
+    int rc = store_name_key(key, "es:gpu:", node, e);
+    char *text = rc < 0 ? NULL : store_dump(gpu, "a GPU", e);
+    if (!text) {
+        return rc < 0 ? rc : code_of(e);
+    }
+    const char *keys[] = {key};
+    const char *args[] = {text, seconds};
+    int64_t n = 0;
+    snprintf(seconds, sizeof seconds, "%d", GPU_SECONDS);
+    rc = count_and_free(store_script(s, &gpu_script, 1, keys, 2, args, NULL, e), &n, e);
+    free(text);
+    return rc;
+}
+
+/* ARGV names, or none for all: {clock, {name, hash, claim, gpu}, …}. */
 static const struct script read_script = {
     "local t = redis.call('TIME')\n"
     "local names = ARGV\n"
     "if #names == 0 then names = redis.call('SMEMBERS', 'es:nodes') end\n"
     "local out = {string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))}\n"
     "for _, name in ipairs(names) do\n"
-    "  out[#out + 1] = {name, redis.call('HGETALL', 'es:node:' .. name), redis.call('GET', 'es:claim:' .. name)}\n"
+    "  out[#out + 1] = {name, redis.call('HGETALL', 'es:node:' .. name), redis.call('GET', 'es:claim:' .. name),\n"
+    "    redis.call('GET', 'es:gpu:' .. name)}\n"
     "end\n"
     "return out\n"};
 
@@ -84,7 +109,7 @@ static bool is_set(const redisReply *hash, const char *field)
 
 static json_t *node_json(const redisReply *one, double now)
 {
-    if (one->type != REDIS_REPLY_ARRAY || one->elements != 3) {
+    if (one->type != REDIS_REPLY_ARRAY || one->elements != 4) {
         return NULL;
     }
     const redisReply *hash = one->element[1];
@@ -98,6 +123,12 @@ static json_t *node_json(const redisReply *one, double now)
     double age = at ? now - (double)strtoll(at, NULL, 10) : 1e12;
     if (reply_text(one->element[2], &job, NULL, NULL) <= 0) {
         job = NULL;
+    }
+    const char *gpu = NULL;
+    size_t gpu_bytes = 0;
+    json_t *told = reply_text(one->element[3], &gpu, &gpu_bytes, NULL) > 0 ? jsonx_parse(gpu, gpu_bytes, NULL) : NULL;
+    if (told) {
+        json_object_set_new(node, "gpu", told);
     }
     bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled"), leaving = json_is_true(json_object_get(node, "leaving"));
     const char *state = disabled ? "disabled" : age > STORE_NODE_LOST_MS ? "lost" : drained || leaving ? "draining" : job ? "busy" : "ready";

@@ -100,6 +100,8 @@ json_t *store_events_read(struct store *s, char last[32], int count, int block_m
 /* ---- nodes (nodes.c) ------------------------------------------------------------------------------------ */
 /* node: {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{},"quantum", …}. Heartbeat with each call. */
 int store_node_put(struct store *s, const json_t *node, struct err *e);
+/* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
+int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 json_t *store_node_get(struct store *s, const char *name, struct err *e); /* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
 json_t *store_nodes(struct store *s, struct err *e);                      /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);

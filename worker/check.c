@@ -33,6 +33,40 @@ int check_datasets(const char *roots, const char *cache, struct err *e)
     return list ? print(list, e) : -ERR_MEMORY;
 }
 
+static json_t *precisions_of(struct device *dev)
+{
+    static const char *const all[] = {"fp32", "tf32", "bf16"};
+    json_t *out = json_array();
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        struct err ignored = {0};
+        if (dev_use_precision(dev, all[i], &ignored) >= 0) {
+            json_array_append_new(out, json_string(all[i]));
+        }
+    }
+    return out;
+}
+
+int check_device(const char *name, struct err *e)
+{
+    struct err why = {0};
+    bool any = strcmp(name, "auto") == 0;
+    struct device *dev = dev_open(any ? "cuda:0" : name, &why);
+    char own[32];
+    if (!dev && any) {
+        dev = dev_open("cpu", e);
+    }
+    if (!dev) {
+        return any ? -(int)e->code : print(json_pack("{s:s}", "error", why.message), e);
+    }
+    bool cpu = strcmp(dev->ops->name, "cpu") == 0;
+    snprintf(own, sizeof(own), "cpu:%d", dev->ops->threads(dev));
+    json_t *out = json_pack("{s:s, s:s, s:I, s:i, s:o, s:s?}", "device", cpu ? own : any ? "cuda:0" : name, "description", dev->ops->describe(dev),
+                            "memory_bytes", (json_int_t)dev->ops->memory_bytes(dev), "threads", dev->ops->threads(dev), "precisions",
+                            precisions_of(dev), "why", any && cpu ? why.message : NULL);
+    dev_close(dev);
+    return print(out, e);
+}
+
 static void check_data(const struct jobspec *spec, const char *roots, json_t *out, struct jsonx_problems *problems)
 {
     struct dataset d;

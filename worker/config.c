@@ -16,6 +16,7 @@ static const struct opt table[] = {
     {"store-password", "TEXT", OPT_STRING, NULL, 0, 0, "its password (use the environment, EVENSTEP_STORE_PASSWORD)"},
     {"local", "SPEC", OPT_STRING, NULL, 0, 0, "trains this job spec without a store, rows to standard output as CSV"},
     {"check", "SPEC", OPT_STRING, NULL, 0, 0, "checks this job spec against the data sets, prints JSON"},
+    {"probe", "DEVICE", OPT_STRING, NULL, 0, 0, "prints as JSON what this device is (cpu:THREADS, cuda:INDEX, auto), or why it cannot be used"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0, "prints the data sets beneath these folders as JSON"},
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
     {"evaluate", "MODEL", OPT_STRING, NULL, 0, 0, "evaluates this safetensors file, prints JSON"},
@@ -53,9 +54,9 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
     c->spec_file = check ? check : local;
     c->roots = datasets ? datasets : opt_string(c->options, "roots");
     c->roots = c->roots ? c->roots : fallback ? fallback : "data";
-    c->mode = opt_string(c->options, "evaluate") ? WORKER_EVALUATE : datasets ? WORKER_DATASETS : check ? WORKER_CHECK : local ? WORKER_LOCAL : WORKER_JOB;
+    c->mode = opt_string(c->options, "probe") ? WORKER_PROBE : opt_string(c->options, "evaluate") ? WORKER_EVALUATE : datasets ? WORKER_DATASETS : check ? WORKER_CHECK : local ? WORKER_LOCAL : WORKER_JOB;
     if (c->mode == WORKER_JOB && (!c->job || !c->store_url)) {
-        return err_set(e, ERR_INVALID, "evenstep-worker needs --job and --store, or one of --local, --check, --datasets, --evaluate (see --help)");
+        return err_set(e, ERR_INVALID, "evenstep-worker needs --job and --store, or one of --local, --check, --probe, --datasets, --evaluate (see --help)");
     }
     return 0;
 }

@@ -7,7 +7,7 @@
 #include "common/opt.h"
 #include "job/spec.h"
 
-enum worker_mode { WORKER_JOB, WORKER_LOCAL, WORKER_CHECK, WORKER_DATASETS, WORKER_EVALUATE };
+enum worker_mode { WORKER_JOB, WORKER_LOCAL, WORKER_CHECK, WORKER_PROBE, WORKER_DATASETS, WORKER_EVALUATE };
 
 struct worker_node {
     char name[64], host[256], device[64];

@@ -240,6 +240,10 @@ static int run_rank(struct process *w, struct err *e)
     if (!env->dev) {
         return -ERR_DEVICE;
     }
+    rc = dev_use_precision(env->dev, c->spec->precision, e);
+    if (rc < 0) {
+        return rc;
+    }
     log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->nodes[w->rank].name, c->nodes[w->rank].device,
              c->nodes[w->rank].slowdown);
     rc = trainer_run(env, e);
@@ -310,6 +314,9 @@ int main(int argc, char **argv)
         switch (w->config.mode) {
         case WORKER_DATASETS:
             rc = check_datasets(w->config.roots, opt_string(w->config.options, "cache"), &e);
+            break;
+        case WORKER_PROBE:
+            rc = check_device(opt_string(w->config.options, "probe"), &e);
             break;
         case WORKER_CHECK:
             rc = check_spec(w->config.spec_file, w->config.roots, &e);

@@ -4,7 +4,7 @@
 import {get, post, remove} from '../api.js';
 import {fill, h, keyed, say, segment, throttle} from '../dom.js';
 import {listen} from '../events.js';
-import {age, bytes, plural, three, whole} from '../format.js';
+import {age, bytes, known, plural, three, whole} from '../format.js';
 import {icon} from '../icons.js';
 import {flatten} from '../job/folds.js';
 import {active, nodeState} from '../states.js';
@@ -18,6 +18,19 @@ const FILTERS = [
   ['drained', 'Drained', (n) => n.state === 'draining' || n.state === 'disabled'],
   ['lost', 'Lost', (n) => n.state === 'lost']
 ];
+
+/* What a GPU's driver tells, in few words: "87 % busy · 12 of 141 GB · 64 °C · 352 W". */
+function gpuText(g) {
+  if (!g) {
+    return '';
+  }
+  const parts = [
+    known(g.busy) && Math.round(g.busy * 100) + ' % busy',
+    known(g.memory_used_bytes) && bytes(g.memory_used_bytes) + ' of ' + bytes(g.memory_bytes),
+    known(g.celsius) && g.celsius + ' °C', known(g.watts) && Math.round(g.watts) + ' W'
+  ];
+  return ' · ' + parts.filter(Boolean).join(' · ');
+}
 
 export async function show(root, route) {
   document.title = 'Nodes · Evenstep';
@@ -117,12 +130,13 @@ export async function show(root, route) {
       state: h('td'),
       job: h('td'),
       speed: h('td', {class: 'num'}),
+      gpu: h('span', {class: 'quiet'}),
       seen: h('td', {class: 'num quiet'}),
       action: h('td', {class: 'num'})
     };
     row.node =
         h('tr', {data: {node: n.name}}, row.icon, h('td', null, row.name), row.state,
-          h('td', {class: 'quiet', text: n.device || 'none'}), h('td', {class: 'quiet', text: n.host || 'none'}),
+          h('td', {class: 'quiet'}, h('span', {text: n.device || 'none'}), row.gpu), h('td', {class: 'quiet', text: n.host || 'none'}),
           row.job, h('td', {class: 'num', text: bytes(n.memory_bytes)}),
           h('td', {class: 'num quiet', text: n.slowdown > 1 ? three(n.slowdown) + '×' : 'none'}), row.speed, row.seen,
           row.action);
@@ -158,6 +172,7 @@ export async function show(root, route) {
         worker && worker.samples_per_second > 0 ?
             (worker.samples_per_second >= 999.5 ? whole(worker.samples_per_second) : three(worker.samples_per_second)) :
             '');
+    say(row.gpu, gpuText(n.gpu));
     say(row.seen, age(n.heartbeat_age_seconds));
     row.node.classList.toggle('chosen', state.chosen === n.name);
     row.name.setAttribute('aria-expanded', String(state.chosen === n.name));
@@ -168,7 +183,7 @@ export async function show(root, route) {
     detail.hidden = !n;
     if (n) {
       const rest = flatten(n)
-                       .filter(([k]) => !['heartbeat_age_seconds', 'name'].includes(k))
+                       .filter(([k]) => !['heartbeat_age_seconds', 'name'].includes(k) && !k.startsWith('gpu'))
                        .map(([k, v]) => [k.replace(/_/g, ' '), k === 'memory_bytes' ? bytes(Number(v)) : v]);
       const key = JSON.stringify(rest);
       if (detail.dataset.key !== key) {

@@ -162,6 +162,35 @@ static void a_node_is_read_from_its_option(void **state)
     }
 }
 
+static void a_precision_is_computed_where_it_is_offered(void **state)
+{
+    (void)state;
+    json_t *nodes = nodes_of("[{\"name\": \"c\", \"host\": \"here\", \"device\": \"cpu:1\", \"state\": \"ready\"},"
+                             " {\"name\": \"g\", \"host\": \"here\", \"device\": \"cuda:0\", \"state\": \"ready\"},"
+                             " {\"name\": \"old\", \"host\": \"here\", \"device\": \"cuda:1\", \"state\": \"ready\", \"precisions\": [\"fp32\", \"tf32\"]}]");
+    struct jobspec spec = {.workers = 1, .precision = "bf16"};
+    struct placement_ask ask = {.nodes = nodes, .local_host = "here", .spec = &spec, .attempt = 1};
+    struct placement p;
+    assert_int_equal(placement_find(&p, &ask), 1);
+    assert_string_equal(p.nodes[0].name, "g");
+    placement_release(&p);
+    assert_null(placement_lacking(&ask));
+    spec.workers = 2;
+    assert_int_equal(placement_find(&p, &ask), 0);
+    assert_non_null(strstr(p.waiting, "there is 1 node with precision bf16"));
+    assert_string_equal(json_string_value(json_object_get(placement_lacking(&ask), "name")), "c");
+    placement_release(&p);
+    snprintf(spec.precision, sizeof spec.precision, "tf32");
+    assert_int_equal(placement_find(&p, &ask), 1);
+    placement_release(&p);
+    snprintf(spec.precision, sizeof spec.precision, "fp32");
+    spec.workers = 3;
+    assert_int_equal(placement_find(&p, &ask), 1);
+    placement_release(&p);
+    assert_null(placement_lacking(&ask));
+    json_decref(nodes);
+}
+
 static void emulated_nodes_that_ask_for_more_than_the_cores_have_are_noticed(void **state)
 {
     (void)state;
@@ -186,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy),
         cmocka_unit_test(only_nodes_that_are_worth_waiting_for_are_reserved),
         cmocka_unit_test(a_node_is_read_from_its_option),
+        cmocka_unit_test(a_precision_is_computed_where_it_is_offered),
         cmocka_unit_test(emulated_nodes_that_ask_for_more_than_the_cores_have_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* GPUs through NVML: see gpu.h. The library comes with the driver, so nothing is linked: its functions are found by name, and their few types
- * are written out here as NVML's documentation has them. NVML counts devices by PCI bus, CUDA by default by speed: the agent sets
- * CUDA_DEVICE_ORDER=PCI_BUS_ID for the workers it starts, so that cuda:1 is the same card to both.
+ * are written out here as NVML's documentation has them. NVML counts devices by PCI bus, CUDA by default by speed: workers are started with
+ * CUDA_DEVICE_ORDER=PCI_BUS_ID, so that cuda:1 is the same card to both.
  */
-#include "agent/gpu.h"
+#include "common/gpu.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static void find(void *library, const char *name, void *function)
 
 struct gpus *gpus_open(void)
 {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    const char *named = getenv("EVENSTEP_NVML");
+    void *library = dlopen(named && *named ? named : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     struct gpus *g = library ? calloc(1, sizeof *g) : NULL;
     int (*init)(void) = NULL, (*count)(unsigned *) = NULL;
     if (!g) {
@@ -124,4 +125,9 @@ json_t *gpus_json(const struct gpus *g, int index)
         json_object_set_new(out, "watts", json_real(milliwatts / 1000.0));
     }
     return out;
+}
+
+json_t *gpus_of_device(const struct gpus *g, const char *device)
+{
+    return g && device && strncmp(device, "cuda:", 5) == 0 ? gpus_json(g, (int)strtol(device + 5, NULL, 10)) : NULL;
 }

@@ -1,0 +1,148 @@
+"""Workers on the CUDA device, as its host build is: kernels/cuda as plain C++ on stand-ins for the CUDA libraries (tests/cuda), and a stand-in for the
+driver's statistics. They show that jobs, precisions, messages and telemetry go through; nothing here ran on a GPU."""
+import json
+import os
+import struct
+import subprocess
+
+import numpy
+import pytest
+
+from service import BUILD, Service, spec, until
+
+PLUGIN, NVML = BUILD / "evenstep-cuda-host.so", BUILD / "libevenstep-nvml.so"
+WITH_GPU = {"EVENSTEP_CUDA_PLUGIN": str(PLUGIN), "EVENSTEP_CUDA_DRIVER": str(PLUGIN), "EVENSTEP_NVML": str(NVML)}
+
+
+@pytest.fixture(scope="module")
+def service():
+    if not PLUGIN.exists():
+        pytest.skip(f"{PLUGIN} is not built (make check-build)")
+    before = {k: os.environ.get(k) for k in WITH_GPU}
+    os.environ.update(WITH_GPU)
+    try:
+        with Service(nodes=["c=cpu:1", "g1=cuda:0", "g2=cuda:0"]) as s:
+            yield s
+    finally:
+        for k, v in before.items():
+            os.environ.pop(k) if v is None else os.environ.update({k: v})
+
+
+def small(**changes):
+    return spec(**{"data": {"format": "glyphs", "samples": 1280, "test_samples": 200}, "epochs": 2, **changes})
+
+
+def parameters(blob):
+    n = struct.unpack("<Q", blob[:8])[0]
+    return numpy.frombuffer(blob[8 + n:], "<f4")
+
+
+@pytest.fixture(scope="module")
+def alone(service):
+    """The same job on one CPU worker: what sync must equal, by rounding."""
+    id = service.submit(small(workers=1, nodes=["c"]))
+    return service.wait(id, "succeeded"), parameters(service.artifact(id))
+
+
+@pytest.mark.parametrize("nodes", [["c", "g1"], ["g1", "g2"], ["g1"]])
+def test_sync_on_a_gpu_beside_a_cpu_or_shared_equals_the_cpu(service, alone, nodes):
+    id = service.submit(small(workers=len(nodes), nodes=nodes))
+    job, expected = service.wait(id, "succeeded"), alone[0]
+    assert {w["node"]: w["device"] for w in job["workers"]} == {n: "cpu:1" if n == "c" else "cuda:0" for n in nodes}
+    assert abs(job["metrics"]["train_loss"] - expected["metrics"]["train_loss"]) < 1e-4
+    assert job["metrics"]["test_accuracy"] == pytest.approx(expected["metrics"]["test_accuracy"], abs=0.011)
+    assert numpy.abs(parameters(service.artifact(id)) - alone[1]).max() < 1e-3
+
+
+def test_asgd_on_a_gpu_beside_a_cpu_learns_as_on_cpus(service):
+    job = small(workers=3, nodes=["c", "g1", "g2"], strategy={"type": "asgd"}, epochs=4, batching={"global_batch": 63, "policy": "equal"})
+    mixed = service.wait(service.submit(job), "succeeded")
+    assert mixed["progress"]["samples"] == 4 * 1280
+    with Service(nodes=["x=cpu:1", "y=cpu:1", "z=cpu:1"]) as cpus:
+        same = cpus.wait(cpus.submit({**job, "nodes": ["x", "y", "z"]}), "succeeded")
+    assert abs(mixed["metrics"]["train_loss"] - same["metrics"]["train_loss"]) < 0.15 * same["metrics"]["train_loss"]  # orders of arrival differ
+
+
+def test_minibatches_change_on_a_gpu_while_it_trains(service):
+    model = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 60}, {"type": "relu"}, {"type": "dense", "units": 10}]}  # nobody's profile yet
+    id = service.submit(small(model=model, workers=2, nodes=["c", "g1"], epochs=25, batching={"global_batch": 64, "policy": "dynamic"}))
+    job = service.wait(id, "succeeded")
+    assert len(service.get(f"jobs/{id}/assignments").json()["assignments"]) > 1
+    assert sum(w["batch"] for w in job["workers"]) == 64
+
+
+@pytest.mark.parametrize("precision", ["bf16", "tf32"])
+def test_a_precision_is_computed_where_it_is_offered(service, alone, precision):
+    id = service.submit(small(workers=2, precision=precision))
+    job = service.wait(id, "succeeded")
+    assert {w["node"] for w in job["workers"]} == {"g1", "g2"}
+    assert 0 < abs(job["metrics"]["train_loss"] - alone[0]["metrics"]["train_loss"]) < 0.05  # rounded, and not much
+
+
+def test_a_precision_that_too_few_nodes_offer_is_refused_when_the_job_is_checked(service):
+    answer = service.post("jobs?dryRun=true", small(workers=3, precision="bf16"))
+    assert answer.status_code == 422, answer.text
+    [problem] = answer.json()["errors"]
+    assert problem["pointer"] == "/precision" and "'c' (cpu:1) does not compute in bf16" in problem["message"]
+    answer = service.post("jobs?dryRun=true", small(workers=1, nodes=["c"], precision="tf32"))
+    assert answer.status_code == 422 and "/precision" in answer.text
+    assert service.post("jobs?dryRun=true", small(workers=2, precision="bf16")).status_code == 200
+
+
+def test_the_statistics_of_a_nodes_gpu_are_in_the_api_and_the_metrics(service):
+    def gpu():
+        return service.get("nodes/g1").json().get("gpu")
+    told = until("the node tells of its GPU", gpu)
+    assert told["busy"] == 0.87 and told["celsius"] == 64 and told["watts"] == 351.5 and told["memory_used_bytes"] == 1 << 28
+    node = service.get("nodes/g2").json()
+    assert node["precisions"] == ["fp32", "tf32", "bf16"] and "stand-in" in node["description"] and node["quantum"] == 8
+    assert "gpu" not in service.get("nodes/c").json()
+    text = service.http.get(service.url + "/metrics", timeout=30).text
+    assert 'evenstep_gpu_watts{node="g1"} 351.5' in text and 'evenstep_gpu_busy_ratio{node="g2"} 0.87' in text
+    assert 'evenstep_gpu_busy_ratio{node="c"}' not in text
+
+
+# ---- what cannot be used -----------------------------------------------------------------------------------------------------
+
+def probe(device, **env):
+    done = subprocess.run([BUILD / "evenstep-worker", "--probe", device], env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+CAUSES = {
+    "there is no NVIDIA driver": {"EVENSTEP_CUDA_DRIVER": "/nowhere/libcuda.so.1"},
+    "the plug-in cannot be loaded": {"EVENSTEP_CUDA_DRIVER": str(PLUGIN), "EVENSTEP_CUDA_PLUGIN": "/nowhere/evenstep-cuda.so"},
+    "is of another version": {"EVENSTEP_CUDA_DRIVER": str(PLUGIN), "EVENSTEP_CUDA_PLUGIN": str(NVML)},
+    "no CUDA-capable device is detected": {**WITH_GPU, "EVENSTEP_STANDIN_DEVICES": "0"},
+    "is older than this build's CUDA": {**WITH_GPU, "EVENSTEP_STANDIN_DEVICES": "-1"},
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_gpu_that_cannot_be_used_is_one_sentence_and_auto_takes_the_cpu(cause):
+    told = probe("cuda:0", **CAUSES[cause])
+    assert cause in told["error"] and "\n" not in told["error"] and len(told["error"]) < 400
+    told = probe("auto", **CAUSES[cause])
+    assert told["device"].startswith("cpu:") and cause in told["why"] and told["precisions"] == ["fp32"]
+
+
+def test_an_index_beyond_the_last_gpu_is_named():
+    assert "this machine has 1 GPU" in probe("cuda:1", **WITH_GPU)["error"]
+    assert "there is no device 'tpu'" in probe("tpu")["error"]
+
+
+def test_auto_takes_a_gpu_that_is_there():
+    told = probe("auto", **WITH_GPU)
+    assert told["device"] == "cuda:0" and told["why"] is None and told["precisions"] == ["fp32", "tf32", "bf16"]
+
+
+def test_a_service_says_why_its_gpu_cannot_be_used_and_with_auto_goes_on_without(monkeypatch):
+    monkeypatch.setenv("EVENSTEP_CUDA_DRIVER", "/nowhere/libcuda.so.1")
+    with Service(nodes=["a=auto"]) as s:
+        assert s.get("nodes/a").json()["device"].startswith("cpu:")
+        assert "there is no NVIDIA driver" in s.text()
+        s.stop()
+        s.nodes = ["a=cuda:0"]
+        with pytest.raises(AssertionError, match="--local-node 'a=cuda:0': .*there is no NVIDIA driver"):
+            s.start()
