@@ -219,6 +219,23 @@ def test_a_second_coordinator_on_the_same_folder_is_refused_and_harms_nobody(ser
     assert {n["name"]: n["state"] for n in service.get("nodes").json()["nodes"]} == {"a": "ready", "b": "ready", "c": "ready"}
 
 
+@pytest.mark.parametrize("harm", ["altered", "cut"])
+def test_a_newest_checkpoint_that_is_damaged_is_passed_over_for_the_one_before(service, harm):
+    id = service.submit(job_spec())
+    service.steps(id, 50)
+    assert service.post(f"jobs/{id}/pause").ok
+    service.wait(id, "paused")
+    *_, before, newest = checkpoints(service, id)
+    path = next((service.dir / "jobs" / id / "checkpoints").glob(f"step-*{newest}.safetensors"))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content if harm == "altered" else content[:-1])
+    assert service.post(f"jobs/{id}/resume").ok
+    job = service.wait(id, "succeeded")
+    assert said(service, "goes on from a checkpoint", id, f"step={before} ")
+    assert_whole(service, id, job)
+
+
 class SmallDisk:
     """A disk of so many bytes at `path`."""
 

@@ -1,0 +1,174 @@
+"""Bad input at the real service: each is answered with what is wrong and where, and after all of them the service stands as before: nothing queued,
+no process, no file. Kinds that need no whole service are tested closer to their parsers; docs/testing.md has the table."""
+import json
+import os
+import pathlib
+import socket
+
+import pytest
+
+from service import Service, processes_of, spec, until
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    root = tmp_path_factory.mktemp("data")
+    secret = tmp_path_factory.mktemp("elsewhere")
+    (secret / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    (root / "link").symlink_to(secret)
+    (root / "link.safetensors").symlink_to(secret / "model.safetensors")
+    (root / "loop").symlink_to(root / "loop")
+    with Service(nodes=("a=cpu:1", "b=cpu:1"), data=root) as s:
+        yield s
+        assert s.get("jobs").json()["jobs"] == [], "nothing of this was queued"
+        assert not any("evenstep-worker" in pathlib.Path(f"/proc/{p}/cmdline").read_text() for p in processes_of(str(s.dir)))
+        assert not list((s.dir / "jobs").glob("*")), "nothing of this has files"
+
+
+@pytest.fixture(autouse=True)
+def stands(service):
+    """The same process answers afterwards."""
+    pid = service.process.pid
+    yield
+    assert service.process.poll() is None and service.process.pid == pid
+    assert service.get("nodes").status_code == 200
+
+
+def changed(path, value):
+    job = spec()
+    at = job
+    *folders, last = path.strip("/").split("/")
+    for key in folders:
+        at = at[key]
+    at[last] = value
+    return job
+
+
+DENSE = {"type": "dense", "units": 10}
+
+
+@pytest.mark.parametrize("path, value, words", [
+    ("/workers", 0, "/workers"), ("/workers", 10**9, "/workers"), ("/workers", "two", "/workers"),
+    ("/workers", 1.5, "/workers"), ("/epochs", -1, "/epochs"), ("/epochs", 10**17, "/epochs"),
+    ("/seed", -1, "/seed"), ("/name", "", "/name"), ("/name", "x" * 10000, "/name"), ("/name", ["a"], "/name"), ("/epoch", 3, "did you mean 'epochs'"),
+    ("/batching/global_batch", 10**12, "/batching/global_batch"), ("/batching/global_batch", 1, "/batching"),
+    ("/data/samples", 10**15, "/data/samples"), ("/data/samples", 0, "/data/samples"),
+    ("/optimizer/learning_rate", -0.1, "/optimizer/learning_rate"), ("/optimizer/learning_rate", 1e300, "/optimizer/learning_rate"),
+    ("/optimizer", {"type": "sgdd"}, "did you mean 'sgd'"), ("/strategy", {"type": "__proto__"}, "/strategy/type"),
+    ("/model", "lenet6", "lenet5"), ("/model", {}, "/model"), ("/model", {"input": [28, 28, 1], "layers": []}, "/model/layers"),
+    ("/model", {"input": [28, 28, 1], "layers": [{"type": "conv2d", "filters": 4, "kernel": 29}, DENSE]}, "[28, 28, 1]"),
+    ("/model", {"input": [28, 28, 1], "layers": [{"type": "flatten"}, {"type": "max_pool", "size": 2}, DENSE]}, "[784]"),
+    ("/model", {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 10**9}, {"type": "dense", "units": 10**9}]}, "/model/layers"),
+    ("/model", {"input": [10**6, 10**6, 10**6], "layers": [DENSE]}, "/model/input"),
+    ("/model", {"input": [28, 28, 1], "layers": [dict(DENSE, inputs=["nobody"])]}, "nobody"),
+    ("/model", {"input": [28, 28, 1], "layers": [{"type": "relu"}] * 2000 + [DENSE]}, "/model/layers"),
+    ("/data", {"format": "idx", "path": "../../etc"}, "/data/path"), ("/data", {"format": "idx", "path": "/etc"}, "/data/path"),
+    ("/data", {"format": "idx", "path": "link"}, "outside the data folders"), ("/data", {"format": "npy", "path": "loop"}, "/data/path"),
+    ("/data", {"format": "idx", "path": ""}, "/data/path"), ("/data", {"format": "idx", "path": "a" * 5000}, "/data/path"),
+    ("/data", {"format": "exe", "path": "x"}, "/data/format"), ("/data", [], "/data"),
+    ("/init", "../../../etc/passwd", "/init"), ("/init", "/etc/passwd", "/init"), ("/init", "link.safetensors", "/init"),
+    ("/init", {"path": "jobs/../../../etc", "continue": True}, "/init"), ("/nodes", "a", "/nodes"),
+    ("/cluster", {"nodes": [{"name": "x", "count": 10**9, "seconds_per_sample": 1}]}, "/cluster/nodes/0/count"),
+    ("/checkpoint", {"every_steps": 0}, "/checkpoint"), ("/command", "rm -rf /", "/command"),
+])
+def test_a_spec_that_cannot_be_is_refused_with_its_place(service, path, value, words):
+    for query in ("?dryRun=true", ""):
+        answer = service.post("jobs" + query, changed(path, value))
+        assert answer.status_code == 422, answer.text
+        assert answer.headers["Content-Type"].startswith("application/problem+json")
+        assert words in answer.text, answer.text
+
+
+@pytest.mark.parametrize("body, words", [
+    (b"", "empty"), (b"{", "line 1"), (b'{"a": 1,}', "line 1"), (b'{"name": "a", "name": "b"}', "duplicate"), (b"null", "line 1"),
+    (b'{"epochs": 1' + b"0" * 30 + b"}", "too big"), (b"[1]", "object"),
+    (b'{"name": NaN}', "line 1"), (b'{"name": 1e999}', "line 1"), (b'{"name": "\xff"}', "line 1"), (b'{"name": "\\ud800"}', "line 1"),
+    (b'{"name": "a\\u0000b"}', "line 1"), (b"\0", "line 1"), (b"[" * 100000, "line 1"), (b'{"a":' * 5000 + b"1" + b"}" * 5000, "line 1"),
+    (json.dumps(spec()).encode() + b"x", "line 1"), (b"\xef\xbb\xbf{}", "line 1"), (b"name=a&workers=2", "line 1"),
+])
+def test_a_body_that_is_no_json_object_is_refused_with_line_and_column(service, body, words):
+    answer = service.ask("POST", "jobs", data=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422), answer.text
+    assert words in answer.text, answer.text
+
+
+@pytest.mark.parametrize("change, words", [({"workers": 3}, "3 workers"), ({"nodes": ["a", "nobody"]}, "there is 1 node that the spec names")])
+def test_what_no_node_can_do_now_is_a_warning_of_the_dry_run(service, change, words):
+    """Not an error: nodes may come, and until then the job would wait."""
+    plan = service.post("jobs?dryRun=true", spec(**change)).json()
+    assert any(words in w for w in plan["warnings"]), plan["warnings"]
+
+
+def talk(service, *pieces, whole=True):
+    """Sends bytes as they are, for HOST the service's name and port; what is answered until the server ends the connection. What is no whole
+    request would wait for its rest: the sending side is closed."""
+    host = service.url.split("//")[1].encode()
+    with socket.create_connection(("127.0.0.1", int(host.split(b":")[1])), timeout=60) as s:
+        answer = b""
+        try:
+            for piece in pieces:
+                s.sendall(piece.replace(b"HOST", host))
+            if not whole:
+                s.shutdown(socket.SHUT_WR)
+            while chunk := s.recv(65536):
+                answer += chunk
+        except OSError:
+            pass  # refused before its end
+        return answer
+
+
+def test_a_body_of_100_megabytes_is_refused_and_costs_no_memory(service):
+    def resident():
+        return int((pathlib.Path(f"/proc/{service.process.pid}/statm").read_text().split()[1])) * os.sysconf("SC_PAGE_SIZE")
+    before = resident()
+    head = f"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {service.token}\r\nContent-Length: {100 << 20}\r\nConnection: close\r\n\r\n"
+    answer = talk(service, head.encode(), *[b" " * (1 << 20)] * 100)
+    assert b" 413 " in answer.split(b"\r\n")[0]
+    assert resident() - before < 32 << 20
+
+
+@pytest.mark.parametrize("pieces", [
+    [b"GET / HTTP/1.1\r\nHost: HOST\r\n"] + [b"X-More: " + b"y" * 1000 + b"\r\n"] * 2000, [b"GET /" + b"a" * (1 << 20)],
+    [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)], [b"GET / HTTP/9.9\r\n\r\n"], [b"\r\n" * 5000], [b"GET\r\n\r\n"],
+    [b"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\nContent-Length: -5\r\n\r\n"],
+    [b"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\nzzzz\r\n"],
+    [b"GET / HTTP/1.1\r\nHost: HOST\r\nHost: evil.example\r\n\r\n"],
+], ids=["endless-headers", "endless-line", "tls", "version", "blank", "no-path", "negative-length", "no-chunk", "two-hosts"])
+def test_bytes_that_are_no_request_are_ended(service, pieces):
+    answer = talk(service, *pieces, whole=False)
+    assert answer == b"" or answer.split(b" ")[1].startswith((b"4", b"5")) or pieces[0].count(b"Host") == 2, answer[:200]
+
+
+@pytest.mark.parametrize("path", ["/../token", "/..%2ftoken", "/%2e%2e/token", "/js/..%5c..%5ctoken", "/js/%00", "//etc/passwd", "/css/../../redis.sock"])
+def test_no_path_leaves_the_folder_of_the_page(service, path):
+    answer = talk(service, f"GET {path} HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n".encode())
+    assert answer.split(b" ")[1] in (b"400", b"404") and service.token.encode() not in answer
+
+
+@pytest.mark.parametrize("name", ["../../token", "..%2f..%2ftoken", "%2e%2e%2f%2e%2e%2ftoken", "model.safetensors%00", ".", ".."])
+def test_no_artifact_is_outside_its_folder(service, name):
+    answer = talk(service, f"GET /api/v1/jobs/{'0' * 16}/artifacts/{name} HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {service.token}\r\n"
+                  "Connection: close\r\n\r\n".encode())
+    assert answer.split(b" ")[1] in (b"400", b"404") and service.token.encode() not in answer
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Bearer " + "0" * 48, "Basic YTpi", "Bearer " + "a" * 7000])
+def test_a_wrong_token_is_told_nothing(service, header):
+    for path in ("jobs", "nodes", "events", "catalog"):
+        answer = service.ask("GET", path, headers={"Authorization": header})
+        assert answer.status_code in (401, 429) and "Traceback" not in answer.text and service.token not in answer.text
+
+
+def test_many_at_once_are_each_answered(service):
+    """Half of them say nothing, half say nonsense; in between the service answers others."""
+    port = int(service.url.rsplit(":", 1)[1])
+    open_ones = []
+    for i in range(60):
+        s = socket.create_connection(("127.0.0.1", port), timeout=10)
+        s.sendall([b"", b"GET / HT", b"POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"][i % 3])
+        open_ones.append(s)
+    try:
+        assert until("others are answered", lambda: service.get("jobs").ok, 30)
+    finally:
+        for s in open_ones:
+            s.close()
