@@ -129,7 +129,7 @@ $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
 check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
-.PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser
+.PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-deploy
 check: check-build cuda-host fuzz layers ## every test; closes with a line that counts what ran
 	tests/run all BUILD=$(BUILD)
 check-unit: $(unit_tests) ## unit tests (cmocka)
@@ -142,6 +142,9 @@ check-integration: all ## real redis-server and mpirun
 	tests/run integration BUILD=$(BUILD)
 check-browser: all ## the page in a real browser
 	tests/run browser BUILD=$(BUILD)
+
+check-deploy: ## images and Compose: up, scaled, killed, stopped (needs root and Docker: deploy/setup deploy-test)
+	tests/run deploy
 
 include kernels/cuda/build.mk
 include tests/bench/build.mk
