@@ -149,6 +149,11 @@ check-deploy: ## images and Compose: up, scaled, killed, stopped (needs root and
 include kernels/cuda/build.mk
 include tests/bench/build.mk
 
+TABLES ?= dbs_sgd ddc_asgd hierarchical hpsgd
+.PHONY: reproduce
+reproduce: all ## the papers' tables into docs/results (hours; QUICK=1: minutes; goes on where it stopped)
+	@for t in $(TABLES); do BUILD=$(BUILD) QUICK=$(QUICK) $(PYTHON) tests/reproduce/$$t.py || exit 1; done
+
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup
 layers: ## checks that the arrows between rooms run down only

@@ -4,6 +4,9 @@
  * bytes stay with the sender until then: the send is done when they were taken. An operation that was started is stepped when one of its
  * messages is through, also while the rank's fiber computes, as the communication thread does over MPI.
  *
+ * A worker's way out is one link to its group and one to the others: messages to other workers leave one after the other, so that reductions
+ * of several buckets under way at once take no less time than their bytes do. Headers and what costs no bytes pass by.
+ *
  * A server's link is shared fairly: n transfers in one direction each get min(client's bandwidth, server's / n). All have the same
  * rate, so one counter of "bytes every transfer has got so far" per direction orders their ends without touching them all.
  */
@@ -86,6 +89,7 @@ struct sim_rank {
     struct parcel *arrived[2], **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
+    double out_free[2]; /* when what was sent by then has left: to others, to members of its group */
     int64_t steps;
 };
 
@@ -278,11 +282,14 @@ static void step_ops(struct sim_rank *r)
 
 enum { RING_BY_MESSAGES = 16 };
 
+static bool same_group(const struct world *w, int a, int b)
+{
+    return w->cluster->groups && w->cluster->nodes[a].group == w->cluster->nodes[b].group;
+}
+
 static const struct virtual_link *link_between(const struct world *w, int a, int b)
 {
-    const struct cluster *c = w->cluster;
-    bool same = c->groups && c->nodes[a].group == c->nodes[b].group;
-    return same ? &c->group_links : &c->links;
+    return same_group(w, a, b) ? &w->cluster->group_links : &w->cluster->links;
 }
 
 static bool links_are_equal(const struct world *w, const struct transport_ring *ring)
@@ -359,6 +366,21 @@ static void ring_add(struct world *w, const struct ring *r)
     }
 }
 
+/* When a ring that takes so long ends: after those that its members' links still carry. */
+static double ring_reserve(struct world *w, const struct ring *r, double seconds)
+{
+    int same = same_group(w, r->who[0].rank, r->who[1].rank);
+    double begin = w->now;
+    for (int i = 0; i < r->size; i++) {
+        double busy = w->ranks[r->who[i].rank].out_free[same];
+        begin = busy > begin ? busy : begin;
+    }
+    for (int i = 0; i < r->size; i++) {
+        w->ranks[r->who[i].rank].out_free[same] = begin + seconds;
+    }
+    return begin + seconds;
+}
+
 static int sim_ring(struct transport *t, const struct transport_ring *ring, struct transport_req *req)
 {
     struct sim_rank *me = (struct sim_rank *)t;
@@ -373,7 +395,7 @@ static int sim_ring(struct transport *t, const struct transport_ring *ring, stru
         const struct virtual_link *link = link_between(w, ring->members[0], ring->members[1]);
         double chunk = ceil((double)(r->hollow + r->n - r->light) / r->size) * sizeof(float);
         double once = link->latency_seconds + (link->bytes_per_second > 0 ? chunk / link->bytes_per_second : 0);
-        push_event(w, w->now + (me->free_sends ? 0 : 2 * (r->size - 1) * once), r->first, EVENT_RING, NULL, r->serial);
+        push_event(w, me->free_sends ? w->now : ring_reserve(w, r, 2 * (r->size - 1) * once), r->first, EVENT_RING, NULL, r->serial);
     }
     return 0;
 }
@@ -430,6 +452,17 @@ static void arrive(struct sim_rank *to, struct parcel *p)
     to->arrived_tail[header] = &p->next;
 }
 
+/* When the last of so many bytes to another worker has left. */
+static double leaves_at(const struct world *w, struct sim_rank *r, int to, double bytes)
+{
+    double *out_free = &r->out_free[same_group(w, r->rank, to)], bandwidth = link_between(w, r->rank, to)->bytes_per_second;
+    if (bytes <= 0 || bandwidth <= 0) {
+        return w->now;
+    }
+    *out_free = (*out_free > w->now ? *out_free : w->now) + bytes / bandwidth;
+    return *out_free;
+}
+
 static int sim_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *req)
 {
     struct sim_rank *r = (struct sim_rank *)t;
@@ -451,9 +484,7 @@ static int sim_send(struct transport *t, int to, int tag, const void *data, size
     int server = to >= w->workers ? to : r->rank;
     bool control = (tag & TRANSPORT_CONTROL) != 0; /* a header rides ahead of its body: latency alone */
     if (server < w->workers) {
-        const struct virtual_link *link = link_between(w, r->rank, to);
-        double took = link->latency_seconds + (link->bytes_per_second > 0 && !control ? cost / link->bytes_per_second : 0);
-        push_event(w, w->now + took, to, EVENT_ARRIVE, p, 0);
+        push_event(w, leaves_at(w, r, to, control ? 0 : cost) + link_between(w, r->rank, to)->latency_seconds, to, EVENT_ARRIVE, p, 0);
         return 0;
     }
     p->latency = w->cluster->links.latency_seconds + w->cluster->server.latency_seconds;
