@@ -63,7 +63,8 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-static json_t *check_spec(const struct dryrun *d, const json_t *spec, struct err *e)
+/* Asks the worker's program, or the simulator's, what is wrong with a spec. */
+static json_t *check_spec(const struct dryrun *d, const json_t *spec, bool simulator, struct err *e)
 {
     char dir[64], file[128];
     size_t n = 0;
@@ -74,9 +75,10 @@ static json_t *check_spec(const struct dryrun *d, const json_t *spec, struct err
         return NULL;
     }
     snprintf(file, sizeof file, "%s/spec.json", dir);
-    const char *argv[] = {d->worker, "--check", file, "--roots", d->roots, NULL};
+    const char *worker[] = {d->worker, "--check", file, "--roots", d->roots, NULL};
+    const char *virtual[] = {d->simulator, "--check", "--job", file, "--data", d->roots, NULL};
     if (text && proc_write_file(file, text, n, 0600, e) >= 0) {
-        j = ask_program(argv, dir, e);
+        j = ask_program(simulator ? virtual : worker, dir, e);
     }
     free(text);
     proc_remove_tree(dir, NULL);
@@ -163,6 +165,18 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
     return json_pack("{s:o, s:o, s:s}", "nodes", placed ? placed : json_array(), "warnings", warnings, "starts", starts);
 }
 
+/* It takes no node; what it may lack is memory on this host. */
+static json_t *virtual_plan(const struct dryrun *d, const json_t *spec, struct jsonx_problems *problems, struct err *e)
+{
+    json_t *checked = d->simulator ? check_spec(d, spec, true, e) : json_object();
+    if (!checked) {
+        return NULL;
+    }
+    take_problems(problems, json_object_get(checked, "errors"));
+    json_decref(checked);
+    return json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
+}
+
 json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *problems, struct err *e)
 {
     const struct dryrun *d = ctx;
@@ -177,13 +191,13 @@ json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *proble
     if (spec->init[0] && plan_find_init(spec->init, d->roots, d->data_dir, init, &why) < 0) {
         jsonx_problem(problems, "/init", "%s", why.message);
     }
-    checked = check_spec(d, json, e);
+    checked = check_spec(d, json, false, e);
     if (!checked) {
         goto out;
     }
     take_problems(problems, json_object_get(checked, "errors"));
     if (spec->cluster) {
-        plan = json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
+        plan = virtual_plan(d, json, problems, e);
         goto out;
     }
     plan = place(d, store, spec, checked, problems, e);

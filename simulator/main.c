@@ -2,6 +2,7 @@
  * MPI; only the transport differs (comm_sim.c), and time is virtual. With real gradients, the same seed gives the same bits.
  *
  *   evenstep-simulate --job job.json --cluster cluster.json --out DIR [--seed N] [--timing-only]
+ *   evenstep-simulate --job job.json --check        what is wrong with it, and what it needs in memory, as JSON: the coordinator asks this
  *
  * With --timing-only no number is computed and no data are read but their counts (timing.c); summary.json then has the times and the staleness of
  * the full run, and there are no model and no history.
@@ -16,6 +17,8 @@
 #include "common/proc.h"
 #include "job/cluster.h"
 #include "simulator/comm_sim.h"
+#include "simulator/memory.h"
+#include "simulator/pool.h"
 #include "simulator/report.h"
 #include "simulator/timing.h"
 #include "worker/trainer.h"
@@ -26,8 +29,11 @@ static const struct opt options[] = {
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where summary.json, history and model.safetensors go"},
     {"seed", "N", OPT_INT, NULL, 0, 0, "the cluster's seed, in place of the file's"},
     {"samples", "N", OPT_INT, "0", 0, 1e15, "with --timing-only: samples of an epoch, so that the data set need not be there"},
+    {"threads", "N", OPT_INT, "0", 0, 1024, "gradients of virtual nodes that are computed at a time (0: one per core); changes no result"},
     {"timing-only", NULL, OPT_FLAG, NULL, 0, 0, "times and staleness alone: no gradients, no model, no history"},
     {"data", "DIRS", OPT_STRING, NULL, 0, 0, "where data sets are looked up (also EVENSTEP_DATA; default: the current folder)"},
+    {"check", NULL, OPT_FLAG, NULL, 0, 0, "runs nothing: prints mistakes and the memory needed as JSON"},
+    {"memory", "BYTES", OPT_REAL, "0", 0, 1e18, "memory that may be used (0: what is free)"},
     {"log-level", "LEVEL", OPT_STRING, "warn", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this"},
     {0}};
@@ -218,22 +224,72 @@ static int publish_model(const struct simulation *s, struct err *e)
     return link(from, to) == 0 || rename(from, to) == 0 ? 0 : err_errno(e, ERR_IO, "cannot put the model at '%s'", to);
 }
 
+/* What the run will need, compared with what is there, before the data are read or a node is made. */
+static int check_memory(struct simulation *s, const struct opt_values *v, struct memory_need *need, struct err *e)
+{
+    struct dataset told = {0};
+    struct err ignored;
+    struct assignment *first = calloc(1, sizeof *first);
+    bool known = dataset_peek(&told, &s->spec.data, s->roots, &ignored) >= 0; /* if not, opening it will say why */
+    double there = opt_real(v, "memory") > 0 ? opt_real(v, "memory") : (double)s->dev->ops->memory_bytes(s->dev);
+    int rc = first ? assign_first(first, &s->spec.batching, s->spec.workers, NULL, 4, e) : err_set(e, ERR_MEMORY, "cannot count memory: it ran out");
+    if (rc >= 0) {
+        memory_count(need, &s->spec, first->sizes, known ? &told : NULL, pool_threads(s->dev));
+        rc = memory_check(need, &s->spec, there, e);
+    }
+    if (known) {
+        dataset_release(&told);
+    }
+    free(first);
+    return rc;
+}
+
+/* --check: mistakes that only this program can know, as JSON with their pointers. */
+static int check(struct simulation *s, const struct opt_values *v, struct err *e)
+{
+    struct memory_need need = {0};
+    struct err why = {0};
+    json_t *errors = json_array(), *blocks = json_object();
+    if (check_memory(s, v, &need, &why) < 0) {
+        json_array_append_new(errors, json_pack("{s:s, s:s}", "pointer", "/cluster", "message", why.message));
+    }
+    for (int i = 0; i < need.n_rows; i++) {
+        json_object_set_new(blocks, need.rows[i].name, json_integer((json_int_t)need.rows[i].bytes));
+    }
+    json_t *out = json_pack("{s:o, s:I, s:I, s:o}", "errors", errors, "memory_bytes", (json_int_t)need.bytes, "node_memory_bytes",
+                            (json_int_t)need.node_bytes, "memory", blocks);
+    char *text = jsonx_dump(out, true, NULL);
+    int rc = text && puts(text) >= 0 ? 0 : err_set(e, ERR_IO, "cannot print the answer");
+    free(text);
+    json_decref(out);
+    return rc;
+}
+
+static int open_data(struct simulation *s, const struct opt_values *v, struct err *e)
+{
+    if (!s->timing_only) {
+        return dataset_open(&s->data, &s->spec.data, s->spec.seed, s->roots, e);
+    }
+    s->data.train.samples = opt_int(v, "samples");
+    return s->data.train.samples > 0 ? 0 : dataset_peek(&s->data, &s->spec.data, s->roots, e);
+}
+
 static int simulate(struct simulation *s, const struct opt_values *v, struct err *e)
 {
+    struct memory_need need;
     int rc = read_inputs(s, v, e);
-    rc = rc < 0 ? rc : find_init(s, e);
-    rc = rc < 0 ? rc : empty_out(s, e);
-    if (rc >= 0 && s->timing_only) {
-        s->data.train.samples = opt_int(v, "samples");
-        rc = s->data.train.samples > 0 ? 0 : dataset_peek(&s->data, &s->spec.data, s->roots, e);
-    } else if (rc >= 0) {
-        rc = dataset_open(&s->data, &s->spec.data, s->spec.seed, s->roots, e);
+    s->dev = rc < 0 || s->timing_only ? NULL : pool_open((int)opt_int(v, "threads"), e);
+    if (rc >= 0 && opt_flag(v, "check")) {
+        return s->dev ? check(s, v, e) : -(int)e->code;
     }
+    rc = rc < 0 ? rc : find_init(s, e);
+    rc = rc < 0 || !s->dev ? rc : check_memory(s, v, &need, e);
+    rc = rc < 0 ? rc : empty_out(s, e);
+    rc = rc < 0 ? rc : open_data(s, v, e);
     if (rc < 0) {
         return rc;
     }
     int ranks = s->spec.workers + s->spec.strategy.servers;
-    s->dev = s->timing_only ? NULL : dev_open("cpu:1", e);
     s->world = s->dev || s->timing_only ? world_new(&s->cluster, s->spec.workers, s->spec.strategy.servers, e) : NULL;
     s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out, s->data.train.samples, !s->timing_only, e) : NULL;
     s->ranks = calloc((size_t)ranks, sizeof *s->ranks);
@@ -273,7 +329,7 @@ int main(int argc, char **argv)
         opt_free(v);
         return 0;
     }
-    if (!v || !opt_string(v, "job") || !opt_string(v, "out")) {
+    if (!v || !opt_string(v, "job") || (!opt_string(v, "out") && !opt_flag(v, "check"))) {
         fprintf(stderr, "evenstep-simulate: %s\nusage: %s\n", v ? "--job and --out are needed" : e.message, usage);
         opt_free(v);
         return 2;
@@ -282,7 +338,7 @@ int main(int argc, char **argv)
     struct simulation *s = calloc(1, sizeof *s);
     BUG_ON(!s);
     s->out = opt_string(v, "out");
-    s->timing_only = opt_flag(v, "timing-only");
+    s->timing_only = opt_flag(v, "timing-only") && !opt_flag(v, "check");
     s->roots = opt_string(v, "data") ? opt_string(v, "data") : ".";
     int rc = simulate(s, v, &e);
     if (rc < 0) {

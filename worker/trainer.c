@@ -24,7 +24,7 @@ enum { CALIBRATION_STEPS = 3 };
 struct trainer {
     struct trainer_env *env;
     struct rank_env rank;
-    struct start start;
+    struct start *start; /* NULL once the strategy has begun: its blocks are copies by then */
     struct model model;
     struct loader loader;
     struct strategy *strategy;
@@ -89,7 +89,7 @@ static int store_block(struct trainer *t, enum dev_block b, const float *from, s
 
 static int load_start(struct trainer *t, struct err *e)
 {
-    const struct run_state *s = &t->start.from.state;
+    const struct run_state *s = &t->start->from.state;
     int rc = store_block(t, DEV_PARAMS, s->params, s->n_params, e);
     rc = rc < 0 ? rc : store_block(t, DEV_OPTIM, s->optim, s->n_optim, e);
     return rc < 0 ? rc : store_block(t, DEV_STATS, s->stats, s->n_stats, e);
@@ -157,7 +157,7 @@ static int calibrate(struct trainer *t, struct err *e)
         t->env->calibrated(t->env->step_ctx, &p);
     }
     t->env->telemetry->profile(t->env->telemetry->ctx, &p);
-    return store_block(t, DEV_STATS, t->start.from.state.stats, t->start.from.state.n_stats, e);
+    return store_block(t, DEV_STATS, t->start->from.state.stats, t->start->from.state.n_stats, e);
 }
 
 static int prepare(struct trainer *t, struct err *e)
@@ -167,7 +167,7 @@ static int prepare(struct trainer *t, struct err *e)
     int rank = env->comm->rank, first = env->first_sizes[rank];
     set_phase(t, PHASE_LOAD);
     int rc = env->virtual_time ? 0 : start_compare_data(env, env->data->digest, e);
-    rc = rc < 0 ? rc : start_receive(&t->start, env, e);
+    rc = rc < 0 ? rc : start_receive(t->start, env, e);
     rc = rc < 0 ? rc : dataset_check(env->data, &spec->data, &spec->network, e);
     if (rc < 0) {
         return rc;
@@ -187,14 +187,23 @@ static int prepare(struct trainer *t, struct err *e)
     return rc < 0 ? rc : t->decay && t->mean_of ? 0 : -ERR_MEMORY;
 }
 
+static void free_start(struct trainer *t)
+{
+    if (t->start) {
+        start_release(t->start);
+    }
+    free(t->start);
+    t->start = NULL;
+}
+
 static int start_strategy(struct trainer *t, struct err *e)
 {
     const struct strategy_ops *ops = strategy_find(t->env->spec->strategy.type);
     if (!ops) {
         return err_set(e, ERR_UNSUPPORTED, "this build has no strategy '%s'", catalog_get(t->env->spec->strategy.type)->name);
     }
-    struct run_state *state = &t->start.from.state;
-    start_rank_env(&t->rank, t->env, &t->start, t->env->data->train.samples, t->env->data->test.samples, t->decay, t->mean_of);
+    struct run_state *state = &t->start->from.state;
+    start_rank_env(&t->rank, t->env, t->start, t->env->data->train.samples, t->env->data->test.samples, t->decay, t->mean_of);
     t->rank.replica = &t->model.replica;
     t->rank.ctx = t;
     t->rank.row = tell_row;
@@ -202,10 +211,11 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.control = ask_control;
     t->rank.ready = is_ready;
     t->rank.aside = set_aside;
-    if (t->start.restored && t->env->telemetry->restored) {
+    if (t->start->restored && t->env->telemetry->restored) {
         t->env->telemetry->restored(t->env->telemetry->ctx, state);
     }
     t->strategy = ops->start(&t->rank, state, e);
+    free_start(t);
     return t->strategy ? 0 : -ERR_INTERNAL;
 }
 
@@ -348,7 +358,8 @@ static int run(struct trainer *t, struct err *e)
 int trainer_run(struct trainer_env *env, struct err *e)
 {
     struct trainer *t = calloc(1, sizeof(*t));
-    if (!t) {
+    if (!t || !(t->start = calloc(1, sizeof(*t->start)))) {
+        free(t);
         return err_set(e, ERR_MEMORY, "cannot start the trainer: memory ran out");
     }
     t->env = env;
@@ -364,7 +375,7 @@ int trainer_run(struct trainer_env *env, struct err *e)
     }
     loader_stop(&t->loader);
     model_release(&t->model);
-    start_release(&t->start);
+    free_start(t);
     free(t->decay);
     free(t->mean_of);
     free(t);

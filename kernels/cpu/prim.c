@@ -107,7 +107,16 @@ static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_me
 
 int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, struct err *e)
 {
-    return bind(p, prim, arg, md, data, NULL, e);
+    const struct dev_replica *r = p->head.replica;
+    int i = prim->n_args, rc = bind(p, prim, arg, md, data, NULL, e);
+    for (int b = 0; rc == 0 && b < DEV_BLOCKS; b++) {
+        float *at = data;
+        if (r->count[b] > 0 && at >= r->host[b] && at < r->host[b] + r->count[b]) {
+            prim->block[i] = b + 1;
+            prim->place[i] = (size_t)(at - r->host[b]);
+        }
+    }
+    return rc;
 }
 
 int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, float **data, struct err *e)
@@ -121,8 +130,9 @@ int prim_run(struct cpu_program *p, struct prim *prim, struct err *e)
         return 0;
     }
     for (int i = 0; i < prim->n_args; i++) {
-        if (prim->variable[i]) {
-            dnnl_status_t status = dnnl_memory_set_data_handle(prim->args[i].memory, *prim->variable[i]);
+        if (prim->variable[i] || prim->block[i]) {
+            float *at = prim->variable[i] ? *prim->variable[i] : p->head.replica->host[prim->block[i] - 1] + prim->place[i];
+            dnnl_status_t status = dnnl_memory_set_data_handle(prim->args[i].memory, at);
             if (status != dnnl_success) {
                 return prim_check(status, "bind memory", e);
             }

@@ -70,3 +70,28 @@ def test_a_dry_run_on_nodes_that_were_never_measured_says_so_and_predicts_once_t
     service.wait(service.submit(job), "succeeded")
     after = service.post("jobs?dryRun=true", job).json()["prediction"]
     assert after["reason"] is None and after["strategies"][0]["samples_per_second"] > 0
+
+
+@pytest.mark.parametrize("change,pointers", [
+    ({"cluster": {"nodes": []}}, ["/cluster/nodes"]),
+    ({"cluster": {}}, ["/cluster/nodes"]),
+    ({"cluster": {**CLUSTER, "groups": [["fast-1", "fast-2"], ["fast-2", "nobody"]]}}, ["/cluster/groups/1/0", "/cluster/groups/1/1", "/cluster/groups"]),
+    ({"cluster": {**CLUSTER, "links": {"latency_seconds": -1}, "seed": "x"}}, ["/cluster/links/latency_seconds", "/cluster/seed"]),
+    ({"strategy": {"type": "hier-sgd", "k1": 3, "k2": 4}}, ["/strategy/k2"]),
+    ({"strategy": {"type": "softsync", "n": 4}}, ["/strategy/n"]),
+    ({"strategy": {"type": "softsync", "n": 4}, "workers": 9, "epochs": 0}, ["/workers", "/epochs"]),
+])
+def test_jobs_that_cannot_run_on_their_cluster_are_refused(service, change, pointers):
+    answer = service.post("jobs", {**virtual(), **change})
+    assert answer.status_code == 422
+    assert set(pointers) <= {e["pointer"] for e in answer.json()["errors"]}
+
+
+@pytest.mark.parametrize("query", ["", "?dryRun=true"])
+def test_more_memory_than_the_machine_has_is_refused_before_the_start_naming_the_blocks(service, query):
+    job = virtual(model={"input": [28, 28, 1], "layers": [{"type": "flatten"}, {"type": "dense", "units": 100000}, {"type": "dense", "units": 10}]})
+    job.update(cluster={"nodes": [{"name": "a", "count": 1000, "fixed_seconds": 1}]}, batching={"global_batch": 1000})
+    answer = service.post("jobs" + query, job)
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == "/cluster" and "1000 virtual nodes need" in error["message"] and "parameters 296" in error["message"], error

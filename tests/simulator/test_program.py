@@ -150,3 +150,59 @@ def test_without_a_job_or_a_place_to_write_it_says_how_to_use_it():
     assert done.returncode == 2 and "usage" in done.stderr
     told = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, timeout=60)
     assert told.returncode == 0 and "--timing-only" in told.stdout
+
+
+# ---- memory and cores ------------------------------------------------------------------------------------------------------------------------
+
+def wide(nodes, strategy, **more):
+    """A job of `nodes` nodes, each with a network of 100,000 parameters and four samples a step."""
+    return {"name": "wide", "model": {"input": [28, 28, 1], "layers": [{"type": "flatten"}, {"type": "dense", "units": 126}, {"type": "relu"}, {"type": "dense", "units": 10}]},
+            "data": {"format": "glyphs", "samples": 12 * nodes, "test_samples": 20}, "strategy": strategy, "batching": {"global_batch": 4 * nodes, "policy": "equal"},
+            "epochs": 1, "seed": 1, "cluster": {"nodes": [{"name": "a", "count": nodes, "fixed_seconds": 0.1, "seconds_per_sample": 0.01, "jitter": 0.1}],
+                                                "links": {"latency_seconds": 0.0001}}, **more}
+
+
+def ask(folder, job, *options):
+    (folder / "job.json").write_text(json.dumps(job))
+    return subprocess.run([PROGRAM, "--job", "job.json", *options], cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def test_more_memory_than_there_is_is_refused_before_anything_is_made_naming_every_block(tmp_path):
+    done = ask(tmp_path, wide(64, {"type": "local-sgd"}, optimizer={"momentum": 0.9}), "--out", "run", "--memory", "5e7")
+    assert done.returncode == 1 and not (tmp_path / "run").exists()
+    for part in ("64 virtual nodes need", "0.0466 are free", "parameters 0.0", "gradients", "optimizer state", "what is summed", "replicas set aside", "programs"):
+        assert part in done.stderr, done.stderr
+    huge = wide(1000, {"type": "asgd"})
+    huge["model"]["layers"][1]["units"] = 100000
+    answer = json.loads(ask(tmp_path, huge, "--check").stdout)
+    assert answer["errors"][0]["pointer"] == "/cluster" and "server: what each node has" in answer["errors"][0]["message"]
+    assert answer["memory"]["parameters"] == 1000 * 4 * (785 * 100000 + 100001 * 10)
+
+
+@pytest.mark.parametrize("strategy,optimizer", [({"type": "sync"}, {"momentum": 0.9}), ({"type": "local-sgd", "k": 2}, {"type": "adam"}), ({"type": "hpsgd"}, {}),
+                                                ({"type": "hier-sgd", "k1": 1, "k2": 2, "group_size": 4}, {}), ({"type": "dc-asgd", "adaptive": True}, {}), ({"type": "softsync"}, {})],
+                         ids=lambda x: x.get("type"))
+def test_the_memory_that_is_told_is_what_a_run_takes_at_most(tmp_path, strategy, optimizer):
+    """A node costs the blocks that its strategy needs: 1,000 nodes of 100,000 parameters are within 8 GiB."""
+    used = {}
+    for nodes in (20, 100):
+        told = json.loads(ask(tmp_path, wide(nodes, strategy, optimizer=optimizer), "--check").stdout)
+        process = subprocess.Popen([PROGRAM, "--job", "job.json", "--out", f"run-{nodes}"], cwd=tmp_path)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = 0
+        used[nodes] = usage.ru_maxrss * 1024
+        assert status == 0 and told["errors"] == []
+    assert used[100] <= told["memory_bytes"] <= 2 * used[100]
+    assert (used[100] - used[20]) / 80 * 1000 < 8 * 2 ** 30
+
+
+@pytest.mark.parametrize("kind", ["sync", "asgd", "hier-sgd", "hpsgd"])
+def test_the_number_of_gradients_at_a_time_changes_no_bit(tmp_path, kind):
+    job = wide(6, {"type": kind}, seed=3)
+    job["batching"] = {"global_batch": 64, "policy": "dynamic"}
+    job["data"]["samples"] = 640
+    left = []
+    for threads in ("1", "5"):
+        assert ask(tmp_path, job, "--out", threads, "--threads", threads).returncode == 0
+        left.append({f: (tmp_path / threads / f).read_bytes() for f in ("summary.json", "model.safetensors", "history/rows-5.bin")})
+    assert left[0] == left[1]

@@ -161,3 +161,20 @@ def test_equal_gives_the_first_ranks_one_more(tmp_path):
 @pytest.mark.parametrize("kind", ["sync", "local-sgd", "hpsgd"])
 def test_a_rank_without_samples_in_an_epochs_last_step(tmp_path, kind, change):
     check(Case(tmp_path, {"type": kind, **({"k": 2} if kind != "sync" else {})}, same=False, samples=64 * 5 + 7, epochs=3, batching=change))
+
+
+@pytest.mark.parametrize("workers", [4, 20])
+def test_reductions_under_way_at_once_share_their_links(tmp_path, workers):
+    """On a slow link the step of `sync` takes the time of its bytes, into however many buckets they are cut."""
+    cluster = {"nodes": [{"name": "a", "count": workers, "fixed_seconds": 0.001}], "links": {"bytes_per_second": 1e5}}
+    two = {"input": [5], "layers": [{"type": "dense", "name": "hidden", "units": 1200}, {"type": "relu"}, {"type": "dense", "name": "middle", "units": 20}, {"type": "relu"},
+                                    {"type": "dense", "name": "out", "units": 600}, {"type": "relu"}, {"type": "dense", "name": "last", "units": 8}]}
+    took = []
+    for size in (1 << 24, 20000):
+        case = Case(tmp_path / str(size), {"type": "sync"}, cluster=cluster, workers=workers, model=two, steps=10, exchange={"bucket_bytes": size})
+        del case.job["init"]
+        case.write()
+        took.append(case.run("run", "--timing-only").summary["virtual_seconds"])
+    parameters = 1200 * 6 + 20 * 1201 + 600 * 21 + 8 * 601
+    assert took[1] == pytest.approx(took[0], rel=0.02)
+    assert took[0] == pytest.approx(10 * (0.001 + 2 * (workers - 1) / workers * 4 * parameters / 1e5), rel=0.01)

@@ -98,7 +98,7 @@ int loader_start(struct loader *l, const struct dataset *data, const struct data
     l->spec = spec;
     l->seed = seed;
     int rc = slot_room(l, &l->slot[0], room, e);
-    if (rc == 0) {
+    if (rc == 0 && threaded) {
         rc = slot_room(l, &l->slot[1], room, e);
     }
     if (rc < 0) {
@@ -141,7 +141,7 @@ static int get(struct loader *l, const struct slice *slice, bool test, struct de
     while (l->busy || (l->threaded && l->wanted.count > 0)) {
         pthread_cond_wait(&l->changed, &l->lock);
     }
-    l->current = 1 - l->current;
+    l->current = l->threaded ? 1 - l->current : 0; /* without a thread one slot is enough */
     struct loader_slot *s = &l->slot[l->current];
     pthread_mutex_unlock(&l->lock);
     int rc = holds(s, slice, test) ? 0 : slot_fill(l, s, slice, test, e);

@@ -248,9 +248,10 @@ void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
     size_t most_light = 16 + 3 * (size_t)c->workers;
     BUG_ON(n > a->scratch_n || light > n || light > most_light);
     if (!a->scratch) {
-        /* a chunk of the ring (two members: half of it), or a whole short vector; and the control words */
-        size_t half = a->scratch_n / 2 + 1;
-        a->scratch = malloc(((half > SHORT ? half : SHORT) + most_light) * sizeof(float));
+        /* a chunk of the ring, or a whole short vector; and the control words */
+        int members = c->n_members[a->group] > 1 ? c->n_members[a->group] : 1;
+        size_t chunk = c->hollow[a->group] ? a->scratch_n : a->scratch_n / (size_t)members + 2, least = a->scratch_n < SHORT ? a->scratch_n : SHORT;
+        a->scratch = malloc(((chunk > least ? chunk : least) + most_light) * sizeof(float));
         BUG_ON(!a->scratch);
         a->own_scratch = true;
     }

@@ -1,0 +1,25 @@
+/* What a virtual job will need in memory, block by block, known before anything is allocated (docs/virtual-cluster.md has the table). */
+#ifndef SIMULATOR_MEMORY_H
+#define SIMULATOR_MEMORY_H
+
+#include "job/spec.h"
+#include "worker/data/dataset.h"
+
+enum { MEMORY_ROWS = 16 };
+
+struct memory_need {
+    struct memory_row {
+        const char *name;
+        double bytes; /* of all nodes together */
+    } rows[MEMORY_ROWS];
+    int n_rows;
+    double bytes;      /* of all rows */
+    double node_bytes; /* of the node with the largest minibatch: its blocks, its share of the server's not included */
+};
+
+/* sizes: [spec->workers] first minibatches. data: what dataset_peek tells; NULL: none is held. threads: gradients at a time. */
+void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes, const struct dataset *data, int threads);
+/* An error that names every block of 1 % or more if that is more than `there` bytes. */
+int memory_check(const struct memory_need *need, const struct jobspec *spec, double there, struct err *e);
+
+#endif
