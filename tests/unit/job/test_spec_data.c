@@ -80,8 +80,8 @@ static void a_spec_with_augmentation_parses_to_the_same_again(void **state)
     static const char *const patches[] = {
         "{\"augment\": {\"flip\": {\"probability\": 0.25}, \"crop\": {\"size\": 32}}}",
         "{\"model\": \"tf-cifar\"}",
-        "{\"model\": \"tf-cifar\", \"augment\": {\"crop\": {\"size\": [24, 24], \"padding\": 1}, \"flip\": {}}, \"data\": {\"format\": \"cifar-100\", \"path\": \"c\", "
-        "\"labels\": \"coarse\", \"normalize\": \"picture\", \"validation\": 0.1}}",
+        ("{\"model\": \"tf-cifar\", \"augment\": {\"crop\": {\"size\": [24, 24], \"padding\": 1}, \"flip\": {}}, \"data\": {\"format\": \"cifar-100\", \"path\": \"c\", "
+        "\"labels\": \"coarse\", \"normalize\": \"picture\", \"validation\": 0.1}}"),
     };
     for (size_t i = 0; i < sizeof patches / sizeof patches[0]; i++) {
         struct parsed *p = parse_with(patches[i]), *again = parse_json(p->spec.json);
