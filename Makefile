@@ -170,6 +170,8 @@ install: all ## into PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/evenstep
 	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	cp -r static $(DESTDIR)$(PREFIX)/share/evenstep/
+bundle: all ## a folder of at most 40 MiB that runs where our packages are not (docs/gpu.md)
+	CC="$(CC)" deploy/bundle/make $(BUILD) $(BUILD)/bundle/evenstep
 clean: ## removes what was built
 	rm -rf $(BUILD)
 help: ## this list

@@ -101,8 +101,8 @@ static void own_dir(char out[PATH_MAX])
 
 static void write_env(struct words *w, const struct daemon_config *c, const struct request *r)
 {
-    static const char *const kept[] = {"HOME", "USER", "LOGNAME", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
-                                       "OMP_PROC_BIND", "OMP_PLACES"};
+    static const char *const kept[] = {"HOME", "USER", "LOGNAME", "TZ", "LD_LIBRARY_PATH", "OPAL_PREFIX", "PMIX_PKGLIBDIR", /* of a bundle */
+                                       "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OMP_PROC_BIND", "OMP_PLACES"};
     char here[PATH_MAX], shm[64];
     own_dir(here);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
