@@ -128,6 +128,7 @@ check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
 $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
+include tests/bench/build.mk
 check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-deploy
 check: check-build cuda-host fuzz layers ## every test; closes with a line that counts what ran
@@ -147,7 +148,6 @@ check-deploy: ## images and Compose: up, scaled, killed, stopped (needs root and
 	tests/run deploy
 
 include kernels/cuda/build.mk
-include tests/bench/build.mk
 
 TABLES ?= dbs_sgd ddc_asgd hierarchical hpsgd
 .PHONY: reproduce

@@ -61,5 +61,7 @@ $(BUILD)/tests/cuda/test_%: $(BUILD)/tests/cuda/test_%.o $(call libs,kernels)
 cuda-host-parts: $(BUILD)/evenstep-cuda-host.so $(host_tests)
 cuda-host:
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/cuda-host SANITIZE=address,undefined CUDA=0 OPT=-O1 cuda-host-parts
+check-gpu: all $(host_tests) ## the CUDA device on this machine's GPU against the CPU; where there is none it says so
+	tests/run cuda-gpu BUILD=$(BUILD)
 check-cuda-host: cuda-host ## the CUDA kernels as plain C++ on stand-ins: logic, not speed, not the real libraries
 	tests/run cuda-host BUILD=$(BUILD)

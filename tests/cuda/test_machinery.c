@@ -259,9 +259,23 @@ static void what_trains_goes_on_when_a_larger_minibatch_does_not_fit(void **stat
     judge_free(j);
 }
 
+/* This one holds on a real GPU too. */
+static void what_is_no_gpu_is_refused_by_name(void **state)
+{
+    static const char *const names[] = {"cuda:1000", "cuda:-1", "cuda:0x", "cuda: 0", "cuda:99999999999999999999"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct err e = {0};
+        assert_null(dev_open(names[i], &e));
+        if (!strstr(e.message, "cuda:")) {
+            fail_msg("'%s': %s", names[i], e.message);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_gpu_is_refused_by_name),
         cmocka_unit_test(graphs_are_captured_once_per_minibatch_and_the_update_once),
         cmocka_unit_test(work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits),
         cmocka_unit_test(every_call_that_fails_ends_in_a_sentence_and_leaves_nothing),

@@ -146,3 +146,10 @@ def test_a_service_says_why_its_gpu_cannot_be_used_and_with_auto_goes_on_without
         s.nodes = ["a=cuda:0"]
         with pytest.raises(AssertionError, match="--local-node 'a=cuda:0': .*there is no NVIDIA driver"):
             s.start()
+
+
+def test_the_bench_runs_with_sizes_that_say_nothing():
+    done = subprocess.run(["/usr/bin/python3", "tests/bench/bench_gpu.py", "--tiny"], cwd=BUILD.parent, env={**os.environ, **WITH_GPU}, capture_output=True, text=True,
+                          timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "9 rows on the host build: nothing was measured" in done.stdout, done.stdout

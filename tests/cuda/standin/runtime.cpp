@@ -315,7 +315,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int 
     return cudaSuccess;
 }
 
-/* ---- the driver: what tests use of it, for memory of their own (tests/cuda/judge.h) ------------------------------------------------ */
+/* ---- the driver: what tests and benches use of it, for memory of their own ------------------------------------------------ */
 
 #define DRIVER extern "C" __attribute__((visibility("default"))) int
 
@@ -345,6 +345,29 @@ DRIVER cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes)
     standin_need_device((void *)from, bytes, 1, "cuMemcpyDtoH");
     standin_drain_all();
     memcpy(to, (void *)from, bytes);
+    return 0;
+}
+
+DRIVER cuMemcpyDtoD_v2(unsigned long long to, unsigned long long from, size_t bytes)
+{
+    standin_need_device((void *)to, bytes, 1, "cuMemcpyDtoD");
+    standin_need_device((void *)from, bytes, 1, "cuMemcpyDtoD");
+    standin_drain_all();
+    memcpy((void *)to, (void *)from, bytes);
+    return 0;
+}
+
+DRIVER cuMemsetD8_v2(unsigned long long to, unsigned char byte, size_t bytes)
+{
+    standin_need_device((void *)to, bytes, 1, "cuMemsetD8");
+    standin_drain_all();
+    memset((void *)to, byte, bytes);
+    return 0;
+}
+
+DRIVER cuCtxSynchronize(void)
+{
+    standin_drain_all();
     return 0;
 }
 

@@ -1,0 +1,166 @@
+"""bench-gpu: training steps on a GPU against PyTorch eager and compiled, channels last, in turns; what a changed minibatch costs; kernels of ours against
+the copy bandwidth measured in the same run; and a real job on the GPU and a CPU.
+
+Most important first, and every row is kept as it is done (BUILD/bench-gpu.jsonl): a run that ends early goes on where it was, so little time on a GPU
+still yields a table. `--fresh` begins anew. `--tiny` runs the same code on the host build of the device, with sizes that say nothing about speed:
+it prints its rows, keeps nothing and writes no page."""
+import json
+import os
+import subprocess
+import sys
+
+from bench import BUILD, PEERS, ROOT, TORCH, TURNS, Process, Report, have_torch, median, spread
+
+TINY, FRESH = "--tiny" in sys.argv, "--fresh" in sys.argv
+KEPT = BUILD / "bench-gpu.jsonl"
+HOST = BUILD / "evenstep-cuda-host.so"
+ENV = {"EVENSTEP_CUDA_PLUGIN": str(HOST), "EVENSTEP_CUDA_DRIVER": str(HOST)} if TINY else {}
+os.environ.update(ENV)  # the service of the job, too
+TURN = 1 if TINY else TURNS
+MODES = ["eager", "reduce-overhead", "max-autotune"]
+PRECISIONS = ["fp32", "tf32", "bf16"]
+# network, minibatch, steps of a turn, at least times (eager, best compiled) by precision
+STEPS = [("lenet5", 128, 500, (3, 1.2)), ("resnet20", 128, 200, (3, 1.2)), ("lenet5", 1024, 100, None), ("resnet20", 1024, 50, None), ("resnet18", 256, 50, None)]
+
+
+def device():
+    done = subprocess.run([BUILD / "evenstep-worker", "--probe", "cuda:0"], env={**os.environ, **ENV}, capture_output=True, text=True, check=False)
+    return json.loads(done.stdout or '{"error": "the worker does not say what the device is"}')
+
+
+def step_row(model, batch, steps, precision):
+    """Images/s of ours and of PyTorch's modes, in turns."""
+    with Process(BUILD / "tests/bench/bench_step", "cuda:0", model, precision, env=ENV) as us:
+        peers = {m: Process(TORCH, "-W", "ignore", PEERS / "torch_gpu.py", model, precision, m) for m in MODES} if have_torch() and not TINY else {}
+        times = {None: [], **{m: [] for m in peers}}
+        for p in [us, *peers.values()]:
+            p.ask(f"{batch} {steps}")
+        for _ in range(TURN):
+            for mode, p in [(None, us), *peers.items()]:
+                times[mode].append(p.ask(f"{batch} {steps}")[0] / steps)
+        for p in peers.values():
+            p.close()
+        return {"batch": batch, "seconds": times[None], "peers": {m: t for m, t in times.items() if m}, "flops": us.ask(f"flops {batch}")[0]}
+
+
+def change_row(model, a, b):
+    out = []
+    for _ in range(TURN):
+        with Process(BUILD / "tests/bench/bench_step", "cuda:0", model, "fp32", env=ENV) as us:
+            us.ask(f"{a} 2")
+            out.append(us.ask(f"change {a} {b}"))
+    return {"step": [o[0] for o in out], "extra": [o[1] for o in out]}
+
+
+def memory_row(what, floats, times):
+    """A kernel's bytes per second, and those of a copy of as many floats in the same turn."""
+    with Process(BUILD / "tests/bench/bench_gpu", "cuda:0", env=ENV) as us:
+        rates = {"kernel": [], "copy": []}
+        for _ in range(TURN):
+            for key, line in (("copy", "copy"), ("kernel", what)):
+                seconds, moved = us.ask(f"{line} {floats} {times}")
+                rates[key].append(moved / seconds)
+        return rates
+
+
+def matrix_row(n, times):
+    with Process(BUILD / "tests/bench/bench_gpu", "cuda:0", env=ENV) as us:
+        return {p: [f / s if s else 0 for s, f in (us.ask(f"matrix {n} {times} {tf32}") for _ in range(TURN))] for p, tf32 in (("fp32", 0), ("tf32", 1))}
+
+
+def job_row(samples):
+    """A real job: two workers share the GPU beside one on the CPU, against each alone."""
+    sys.path.insert(0, str(ROOT / "tests" / "integration"))
+    from service import Service
+    data = {"format": "cifar-10", "path": "cifar10"} if not TINY else {"format": "glyphs", "samples": samples, "test_samples": 100}
+    job = {"name": "bench", "model": "mlp" if TINY else "resnet20", "data": data, "optimizer": {"type": "sgd", "learning_rate": 0.1, "momentum": 0.9},
+           "strategy": {"type": "sync"}, "batching": {"global_batch": 64 if TINY else 256, "policy": "dynamic"}, "epochs": 1 if TINY else 5, "seed": 1}
+    out = {}
+    with Service(nodes=["gpu-1=cuda:0", "gpu-2=cuda:0", f"cpu=cpu:{1 if TINY else max(1, (os.cpu_count() or 1) // 2)}"]) as s:
+        for name, nodes in (("all three", ["gpu-1", "gpu-2", "cpu"]), ("one worker on the GPU", ["gpu-1"]), ("the CPU", ["cpu"])):
+            done = s.wait(s.submit({**job, "workers": len(nodes), "nodes": nodes}), "succeeded", seconds=3600)
+            out[name] = {"accuracy": done["metrics"]["test_accuracy"], "samples_per_second": done["metrics"]["samples_per_second"],
+                         "batches": {w["node"]: w["batch"] for w in done["workers"]}}
+    return out
+
+
+def rows():
+    """(key, how to measure it), most important first."""
+    def steps(which):
+        for model, batch, n, _ in which:
+            for p in PRECISIONS:
+                yield f"step {model} {batch} {p}", lambda m=model, b=batch, k=n, q=p: step_row(m, 4 if TINY else b, 1 if TINY else k, q)
+    floats = 1000 if TINY else 10_000_000
+    yield from steps(STEPS[:1] if TINY else STEPS[:2])
+    yield "change lenet5 128 96", lambda: change_row("lenet5", *((8, 6) if TINY else (128, 96)))
+    yield "change lenet5 96 128", lambda: change_row("lenet5", *((6, 8) if TINY else (96, 128)))
+    yield "memory rule", lambda: memory_row("rule", floats, 2 if TINY else 200)
+    yield "memory update", lambda: memory_row("update", floats, 2 if TINY else 200)
+    yield "matrix", lambda: matrix_row(64 if TINY else 8192, 1 if TINY else 5)
+    yield from steps([] if TINY else STEPS[2:])
+    yield "job", lambda: job_row(640)
+
+
+def measure():
+    done = {}
+    if KEPT.exists() and not TINY and not FRESH:
+        done = {r["key"]: r["value"] for r in map(json.loads, KEPT.read_text().splitlines())}
+    elif not TINY:
+        KEPT.unlink(missing_ok=True)
+    for key, how in rows():
+        if key not in done:
+            try:
+                done[key] = how()
+            except (RuntimeError, OSError, AssertionError) as e:  # a row that cannot be had must not cost the others
+                print(f"{key}: cannot be measured: {str(e)[:500]}", file=sys.stderr, flush=True)
+                if TINY:
+                    raise
+                continue
+            print(key, json.dumps(done[key])[:300], flush=True)
+            if not TINY:
+                with KEPT.open("a") as f:
+                    f.write(json.dumps({"key": key, "value": done[key]}) + "\n")
+    return done
+
+
+def step_table(done):
+    for model, batch, _, least in STEPS:
+        for p in PRECISIONS:
+            r = done.get(f"step {model} {batch} {p}")
+            if not r:
+                continue
+            eager, compiled = r["peers"].get("eager"), [r["peers"][m] for m in MODES[1:] if m in r["peers"]]
+            best = min(compiled, key=median, default=None)
+            ratio = lambda t: spread([b / a for a, b in zip(r["seconds"], t)]) if t else "missing"  # noqa: E731
+            wanted = f"{least[0]} and {least[1]}" if least else "1 (fp32), 1.1"
+            peak = done.get("matrix", {}).get(p)
+            share = f"{r['flops'] / median(r['seconds']) / median(peak):.2f}" if peak and median(peak) else ""
+            yield [model, r["batch"], p, spread([r["batch"] / s for s in r["seconds"]], "{:.0f}"), ratio(eager), ratio(best), wanted, share]
+
+
+def main():
+    found = device()
+    if "error" in found:
+        print("bench-gpu: " + found["error"])
+        return
+    done = measure()
+    if TINY:
+        list(step_table(done))
+        print(f"{len(done)} rows on the host build: nothing was measured")
+        return
+    report = Report("bench-gpu", "Training on a GPU", f"Whole steps on {found['description']}; PyTorch eager, `reduce-overhead` and `max-autotune`, channels last, "
+                    "data in the GPU's memory (ours copies every minibatch there in the step).")
+    report.table("Steps against PyTorch", ["network", "minibatch", "precision", "images/s", "times eager", "times the best compiled", "at least",
+                                           "share of the matrix rate"], step_table(done))
+    report.table("A change of the minibatch while training", ["change", "ms beyond its steps", "steps"],
+                 ([k[7:], spread([1e3 * x for x in done[k]["extra"]]), spread([x / s for x, s in zip(done[k]["extra"], done[k]["step"])])]
+                  for k in done if k.startswith("change")))
+    report.table("Kernels bound by memory, 10 M parameters", ["kernel", "GB/s", "of the copy bandwidth", "at least"],
+                 ([k[7:], spread([x / 1e9 for x in done[k]["kernel"]], "{:.0f}"), spread([a / b for a, b in zip(done[k]["kernel"], done[k]["copy"])]), 0.8]
+                  for k in done if k.startswith("memory")))
+    report.table("A real job: resnet20 on CIFAR-10, 5 epochs, dynamic", ["workers", "minibatches", "accuracy", "samples/s"],
+                 ([name, r["batches"], f"{r['accuracy']:.3f}", f"{r['samples_per_second']:.0f}"] for name, r in done.get("job", {}).items()))
+    report.close()
+
+
+main()
