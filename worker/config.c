@@ -191,6 +191,9 @@ int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e)
     c->init_path = dup_text(plan, "init_path");
     const char *own = getenv("EVENSTEP_NODE_DATA"); /* an agent started us: this host has folders of its own */
     c->data_roots = own && *own ? strdup(own) : dup_roots(plan);
+    const char *bytes = getenv("EVENSTEP_NODE_CACHE_BYTES");
+    c->cache = getenv("EVENSTEP_NODE_CACHE");
+    c->cache_bytes = bytes ? strtoll(bytes, NULL, 10) : 0;
     if (!c->data_roots) {
         c->data_roots = strdup(c->roots);
     }

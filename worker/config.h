@@ -25,6 +25,8 @@ struct worker_config {
     struct worker_node *nodes;  /* [spec->workers], owned */
     char *job_dir, *init_path;  /* owned; NULL: none */
     char *data_roots;           /* owned */
+    const char *cache;          /* where received data sets are kept; NULL: nowhere */
+    int64_t cache_bytes;        /* at most */
     int first_version;
     int first_sizes[SPEC_WORKERS];
     double speeds[SPEC_WORKERS];

@@ -22,6 +22,7 @@
 #include "worker/config.h"
 #include "worker/evaluate.h"
 #include "worker/exchange/comm_mpi.h"
+#include "worker/fetch.h"
 #include "worker/local.h"
 #include "worker/pulse.h"
 #include "worker/trainer.h"
@@ -205,8 +206,8 @@ static int open_rank(struct process *w, struct err *e)
     }
     if (rc == 0) {
         w->telemetry.phase(w->telemetry.ctx, PHASE_LOAD);
-        rc = trains ? dataset_open(&w->data, &c->spec->data, c->spec->seed, c->data_roots, e)
-                    : dataset_peek(&w->data, &c->spec->data, c->data_roots, e);
+        struct fetch f = {&w->comm, &w->telemetry, &c->spec->data, c->spec->seed, c->data_roots, {c->cache, c->cache_bytes}};
+        rc = fetch_dataset(&f, trains, &w->data, e);
         w->data_there = rc == 0;
     }
     return rc;

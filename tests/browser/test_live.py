@@ -131,6 +131,13 @@ def test_nodes_page_shows_who_is_busy_and_drains_after_asking(page, running, ser
     page.click('.nodes-table tr[data-node="slow"] .btn')
     page.wait_text('.nodes-table tr[data-node="slow"]', "Drain")
     assert not service.get("nodes/slow").json()["drained"]
+    page.click('.nodes-table tr[data-node="slow"] .btn')
+    page.wait_text(".ask", "Disable slow")
+    page.click('.ask [data-act="disable"]')
+    page.wait_text('.nodes-table tr[data-node="slow"]', "Enable")
+    assert service.get("nodes/slow").json()["state"] == "disabled"
+    page.click('.nodes-table tr[data-node="slow"] .btn')
+    page.wait_text('.nodes-table tr[data-node="slow"]', "Drain")
 
 
 def test_light_and_dark_by_system_and_by_switch(page, running):

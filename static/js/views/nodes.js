@@ -91,12 +91,17 @@ export async function show(root, route) {
 
   function ask(node, button) {
     const job = node.job && (state.jobs.get(node.job)?.name || node.job);
-    const yes = h('button', {
-      type: 'button',
-      class: 'btn danger',
-      text: 'Drain ' + node.name,
-      on: {click: () => act(node.name, 'drain', yes)}
-    });
+    const choice = (verb, what) => {
+      const b = h('button', {
+        type: 'button',
+        class: 'btn danger',
+        data: {act: what},
+        text: verb + ' ' + node.name,
+        on: {click: () => act(node.name, what, b)}
+      });
+      return b;
+    };
+    const yes = choice('Drain', 'drain');
     const back = () => {
       fill(fault);
       button.focus();
@@ -107,7 +112,7 @@ export async function show(root, route) {
             text: 'Drain ' + node.name + '? It gets no further job' +
                 (job ? '; “' + job + '” goes on until it ends.' : '.')
           }),
-          h('span', {class: 'actions'}, yes,
+          h('span', {class: 'actions'}, yes, choice('Disable', 'disable'),
             h('button', {type: 'button', class: 'btn', text: 'Leave it', on: {click: back}}))));
     yes.focus();
   }

@@ -1,0 +1,135 @@
+/* See manifest.h. The key is the SHA-256 over the bytes, the name and the length of every file in the order of names, so that two hosts with the same
+ * files come to the same key, and a file that was added or renamed changes it.
+ */
+#include "worker/data/manifest.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "worker/data/dataset.h"
+
+enum { PATH_BYTES = 4096, FILES_MOST = 256, CHUNK = 1 << 20 };
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct names {
+    char *items[FILES_MOST];
+    int n;
+};
+
+/* Names beneath dir/sub, folders one level deep. */
+static int collect(struct names *out, const char *dir, const char *sub, struct err *e)
+{
+    char path[PATH_BYTES], name[600];
+    int rc = 0;
+    if (snprintf(path, sizeof(path), "%s/%s", dir, sub) >= PATH_BYTES) {
+        return err_set(e, ERR_TOO_LARGE, "the path of a data set is too long");
+    }
+    DIR *d = opendir(path);
+    if (!d) {
+        return err_errno(e, ERR_IO, "cannot read the folder '%s'", path);
+    }
+    for (const struct dirent *f; rc == 0 && (f = readdir(d));) {
+        struct stat st;
+        snprintf(name, sizeof(name), "%s%s%s", sub, *sub ? "/" : "", f->d_name);
+        if (f->d_name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", dir, name) >= PATH_BYTES || stat(path, &st) != 0) {
+            continue;
+        }
+        if (S_ISDIR(st.st_mode) && !*sub) {
+            rc = collect(out, dir, name, e);
+        } else if (S_ISREG(st.st_mode) && out->n == FILES_MOST) {
+            rc = err_set(e, ERR_TOO_LARGE, "'%s' has more than %d files; it is not sent to other hosts", dir, FILES_MOST);
+        } else if (S_ISREG(st.st_mode)) {
+            out->items[out->n] = strdup(name);
+            out->n += out->items[out->n] != NULL;
+        }
+    }
+    closedir(d);
+    return rc;
+}
+
+int manifest_open(const char *roots, const char *path, const char *name, struct err *e)
+{
+    char dir[PATH_BYTES], file[PATH_BYTES];
+    int rc = dataset_find(roots, path, dir, e);
+    rc = rc < 0 ? rc : dataset_resolve(roots, dir, name, file, e);
+    if (rc == 0) {
+        return err_set(e, ERR_NOT_FOUND, "the file '%s' of data set '%s' has gone", name, path);
+    }
+    int fd = rc < 0 ? rc : open(file, O_RDONLY | O_CLOEXEC);
+    return rc > 0 && fd < 0 ? err_errno(e, ERR_IO, "cannot open '%s'", file) : fd;
+}
+
+static int64_t hash_file(EVP_MD_CTX *md, int fd, char *buffer, void (*alive)(void *ctx), void *ctx)
+{
+    int64_t bytes = 0;
+    for (ssize_t n; (n = read(fd, buffer, CHUNK)) > 0; bytes += n) {
+        EVP_DigestUpdate(md, buffer, (size_t)n);
+        alive(ctx);
+    }
+    return bytes;
+}
+
+static json_t *hash_all(const struct names *names, const char *roots, const char *path, void (*alive)(void *ctx), void *ctx, struct err *e)
+{
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    char *buffer = malloc(CHUNK), key[65];
+    unsigned char sum[EVP_MAX_MD_SIZE];
+    json_t *files = json_array();
+    int64_t total = 0;
+    int rc = md && buffer && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 ? 0 : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
+    for (int i = 0; rc == 0 && i < names->n; i++) {
+        char head[640];
+        int fd = manifest_open(roots, path, names->items[i], e);
+        if (fd < 0) {
+            rc = fd;
+            break;
+        }
+        int64_t bytes = hash_file(md, fd, buffer, alive, ctx);
+        int n = snprintf(head, sizeof(head), "%s\n%lld\n", names->items[i], (long long)bytes);
+        close(fd);
+        EVP_DigestUpdate(md, head, (size_t)n);
+        total += bytes;
+        json_array_append_new(files, json_pack("{s:s, s:I}", "name", names->items[i], "bytes", (json_int_t)bytes));
+    }
+    if (rc == 0) {
+        EVP_DigestFinal_ex(md, sum, NULL);
+        for (int i = 0; i < 32; i++) {
+            snprintf(key + 2 * i, 3, "%02x", sum[i]);
+        }
+    }
+    EVP_MD_CTX_free(md);
+    free(buffer);
+    if (rc < 0) {
+        json_decref(files);
+        return NULL;
+    }
+    return json_pack("{s:s, s:I, s:o}", "key", key, "bytes", (json_int_t)total, "files", files);
+}
+
+json_t *manifest_make(const char *roots, const char *path, void (*alive)(void *ctx), void *ctx, struct err *e)
+{
+    struct names *names = calloc(1, sizeof(*names));
+    char dir[PATH_BYTES];
+    json_t *out = NULL;
+    int rc = names ? dataset_find(roots, path, dir, e) : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
+    rc = rc < 0 ? rc : collect(names, dir, "", e);
+    if (rc >= 0) {
+        qsort(names->items, (size_t)names->n, sizeof(names->items[0]), by_text);
+        out = hash_all(names, roots, path, alive, ctx, e);
+    }
+    for (int i = 0; names && i < names->n; i++) {
+        free(names->items[i]);
+    }
+    free(names);
+    return out;
+}

@@ -1,0 +1,195 @@
+/* See received.h. A data set is complete when it has its name: until then it is DIR/.KEY.part, under the lock DIR/.KEY.lock.
+ *
+ * What a newcomer would get wrong: names of files come from another host. They are letters, digits and a few signs, in at most one folder, and never
+ * begin with a dot, so that none leads out of DIR.
+ */
+#include "worker/data/received.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/proc.h"
+
+enum { PATH_BYTES = 4096, KEY_CHARS = 64, NAME_MOST = 200 };
+
+struct incoming {
+    const struct received *home;
+    char key[KEY_CHARS + 1], part[PATH_BYTES], final[PATH_BYTES];
+    int lock;
+    bool writes;
+    FILE *file;
+};
+
+static bool valid_key(const char *key)
+{
+    return strlen(key) == KEY_CHARS && key[strspn(key, "0123456789abcdef")] == 0;
+}
+
+static bool valid_name(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    size_t n = strlen(name);
+    return n > 0 && n < NAME_MOST && name[0] != '.' && name[0] != '/' && (!slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'))) &&
+           name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+ /")] == 0;
+}
+
+int received_find(const struct received *r, const char *key, char *out)
+{
+    struct stat st;
+    if (!r->dir || !valid_key(key) || snprintf(out, PATH_BYTES, "%s/%s", r->dir, key) >= PATH_BYTES || stat(out, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        return 0;
+    }
+    utimensat(AT_FDCWD, out, NULL, 0);
+    return 1;
+}
+
+void received_drop(const struct received *r, const char *key)
+{
+    char path[PATH_BYTES];
+    if (received_find(r, key, path)) {
+        proc_remove_tree(path, NULL);
+    }
+}
+
+/* ---- room ------------------------------------------------------------------------------------------------------------ */
+
+/* The bytes of all complete ones but `key`, and the one that was not used for longest into oldest[KEY_CHARS + 1] ("": none). */
+static int64_t survey(const struct received *r, const char *key, char *oldest)
+{
+    DIR *d = opendir(r->dir);
+    int64_t bytes = 0;
+    struct timespec least = {0};
+    oldest[0] = 0;
+    for (const struct dirent *f; d && (f = readdir(d));) {
+        char path[PATH_BYTES];
+        struct stat st;
+        if (!valid_key(f->d_name) || strcmp(f->d_name, key) == 0 || snprintf(path, sizeof(path), "%s/%s", r->dir, f->d_name) >= PATH_BYTES ||
+            stat(path, &st) != 0) {
+            continue;
+        }
+        bytes += proc_tree_bytes(path);
+        bool older = st.st_mtim.tv_sec < least.tv_sec || (st.st_mtim.tv_sec == least.tv_sec && st.st_mtim.tv_nsec < least.tv_nsec);
+        if (!oldest[0] || older) {
+            snprintf(oldest, KEY_CHARS + 1, "%s", f->d_name);
+            least = st.st_mtim;
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+    return bytes;
+}
+
+static int make_room(const struct received *r, const char *key, int64_t bytes, struct err *e)
+{
+    char oldest[KEY_CHARS + 1];
+    if (bytes > r->limit_bytes) {
+        err_set(e, ERR_TOO_LARGE, "the data set has %lld MB, and this host keeps at most %lld MB of received ones", (long long)(bytes / 1000000),
+                (long long)(r->limit_bytes / 1000000));
+        return err_hint(e, "raise the agent's --data-limit, or put the data set beneath its EVENSTEP_DATA");
+    }
+    while (survey(r, key, oldest) + bytes > r->limit_bytes && oldest[0]) {
+        log_info("data", "a received data set makes room", "key=%.12s", oldest);
+        received_drop(r, oldest);
+    }
+    return 0;
+}
+
+/* ---- arriving ---------------------------------------------------------------------------------------------------------- */
+
+struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes, struct err *e)
+{
+    struct incoming *in = calloc(1, sizeof(*in));
+    char lock[PATH_BYTES];
+    if (!in || !r->dir || !valid_key(key)) {
+        err_set(e, in ? ERR_UNSUPPORTED : ERR_MEMORY, "cannot receive a data set: %s", !in ? "memory ran out" : "this host has no folder for it");
+        free(in);
+        return NULL;
+    }
+    in->home = r;
+    in->lock = -1;
+    snprintf(in->key, sizeof(in->key), "%s", key);
+    bool fits = snprintf(in->final, PATH_BYTES, "%s/%s", r->dir, key) < PATH_BYTES && snprintf(in->part, PATH_BYTES, "%s/.%s.part", r->dir, key) < PATH_BYTES &&
+                snprintf(lock, PATH_BYTES, "%s/.%s.lock", r->dir, key) < PATH_BYTES;
+    int rc = fits ? proc_mkdirs(r->dir, 0700, e) : err_set(e, ERR_TOO_LARGE, "the path of received data sets is too long");
+    if (rc == 0 && (in->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0) {
+        rc = err_errno(e, ERR_IO, "cannot open '%s'", lock);
+    }
+    in->writes = rc == 0 && flock(in->lock, LOCK_EX | LOCK_NB) == 0;
+    if (rc == 0 && in->writes) {
+        proc_remove_tree(in->part, NULL); /* of one who was killed */
+        rc = make_room(r, key, bytes, e);
+    }
+    if (rc < 0) {
+        received_end(in, rc, NULL);
+        return NULL;
+    }
+    return in;
+}
+
+static int close_file(struct incoming *in, struct err *e)
+{
+    FILE *f = in->file;
+    in->file = NULL;
+    return f && fclose(f) != 0 ? err_errno(e, ERR_IO, "cannot write a received file in '%s'", in->part) : 0;
+}
+
+int received_file(struct incoming *in, const char *name, struct err *e)
+{
+    char path[PATH_BYTES + NAME_MOST + 16];
+    if (!valid_name(name)) {
+        return err_set(e, ERR_FORBIDDEN, "'%.80s' is no name for a received file", name);
+    }
+    if (!in->writes) {
+        return 0;
+    }
+    int rc = close_file(in, e);
+    snprintf(path, sizeof(path), "%s/" RECEIVED_PATH "/%s", in->part, name);
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    rc = rc < 0 ? rc : proc_mkdirs(path, 0700, e);
+    *slash = '/';
+    if (rc == 0 && !(in->file = fopen(path, "wbx"))) {
+        rc = err_errno(e, ERR_IO, "cannot make '%s'", path);
+    }
+    return rc;
+}
+
+int received_write(struct incoming *in, const void *bytes, size_t n, struct err *e)
+{
+    if (!in->writes || fwrite(bytes, 1, n, in->file) == n) {
+        return 0;
+    }
+    return err_errno(e, ERR_IO, "cannot write a received file in '%s'", in->part);
+}
+
+int received_end(struct incoming *in, int rc, struct err *e)
+{
+    int closed = close_file(in, rc < 0 ? NULL : e);
+    rc = rc < 0 ? rc : closed;
+    if (in->writes) {
+        if (rc == 0) {
+            received_drop(in->home, in->key);
+            rc = rename(in->part, in->final) == 0 ? 0 : err_errno(e, ERR_IO, "cannot keep the received data set as '%s'", in->final);
+        }
+        if (rc < 0) {
+            proc_remove_tree(in->part, NULL);
+        }
+    } else if (rc == 0 && in->lock >= 0) {
+        flock(in->lock, LOCK_EX); /* the rank of this host that writes has ended */
+    }
+    if (in->lock >= 0) {
+        close(in->lock);
+    }
+    free(in);
+    return rc;
+}

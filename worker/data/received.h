@@ -1,0 +1,31 @@
+/* Data sets that a keeper sent to this host, kept for the next job: DIR/KEY/files/NAME, KEY the SHA-256 over names and bytes of the files.
+ * Together they take at most `limit_bytes`; the ones that were not used for longest go first. Several ranks of a host share the folder. */
+#ifndef WORKER_DATA_RECEIVED_H
+#define WORKER_DATA_RECEIVED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct received {
+    const char *dir;     /* NULL: this host keeps none */
+    int64_t limit_bytes;
+};
+#define RECEIVED_PATH "files" /* the data set's path beneath the root that received_find gives */
+
+/* The root of a complete one into out[4096]: 1, and it counts as used now; 0: there is none. */
+int received_find(const struct received *r, const char *key, char *out);
+void received_drop(const struct received *r, const char *key);
+
+/* One that arrives. Only one rank of a host writes; the others' writes do nothing, and their end waits for its end. */
+struct incoming;
+/* Makes room for `bytes`. NULL with an error: more than the limit. */
+struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes, struct err *e);
+/* What follows belongs to this file: "NAME" or "FOLDER/NAME". */
+int received_file(struct incoming *in, const char *name, struct err *e);
+int received_write(struct incoming *in, const void *bytes, size_t n, struct err *e);
+/* Complete, or not (`rc` negative); frees. */
+int received_end(struct incoming *in, int rc, struct err *e);
+
+#endif

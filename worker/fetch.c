@@ -1,0 +1,316 @@
+/* Who needs the keeper's data set, and how it travels: see fetch.h.
+ *
+ *     everybody ── have it, with this digest / have it not ──► keeper
+ *     keeper    ── nobody needs it   or   digest, key, files ─► everybody
+ *     everybody ── still need it (it is not among the received ones) ──► keeper
+ *     keeper    ── how many; if any, the files in pieces ────► everybody, those who need them write
+ *
+ * Pieces go to all ranks along the tree of a broadcast: a rank that needs none drops them, and no rank can wait for one that never comes. Usually
+ * everybody has the same data set, and a few words are all that is exchanged. The digest is over values, so a host whose files are packed
+ * otherwise keeps its own; what arrives is opened and its digest compared like everybody's.
+ */
+#include "worker/fetch.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "worker/data/manifest.h"
+
+enum { TAG_HAVE = 900, TAG_NEED = 901, CHUNK = 1 << 20, TEXT_MOST = 1 << 20, ROOT_BYTES = 4096 };
+enum have { LACKS, HAS_VALUES, HAS_COUNTS };
+
+struct report {
+    int32_t have;
+    char digest[68];
+};
+
+struct trip {
+    const struct fetch *f;
+    bool trains, keeper;
+    struct dataset *d;
+    bool opened;     /* d is filled */
+    json_t *verdict; /* owned */
+    float *piece;    /* [CHUNK / 4] */
+};
+
+static void still_loading(void *ctx)
+{
+    const struct fetch *f = ctx;
+    f->telemetry->phase(f->telemetry->ctx, PHASE_LOAD);
+}
+
+static int send_report(struct trip *t, int tag, struct report *r, struct err *e)
+{
+    struct message m;
+    message_send(&m, t->f->comm, t->f->comm->workers, tag, r, sizeof(*r), NULL, 0);
+    return comm_wait(t->f->comm, &m.op, e);
+}
+
+static int take_report(struct trip *t, int from, int tag, struct report *r, struct err *e)
+{
+    struct message m;
+    message_recv(&m, t->f->comm, from, tag, r, sizeof(*r), NULL, 0);
+    return comm_wait(t->f->comm, &m.op, e);
+}
+
+/* `bytes` of `data` from the keeper to everybody; data has room for whole floats. */
+static int hand_out(struct trip *t, void *data, size_t bytes, struct err *e)
+{
+    return comm_broadcast(t->f->comm, t->f->comm->workers, data, (bytes + 3) / 4, e);
+}
+
+/* ---- this host's own, and the received ones -------------------------------------------------------------------------- */
+
+static int open_own(struct trip *t, struct err *e)
+{
+    const struct fetch *f = t->f;
+    int rc = t->trains ? dataset_open(t->d, f->spec, f->seed, f->roots, e) : dataset_peek(t->d, f->spec, f->roots, e);
+    t->opened = rc == 0;
+    return rc;
+}
+
+static bool needs(const struct trip *t)
+{
+    const char *digest = json_string_value(json_object_get(t->verdict, "digest"));
+    return digest && !t->keeper && (!t->opened || (t->trains && strcmp(t->d->digest, digest) != 0));
+}
+
+/* 1: the received one is opened; 0: there is none that fits. */
+static int open_received(struct trip *t, struct err *e)
+{
+    const struct fetch *f = t->f;
+    const char *key = json_string_value(json_object_get(t->verdict, "key"));
+    char root[ROOT_BYTES];
+    if (!key || !received_find(&f->received, key, root)) {
+        return 0;
+    }
+    if (t->opened) {
+        dataset_release(t->d);
+    }
+    struct data_spec spec = *f->spec;
+    snprintf(spec.path, sizeof(spec.path), RECEIVED_PATH);
+    int rc = t->trains ? dataset_open(t->d, &spec, f->seed, root, e) : dataset_peek(t->d, &spec, root, e);
+    t->opened = rc == 0;
+    if (rc == 0 && !needs(t)) {
+        return 1;
+    }
+    if (rc == 0) {
+        rc = err_set(e, ERR_DATA, "the received data set '%.100s' is not what the keeper has", f->spec->path);
+    }
+    received_drop(&f->received, key);
+    return rc;
+}
+
+/* ---- who needs what ----------------------------------------------------------------------------------------------------- */
+
+/* On the keeper: does anybody lack it, or have another one than the others? */
+static int ask_all(struct trip *t, bool *wanted, struct err *e)
+{
+    const struct comm *c = t->f->comm;
+    char first[68] = "";
+    *wanted = false;
+    for (int r = 0, rc; r < c->workers + c->servers; r++) {
+        struct report report;
+        if (r == c->workers) {
+            continue;
+        }
+        if ((rc = take_report(t, r, TAG_HAVE, &report, e)) < 0) {
+            return rc;
+        }
+        report.digest[sizeof(report.digest) - 1] = 0;
+        bool values = report.have == HAS_VALUES;
+        *wanted |= report.have == LACKS || (values && first[0] && strcmp(first, report.digest) != 0);
+        if (values && !first[0]) {
+            snprintf(first, sizeof(first), "%s", report.digest);
+        }
+    }
+    return 0;
+}
+
+/* What everybody is told where somebody wants the data set: digest, key and files, or why it cannot be had. */
+static json_t *offer(struct trip *t, const struct err *own)
+{
+    const struct fetch *f = t->f;
+    struct err why = {0};
+    struct dataset values;
+    json_t *out = NULL;
+    if (!t->opened) {
+        why = *own;
+    } else if (dataset_open(&values, f->spec, f->seed, f->roots, &why) == 0) {
+        dataset_release(&values);
+        out = manifest_make(f->roots, f->spec->path, still_loading, (void *)(uintptr_t)f, &why);
+        if (out) {
+            json_object_set_new(out, "digest", json_string(values.digest));
+        }
+    }
+    return out ? out : json_pack("{s:s}", "error", why.message);
+}
+
+static int tell_verdict(struct trip *t, struct err *e)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    if (t->keeper) {
+        size_t n = 0;
+        text = jsonx_dump(t->verdict, false, &n);
+        bytes = text ? (int64_t)n : -1;
+    }
+    int rc = hand_out(t, &bytes, sizeof(bytes), e);
+    if (rc == 0 && (bytes < 0 || bytes > TEXT_MOST)) {
+        rc = err_set(e, ERR_PEER, "the keeper cannot tell of its data set");
+    }
+    char *room = rc == 0 ? calloc(1, (size_t)bytes + 8) : NULL;
+    if (rc == 0 && !room) {
+        rc = err_set(e, ERR_MEMORY, "cannot read of the keeper's data set: memory ran out");
+    }
+    if (room && t->keeper) {
+        memcpy(room, text, (size_t)bytes);
+    }
+    rc = rc < 0 ? rc : hand_out(t, room, (size_t)bytes, e);
+    if (rc == 0 && !t->keeper && !(t->verdict = jsonx_parse(room, (size_t)bytes, e))) {
+        rc = -ERR_PEER;
+    }
+    free(text);
+    free(room);
+    const char *why = json_string_value(json_object_get(t->verdict, "error"));
+    return rc == 0 && why ? err_set(e, ERR_NOT_FOUND, "a host lacks the data set, and the keeper cannot send it: %s", why) : rc;
+}
+
+static int agree(struct trip *t, const struct err *own, struct err *e)
+{
+    int rc = 0;
+    if (t->keeper) {
+        bool wanted;
+        rc = ask_all(t, &wanted, e);
+        t->verdict = rc < 0 ? NULL : wanted ? offer(t, own) : json_object();
+    } else {
+        struct report report = {.have = !t->opened ? LACKS : t->trains ? HAS_VALUES : HAS_COUNTS};
+        snprintf(report.digest, sizeof(report.digest), "%s", t->opened && t->trains ? t->d->digest : "");
+        rc = send_report(t, TAG_HAVE, &report, e);
+    }
+    return rc < 0 ? rc : tell_verdict(t, e);
+}
+
+/* How many ranks still need it. */
+static int count_needs(struct trip *t, int *out, struct err *e)
+{
+    const struct comm *c = t->f->comm;
+    int64_t count = 0;
+    int rc = 0;
+    if (!t->keeper) {
+        struct err why = {0};
+        struct report report = {.have = needs(t) && open_received(t, &why) != 1};
+        rc = send_report(t, TAG_NEED, &report, e);
+    }
+    for (int r = 0; t->keeper && rc == 0 && r < c->workers + c->servers; r++) {
+        struct report report;
+        if (r != c->workers && (rc = take_report(t, r, TAG_NEED, &report, e)) == 0) {
+            count += report.have != 0;
+        }
+    }
+    rc = rc < 0 ? rc : hand_out(t, &count, sizeof(count), e);
+    *out = (int)count;
+    return rc;
+}
+
+/* ---- the files ------------------------------------------------------------------------------------------------------------- */
+
+/* Shows how far it is, every tenth. */
+static void show_progress(const struct trip *t, int64_t done, int64_t piece, int64_t all)
+{
+    int64_t tenth = all > 0 ? 10 * done / all : 10, before = all > 0 ? 10 * (done - piece) / all : 0;
+    still_loading((void *)(uintptr_t)t->f);
+    if (t->keeper && tenth != before) {
+        log_info("data", "sends the data set to hosts that lack it", "path=%s percent=%d bytes=%lld", t->f->spec->path, (int)(10 * tenth), (long long)all);
+    }
+}
+
+static int pass_file(struct trip *t, const json_t *file, struct incoming *in, int64_t *done, int64_t all, struct err *e)
+{
+    const char *name = json_string_value(json_object_get(file, "name"));
+    int64_t left = json_integer_value(json_object_get(file, "bytes"));
+    int fd = t->keeper ? manifest_open(t->f->roots, t->f->spec->path, name, e) : -1;
+    int rc = t->keeper && fd < 0 ? fd : in ? received_file(in, name ? name : "", e) : 0;
+    while (rc == 0 && left > 0) {
+        size_t n = left < CHUNK ? (size_t)left : CHUNK;
+        for (size_t at = 0; t->keeper && rc == 0 && at < n;) {
+            ssize_t got = read(fd, (char *)t->piece + at, n - at);
+            at += got > 0 ? (size_t)got : 0;
+            rc = got > 0 ? 0 : err_set(e, ERR_DATA, "the file '%s' of data set '%s' changed while it was sent", name, t->f->spec->path);
+        }
+        rc = rc < 0 ? rc : hand_out(t, t->piece, n, e);
+        rc = rc < 0 || !in ? rc : received_write(in, t->piece, n, e);
+        left -= (int64_t)n;
+        *done += (int64_t)n;
+        show_progress(t, *done, (int64_t)n, all);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+static int pass_files(struct trip *t, struct err *e)
+{
+    const char *key = json_string_value(json_object_get(t->verdict, "key"));
+    int64_t all = json_integer_value(json_object_get(t->verdict, "bytes")), done = 0;
+    bool wants = needs(t);
+    struct incoming *in = wants ? received_begin(&t->f->received, key ? key : "", all, e) : NULL;
+    int rc = wants && !in ? -(int)e->code : 0;
+    size_t i;
+    json_t *file;
+    json_array_foreach(json_object_get(t->verdict, "files"), i, file)
+    {
+        rc = rc < 0 ? rc : pass_file(t, file, in, &done, all, e);
+    }
+    rc = in ? received_end(in, rc, e) : rc;
+    if (rc == 0 && wants) {
+        rc = open_received(t, e);
+        rc = rc == 0 ? err_set(e, ERR_DATA, "the data set '%.100s' was received, but is not there", t->f->spec->path) : rc;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static int share(struct trip *t, const struct err *own, struct err *e)
+{
+    int n = 0, rc = agree(t, own, e);
+    if (rc == 0 && json_object_get(t->verdict, "digest")) {
+        rc = count_needs(t, &n, e);
+    }
+    if (rc == 0 && n > 0) {
+        t->piece = malloc(CHUNK);
+        rc = t->piece ? pass_files(t, e) : err_set(e, ERR_MEMORY, "cannot pass the data set on: memory ran out");
+    }
+    free(t->piece);
+    json_decref(t->verdict);
+    return rc;
+}
+
+int fetch_dataset(const struct fetch *f, bool trains, struct dataset *d, struct err *e)
+{
+    struct trip t = {.f = f, .trains = trains, .keeper = f->comm->rank == f->comm->workers, .d = d};
+    struct err own = {0};
+    int rc = open_own(&t, &own);
+    bool shared = f->spec->format != CAT_FORMAT_GLYPHS;
+    if (rc < 0 && (rc != -ERR_NOT_FOUND || !shared)) {
+        *e = own;
+        return rc;
+    }
+    if (shared) {
+        double deadline = f->comm->deadline;
+        f->comm->deadline = 0; /* a large data set takes its time; who does nothing meanwhile is found by the heartbeats */
+        rc = share(&t, &own, e);
+        f->comm->deadline = deadline;
+    }
+    if (rc == 0 && !t.opened) {
+        *e = own;
+        rc = -(int)own.code;
+    }
+    if (rc < 0 && t.opened) {
+        dataset_release(d);
+    }
+    return rc;
+}
