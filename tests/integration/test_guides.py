@@ -1,0 +1,130 @@
+"""The guides docs/add-a-*.md, walked through: their steps are applied to a copy of the tree, which is then built and trained with.
+
+A step is a line "In `FILE`, after|before|replace `TEXT`:" or "New file `FILE`:" and the code block behind it. `after` and `before` mean whole statements or lines: after
+goes behind the next line that ends one (a comma, a semicolon, a bracket), before in front of the line."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from service import ROOT
+
+STEP = re.compile(r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file `(?P<new>[^`]+)`):\n(?P<indent> *)```c\n(?P<code>.*?)\n *```$",
+                  re.M | re.S)
+GUIDES = {"layer": 7, "format": 4, "strategy": 8}
+
+
+def steps(guide):
+    text = (ROOT / "docs" / f"add-a-{guide}.md").read_text()
+    assert len(re.findall("```c$", text, re.M)) == len(list(STEP.finditer(text))), "every code block of a guide is a step"
+    return list(STEP.finditer(text))
+
+
+def end_of_statement(text, at):
+    """Behind the line that ends what begins at `at`: brackets are closed again."""
+    depth = 0
+    for i in range(text.rfind("\n", 0, at) + 1, len(text)):
+        depth += (text[i] in "({") - (text[i] in ")}")
+        if text[i] == "\n" and depth <= 0 and i > at and text[i - 1] in ",;)}":
+            return i + 1
+        if text[i] == "\n" and depth <= 0 and i > at and text.find("*/", at, i) > 0:
+            return i + 1
+    raise AssertionError("the statement does not end")
+
+
+def apply(tree, step):
+    code = re.sub(rf"^{step['indent']}", "", step["code"], flags=re.M)
+    if step["new"]:
+        (tree / step["new"]).write_text(code + "\n")
+        return
+    path = tree / step["file"]
+    text = path.read_text()
+    assert text.count(step["text"]) == 1, f"{step['file']} has {step['text']!r} {text.count(step['text'])} times"
+    at = text.index(step["text"])
+    if step["how"] == "replace":
+        text = text.replace(step["text"], code)
+    else:
+        place = end_of_statement(text, at) if step["how"] == "after" else text.rindex("\n", 0, at) + 1
+        text = text[:place] + code + "\n" + text[place:]
+    path.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the tree with all guides applied, its worker and simulator built."""
+    copy = tmp_path_factory.mktemp("guides") / "evenstep"
+    copy.mkdir()
+    for room in ("Makefile", "common", "job", "store", "kernels", "worker", "simulator", "tests/bench/build.mk"):
+        there = ROOT / room
+        (copy / room).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(there, copy / room) if there.is_dir() else shutil.copy2(there, copy / room)
+    for mk in re.findall(r"^include (\S+)", (ROOT / "Makefile").read_text(), re.M):
+        (copy / mk).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / mk, copy / mk)
+    for guide in GUIDES:
+        for step in steps(guide):
+            apply(copy, step)
+    env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "BUILD", "MAKELEVEL")}
+    made = subprocess.run(["make", "-j2", "CUDA=0", "OPT=-O0", "DEVELOPER=1", "BUILD=build", "build/evenstep-worker"], cwd=copy, capture_output=True, text=True,
+                          timeout=600, env=env)
+    assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
+    return copy
+
+
+def train(tree, tmp_path, **changes):
+    """Rows and evaluations of a job of two workers; see worker/local.h."""
+    spec = {"model": "mlp", "data": {"format": "glyphs", "samples": 1280, "test_samples": 200}, "workers": 2, "epochs": 2, "seed": 1,
+            "optimizer": {"type": "sgd", "learning_rate": 0.05}, "batching": {"global_batch": 32}, **changes}
+    (tmp_path / "job.json").write_text(json.dumps(spec))
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "3", str(tree / "build" / "evenstep-worker"), "--local", str(tmp_path / "job.json"), "--roots",
+               str(tmp_path), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180,
+                          env=dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    lines = [line.split(",") for line in done.stdout.splitlines()]
+    losses = [float(f[4]) for f in lines if f[0] == "evaluation"]
+    assert len(losses) >= 2 and losses[-1] < losses[0], losses
+    return losses
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_a_guide_has_its_steps(guide):
+    assert len(steps(guide)) == GUIDES[guide]
+
+
+def test_the_layer_of_the_guide_trains(tree, tmp_path):
+    layers = [{"type": "conv2d", "filters": 4, "kernel": 5, "stride": 2}, {"type": "scale"}, {"type": "relu"}, {"type": "flatten"}, {"type": "dense", "units": 10}]
+    train(tree, tmp_path, model={"input": [28, 28, 1], "layers": layers})
+    model = (tmp_path / "out" / "artifacts" / "model.safetensors").read_bytes()
+    head = json.loads(model[8:8 + int.from_bytes(model[:8], "little")])
+    first, last = head["scale1.weight"]["data_offsets"]
+    factors = np.frombuffer(model[8 + int.from_bytes(model[:8], "little"):][first:last], np.float32)
+    assert head["scale1.weight"]["shape"] == [4] and np.all(factors != 1), "they began at 1 and were trained"
+
+
+def test_the_format_of_the_guide_is_trained_on(tree, tmp_path):
+    rng = np.random.default_rng(1)
+    folder = tmp_path / "points"
+    folder.mkdir()
+    for name, n in (("train", 960), ("test", 160)):
+        labels = rng.integers(0, 4, n)
+        points = rng.normal(0, 0.6, (n, 6)) + np.eye(4, 6)[labels] * 2
+        (folder / f"{name}.csv").write_text("".join(f"{y}," + ",".join(f"{v:.4f}" for v in p) + "\n" for y, p in zip(labels, points)))
+    network = {"input": [6], "layers": [{"type": "dense", "units": 16}, {"type": "relu"}, {"type": "dense", "units": 4}]}
+    train(tree, tmp_path, data={"format": "csv", "path": "points"}, model=network)
+    torn = (folder / "train.csv").read_text().split("\n")
+    torn[3] = "1,2,zebra"
+    (folder / "train.csv").write_text("\n".join(torn))
+    with pytest.raises(AssertionError, match="at byte"):
+        train(tree, tmp_path, data={"format": "csv", "path": "points"}, model=network)
+
+
+def test_the_strategy_of_the_guide_trains_and_damps(tree, tmp_path):
+    train(tree, tmp_path, strategy={"type": "damped", "beta": 0.5})
+    with pytest.raises(AssertionError, match="/strategy/beta"):
+        train(tree, tmp_path, strategy={"type": "damped", "beta": -1})
