@@ -32,6 +32,7 @@ struct parcel { /* a message under way or not yet received */
     double cost; /* in bytes */
     double latency;
     double ends_at; /* link counter at which its last byte is through */
+    struct parcel *behind; /* of the same client and direction: begins when this one's bytes are through */
     struct parcel *next;
 };
 
@@ -69,6 +70,7 @@ struct ring {
 
 struct link_side { /* one direction of one server's link */
     struct parcel *flows, *last;
+    struct parcel **of_client; /* [workers] its flow, or NULL: a client sends one thing after the other */
     int n;
     double got, since; /* bytes every transfer got until `since` */
     uint64_t generation;
@@ -103,6 +105,7 @@ struct world {
     uint64_t serial;
     int64_t events;
     struct link_side *sides; /* [servers][2]: to the server, from it */
+    struct parcel **of_client; /* [servers][2][workers] */
     struct parcel *spare_parcels;
     struct posted *spare_posted;
     struct ring *rings;
@@ -190,6 +193,15 @@ static void side_schedule(struct world *w, struct link_side *s)
 
 static void side_add(struct world *w, struct link_side *s, struct parcel *p)
 {
+    struct parcel **before = &s->of_client[p->to < w->workers ? p->to : p->from];
+    if (*before) {
+        while (*before) {
+            before = &(*before)->behind;
+        }
+        *before = p;
+        return;
+    }
+    *before = p;
     side_advance(w, s);
     if (s->n == 0) {
         s->got = 0;
@@ -214,8 +226,13 @@ static void side_finish(struct world *w, struct link_side *s)
     s->flows = p->next;
     p->next = NULL;
     s->n--;
+    s->of_client[p->to < w->workers ? p->to : p->from] = NULL;
     push_event(w, w->now + p->latency, p->to, EVENT_ARRIVE, p, 0);
     side_schedule(w, s);
+    if (p->behind) {
+        side_add(w, s, p->behind);
+        p->behind = NULL;
+    }
 }
 
 /* ---- operations -----------------------------------------------------------------------------------------------
@@ -304,6 +321,7 @@ static bool links_are_equal(const struct world *w, const struct transport_ring *
     return true;
 }
 
+/* The one that others have come to, or a new one; NULL if its links are not all the same. */
 static struct ring *ring_find(struct world *w, const struct transport_ring *ring)
 {
     struct ring *spare = NULL;
@@ -312,6 +330,9 @@ static struct ring *ring_find(struct world *w, const struct transport_ring *ring
             return r;
         }
         spare = r->serial ? spare : r;
+    }
+    if (!links_are_equal(w, ring)) {
+        return NULL;
     }
     if (!spare) {
         spare = calloc(1, sizeof *spare);
@@ -347,6 +368,9 @@ static void ring_add(struct world *w, const struct ring *r)
 {
     for (int c = 0; c < r->size; c++) {
         size_t begin = ring_chunk(r, c), n = ring_chunk(r, c + 1) - begin;
+        if (n == 0) {
+            continue; /* hollow */
+        }
         if (n > w->ring_room) {
             free(w->ring_sum);
             w->ring_sum = malloc(n * sizeof(float));
@@ -385,10 +409,10 @@ static int sim_ring(struct transport *t, const struct transport_ring *ring, stru
 {
     struct sim_rank *me = (struct sim_rank *)t;
     struct world *w = me->world;
-    if (ring->size <= RING_BY_MESSAGES || !links_are_equal(w, ring)) {
+    struct ring *r = ring->size > RING_BY_MESSAGES ? ring_find(w, ring) : NULL;
+    if (!r) {
         return -ERR_UNSUPPORTED;
     }
-    struct ring *r = ring_find(w, ring);
     posted_by(me, req);
     r->who[ring->mine] = (struct ring_member){me->rank, ring->data, req};
     if (++r->joined == r->size) {
@@ -638,11 +662,15 @@ struct world *world_new(const struct cluster *cluster, int workers, int servers,
         w->size = workers + servers;
         w->ranks = calloc((size_t)w->size, sizeof *w->ranks);
         w->sides = calloc((size_t)servers * 2, sizeof *w->sides);
+        w->of_client = calloc((size_t)servers * 2 * (size_t)workers, sizeof *w->of_client);
     }
-    if (!w || !w->ranks || !w->sides) {
+    if (!w || !w->ranks || !w->sides || !w->of_client) {
         err_set(e, ERR_MEMORY, "cannot make a virtual cluster of %d ranks: memory ran out", workers + servers);
         world_free(w);
         return NULL;
+    }
+    for (int i = 0; i < 2 * servers; i++) {
+        w->sides[i].of_client = &w->of_client[(size_t)i * (size_t)workers];
     }
     for (int i = 0; i < w->size; i++) {
         struct sim_rank *r = &w->ranks[i];
@@ -662,6 +690,7 @@ static void free_parcels(struct parcel *p)
 {
     while (p) {
         struct parcel *next = p->next;
+        free_parcels(p->behind);
         free(p);
         p = next;
     }
@@ -707,6 +736,7 @@ void world_free(struct world *w)
     free_parcels(w->spare_parcels);
     free_posted(w->spare_posted);
     free(w->heap);
+    free(w->of_client);
     free(w->sides);
     free(w->ranks);
     free(w);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/opt.h"
 #include "common/proc.h"
@@ -302,7 +303,11 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
     if (rc < 0) {
         return rc;
     }
+    double begun = clock_now();
     int ran = world_run(s->world, e);
+    double took = clock_now() - begun;
+    log_info("simulator", "ran", "events=%lld seconds=%.3f events_per_second=%.0f", (long long)world_events(s->world), took,
+             took > 0 ? (double)world_events(s->world) / took : 0);
     rc = first_failure(s, ranks, e);
     rc = rc < 0 ? rc : ran;
     rc = rc < 0 ? rc : report_write(s->report, e);

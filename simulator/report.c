@@ -135,9 +135,11 @@ static void on_saved(void *ctx, const char *kind, const char *path, int64_t step
 static void on_control(void *ctx, struct control *out)
 {
     const struct assignment *a = &((struct rank_report *)ctx)->report->balancer.current;
-    memset(out, 0, sizeof *out);
-    out->version = a->version;
-    memcpy(out->sizes, a->sizes, sizeof out->sizes);
+    out->stop = out->pause = out->checkpoint = false;
+    if (out->version != a->version) {
+        out->version = a->version;
+        memcpy(out->sizes, a->sizes, sizeof out->sizes);
+    }
 }
 
 /* Without profiles of an earlier job the first minibatches are equal, as on real nodes. */

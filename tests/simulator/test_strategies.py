@@ -178,3 +178,18 @@ def test_reductions_under_way_at_once_share_their_links(tmp_path, workers):
     parameters = 1200 * 6 + 20 * 1201 + 600 * 21 + 8 * 601
     assert took[1] == pytest.approx(took[0], rel=0.02)
     assert took[0] == pytest.approx(10 * (0.001 + 2 * (workers - 1) / workers * 4 * parameters / 1e5), rel=0.01)
+
+
+def test_a_push_with_running_statistics_costs_one_latency(tmp_path):
+    """SEMANTICS.md 13: latency + bytes/bandwidth there, the same back, whatever the message is made of."""
+    layers = [{"type": "dense", "name": "hidden", "units": 40}, {"type": "batch_norm"}, {"type": "relu"}, {"type": "dense", "name": "out", "units": 4}]
+    link = {"latency_seconds": 0.5, "bytes_per_second": 1e4}
+    case = Case(tmp_path, {"type": "asgd"}, cluster={"nodes": [{"name": "a", "fixed_seconds": 1}], "links": link}, workers=1, steps=10,
+                model={"input": [5], "layers": layers})
+    del case.job["init"]
+    case.write()
+    floats = 40 * 6 + 2 * 40 + 41 * 4 + 2 * 40      # parameters, then mean and variance
+    one_way = 0.5 + 4 * floats / 1e4
+    for options in ((), ("--timing-only",)):
+        summary = case.run("run" + "".join(options), *options).summary
+        assert summary["virtual_seconds"] == pytest.approx(10 * (one_way + 1 + one_way), rel=1e-6)

@@ -262,12 +262,7 @@ void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
     a->light = light;
     a->hollow = c->hollow[a->group];
     a->size = c->n_members[a->group];
-    a->mine = 0;
-    for (int i = 0; i < a->size; i++) {
-        if (c->members[a->group][i] == c->rank) {
-            a->mine = i;
-        }
-    }
+    a->mine = c->place[a->group];
     a->serial = c->serials[a->group]++;
     a->round = 0;
     a->in_busy = a->out_busy = a->begun = false;

@@ -29,6 +29,7 @@ int comm_init(struct comm *c, struct transport *t, int workers, int servers, str
         c->members[COMM_ALL][i] = i;
     }
     c->n_members[COMM_ALL] = c->rank < workers ? workers : 0;
+    c->place[COMM_ALL] = c->rank < workers ? c->rank : 0;
     return 0;
 }
 
@@ -48,10 +49,12 @@ int comm_set_groups(struct comm *c, const int *groups, struct err *e)
             first = first && groups[j] != groups[i];
         }
         if (first) {
+            c->place[COMM_LEADERS] = i == c->rank ? n_leaders : c->place[COMM_LEADERS];
             leaders[n_leaders++] = i;
             leader = leader || i == c->rank;
         }
         if (c->rank < c->workers && groups[i] == groups[c->rank]) {
+            c->place[COMM_MINE] = i == c->rank ? n_mine : c->place[COMM_MINE];
             mine[n_mine++] = i;
         }
     }

@@ -15,6 +15,7 @@ struct comm {
     int rank, workers, servers; /* servers >= 1: rank W is always there */
     int *members[COMM_GROUPS];  /* ranks, ascending; owned */
     int n_members[COMM_GROUPS]; /* 0: I am not in it */
+    int place[COMM_GROUPS];     /* mine among them */
     bool native;                /* exchange.allreduce is "mpi" */
     uint32_t serials[COMM_GROUPS]; /* all-reduces started per group: their tags */
     /* On a virtual clock without numbers (evenstep-simulate --timing-only): floats that cost time but do not exist, at the head of every

@@ -16,6 +16,17 @@ struct state_head { /* of a state that rank 0 gives to the keeper; three bodies 
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
+/* The parts of a full step are the sizes themselves: known once per assignment, since a thousand ranks ask at every step. */
+static void note_sizes(struct lockstep *l)
+{
+    const struct comm *c = l->env->comm;
+    sample_split(l->env->spec->batching.global_batch, l->sizes, c->workers, l->full);
+    l->full_before = 0;
+    for (int i = 0; i < c->rank; i++) {
+        l->full_before += l->full[i];
+    }
+}
+
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state)
 {
     memset(l, 0, sizeof *l);
@@ -25,6 +36,8 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     l->applied = state->applied_samples;
     l->version = env->first_version;
     memcpy(l->sizes, env->first_sizes, sizeof l->sizes);
+    note_sizes(l);
+    l->counts = l->full;
     l->best = json_is_object(state->extra) ? json_number_value(json_object_get(state->extra, "best")) : 0;
     agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step, comm_now(env->comm));
     allreduce_init(&l->sums, env->comm, COMM_ALL, 3);
@@ -40,36 +53,41 @@ bool lockstep_over(const struct lockstep *l)
     return cursor_done(&l->cursor) || l->target_reached;
 }
 
-static struct slice my_part(const struct lockstep *l, const struct slice *whole, const int64_t *counts)
+static struct slice my_part(struct lockstep *l, const struct slice *whole, const int64_t **counts)
 {
     struct slice mine = *whole;
     int rank = l->env->comm->rank;
-    for (int i = 0; i < rank; i++) {
-        mine.start += counts[i];
+    if (whole->count == l->env->spec->batching.global_batch) {
+        *counts = l->full;
+        mine.start += l->full_before;
+        mine.count = l->full[rank];
+        return mine;
     }
-    mine.count = counts[rank];
+    sample_split(whole->count, l->sizes, l->env->comm->workers, l->part);
+    *counts = l->part;
+    for (int i = 0; i < rank; i++) {
+        mine.start += l->part[i];
+    }
+    mine.count = l->part[rank];
     return mine;
 }
 
 void lockstep_next(struct lockstep *l, struct work *out)
 {
-    int rank = l->env->comm->rank, B = l->env->spec->batching.global_batch, W = l->env->comm->workers;
+    int rank = l->env->comm->rank, B = l->env->spec->batching.global_batch;
     BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
-    sample_split(l->slice.count, l->sizes, W, l->counts);
     out->action = DO_TRAIN;
-    out->slice = my_part(l, &l->slice, l->counts);
     out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
-    if (out->batch < out->slice.count) {
-        out->batch = (int)out->slice.count;
-    }
     out->learning_rate = jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
     out->next_batch = l->next_version ? l->next_sizes[rank] : 0;
     struct cursor ahead = l->cursor; /* what probably comes next, for the loader */
     struct slice next;
-    int64_t counts[SPEC_WORKERS];
     if (cursor_take(&ahead, B, &next)) {
-        sample_split(next.count, l->sizes, W, counts);
-        out->hint = my_part(l, &next, counts);
+        out->hint = my_part(l, &next, &l->counts);
+    }
+    out->slice = my_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
+    if (out->batch < out->slice.count) {
+        out->batch = (int)out->slice.count;
     }
 }
 
@@ -165,12 +183,25 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
     }
 }
 
+float lockstep_slowest(const struct lockstep *l, const float *words)
+{
+    int W = l->env->comm->workers;
+    const float *times = words + WORDS + W;
+    float most[4] = {0};
+    for (int i = 0; i < W; i++) {
+        most[i % 4] = times[i] > most[i % 4] ? times[i] : most[i % 4];
+    }
+    float a = most[0] > most[1] ? most[0] : most[1], b = most[2] > most[3] ? most[2] : most[3];
+    return a > b ? a : b;
+}
+
 void lockstep_agree(struct lockstep *l, const float *words)
 {
     int W = l->env->comm->workers, announced = (int)words[WORD_VERSION];
     if (l->known && announced == l->next_version && words[WORD_NOT_READY] == 0) {
         l->version = l->next_version;
         memcpy(l->sizes, l->next_sizes, sizeof l->sizes);
+        note_sizes(l);
         l->next_version = 0;
     } else if (announced > l->version && announced != l->next_version) {
         l->next_version = announced;

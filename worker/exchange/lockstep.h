@@ -18,7 +18,9 @@ struct lockstep {
     int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
     bool known;                                 /* the announced one was known when the words were written */
     struct slice slice;                         /* of the whole step under way */
-    int64_t counts[SPEC_WORKERS];               /* of it, by rank */
+    const int64_t *counts;                      /* of it, by rank: one of the two below */
+    int64_t full[SPEC_WORKERS], part[SPEC_WORKERS]; /* of a step with the whole global batch; of an epoch's last one */
+    int64_t full_before;                        /* samples of lower ranks in a full step */
     struct allreduce sums;                      /* of an evaluation */
     float sum_words[3];
     double last_loss, last_accuracy, best;
@@ -43,6 +45,8 @@ bool lockstep_test_part(const struct lockstep *l, struct work *out);
 int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r, struct err *e);
 
 size_t lockstep_words(const struct lockstep *l); /* how many */
+/* The largest of the ranks' times among the summed words. */
+float lockstep_slowest(const struct lockstep *l, const float *words);
 /* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that will be done when they are summed. */
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead);
 /* Takes the sums: adopts what was announced earlier if everybody was ready for it, takes note of what is announced now. */

@@ -56,22 +56,28 @@ static void report(struct push_worker *s)
     env->row(env->ctx, &s->row);
 }
 
-/* Range by range, from or to every server; all are under way at once. */
+/* A block range by range, from or to every server, and the running statistics, from or to the first: all are under way at once, so that
+ * together they cost one latency. */
 static int all_ranges(struct push_worker *s, int tag, float *block, bool sending, struct err *e)
 {
     struct comm *c = s->env->comm;
-    size_t n = s->env->n_params;
-    char none[SERVERS_MOST] = {0};
+    size_t n = s->env->n_params, n_stats = s->env->n_stats;
+    char none[SERVERS_MOST] = {0}, no_head = 0;
+    struct message stats;
     int rc = 0;
     for (int i = 0; i < c->servers; i++) {
         float *range = block ? block + shard_first(n, c->servers, i) : NULL;
         (sending ? message_send : message_recv)(&s->ranges[i], c, c->workers + i, tag, &none[i], 1, range, shard_count(n, c->servers, i));
     }
+    if (n_stats > 0) {
+        (sending ? message_send : message_recv)(&stats, c, c->workers, TAG_STATS, &no_head, 1, s->env->replica->host[DEV_STATS], n_stats);
+    }
     for (int i = 0; i < c->servers; i++) {
         int one = comm_wait(c, &s->ranges[i].op, rc < 0 ? NULL : e);
         rc = rc < 0 ? rc : one;
     }
-    return rc;
+    int one = n_stats > 0 ? comm_wait(c, &stats.op, rc < 0 ? NULL : e) : 0;
+    return rc < 0 ? rc : one;
 }
 
 int push_worker_next(struct strategy *base, struct work *out, struct err *e)
@@ -94,13 +100,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     if (more) {
         rc = all_ranges(s, TAG_WEIGHTS, r->host[DEV_PARAMS], false, e);
         rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_PARAMS, 0, env->n_params, e);
-        if (rc >= 0 && env->n_stats > 0) {
-            struct message stats;
-            char none;
-            message_recv(&stats, c, c->workers, TAG_STATS, &none, 1, r->host[DEV_STATS], env->n_stats);
-            rc = comm_wait(c, &stats.op, e);
-            rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, env->n_stats, e);
-        }
+        rc = rc < 0 || env->n_stats == 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, env->n_stats, e);
     }
     if (s->waiting) {
         report(s);
@@ -129,23 +129,17 @@ static int push(struct push_worker *s, struct push_head *head, struct err *e)
 {
     struct rank_env *env = s->env;
     struct comm *c = env->comm;
+    struct dev_replica *r = env->replica;
     struct message m;
-    char none = 0;
+    int rc = head->kind == PUSH_GRADIENT && env->n_stats > 0 ? r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
     message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
     if (head->kind == PUSH_GRADIENT) {
-        int rc = all_ranges(s, TAG_GRADIENT, env->replica->host[DEV_GRADS], true, e);
-        if (rc >= 0 && env->n_stats > 0) {
-            struct dev_replica *r = env->replica;
-            rc = r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e);
-            struct message stats;
-            message_send(&stats, c, c->workers, TAG_STATS, &none, 1, r->host[DEV_STATS], env->n_stats);
-            rc = rc < 0 ? rc : comm_wait(c, &stats.op, e);
-        }
-        if (rc < 0) {
-            return rc;
-        }
+        rc = all_ranges(s, TAG_GRADIENT, r->host[DEV_GRADS], true, e);
     }
-    return comm_wait(c, &m.op, e);
+    return rc < 0 ? rc : comm_wait(c, &m.op, e);
 }
 
 /* Clipping is per gradient, before any rule of the server's (SEMANTICS.md 1). */

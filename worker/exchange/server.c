@@ -28,11 +28,9 @@ static void settle(struct server *s)
 {
     for (int i = 0; i < s->n_grouped; i++) {
         s->applied += s->grouped[i].count;
+        s->clients[s->grouped_by[i]].grouped = false;
     }
     s->n_grouped = 0;
-    for (int i = 0; i < s->env->comm->workers; i++) {
-        s->clients[i].grouped = false;
-    }
     s->due = agenda_evaluate(&s->agenda, s->applied, s->updates.version) || s->due;
 }
 
@@ -55,10 +53,12 @@ static int take_gradient(struct server *s, const struct push_head *push, struct 
     }
     bool updated = updates_add(&s->updates, s->g, k->pulled, &push->slice, tau);
     BUG_ON(s->n_grouped == SPEC_WORKERS);
+    s->grouped_by[s->n_grouped] = push->rank;
     s->grouped[s->n_grouped++] = push->slice;
     k->grouped = true;
-    k->out.count = 0;
+    server_set_out(s, k, NULL);
     k->pushes++;
+    s->least = -1;
     staleness_add(&k->staleness, (int)tau, (int)push->slice.count);
     if (updated) {
         settle(s);
@@ -75,11 +75,8 @@ static int take_gradient(struct server *s, const struct push_head *push, struct 
 /* After every push: is something due, or is it over? */
 static int decide(struct server *s, struct err *e)
 {
-    bool asked = s->control.pause || s->control.stop, idle = server_slices_out(s) == 0;
+    bool asked = s->control.pause || s->control.stop, idle = s->n_out == 0 && s->n_evaluating == 0;
     int rc = 0;
-    for (int i = 0; i < s->env->comm->workers; i++) {
-        idle = idle && s->clients[i].evaluating == 0;
-    }
     if (asked && idle) {
         s->outcome = s->control.stop ? 2 : 1;
         rc = server_save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, s->updates.w, s->stats, e);
@@ -106,21 +103,11 @@ static int decide(struct server *s, struct err *e)
     return rc;
 }
 
-static bool all_ended(const struct server *s)
-{
-    for (int i = 0; i < s->env->comm->workers; i++) {
-        if (!s->clients[i].ended) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static int receive(struct server *s, struct push_head *push, struct err *e)
 {
     struct comm *c = s->env->comm;
-    struct message head, gradient;
-    char none;
+    struct message head, gradient, stats;
+    char none, no_head;
     message_recv(&head, c, TRANSPORT_ANY, TAG_PUSH, push, sizeof *push, NULL, 0);
     int rc = comm_wait(c, &head.op, e);
     if (rc >= 0 && (push->rank < 0 || push->rank >= c->workers)) {
@@ -128,11 +115,12 @@ static int receive(struct server *s, struct push_head *push, struct err *e)
     }
     if (rc >= 0 && push->kind == PUSH_GRADIENT) {
         message_recv(&gradient, c, push->rank, TAG_GRADIENT, &none, 1, s->g, s->n);
-        rc = comm_wait(c, &gradient.op, e);
-        if (rc >= 0 && s->n_stats > 0) {
-            message_recv(&gradient, c, push->rank, TAG_STATS, &none, 1, s->pushed_stats, s->n_stats);
-            rc = comm_wait(c, &gradient.op, e);
+        if (s->n_stats > 0) {
+            message_recv(&stats, c, push->rank, TAG_STATS, &no_head, 1, s->pushed_stats, s->n_stats);
         }
+        rc = comm_wait(c, &gradient.op, e);
+        int one = s->n_stats > 0 ? comm_wait(c, &stats.op, rc < 0 ? NULL : e) : 0;
+        rc = rc < 0 ? rc : one;
     }
     return rc;
 }
@@ -189,7 +177,7 @@ int server_serve(const struct server_policy *policy, struct rank_env *env, const
     }
     rc = rc < 0 ? rc : server_serve_parked(s, e);
     struct push_head push;
-    while (rc >= 0 && !all_ended(s)) {
+    while (rc >= 0 && s->n_ended < env->comm->workers) {
         double before = comm_now(env->comm);
         rc = receive(s, &push, e);
         double came = comm_now(env->comm);

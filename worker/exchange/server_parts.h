@@ -5,7 +5,7 @@
 #include "worker/exchange/shard.h"
 
 struct client { /* a worker as the server sees it */
-    struct slice out;     /* count 0: none */
+    struct slice out;     /* count 0: none; this, kept and evaluating change by server_set_… alone, which count */
     struct slice kept;    /* its next one, while it evaluates: slices go in the order of pulls */
     bool grouped;         /* its last gradient is in a group that is not complete */
     int64_t pushes;
@@ -31,7 +31,11 @@ struct server {
     struct slice *redo;  /* [RUN_SLICES] to be handed out again */
     int n_redo;
     struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
+    int grouped_by[SPEC_WORKERS];       /* and whose they are */
     int n_grouped;
+    int n_out, n_kept, n_evaluating, n_ended; /* clients with a slice, a kept one, a test slice, an end */
+    int parked[SPEC_WORKERS], n_parked; /* clients that wait, ascending */
+    int64_t least;                      /* pushes of the slowest client, -1: to be found */
     struct client *clients;
     int64_t applied;
     struct agenda agenda;
@@ -57,10 +61,13 @@ int server_order(struct server *s, enum order_kind kind, int rank, struct err *e
 int server_save(struct server *s, int why, const float *params, const float *stats, struct err *e);
 
 /* server_slices.c */
-/* Nothing is left to be handed out; slices that are with workers; slices that are kept for workers who evaluate. */
+/* Nothing is left to be handed out; slices are kept for workers who evaluate. */
 bool server_nothing_left(const struct server *s);
-int server_slices_out(const struct server *s);
 bool server_slices_kept(const struct server *s);
+/* A client's slice that is out, that is kept, its test slice; NULL and 0: none any more. */
+void server_set_out(struct server *s, struct client *k, const struct slice *slice);
+void server_set_kept(struct server *s, struct client *k, const struct slice *slice);
+void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
 /* A worker waits from now on; all who wait get what there is for them. */
 void server_park(struct server *s, int rank);
 int server_serve_parked(struct server *s, struct err *e);

@@ -39,22 +39,36 @@ static bool nothing_left_for(const struct server *s, int rank)
     return s->target_reached || (s->clients[rank].kept.count == 0 && server_nothing_left(s));
 }
 
-int server_slices_out(const struct server *s)
-{
-    int n = 0;
-    for (int i = 0; i < s->env->comm->workers; i++) {
-        n += s->clients[i].out.count > 0;
-    }
-    return n;
-}
-
 bool server_slices_kept(const struct server *s)
 {
-    bool kept = false;
-    for (int i = 0; i < s->env->comm->workers && !s->target_reached; i++) {
-        kept = kept || s->clients[i].kept.count > 0;
+    return !s->target_reached && s->n_kept > 0;
+}
+
+/* Counted at each change, because a thousand clients would have to be asked after every push. */
+static void set_slice(struct slice *of_client, int *n, const struct slice *slice)
+{
+    bool is = slice && slice->count > 0;
+    *n += (int)is - (of_client->count > 0);
+    of_client->count = 0;
+    if (is) {
+        *of_client = *slice;
     }
-    return kept;
+}
+
+void server_set_out(struct server *s, struct client *k, const struct slice *slice)
+{
+    set_slice(&k->out, &s->n_out, slice);
+}
+
+void server_set_kept(struct server *s, struct client *k, const struct slice *slice)
+{
+    set_slice(&k->kept, &s->n_kept, slice);
+}
+
+void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
+{
+    s->n_evaluating += (samples > 0) - (k->evaluating > 0);
+    k->evaluating = samples;
 }
 
 /* Starts sending an answer; `weights` NULL: the header alone. */
@@ -103,7 +117,7 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     k->reply.eval_first = s->eval_next;
     k->reply.eval_count = part;
     k->reply.slice = k->reply.hint = (struct slice){0};
-    k->evaluating = part;
+    server_set_evaluating(s, k, part);
     s->eval_next += part;
     s->env->aside(s->env->ctx, true);
     int rc = send_reply(s, rank, s->snapshot, s->snapshot + s->n, e);
@@ -116,11 +130,13 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     struct client *k = &s->clients[rank];
     int size = size_of(s, rank);
     if (k->kept.count > 0) {
-        k->out = k->kept;
-        k->kept.count = 0;
+        server_set_out(s, k, &k->kept);
+        server_set_kept(s, k, NULL);
         size = size > k->out.count ? size : (int)k->out.count;
     } else {
-        BUG_ON(!take_slice(s, size, &k->out));
+        struct slice slice;
+        BUG_ON(!take_slice(s, size, &slice));
+        server_set_out(s, k, &slice);
     }
     struct cursor ahead = s->cursor;
     k->reply.action = DO_TRAIN;
@@ -142,26 +158,41 @@ static int end_client(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
     k->reply.action = s->outcome == 0 ? DO_END : s->outcome == 1 ? DO_PAUSE : DO_STOP;
+    s->n_ended += !k->ended;
     k->ended = true;
+    s->least = -1;
     return send_reply(s, rank, NULL, NULL, e);
 }
 
 /* Does the strategy let this worker go on? */
-static bool may_pull(const struct server *s, int rank)
+static bool may_pull(struct server *s, int rank)
 {
     const struct server_policy *policy = s->policy;
     if (policy->blocking && policy->blocking(s->env) && s->clients[rank].grouped) {
         return false;
     }
-    int64_t least = s->clients[rank].pushes;
-    for (int i = 0; policy->lead && i < s->env->comm->workers; i++) {
-        least = s->clients[i].ended || s->clients[i].pushes > least ? least : s->clients[i].pushes;
+    if (!policy->lead) {
+        return true;
     }
-    return !policy->lead || s->clients[rank].pushes - least <= policy->lead(s->env);
+    if (s->least < 0) {
+        s->least = INT64_MAX;
+        for (int i = 0; i < s->env->comm->workers; i++) {
+            s->least = s->clients[i].ended || s->clients[i].pushes > s->least ? s->least : s->clients[i].pushes;
+        }
+    }
+    int64_t pushes = s->clients[rank].pushes, least = s->least < pushes ? s->least : pushes;
+    return pushes - least <= policy->lead(s->env);
 }
 
 void server_park(struct server *s, int rank)
 {
+    if (!s->clients[rank].parked) {
+        int i = s->n_parked++;
+        for (; i > 0 && s->parked[i - 1] > rank; i--) {
+            s->parked[i] = s->parked[i - 1];
+        }
+        s->parked[i] = rank;
+    }
     s->clients[rank].parked = true;
     s->clients[rank].parked_at = comm_now(s->env->comm);
 }
@@ -176,7 +207,10 @@ static int serve_client(struct server *s, int rank, struct err *e)
     bool trains = !asked && !nothing_left_for(s, rank) && may_pull(s, rank);
     if (s->evaluating && !asked && s->eval_next < s->env->test_samples) {
         if (trains && s->clients[rank].kept.count == 0) {
-            take_slice(s, size_of(s, rank), &s->clients[rank].kept);
+            struct slice slice;
+            if (take_slice(s, size_of(s, rank), &slice)) {
+                server_set_kept(s, &s->clients[rank], &slice);
+            }
         }
         return hand_test_slice(s, rank, e);
     }
@@ -188,11 +222,14 @@ static int serve_client(struct server *s, int rank, struct err *e)
 
 int server_serve_parked(struct server *s, struct err *e)
 {
-    int rc = 0;
-    for (int i = 0; i < s->env->comm->workers && rc >= 0; i++) {
-        if (s->clients[i].parked) {
-            rc = serve_client(s, i, e);
+    int rc = 0, n = s->n_parked, still = 0;
+    for (int i = 0; i < n && rc >= 0; i++) {
+        int rank = s->parked[i];
+        rc = serve_client(s, rank, e);
+        if (s->clients[rank].parked) { /* nobody parks meanwhile: who was answered speaks again through the loop alone */
+            s->parked[still++] = rank;
         }
     }
+    s->n_parked = rc < 0 ? s->n_parked : still;
     return rc;
 }

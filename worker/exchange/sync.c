@@ -148,10 +148,7 @@ static void report(struct sync *s, const struct work *w, const float *words, dou
     const struct lockstep *l = &s->l;
     struct rank_env *env = l->env;
     int W = env->comm->workers, rank = env->comm->rank;
-    double now = comm_now(env->comm), exposed = now - ready, slowest = 0;
-    for (int i = 0; i < W; i++) {
-        slowest = words[WORDS + W + i] > slowest ? words[WORDS + W + i] : slowest;
-    }
+    double now = comm_now(env->comm), exposed = now - ready, slowest = lockstep_slowest(l, words);
     double wait = slowest - words[WORDS + W + rank];
     wait = wait < 0 ? 0 : wait > exposed ? exposed : wait;
     struct step_row row = {.rank = rank, .step = l->step, .local_step = l->local_step,
