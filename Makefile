@@ -131,8 +131,9 @@ $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 include tests/bench/build.mk
 check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-deploy
+SUITES ?= all
 check: check-build cuda-host fuzz layers ## every test; closes with a line that counts what ran
-	tests/run all BUILD=$(BUILD)
+	tests/run $(SUITES) BUILD=$(BUILD)
 check-unit: $(unit_tests) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)
 check-kernels: $(kernel_tests) ## kernels against the plain reference and finite differences

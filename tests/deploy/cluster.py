@@ -163,3 +163,13 @@ class Cluster(Service):
 
 def inspect(container):
     return json.loads(docker("inspect", container))[0]
+
+
+if __name__ == "__main__":  # can it be tested on this machine? (.ci/run)
+    import tempfile
+    absent = why_not()
+    if not absent:
+        with Daemon(pathlib.Path(tempfile.mkdtemp())) as daemon:
+            absent = None if daemon.there else "dockerd cannot run here"
+    print(absent or "the deployment can be tested")
+    sys.exit(1 if absent else 0)

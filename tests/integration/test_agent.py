@@ -113,6 +113,22 @@ def test_a_host_that_is_lost_ends_the_attempt_and_the_job_goes_on_without_it_and
         assert "g1" in {w["node"] for w in service.wait(again, "succeeded")["workers"]}
 
 
+def test_a_host_that_is_told_to_stop_has_its_job_write_a_checkpoint_and_no_restart_is_counted(service, agents):
+    with Agent(service, "theta", "t1=cpu:1") as theta:
+        ready(service, "a1", "a2", "b1", "t1")
+        id = service.submit(spec(workers=4, min_workers=3, max_restarts=0, epochs=1000, batching={"global_batch": 64, "policy": "equal"},
+                                 checkpoint={"every_seconds": 3600}))
+        service.steps(id, 40)
+        assert theta.stop() == 0
+        assert "t1" not in states(service)
+        done = service.job(id)["progress"]["step"]
+        until("the job goes on with three", lambda: service.job(id)["attempt"] == 2 and service.job(id)["state"] == "running")
+        assert service.job(id)["progress"]["step"] >= min(done, 40), "from the checkpoint that was written for it"
+        service.post(f"jobs/{id}/cancel")
+        service.wait(id, "cancelled")
+        assert not (theta.dir / "alive").exists()
+
+
 def test_a_coordinator_that_was_killed_finds_its_hosts_again():
     with Service(nodes=[], options=NO_NODE) as s, Agent(s, "delta", "d1=cpu:1,slowdown=12", "d2=cpu:1,slowdown=12") as agent:
         ready(s, "d1", "d2")
