@@ -218,7 +218,7 @@ int monitor_tick(struct monitor *m, double now, struct err *e)
     }
     if (rc >= 0 && due(&m->flush_at, now, flush_seconds)) {
         rc = flush_rows(m, e);
-        monitor_read_logs(m);
+        monitor_read_logs(m, false);
     }
     if (rc == -ERR_IO) {
         disk = *e;
@@ -247,7 +247,7 @@ int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
     if (rc >= 0) {
         rc = monitor_keep_profiles(m, e);
     }
-    monitor_read_logs(m);
+    monitor_read_logs(m, true);
     m->finished = finished;
     m->live_at = m->points_at = m->detail_at = -1e9;
     return rc >= 0 ? monitor_publish(m, now, e) : rc;

@@ -14,7 +14,7 @@
 #include "common/buf.h"
 #include "coordinator/launcher.h"
 
-enum { CHUNK = 1 << 20 };
+enum { CHUNK = 1 << 20, CHUNKS_PER_TURN = 8 };
 
 /* The rank of a tagged line and where its text begins; -1 for mpirun's own. */
 static int rank_of(const char *line, const char **text)
@@ -80,13 +80,13 @@ static size_t split(const struct monitor *m, char *text, size_t n)
     return done;
 }
 
-void monitor_read_logs(struct monitor *m)
+void monitor_read_logs(struct monitor *m, bool all)
 {
     char path[PATH_MAX];
     attempt_output(path, m->data_dir, m->job, m->attempt);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     char *chunk = fd >= 0 ? malloc(CHUNK + 1) : NULL;
-    for (;;) {
+    for (int i = 0; all || i < CHUNKS_PER_TURN; i++) {
         ssize_t n = chunk ? pread(fd, chunk, CHUNK, m->log_offset) : 0;
         if (n <= 0) {
             break;

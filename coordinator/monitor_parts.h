@@ -70,6 +70,6 @@ int monitor_save(struct monitor *m, struct err *e);  /* detail:monitor */
 int monitor_load(struct monitor *m, bool adopted, struct err *e);
 int64_t monitor_samples(const struct monitor *m);
 /* monitor_logs.c */
-void monitor_read_logs(struct monitor *m);
+void monitor_read_logs(struct monitor *m, bool all); /* else some megabytes: the rest at the next turn */
 
 #endif
