@@ -204,6 +204,10 @@ static int open_rank(struct process *w, struct err *e)
     if (rc == 0) {
         rc = comm_init(&w->comm, w->transport, workers, c->servers, e);
     }
+    if (rc == 0 && strcmp(c->spec->allreduce, "mpi") == 0) {
+        w->comm.native = true;
+        rc = comm_mpi_use_native(w->transport, workers, e);
+    }
     if (rc == 0) {
         w->telemetry.phase(w->telemetry.ctx, PHASE_LOAD);
         struct fetch f = {&w->comm, &w->telemetry, &c->spec->data, c->spec->seed, c->data_roots, {c->cache, c->cache_bytes}};
@@ -221,7 +225,6 @@ static int run_rank(struct process *w, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    w->comm.native = strcmp(c->spec->allreduce, "mpi") == 0;
     env->spec = c->spec;
     env->data = &w->data;
     env->comm = &w->comm;

@@ -2,7 +2,7 @@
  *
  *   mpirun -np W+1 bench_exchange      reads lines on rank 0 and answers with seconds; the last rank is the server of a push
  *
- *   ring N TIMES | mpi N TIMES | push N TIMES | copy N TIMES       N floats
+ *   ring N TIMES | native N TIMES (MPI's own, polled as the ring is) | mpi N TIMES (MPI's own, blocking) | push N TIMES | copy N TIMES       N floats
  *
  * Who has nothing to do sleeps, so that a peer that has its turn is not disturbed.
  */
@@ -78,7 +78,8 @@ static int push(const struct request *q, struct err *e)
 static int perform(const struct request *q, MPI_Comm workers, struct err *e)
 {
     bool worker = comm.rank < comm.workers;
-    if (strcmp(q->what, "ring") == 0) {
+    comm.native = strcmp(q->what, "native") == 0;
+    if (comm.native || strcmp(q->what, "ring") == 0) {
         return worker ? ring(q, e) : 0;
     }
     if (strcmp(q->what, "push") == 0) {
@@ -131,7 +132,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_split(MPI_COMM_WORLD, rank < ranks - 1, rank, &workers);
     struct transport *t = comm_mpi_open(&e);
-    if (!t || comm_init(&comm, t, ranks - 1, 1, &e) < 0) {
+    if (!t || comm_init(&comm, t, ranks - 1, 1, &e) < 0 || comm_mpi_use_native(t, ranks - 1, &e) < 0) {
         fprintf(stderr, "bench_exchange: %s\n", e.message);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }

@@ -82,6 +82,8 @@ def test_sync_with_any_minibatches_is_one_worker_with_the_whole_batch(tmp_path, 
     alone = over_mpi(tmp_path / "alone", small(workers=1, strategy={"type": "sync"}, batching={"global_batch": 64, "policy": "equal"}))
     together = over_mpi(tmp_path / "together", job)
     updates = 20
+    library = over_mpi(tmp_path / "library", {**job, "exchange": {"allreduce": "mpi"}})
+    assert np.abs(library.model - alone.model).max() <= 1e-6 * updates * max(1.0, np.abs(alone.model).max())
     assert np.abs(together.model - alone.model).max() <= 1e-6 * updates * max(1.0, np.abs(alone.model).max())
     assert len(together.rows) == updates * workers
 

@@ -194,6 +194,19 @@ static void a_wait_has_a_deadline(void)
     check_all(ok, "a wait ends at its deadline");
 }
 
+/* The library's own sums, beside messages and sums of a group, which stay ours. */
+static void mpis_own_sums_are_exact(void)
+{
+    struct err e;
+    int ok = comm_mpi_use_native(transport, comm.workers, &e) == 0;
+    comm.native = true;
+    check_all(ok && (!is_worker() || (sums_are_exact(COMM_ALL, 3, 1) && sums_are_exact(COMM_ALL, 1663370, 2) && sums_are_exact(COMM_MINE, 6000, 3))),
+              "MPI's own sums over the workers are exact");
+    several_under_way_do_not_mix();
+    messages_carry_header_and_body();
+    comm.native = false;
+}
+
 int main(int argc, char **argv)
 {
     struct err e = {0};
@@ -208,6 +221,7 @@ int main(int argc, char **argv)
     groups_sum_among_themselves();
     messages_carry_header_and_body();
     a_broadcast_reaches_everybody();
+    mpis_own_sums_are_exact();
     a_wait_has_a_deadline();
     comm_release(&comm);
     return test_end();

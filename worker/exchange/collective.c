@@ -229,6 +229,16 @@ static int doubling_step(struct allreduce *a, struct transport *t)
     return 1;
 }
 
+static int native_step(struct allreduce *a, struct transport *t)
+{
+    if (!a->begun && t->ops->native_sum(t, a->data, a->n, &a->in) < 0) {
+        return failed(a);
+    }
+    a->begun = true;
+    int rc = t->ops->test(t, &a->in);
+    return rc < 0 ? failed(a) : rc;
+}
+
 static int allreduce_step(struct comm_op *op, struct transport *t)
 {
     struct allreduce *a = (struct allreduce *)op;
@@ -236,8 +246,8 @@ static int allreduce_step(struct comm_op *op, struct transport *t)
     if (a->size <= 1 || a->hollow + a->n == 0) {
         return 1;
     }
-    if (a->comm->native && t->ops->native_allreduce && a->group == COMM_ALL) {
-        return t->ops->native_allreduce(t, a->data, a->n) < 0 ? failed(a) : 1;
+    if (a->comm->native && t->ops->native_sum && a->group == COMM_ALL) {
+        return native_step(a, t);
     }
     return n < SHORT || (size_t)a->size > n ? doubling_step(a, t) : ring_step(a, t);
 }

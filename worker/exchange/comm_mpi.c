@@ -10,6 +10,7 @@
  * without either. Yielding for longer would be as fast, but takes the core from ranks that compute where there are more of them. */
 #include "worker/exchange/comm_mpi.h"
 
+#include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -24,7 +25,7 @@ static const double SECONDS_PER_BYTE = 3e-10; /* of a transfer in pieces: how lo
 
 struct comm_mpi {
     struct transport base;
-    MPI_Comm comm;
+    MPI_Comm comm, workers; /* workers: for sums of the library's own, or MPI_COMM_NULL */
     int rank, size;
     char (*hosts)[64];
     pthread_t thread;
@@ -260,10 +261,36 @@ static const char *mpi_host(struct transport *t, int rank)
     return ((struct comm_mpi *)t)->hosts[rank];
 }
 
+static int mpi_native_sum(struct transport *t, float *data, size_t n, struct transport_req *r)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    MPI_Request req;
+    memset(r, 0, sizeof *r);
+    if (m->workers == MPI_COMM_NULL || n > INT_MAX || MPI_Iallreduce(MPI_IN_PLACE, data, (int)n, MPI_FLOAT, MPI_SUM, m->workers, &req) != MPI_SUCCESS) {
+        return -ERR_PEER;
+    }
+    memcpy(r->impl, &req, sizeof req);
+    expect_bytes(m, 2 * n * sizeof *data);
+    return 0;
+}
+
 static const struct transport_ops mpi_ops = {
     .rank = mpi_rank, .size = mpi_size, .host = mpi_host, .send = mpi_send, .recv = mpi_recv, .test = mpi_test,
     .cancel = mpi_cancel, .now = mpi_now, .start = mpi_start, .wait = mpi_wait, .pace = mpi_pace,
+    .native_sum = mpi_native_sum,
 };
+
+int comm_mpi_use_native(struct transport *t, int workers, struct err *e)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    if (MPI_Comm_split(MPI_COMM_WORLD, m->rank < workers ? 0 : MPI_UNDEFINED, m->rank, &m->workers) != MPI_SUCCESS) {
+        return err_set(e, ERR_PEER, "cannot prepare MPI's own all-reduce: MPI_Comm_split failed");
+    }
+    if (m->workers != MPI_COMM_NULL) {
+        MPI_Comm_set_errhandler(m->workers, MPI_ERRORS_RETURN);
+    }
+    return 0;
+}
 
 static int init_threads(struct comm_mpi *m)
 {
@@ -293,6 +320,7 @@ struct transport *comm_mpi_open(struct err *e)
     char host[64] = "";
     m->base.ops = &mpi_ops;
     m->turn = clock_now();
+    m->workers = MPI_COMM_NULL;
     if (MPI_Comm_dup(MPI_COMM_WORLD, &m->comm) != MPI_SUCCESS) {
         err_set(e, ERR_PEER, "cannot start the exchange: MPI_Comm_dup failed");
         free(m);
@@ -326,6 +354,9 @@ void comm_mpi_close(struct transport *t)
     pthread_cond_signal(&m->arrived);
     pthread_mutex_unlock(&m->lock);
     pthread_join(m->thread, NULL);
+    if (m->workers != MPI_COMM_NULL) {
+        MPI_Comm_free(&m->workers);
+    }
     MPI_Comm_free(&m->comm);
     pthread_cond_destroy(&m->ended);
     pthread_cond_destroy(&m->arrived);

@@ -62,9 +62,9 @@ struct transport_ops {
     /* Marks that `share` (0..1) of this step's computing for `count` samples is done: sleeps on a node with an emulated slowdown,
      * advances virtual time in the simulator, else nothing. */
     void (*pace)(struct transport *t, double share, int count);
-    /* The library's own all-reduce of n floats over all workers, in place, blocking on the communication thread;
-     * NULL where there is none. */
-    int (*native_allreduce)(struct transport *t, float *data, size_t n);
+    /* Starts the library's own sum of n floats over all workers, in place; `r` tests done. All workers start theirs in the same order. NULL where
+     * there is none. */
+    int (*native_sum)(struct transport *t, float *data, size_t n, struct transport_req *r);
     /* Sums round the whole ring as one event, in place and in the order of its messages, where the transport can tell its end without
      * passing them: 0, and `r` tests done; negative: the messages have to be passed. NULL where time is real. */
     int (*ring)(struct transport *t, const struct transport_ring *ring, struct transport_req *r);
