@@ -24,6 +24,7 @@
 #include "job/network.h"
 #include "job/spec.h"
 
+struct dev_view; /* kernels/samples.h */
 struct device; /* opaque: the implementation's struct begins with `const struct device_ops *ops` */
 
 enum dev_block { DEV_PARAMS, DEV_GRADS, DEV_OPTIM, DEV_STATS, DEV_BLOCKS };
@@ -45,9 +46,21 @@ struct dev_bucket {
     double work_done; /* share of compute's work that is done when it is ready (0..1], for pacing */
 };
 
+/* Samples to keep in a device's memory: bytes, each of which means table[channel or 0][byte]. */
+struct dev_source {
+    const uint8_t *x;         /* [samples][stored] */
+    int64_t samples;
+    struct shape stored, out; /* as they stand; as the network gets them (a window) */
+    int tables;               /* 1, or one for each channel */
+    const float *table;       /* [tables][256] */
+};
+struct dev_samples; /* opaque */
+
 /* What one run of `compute` works on. */
 struct dev_input {
-    const float *x;           /* [count][input shape], NHWC, normalised; host memory */
+    const float *x;           /* [count][input shape], NHWC, normalised; host memory. NULL: `from` has the samples */
+    const struct dev_samples *from; /* kept by this device; `sample` then are places in it */
+    const struct dev_view *view;    /* [count], with `from`; NULL: samples are taken whole */
     const void *y;            /* int32 labels [count], or float targets [count][output] for LOSS_MSE */
     const int64_t *sample;    /* [count] index in the data set: the counter of random choices */
     int count;                /* samples in use, <= the program's minibatch; gradients are means over these */
@@ -100,6 +113,9 @@ struct device_ops {
     int (*update)(struct dev_replica *r, double lr, double scale, struct err *e);
     /* NULL, or: replicas made from now on compute in "fp32", "tf32" or "bf16"; ERR_UNSUPPORTED if the device lacks it. */
     int (*use_precision)(struct device *dev, const char *precision, struct err *e);
+    /* NULL, or: keeps samples on the device, so that `compute` gathers them there. ERR_MEMORY if they do not fit. */
+    struct dev_samples *(*samples_new)(struct device *dev, const struct dev_source *from, struct err *e);
+    void (*samples_free)(struct dev_samples *s);
     /* NULL, or rule_apply on the device's own memory: every pointer of `s` and `a` is the device's. */
     int (*rule)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
 };

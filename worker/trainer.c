@@ -179,6 +179,8 @@ static int prepare(struct trainer *t, struct err *e)
     if (rc == 0 && !model_program(&t->model, first > 0 ? first : 1, e)) {
         rc = -ERR_DEVICE;
     }
+    rc = rc < 0 ? rc : loader_keep(&t->loader, env->dev, e);
+    rc = rc < 0 ? rc : 0;
     if (rc == 0 && !env->virtual_time) {
         rc = calibrate(t, e);
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/samples.h"
 
 enum { OLDEST_MAJOR = 8 };
 
@@ -223,6 +223,8 @@ const struct device_ops cuda_device_ops = {
     .compute = cuda_program_compute,
     .update = cuda_update,
     .use_precision = use_precision,
+    .samples_new = cuda_samples_new,
+    .samples_free = cuda_samples_free,
     .rule = cuda_rule,
 };
 

@@ -212,9 +212,9 @@ struct cuda_program {
     /* where the operators find blocks: the replica's, but for the first run, which is on scratch memory */
     float *params, *grads, *stats;
     struct bf16 *weights;
-    /* input: [head | samples | labels or targets | x], pinned and on the device */
+    /* input: [head | samples | labels or targets | views | x], pinned and on the device */
     char *input_host, *input;
-    size_t input_bytes, labels_at, x_at;
+    size_t input_bytes, labels_at, views_at, x_at;
     int filled; /* samples of x that are not known to be zero */
     float *logits_host;
     double *losses; /* [batch] */

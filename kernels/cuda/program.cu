@@ -16,6 +16,7 @@
 
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/pointwise.h"
+#include "kernels/samples.h"
 
 /* ---- what a program needs --------------------------------------------------------------------------------------------- */
 
@@ -102,7 +103,8 @@ static void lay_out_input(struct cuda_program *p)
 {
     size_t batch = (size_t)p->head.batch, target = p->net->loss == LOSS_MSE ? p->graph.output->count * sizeof(float) : sizeof(int32_t);
     p->labels_at = sizeof(struct cuda_head) + batch * sizeof(int64_t);
-    p->x_at = (p->labels_at + batch * target + 255) / 256 * 256;
+    p->views_at = (p->labels_at + batch * target + 15) / 16 * 16;
+    p->x_at = (p->views_at + batch * sizeof(struct dev_view) + 255) / 256 * 256;
     p->input_bytes = p->x_at + batch * p->graph.values[0].count * sizeof(float);
 }
 

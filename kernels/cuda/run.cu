@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/cuda/loss.h"
+#include "kernels/cuda/samples.h"
 
 static void fill_input(struct cuda_program *p, const struct dev_input *in)
 {
@@ -27,6 +28,12 @@ static void fill_input(struct cuda_program *p, const struct dev_input *in)
     } else {
         memset(p->input_host + p->labels_at, 0, used * target);
     }
+    if (in->from) { /* what the host's x holds stays there, and `filled` with it */
+        if (in->view) {
+            memcpy(p->input_host + p->views_at, in->view, used * sizeof(*in->view));
+        }
+        return;
+    }
     memcpy(x, in->x, used * n * sizeof(*x));
     if (p->filled > in->count) {
         memset(x + used * n, 0, (size_t)(p->filled - in->count) * n * sizeof(*x));
@@ -34,11 +41,15 @@ static void fill_input(struct cuda_program *p, const struct dev_input *in)
     p->filled = in->count;
 }
 
-static int launch(struct cuda_program *p, bool training, struct err *e)
+static int launch(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     cudaStream_t stream = p->dev->main;
-    TRY(cuda_check(cudaMemcpyAsync(p->input, p->input_host, p->input_bytes, cudaMemcpyHostToDevice, stream), "copy samples to the GPU", e));
-    if (!training) {
+    size_t bytes = in->from ? p->x_at : p->input_bytes;
+    TRY(cuda_check(cudaMemcpyAsync(p->input, p->input_host, bytes, cudaMemcpyHostToDevice, stream), "copy samples to the GPU", e));
+    if (in->from) {
+        TRY(cuda_samples_take(p, in, e));
+    }
+    if (!in->training) {
         return cuda_check(cudaGraphLaunch(p->evaluate, stream), "start the network", e);
     }
     for (int k = 0; k < p->n_segments; k++) {
@@ -89,8 +100,11 @@ int cuda_program_compute(struct dev_program *program, const struct dev_input *in
     }
     TRY(cuda_enter(p->dev, e));
     TRY(cuda_check_labels(p, in, e));
+    if (in->from) {
+        TRY(cuda_samples_check(p, in, e));
+    }
     fill_input(p, in);
-    int rc = launch(p, in->training, e);
+    int rc = launch(p, in, e);
     if (rc == 0 && in->training) {
         rc = wait_buckets(p, mark, ctx, e);
     }

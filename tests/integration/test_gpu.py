@@ -54,6 +54,18 @@ def test_sync_on_a_gpu_beside_a_cpu_or_shared_equals_the_cpu(service, alone, nod
     assert numpy.abs(parameters(service.artifact(id)) - alone[1]).max() < 1e-3
 
 
+def test_samples_that_live_on_the_gpu_are_augmented_as_on_the_host(service):
+    job = small(data={"format": "glyphs", "samples": 640, "test_samples": 200}, augment={"shift": {"pixels": 3}, "flip": {}}, workers=1, epochs=1)
+    blobs = {}
+    for node in ("c", "g1"):
+        id = service.submit({**job, "nodes": [node]})
+        service.wait(id, "succeeded")
+        blobs[node] = parameters(service.artifact(id))
+        logs = "".join(p.read_text(errors="replace") for p in (service.dir / "jobs" / id).rglob("*") if p.is_file() and p.suffix != ".safetensors")
+        assert ("the device keeps the data set" in logs) == (node == "g1")
+    assert numpy.abs(blobs["c"] - blobs["g1"]).max() < 1e-4
+
+
 def test_asgd_on_a_gpu_beside_a_cpu_learns_as_sync_on_a_cpu(service):
     job = small(workers=3, nodes=["c", "g1", "g2"], strategy={"type": "asgd"}, epochs=4, batching={"global_batch": 63, "policy": "equal"})
     mixed = service.wait(service.submit(job), "succeeded")

@@ -67,6 +67,18 @@ struct visit {
 void dataset_gather(const struct dataset *d, const struct dataset_part *part, const struct data_spec *spec, const struct visit *visit,
                     const int64_t *index, int64_t n, float *x, void *y);
 
+/* For devices that keep samples and gather themselves (kernels/samples.h). */
+enum { DATASET_CHANNELS = 16 };
+struct dev_source;
+struct dev_view;
+/* What a device is to keep of a part; false: only the host can gather it (floats, pictures with a mean of their own). `out` points into part and table. */
+bool dataset_source(const struct dataset *d, const struct dataset_part *part, const struct data_spec *spec, struct dev_source *out,
+                    float table[DATASET_CHANNELS][256]);
+/* How samples index[0..n) are looked at; false: whole, and out is not written. */
+bool dataset_views(const struct dataset *d, const struct data_spec *spec, const struct visit *visit, const int64_t *index, int64_t n,
+                   struct dev_view *out);
+void dataset_targets(const struct dataset *d, const struct dataset_part *part, const int64_t *index, int64_t n, void *y);
+
 /* ---- for the files of this folder ---- */
 size_t dataset_x_bytes(const struct dataset *d); /* of a sample */
 size_t dataset_y_bytes(const struct dataset *d);

@@ -10,18 +10,14 @@
 #include <string.h>
 
 #include "common/rng.h"
+#include "kernels/samples.h"
+#include "kernels/device.h"
 #include "worker/data/dataset.h"
 
-enum { CHANNELS = 16, OUTSIDE = -1 };
+enum { CHANNELS = DATASET_CHANNELS };
 static const uint64_t augment_stream = 0x6175676d656e74ull;
 
 /* ---- augmentation ------------------------------------------------------------------------------------------ */
-
-struct view { /* from a place in the window to one in the picture */
-    int at[2];    /* height, width: place of the window's corner in the shifted picture, negative within the padding */
-    int shift[2]; /* by how much the picture was moved down and to the right */
-    bool mirror, edge;
-};
 
 /* Even in 0 … n-1. */
 static int below(uint32_t word, int n)
@@ -29,7 +25,7 @@ static int below(uint32_t word, int n)
     return (int)((uint64_t)word * (uint64_t)n >> 32);
 }
 
-static void draw_view(struct view *v, const struct augment_spec *a, const struct shape *in, const struct shape *out,
+static void draw_view(struct dev_view *v, const struct augment_spec *a, const struct shape *in, const struct shape *out,
                       const struct visit *visit, int64_t index)
 {
     memset(v, 0, sizeof(*v));
@@ -50,20 +46,6 @@ static void draw_view(struct view *v, const struct augment_spec *a, const struct
         }
         v->shift[i] = below(second.v[i], 2 * a->shift + 1) - a->shift;
     }
-}
-
-/* The picture's row (axis 0) or column (axis 1) that row or column i of the window shows, or OUTSIDE. */
-static int source(const struct view *v, int axis, int i, int size)
-{
-    int at = i + v->at[axis];
-    if (at < 0 || at >= size) {
-        return OUTSIDE;
-    }
-    at -= v->shift[axis];
-    if (at < 0 || at >= size) {
-        return !v->edge ? OUTSIDE : at < 0 ? 0 : size - 1;
-    }
-    return at;
 }
 
 static bool plain(const struct augment_spec *a, const struct dataset *d, const struct shape *out, bool training)
@@ -137,15 +119,15 @@ static void put(const struct gather *g, float *to, const void *from, size_t n)
     }
 }
 
-static void put_window(const struct gather *g, float *to, const char *from, const struct view *v)
+static void put_window(const struct gather *g, float *to, const char *from, const struct dev_view *v)
 {
     int height = g->out.dim[0], width = g->out.dim[1];
     size_t channels = (size_t)g->channels, size = g->d->x_bytes ? sizeof(uint8_t) : sizeof(float);
     for (int i = 0; i < height; i++) {
-        int row = source(v, 0, i, g->d->input.dim[0]);
+        int row = view_source(v, 0, i, g->d->input.dim[0]);
         for (int j = 0; j < width; j++, to += channels) {
-            int column = source(v, 1, v->mirror ? width - 1 - j : j, g->d->input.dim[1]);
-            bool inside = row != OUTSIDE && column != OUTSIDE;
+            int column = view_source(v, 1, v->mirror ? width - 1 - j : j, g->d->input.dim[1]);
+            bool inside = row != VIEW_OUTSIDE && column != VIEW_OUTSIDE;
             put(g, to, inside ? from + ((size_t)row * (size_t)g->d->input.dim[1] + (size_t)column) * channels * size : NULL, channels);
         }
     }
@@ -174,7 +156,7 @@ void dataset_gather(const struct dataset *d, const struct dataset_part *part, co
 {
     struct gather g;
     begin(&g, d, spec);
-    size_t nx = dataset_x_bytes(d), ny = dataset_y_bytes(d), each = shape_count(&g.out);
+    size_t nx = dataset_x_bytes(d), each = shape_count(&g.out);
     bool whole = plain(&spec->augment, d, &g.out, visit->training);
     for (int64_t i = 0; i < n; i++) {
         const char *from = (const char *)part->x + (size_t)index[i] * nx;
@@ -182,13 +164,47 @@ void dataset_gather(const struct dataset *d, const struct dataset_part *part, co
         if (whole) {
             put(&g, to, from, each);
         } else {
-            struct view v;
+            struct dev_view v;
             draw_view(&v, &spec->augment, &d->input, &g.out, visit, index[i]);
             put_window(&g, to, from, &v);
         }
         if (spec->normalize_picture) {
             standardise(to, each);
         }
+    }
+    dataset_targets(d, part, index, n, y);
+}
+
+bool dataset_source(const struct dataset *d, const struct dataset_part *part, const struct data_spec *spec, struct dev_source *out,
+                    float table[DATASET_CHANNELS][256])
+{
+    struct gather g;
+    begin(&g, d, spec);
+    if (g.tables == 0 || spec->normalize_picture || !part->x || part->samples == 0) {
+        return false;
+    }
+    memcpy(table, g.table, sizeof(g.table));
+    *out = (struct dev_source){.x = part->x, .samples = part->samples, .stored = d->input, .out = g.out, .tables = g.tables, .table = table[0]};
+    return true;
+}
+
+bool dataset_views(const struct dataset *d, const struct data_spec *spec, const struct visit *visit, const int64_t *index, int64_t n,
+                   struct dev_view *out)
+{
+    struct shape shape = dataset_shape(d, spec);
+    if (plain(&spec->augment, d, &shape, visit->training)) {
+        return false;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        draw_view(&out[i], &spec->augment, &d->input, &shape, visit, index[i]);
+    }
+    return true;
+}
+
+void dataset_targets(const struct dataset *d, const struct dataset_part *part, const int64_t *index, int64_t n, void *y)
+{
+    size_t ny = dataset_y_bytes(d);
+    for (int64_t i = 0; i < n; i++) {
         memcpy((char *)y + (size_t)i * ny, (const char *)part->y + (size_t)index[i] * ny, ny);
     }
 }

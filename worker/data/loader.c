@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
+#include "kernels/samples.h"
+
 static int slot_room(const struct loader *l, struct loader_slot *s, int64_t count, struct err *e)
 {
     if (count <= s->room) {
@@ -16,12 +19,14 @@ static int slot_room(const struct loader *l, struct loader_slot *s, int64_t coun
     size_t n = (size_t)count, target = l->data->y_labels ? 1 : (size_t)l->data->target;
     free(s->index);
     free(s->x);
+    free(s->view);
     free(s->y);
     s->index = malloc(n * sizeof(*s->index));
     struct shape shape = dataset_shape(l->data, l->spec);
-    s->x = malloc(n * shape_count(&shape) * sizeof(float));
+    s->x = l->dev ? NULL : malloc(n * shape_count(&shape) * sizeof(float));
+    s->view = l->dev ? malloc(n * sizeof(*s->view)) : NULL;
     s->y = malloc(n * target * 4);
-    s->room = s->index && s->x && s->y ? count : 0;
+    s->room = s->index && (s->x || s->view) && s->y ? count : 0;
     s->slice.count = 0;
     return s->room ? 0 : err_set(e, ERR_MEMORY, "cannot hold a minibatch of %lld samples: memory ran out", (long long)count);
 }
@@ -42,7 +47,12 @@ static int slot_fill(const struct loader *l, struct loader_slot *s, const struct
         s->index[i] = test ? at : sample_index(l->seed, slice->epoch, at, part->samples, l->spec->shuffle);
     }
     struct visit visit = {!test, l->seed, slice->epoch};
-    dataset_gather(l->data, part, l->spec, &visit, s->index, slice->count, s->x, s->y);
+    if (l->dev) {
+        s->viewed = dataset_views(l->data, l->spec, &visit, s->index, slice->count, s->view);
+        dataset_targets(l->data, part, s->index, slice->count, s->y);
+    } else {
+        dataset_gather(l->data, part, l->spec, &visit, s->index, slice->count, s->x, s->y);
+    }
     s->slice = *slice;
     s->test = test;
     return 0;
@@ -86,6 +96,7 @@ static void slots_release(struct loader *l)
     for (int i = 0; i < 2; i++) {
         free(l->slot[i].index);
         free(l->slot[i].x);
+        free(l->slot[i].view);
         free(l->slot[i].y);
     }
 }
@@ -117,6 +128,41 @@ int loader_start(struct loader *l, const struct dataset *data, const struct data
     return 0;
 }
 
+static struct dev_samples *keep_part(const struct loader *l, struct device *dev, const struct dataset_part *part, struct err *e)
+{
+    float table[DATASET_CHANNELS][256];
+    struct dev_source from;
+    return dataset_source(l->data, part, l->spec, &from, table) ? dev->ops->samples_new(dev, &from, e) : NULL;
+}
+
+int loader_keep(struct loader *l, struct device *dev, struct err *e)
+{
+    const struct dataset *d = l->data;
+    double bytes = (double)(d->train.samples + d->test.samples) * (double)shape_count(&d->input);
+    struct err why = {0};
+    if (!dev->ops->samples_new || bytes > 0.5 * (double)dev->ops->memory_bytes(dev)) {
+        return 0;
+    }
+    struct dev_samples *train = keep_part(l, dev, &d->train, &why);
+    struct dev_samples *test = train && d->test.samples > 0 ? keep_part(l, dev, &d->test, &why) : NULL;
+    if (!train || (d->test.samples > 0 && !test)) {
+        dev->ops->samples_free(train);
+        if (why.code != ERR_NONE && why.code != ERR_MEMORY && e) {
+            *e = why;
+        }
+        return why.code == ERR_NONE || why.code == ERR_MEMORY ? 0 : -(int)why.code;
+    }
+    l->train = train;
+    l->test = test;
+    l->dev = dev;
+    for (int i = 0; i < 2; i++) { /* slots are made anew, without room for pictures */
+        l->slot[i].room = 0;
+        l->slot[i].slice.count = 0;
+    }
+    log_info("loader", "the device keeps the data set", "bytes=%.0f", bytes);
+    return 1;
+}
+
 void loader_stop(struct loader *l)
 {
     if (!l->data) {
@@ -132,6 +178,10 @@ void loader_stop(struct loader *l)
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     slots_release(l);
+    if (l->dev) {
+        l->dev->ops->samples_free(l->train);
+        l->dev->ops->samples_free(l->test);
+    }
     memset(l, 0, sizeof(*l));
 }
 
@@ -149,6 +199,8 @@ static int get(struct loader *l, const struct slice *slice, bool test, struct de
         return rc;
     }
     in->x = s->x;
+    in->from = !l->dev ? NULL : test ? l->test : l->train;
+    in->view = l->dev && s->viewed ? s->view : NULL;
     in->y = s->y;
     in->sample = s->index;
     in->count = (int)slice->count;

@@ -18,7 +18,9 @@ struct loader_slot {
     bool test;          /* of the test part, where position is index */
     int64_t room;       /* samples that fit */
     int64_t *index;
-    float *x;
+    float *x;             /* NULL where the device keeps the samples */
+    struct dev_view *view;
+    bool viewed;          /* `view` holds; else samples are whole */
     void *y;
 };
 
@@ -26,6 +28,8 @@ struct loader {
     const struct dataset *data;   /* borrowed */
     const struct data_spec *spec; /* borrowed */
     uint64_t seed;
+    struct device *dev;              /* keeps the samples (loader_keep), or NULL */
+    struct dev_samples *train, *test; /* test: NULL if there are none */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
@@ -39,6 +43,9 @@ struct loader {
 /* threaded false: hints are ignored and loader_get gathers at once (virtual time). room: samples to allocate for at first. */
 int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec, uint64_t seed, int64_t room, bool threaded,
                  struct err *e);
+/* Has the device keep the samples, if it can and they take at most half of its free memory: then only places, views and labels are handed out.
+ * Before the first hint. 1: it keeps them, 0: it does not, negative: an error that is none of memory. */
+int loader_keep(struct loader *l, struct device *dev, struct err *e);
 void loader_stop(struct loader *l);
 /* Points in->x, y, sample, count and epoch at the slice's samples, waiting for them or gathering them. */
 int loader_get(struct loader *l, const struct slice *slice, struct dev_input *in, struct err *e);

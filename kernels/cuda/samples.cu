@@ -1,0 +1,157 @@
+/* Samples that live on the GPU, and how a minibatch is gathered from them: one kernel before the graphs, which reads places and views from the program's
+ * input and writes where samples from the host would stand. No twin: on the CPU they are where they are.
+ *
+ *   x [samples][height][width][channels] bytes   →   [batch][window's height][width][channels] floats, zeros beyond the minibatch's count
+ *
+ * What a newcomer would get wrong: a pixel from outside the picture is a byte of 0 before it is normalised, not a float of 0 (worker/data/gather.c).
+ */
+#include <stdlib.h>
+
+#include "kernels/cuda/samples.h"
+
+struct dev_samples {
+    struct cuda_device *dev;
+    struct cuda_arena arena;
+    int64_t samples;
+    struct cuda_kept kept;
+};
+
+template <bool WHOLE>
+KERNEL take(float *to, struct cuda_kept k, const struct cuda_head *head, const int64_t *sample, const struct dev_view *views, size_t batch)
+{
+    size_t each = (size_t)k.out[0] * k.out[1] * k.channels, stored = (size_t)k.stored[0] * k.stored[1] * k.channels;
+    for (size_t i = port_index(); i < batch * each; i += port_stride()) {
+        size_t b = i / each, r = i % each, c = r % k.channels, pixel = r / k.channels;
+        if ((int64_t)b >= head->count) {
+            to[i] = 0;
+            continue;
+        }
+        uint8_t byte = 0;
+        const uint8_t *from = k.x + (size_t)sample[b] * stored;
+        if (WHOLE) {
+            byte = from[r];
+        } else {
+            struct dev_view v = views[b];
+            int column = (int)(pixel % k.out[1]);
+            int y = view_source(&v, 0, (int)(pixel / k.out[1]), (int)k.stored[0]);
+            int x = view_source(&v, 1, v.mirror ? (int)k.out[1] - 1 - column : column, (int)k.stored[1]);
+            byte = y == VIEW_OUTSIDE || x == VIEW_OUTSIDE ? 0 : from[((size_t)y * k.stored[1] + (size_t)x) * k.channels + c];
+        }
+        to[i] = k.table[(k.tables == 1 ? 0 : c) * 256 + byte];
+    }
+}
+
+int cuda_samples_take(struct cuda_program *p, const struct dev_input *in, struct err *e)
+{
+    const struct cuda_kept *k = &in->from->kept;
+    size_t batch = (size_t)p->head.batch, n = batch * p->graph.values[0].count;
+    float *to = (float *)(p->input + p->x_at);
+    const int64_t *sample = (const int64_t *)(p->input + sizeof(struct cuda_head));
+    const struct dev_view *views = (const struct dev_view *)(p->input + p->views_at);
+    unsigned blocks = cuda_blocks(p->dev, n);
+    cudaError_t code = in->view ? LAUNCH(take<false>, blocks, p->dev->main, to, *k, cuda_head(p), sample, views, batch)
+                                : LAUNCH(take<true>, blocks, p->dev->main, to, *k, cuda_head(p), sample, views, batch);
+    return cuda_check(code, "gather samples", e);
+}
+
+int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in, struct err *e)
+{
+    const struct cuda_kept *k = &in->from->kept;
+    size_t each = (size_t)k->out[0] * k->out[1] * k->channels, stored = (size_t)k->stored[0] * k->stored[1] * k->channels;
+    if (each != p->graph.values[0].count || (!in->view && each != stored)) {
+        return err_set(e, ERR_INTERNAL, "samples of %zu numbers for a network that takes %zu", in->view ? each : stored, p->graph.values[0].count);
+    }
+    for (int i = 0; i < in->count; i++) {
+        if (in->sample[i] < 0 || in->sample[i] >= in->from->samples) {
+            return err_set(e, ERR_INTERNAL, "sample %lld of %lld", (long long)in->sample[i], (long long)in->from->samples);
+        }
+    }
+    return 0;
+}
+
+/* ---- new, free ------------------------------------------------------------------------------------------------------------------ */
+
+/* Through two pinned buffers in turns: while one is on its way the other is filled. */
+static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, struct err *e)
+{
+    enum { PART = 4 << 20 };
+    struct cuda_device *d = s->dev;
+    char *pinned = NULL;
+    cudaEvent_t sent[2] = {NULL, NULL};
+    size_t part = bytes < (size_t)PART ? bytes : (size_t)PART;
+    int rc = cuda_check(cudaHostAlloc((void **)&pinned, 2 * part, cudaHostAllocPortable), "allocate pinned memory", e);
+    for (int i = 0; i < 2; i++) {
+        rc = rc < 0 ? rc : cuda_check(cudaEventCreateWithFlags(&sent[i], cudaEventDisableTiming), "make an event", e);
+    }
+    int turn = 0;
+    for (size_t at = 0; at < bytes && rc == 0; at += part, turn ^= 1) {
+        size_t n = bytes - at < part ? bytes - at : part;
+        rc = cuda_check(cudaEventSynchronize(sent[turn]), "copy samples to the GPU", e);
+        if (rc == 0) {
+            memcpy(pinned + (size_t)turn * part, from + at, n);
+            rc = cuda_check(cudaMemcpyAsync((void *)(s->kept.x + at), pinned + (size_t)turn * part, n, cudaMemcpyHostToDevice, d->copy),
+                            "copy samples to the GPU", e);
+        }
+        rc = rc < 0 ? rc : cuda_check(cudaEventRecord(sent[turn], d->copy), "copy samples to the GPU", e);
+    }
+    int waited = cuda_check(cudaStreamSynchronize(d->copy), "copy samples to the GPU", rc < 0 ? NULL : e);
+    for (cudaEvent_t event : sent) {
+        if (event) {
+            cudaEventDestroy(event);
+        }
+    }
+    if (pinned) {
+        cudaFreeHost(pinned);
+    }
+    return rc < 0 ? rc : waited;
+}
+
+static int keep(struct dev_samples *s, const struct dev_source *from, struct err *e)
+{
+    size_t bytes = (size_t)from->samples * shape_count(&from->stored), tables = (size_t)from->tables * 256;
+    TRY(cuda_enter(s->dev, e));
+    TRY(cuda_want(&s->arena, (uint8_t **)&s->kept.x, bytes, false, e));
+    TRY(cuda_want(&s->arena, (float **)&s->kept.table, tables, false, e));
+    TRY(cuda_give(&s->arena, 0, s->dev->copy, e));
+    TRY(upload(s, from->x, bytes, e));
+    TRY(cuda_check(cudaMemcpyAsync((void *)s->kept.table, from->table, tables * sizeof(float), cudaMemcpyHostToDevice, s->dev->copy),
+                   "copy samples to the GPU", e));
+    return cuda_check(cudaStreamSynchronize(s->dev->copy), "copy samples to the GPU", e);
+}
+
+static void measure(uint32_t out[2], const struct shape *shape)
+{
+    out[0] = shape->rank == 3 ? (uint32_t)shape->dim[0] : 1;
+    out[1] = (uint32_t)(shape->rank == 3 ? shape->dim[1] : shape->dim[0]);
+}
+
+struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source *from, struct err *e)
+{
+    struct dev_samples *s = (struct dev_samples *)calloc(1, sizeof(*s));
+    if (!s) {
+        err_set(e, ERR_MEMORY, "memory ran out");
+        return NULL;
+    }
+    s->dev = (struct cuda_device *)dev;
+    s->samples = from->samples;
+    s->kept.channels = from->stored.rank == 3 ? (uint32_t)from->stored.dim[2] : 1;
+    s->kept.tables = from->tables;
+    measure(s->kept.stored, &from->stored);
+    measure(s->kept.out, &from->out);
+    if (keep(s, from, e) < 0) {
+        err_prefix(e, "cannot keep %lld samples on '%.100s'", (long long)from->samples, s->dev->line);
+        cuda_samples_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void cuda_samples_free(struct dev_samples *s)
+{
+    if (s) {
+        cudaSetDevice(s->dev->index);
+        cuda_arena_free(&s->arena);
+        cudaGetLastError();
+        free(s);
+    }
+}

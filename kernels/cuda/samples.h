@@ -1,0 +1,22 @@
+/* Samples that live on the GPU (samples.cu), for whoever runs programs. */
+#ifndef KERNELS_CUDA_SAMPLES_H
+#define KERNELS_CUDA_SAMPLES_H
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/samples.h"
+
+/* What the kernel is told of them. */
+struct cuda_kept {
+    const uint8_t *x;
+    const float *table;
+    uint32_t stored[2], out[2], channels; /* height, width */
+    int tables;
+};
+struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source *from, struct err *e);
+void cuda_samples_free(struct dev_samples *s);
+/* Do the samples fit the network, and are they there? */
+int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in, struct err *e);
+/* Puts the gathering of a minibatch on the main stream, behind the copy of the program's input. */
+int cuda_samples_take(struct cuda_program *p, const struct dev_input *in, struct err *e);
+
+#endif
