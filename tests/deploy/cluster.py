@@ -96,7 +96,7 @@ class Cluster(Service):
         self.project = f"evenstepcheck{os.getpid()}"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.env = dict(os.environ, EVENSTEP_BASE=base, EVENSTEP_TAG="check", EVENSTEP_PORT=str(self.port), EVENSTEP_DEMO="none",
+        self.env = dict(os.environ, EVENSTEP_BASE=base, EVENSTEP_TAG="check", EVENSTEP_PORT=str(self.port),
                         DOCKER_BUILDKIT=os.environ.get("DOCKER_BUILDKIT", "0"))
         self.files = ["compose.yaml"]
 

@@ -45,7 +45,19 @@ def end(cluster, id):
 
 # ---- as it comes up -------------------------------------------------------------------------------------------------------
 
-def test_it_comes_up_with_two_workers_named_after_their_containers(cluster):
+def demos(cluster):
+    return [j for j in cluster.get("jobs").json()["jobs"] if j["name"] == "glyphs-compose"]
+
+
+def test_the_demo_trains_on_drawn_digits(cluster):
+    until("its job is there", lambda: demos(cluster))
+    id = demos(cluster)[0]["id"]
+    cluster.steps(id, 3)
+    assert len(cluster.job(id)["workers"]) == 2
+    end(cluster, id)
+
+
+def test_workers_are_named_after_their_containers(cluster):
     cluster.ready(2)
     assert set(cluster.states()) == {cluster.host(c) for c in cluster.containers("worker")}
 
@@ -185,6 +197,7 @@ def test_a_stop_is_clean_and_the_next_up_goes_on(cluster):
     job = cluster.wait(id, "succeeded")
     assert job["attempt"] == 2 and job["progress"]["samples"] == 60 * 2560
     said = cluster.compose("logs", "--no-color", "coordinator")
+    assert len(demos(cluster)) == 1, "the demo submits once"
     assert "a host of it leaves" in said and "ended without a checkpoint" not in said
 
 
