@@ -115,3 +115,17 @@ def test_one_that_does_not_fit_is_refused_with_the_cause(service, bare):
     id = service.submit(job("huge", nodes=["host=bare"], max_restarts=0))
     error = until("the job has failed", lambda: service.job(id)["state"] == "failed" and service.job(id)["error"])
     assert "keeps at most 1 MB" in error["message"], error
+
+
+def test_what_a_job_begins_with_comes_from_the_keeper_too(service, bare):
+    """`init` is a file of the coordinator's host; with a learning rate of next to nothing the model stays what it was."""
+    first = service.submit(job("clouds", nodes=["host=bare"]))
+    service.wait(first, "succeeded")
+    model = service.artifact(first)
+    (pathlib.Path(service.data) / "begin.safetensors").write_bytes(model)
+    second = service.submit(job("clouds", nodes=["host=bare"], init="begin.safetensors", epochs=1, seed=9,
+                                optimizer={"type": "sgd", "learning_rate": 1e-30}))
+    service.wait(second, "succeeded")
+    again = service.artifact(second)
+    heads = [int.from_bytes(b[:8], "little") + 8 for b in (model, again)]
+    assert model[heads[0]:] == again[heads[1]:]
