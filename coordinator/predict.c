@@ -146,9 +146,9 @@ static json_t *row_of(const struct prediction *p, const json_t *summary, const c
 {
     double rate = json_number_value(json_object_get(json_object_get(summary, "metrics"), "samples_per_second"));
     json_t *staleness = json_copy(json_object_get(summary, "staleness"));
-    return json_pack("{s:s, s:b, s:f, s:f, s:o, s:o}", "strategy", strategy, "chosen", chosen, "step_seconds",
+    return json_pack("{s:s, s:b, s:f, s:f, s:o, s:o, s:O}", "strategy", strategy, "chosen", chosen, "step_seconds",
                      rate > 0 ? p->spec->batching.global_batch / rate : 0, "samples_per_second", rate, "epoch_seconds",
-                     p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(), "staleness", staleness);
+                     p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(), "staleness", staleness, "memory_bytes", json_object_get(summary, "rank_memory_bytes"));
 }
 
 /* NULL where this strategy makes no sense for the job. */

@@ -34,8 +34,9 @@ const struct schema schemas[] = {
      "What would become of a spec: with its defaults, where it would run, and when."},
     {"Prediction", "approximate:boolean reason:string? strategies:[PredictedStrategy]",
      "What the job would be like by the measured profiles of its nodes, simulated without gradients; `reason` says why there is none."},
-    {"PredictedStrategy", "strategy:string chosen:boolean step_seconds:number samples_per_second:number epoch_seconds:number? staleness:StalenessFigures",
-     "The job under one strategy; one step is a whole global batch."},
+    {"PredictedStrategy", "strategy:string chosen:boolean step_seconds:number samples_per_second:number epoch_seconds:number? staleness:StalenessFigures "
+                          "memory_bytes:integer",
+     "The job under one strategy; one step is a whole global batch; memory is that of the node with the largest minibatch."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?", "A rank's place and first minibatch."},
     {"Series", "x:string series:[OneSeries]", "Curves over the axis `x`."},
     {"OneSeries", "name:string node:string? total_points:integer x:[number] min:[number?] max:[number?] mean:[number?]",
@@ -43,7 +44,8 @@ const struct schema schemas[] = {
     {"Steps", "nodes:[NodeSteps]", "The last rows of each rank."},
     {"NodeSteps", "node:string rank:integer rows:[StepRow]", "The last rows of one rank, oldest first."},
     {"StepRow", "step:integer local_step:integer attempt:integer time:number epoch:number batch:integer loss:number? "
-                "accuracy:number? compute_seconds:number exchange_seconds:number wait_seconds:number staleness:integer bytes:integer",
+                "accuracy:number? compute_seconds:number exchange_seconds:number wait_seconds:number staleness:integer bytes:integer "
+                "strategy_value:number?",
      "What a worker reported of one step."},
     {"Workers", "workers:[Worker] servers:[Server]", "A job's ranks."},
     {"Staleness", "nodes:[NodeStaleness]", "Staleness of each node."},

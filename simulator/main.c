@@ -7,6 +7,7 @@
  * With --timing-only no number is computed and no data are read but their counts (timing.c); summary.json then has the times and the staleness of
  * the full run, and there are no model and no history.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,17 +226,18 @@ static int publish_model(const struct simulation *s, struct err *e)
     return link(from, to) == 0 || rename(from, to) == 0 ? 0 : err_errno(e, ERR_IO, "cannot put the model at '%s'", to);
 }
 
-/* What the run will need, compared with what is there, before the data are read or a node is made. */
+/* What the run will need, compared with what is there, before the data are read or a node is made. Timing alone needs next to nothing: the
+ * need is told, and not compared. */
 static int check_memory(struct simulation *s, const struct opt_values *v, struct memory_need *need, struct err *e)
 {
     struct dataset told = {0};
     struct err ignored;
     struct assignment *first = calloc(1, sizeof *first);
-    bool known = dataset_peek(&told, &s->spec.data, s->roots, &ignored) >= 0; /* if not, opening it will say why */
-    double there = opt_real(v, "memory") > 0 ? opt_real(v, "memory") : (double)s->dev->ops->memory_bytes(s->dev);
+    bool known = s->dev && dataset_peek(&told, &s->spec.data, s->roots, &ignored) >= 0; /* if not, opening it will say why */
+    double there = !s->dev ? INFINITY : opt_real(v, "memory") > 0 ? opt_real(v, "memory") : (double)s->dev->ops->memory_bytes(s->dev);
     int rc = first ? assign_first(first, &s->spec.batching, s->spec.workers, NULL, 4, e) : err_set(e, ERR_MEMORY, "cannot count memory: it ran out");
     if (rc >= 0) {
-        memory_count(need, &s->spec, first->sizes, known ? &told : NULL, pool_threads(s->dev));
+        memory_count(need, &s->spec, first->sizes, known ? &told : NULL, s->dev ? pool_threads(s->dev) : 1);
         rc = memory_check(need, &s->spec, there, e);
     }
     if (known) {
@@ -284,7 +286,7 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
         return s->dev ? check(s, v, e) : -(int)e->code;
     }
     rc = rc < 0 ? rc : find_init(s, e);
-    rc = rc < 0 || !s->dev ? rc : check_memory(s, v, &need, e);
+    rc = rc < 0 ? rc : check_memory(s, v, &need, e);
     rc = rc < 0 ? rc : empty_out(s, e);
     rc = rc < 0 ? rc : open_data(s, v, e);
     if (rc < 0) {
@@ -297,6 +299,7 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
     if (!s->report || !s->ranks) {
         return -ERR_MEMORY;
     }
+    report_memory(s->report, need.rank_bytes);
     for (int i = 0; i < ranks && rc >= 0; i++) {
         rc = set_rank(s, i, e);
     }

@@ -117,6 +117,8 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
         add(&c, "the data set", each / sizeof(float), (double)(data->train.samples + data->test.samples));
     }
     out->node_bytes += node_books;
+    double blocks = (2 * c.n + c.optim + c.stats) * sizeof(float); /* that dev_memory_needed counts as well */
+    out->rank_bytes = out->node_bytes - blocks + (double)dev_memory_needed(net, &spec->optimizer, largest);
 }
 
 int memory_check(const struct memory_need *need, const struct jobspec *spec, double there, struct err *e)

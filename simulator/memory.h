@@ -14,6 +14,7 @@ struct memory_need {
     } rows[MEMORY_ROWS];
     int n_rows;
     double bytes;      /* of all rows */
+    double rank_bytes; /* of a real rank with the largest minibatch: its blocks and its program */
     double node_bytes; /* of the node with the largest minibatch: its blocks, its share of the server's not included */
 };
 

@@ -42,6 +42,7 @@ struct report {
     struct evaluation last;
     double best_accuracy;
     json_t *assignments;  /* of all versions; owned */
+    double rank_bytes;    /* see report_memory */
     double told;          /* when progress.json was written last, real time */
     struct err err;       /* the first that happened while writing */
 };
@@ -204,6 +205,11 @@ void report_free(struct report *r)
     free(r);
 }
 
+void report_memory(struct report *r, double rank_bytes)
+{
+    r->rank_bytes = rank_bytes;
+}
+
 struct telemetry *report_telemetry(struct report *r, int rank)
 {
     return &r->ranks[rank].telemetry;
@@ -270,14 +276,14 @@ static json_t *summary(const struct report *r)
     for (int i = 0; i < r->spec->workers; i++) {
         all[i] = &r->ranks[i].staleness;
     }
-    return json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:O, s:o}", "name", r->spec->name, "strategy",
+    return json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:O, s:o, s:I}", "name", r->spec->name, "strategy",
                           catalog_get(r->spec->strategy.type)->name, "batching",
                           r->spec->batching.policy == BATCH_DYNAMIC ? "dynamic" : r->spec->batching.policy == BATCH_STATIC ? "static" : "equal",
                           "virtual_seconds", r->seconds, "updates", (json_int_t)r->steps, "epochs", r->spec->epochs, "samples",
                           (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r), "staleness",
                           staleness_job_json(all, r->spec->workers, false), "staleness_recent", staleness_job_json(all, r->spec->workers, true),
                           "progress", progress_json(r), "assignment", "version", r->balancer.current.version, "global_batch",
-                          r->spec->batching.global_batch, "assignments", r->assignments, "workers", workers_json(r));
+                          r->spec->batching.global_batch, "assignments", r->assignments, "workers", workers_json(r), "rank_memory_bytes", (json_int_t)r->rank_bytes);
 }
 
 static int write_json(const struct report *r, const char *name, json_t *j, struct err *e)

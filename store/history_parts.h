@@ -3,7 +3,7 @@
  *
  *   JOBDIR/history/meta.json        {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],      which node a rank was, from which row on
  *                                    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]}}   spans [a, b) that do not count
- *                  rows-R.bin       rows of rank R, with rows-R.l1 .l2 .l3 (pyramid.h)
+ *                  rows-R.bin       rows of rank R, with rows-R.v1 .v2 .v3 (pyramid.h)
  *                  steps.bin        one row for each step of the job, merged from all ranks, with its levels
  *                  evaluations.bin  struct history_evaluation
  * Nothing in these files comes from a clock: the same rows in the same order give the same bytes.

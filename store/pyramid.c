@@ -30,7 +30,7 @@ void pyramid_empty(struct pyramid_bucket *b)
 void pyramid_add(struct pyramid_bucket *b, const struct row *row)
 {
     const float value[PYRAMID_VALUES] = {row->loss, row->accuracy, (float)row->batch, row->compute_s,
-                                         row->exchange_s, row->wait_s, (float)row->staleness};
+                                         row->exchange_s, row->wait_s, (float)row->staleness, row->extra[0]};
     double samples = row->batch > 0 ? row->batch : 0;
     b->rows++;
     b->samples += samples;
@@ -72,7 +72,7 @@ static size_t record_bytes(int level)
 static void file_name(char *out, size_t n, const char *base, int level)
 {
     if (level) {
-        snprintf(out, n, "%s.l%d", base, level);
+        snprintf(out, n, "%s.v%d", base, level);
     } else {
         snprintf(out, n, "%s.bin", base);
     }

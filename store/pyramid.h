@@ -1,8 +1,8 @@
-/* One track of rows on disk and its summary: BASE.bin has the rows, BASE.l1 one bucket for every 64 rows, BASE.l2 one for
- * every 64 of those, BASE.l3 again. Inside store/ only; history.h is what others use.
+/* One track of rows on disk and its summary: BASE.bin has the rows, BASE.v1 one bucket for every 64 rows, BASE.v2 one for
+ * every 64 of those, BASE.v3 again. Inside store/ only; history.h is what others use.
  *
  *   rows  |0 … 63|64 … 127| …            sum over rows 50 … 9000 = 14 rows, the buckets in between from the widest
- *   .l1   |  0   |   1    | …            level that fits, and some rows at the end: a few hundred reads at most,
+ *   .v1   |  0   |   1    | …            level that fits, and some rows at the end: a few hundred reads at most,
  *   .l2   |        0 … 63          | …   however long the job
  *
  * The levels are a pure function of the rows. Rows are written first, so a level never knows of a row that is not there; a
@@ -20,6 +20,7 @@ enum { PYRAMID_FAN = 64, PYRAMID_LEVELS = 3, PYRAMID_PATH = 1024 };
 
 enum pyramid_value {
     PYRAMID_LOSS, PYRAMID_ACCURACY, PYRAMID_BATCH, PYRAMID_COMPUTE, PYRAMID_EXCHANGE, PYRAMID_WAIT, PYRAMID_STALENESS,
+    PYRAMID_STRATEGY, /* what the strategy tells of itself: row.extra[0] */
     PYRAMID_VALUES
 };
 
@@ -29,7 +30,7 @@ struct pyramid_bucket { /* on disk as it is; little-endian hosts only */
     double sum[PYRAMID_VALUES], weight[PYRAMID_VALUES]; /* mean = sum/weight; loss and accuracy are weighted by samples */
     float min[PYRAMID_VALUES], max[PYRAMID_VALUES];     /* over finite values; min > max: there was none */
 };
-_Static_assert(sizeof(struct pyramid_bucket) == 200, "a bucket has 200 bytes");
+_Static_assert(sizeof(struct pyramid_bucket) == 224, "a bucket has 224 bytes");
 
 void pyramid_empty(struct pyramid_bucket *b);
 void pyramid_add(struct pyramid_bucket *b, const struct row *row);

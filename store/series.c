@@ -36,6 +36,7 @@ static const struct series_name {
     {"samples_per_second", KIND_RATE, 0, false},         {"batch", KIND_NODE, PYRAMID_BATCH, true},
     {"staleness", KIND_NODE, PYRAMID_STALENESS, true},   {"compute_seconds", KIND_NODE, PYRAMID_COMPUTE, false},
     {"exchange_seconds", KIND_NODE, PYRAMID_EXCHANGE, false}, {"wait_seconds", KIND_NODE, PYRAMID_WAIT, false},
+    {"strategy_value", KIND_NODE, PYRAMID_STRATEGY, false},
 };
 enum { SERIES_NAMES = sizeof series_names / sizeof *series_names };
 
@@ -491,13 +492,13 @@ json_t *history_series(const char *job_dir, const char *names, const char *x, do
 
 static json_t *row_json(const struct row *row)
 {
-    json_t *loss = number(row->loss, false), *accuracy = number(row->accuracy, false);
-    return json_pack("{s:I, s:I, s:i, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:i, s:I}", "step", (json_int_t)row->step, "local_step",
+    json_t *loss = number(row->loss, false), *accuracy = number(row->accuracy, false), *own = number(row->extra[0], false);
+    return json_pack("{s:I, s:I, s:i, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:i, s:I, s:o}", "step", (json_int_t)row->step, "local_step",
                      (json_int_t)row->local_step, "attempt", row->attempt, "time", isfinite(row->time) ? row->time : 0.0, "epoch",
                      isfinite(row->epoch) ? row->epoch : 0.0, "batch", row->batch, "loss", loss, "accuracy", accuracy,
                      "compute_seconds", isfinite(row->compute_s) ? rounded(row->compute_s) : 0.0, "exchange_seconds",
                      isfinite(row->exchange_s) ? rounded(row->exchange_s) : 0.0, "wait_seconds",
-                     isfinite(row->wait_s) ? rounded(row->wait_s) : 0.0, "staleness", row->staleness, "bytes", (json_int_t)row->bytes);
+                     isfinite(row->wait_s) ? rounded(row->wait_s) : 0.0, "staleness", row->staleness, "bytes", (json_int_t)row->bytes, "strategy_value", own);
 }
 
 json_t *history_last(const char *job_dir, int n, struct err *e)

@@ -11,13 +11,14 @@ import {listen} from './events.js';
 import {active} from './states.js';
 
 const JOB_WIDE = ['train_loss', 'train_accuracy', 'samples_per_second'];
-const PER_NODE = ['staleness', 'batch', 'compute_seconds', 'exchange_seconds', 'wait_seconds'];
+const PER_NODE = ['staleness', 'batch', 'compute_seconds', 'exchange_seconds', 'wait_seconds', 'strategy_value'];
 const ROW_FIELD = {
   staleness: 'staleness',
   batch: 'batch',
   compute_seconds: 'compute_s',
   exchange_seconds: 'exchange_s',
-  wait_seconds: 'wait_s'
+  wait_seconds: 'wait_s',
+  strategy_value: 'strategy_value'
 };
 const REFRESH_MS = 4000;
 const TAIL_MOST = 4000;

@@ -8,20 +8,21 @@ sides (start, and minibatches that still move). What a newcomer would get wrong:
 and the service fit on few cores; a step is then mostly a sleep, and what is tested is profile, clock, exchange and balancer, not the kernels.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "integration"), str(HERE.parent / "reproduce")]
 import redis                                        # noqa: E402
+from bench import machine, versions                 # noqa: E402
 from service import BUILD, ROOT, Service            # noqa: E402
-from simulator import ROW, commit                   # noqa: E402
-from table import markdown, processor               # noqa: E402
+from simulator import ROW                           # noqa: E402
+from table import markdown                          # noqa: E402
 
 SLOWDOWNS = {"fast-1": 8, "fast-2": 8, "half": 16, "quarter": 32}
 LINK = {"latency_seconds": 5e-5, "bytes_per_second": 1.3e9}      # of ranks on one host, as predictions have it (coordinator/predict.c)
@@ -31,9 +32,9 @@ MODEL = {"input": [28, 28, 1], "layers": [{"type": "conv2d", "filters": 16, "ker
 STRATEGIES = {"sync": {"type": "sync"}, "asgd": {"type": "asgd"}, "softsync": {"type": "softsync", "n": 1}, "hier-sgd": {"type": "hier-sgd", "k1": 2, "k2": 4, "group_size": 2}}
 
 
-def spec(strategy, policy, epochs=2):
-    return {"name": "believable", "model": MODEL, "data": {"format": "glyphs", "samples": 2560, "test_samples": 100}, "strategy": strategy, "workers": 4,
-            "optimizer": {"type": "sgd", "learning_rate": 0.02}, "batching": {"global_batch": 128, "policy": policy}, "epochs": epochs, "seed": 1,
+def spec(strategy, policy, epochs=3):
+    return {"name": "believable", "model": MODEL, "data": {"format": "glyphs", "samples": 5120, "test_samples": 100}, "strategy": strategy, "workers": 4,
+            "optimizer": {"type": "sgd", "learning_rate": 0.02}, "batching": {"global_batch": 512, "policy": policy}, "epochs": epochs, "seed": 1,
             "evaluate": {"every_epochs": 100}}
 
 
@@ -99,7 +100,6 @@ def main():
                 a, b = real(service, strategy, "dynamic"), virtual(pathlib.Path(temp), profiles(service, SLOWDOWNS), strategy, "dynamic")
                 sizes.append([name, *[f"{x:.1f} / {y:.1f} = {x / y:.3f}" for x, y in zip(a["minibatch"], b["minibatch"])]])
                 worst = max([worst] + [abs(x / y - 1) for x, y in zip(a["minibatch"], b["minibatch"])])
-            versions = service.get("nodes").json()["nodes"][0].get("versions") or {}
             measured = profiles(service, SLOWDOWNS)
     text = "\n\n".join([
         "# The virtual cluster beside the real one",
@@ -109,8 +109,8 @@ def main():
                                                "mean staleness of each node, real / virtual"], lines),
         "## Dynamic batching: mean minibatch in the second half, real / virtual\n\n" + markdown(["strategy", *SLOWDOWNS], sizes),
         f"Largest deviation: {100 * worst:.1f} %; issue 6 asks for 10 % at most.",
-        f"Command: `make bench-virtual`, {datetime.date.today().isoformat()}, commit {commit()}, {processor()}, {len(os.sched_getaffinity(0))} cores, "
-        f"load before the start {load[0]:.1f}, {load[1]:.1f}, {load[2]:.1f}" + "".join(f", {k} {v}" for k, v in sorted(versions.items()) if isinstance(v, str)) + "."]) + "\n"
+        f"Command: `make bench-virtual`, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC. Machine: {machine()}; load average before the start {load[0]:.1f} (5 minutes {load[1]:.1f}), "
+        f"after the end {os.getloadavg()[0]:.1f}. Versions: {versions()}."]) + "\n"
     pathlib.Path(o.out).write_text(text)
     print(text)
     sys.exit(worst > 0.10)

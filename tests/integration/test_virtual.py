@@ -60,6 +60,8 @@ def test_a_dry_run_predicts_the_job_for_its_strategy_and_for_others(service):
     job = service.wait(id, "succeeded")
     assert abs(rows["asgd"]["samples_per_second"] / job["metrics"]["samples_per_second"] - 1) < 0.1
     assert abs(rows["asgd"]["staleness"]["update_mean"] - job["staleness"]["update_mean"]) < 0.1
+    memory = {k: r["memory_bytes"] for k, r in rows.items()}
+    assert 1e6 < memory["asgd"] < memory["hpsgd"] and memory["sync"] < memory["local-sgd"]
     assert abs(rows["asgd"]["epoch_seconds"] * 2 / job["virtual_seconds"] - 1) < 0.1
 
 
@@ -95,3 +97,18 @@ def test_more_memory_than_the_machine_has_is_refused_before_the_start_naming_the
     assert answer.status_code == 422
     (error,) = answer.json()["errors"]
     assert error["pointer"] == "/cluster" and "1000 virtual nodes need" in error["message"] and "parameters 296" in error["message"], error
+
+
+@pytest.mark.parametrize("strategy,series", [({"type": "hpsgd", "k": 2}, "strategy_value"), ({"type": "local-sgd", "k": 4}, "strategy_value"),
+                                             ({"type": "ddc-asgd"}, "strategy_value"), ({"type": "ssp", "s": 0}, "wait_seconds")])
+def test_what_a_strategy_does_is_a_series_per_node(service, strategy, series):
+    job = virtual()
+    job.update(strategy=strategy, optimizer={"learning_rate": 0.05})
+    id = service.submit(job)
+    service.wait(id, "succeeded")
+    curves = service.get(f"jobs/{id}/series?names={series}").json()["series"]
+    assert [c["node"] for c in curves] == ["fast-1", "fast-2", "slow"]
+    values = [v for c in curves for v in c["mean"] if v is not None]
+    assert values and max(values) > 0 and (strategy["type"] != "hpsgd" or set(values) == {2})
+    rows = service.get(f"jobs/{id}/steps?last=5").json()["nodes"][0]["rows"]
+    assert rows and all("strategy_value" in r for r in rows)

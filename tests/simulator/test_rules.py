@@ -338,3 +338,35 @@ def test_shards_on_several_servers_change_nothing(tmp_path, strategy, servers):
 @pytest.mark.parametrize("kind", ["asgd", "softsync"])
 def test_timing_alone_knows_shards(tmp_path, kind):
     same_times(Case(tmp_path, {"type": kind, "servers": 2}, cluster={**LINKS, "nodes": nodes(1, 1.4, 2.2, 4.1, jitter=0.05)}, optimizer=MOMENTUM))
+
+
+# ---- what a strategy tells of itself --------------------------------------------------------------------------------------------------------
+
+def told(run, workers=4):
+    rows = np.concatenate([run.rows(i) for i in range(workers)])
+    return rows[np.argsort(rows["time"], kind="stable")]["extra"][:, 0]
+
+
+def test_compensating_rules_tell_what_they_did_to_the_length_of_a_gradient(tmp_path):
+    plain = told(Case(tmp_path / "0", {"type": "dc-asgd", "lambda": 0}, steps=20, same=False).run())
+    assert plain == pytest.approx(1, rel=1e-3)
+    bent = told(Case(tmp_path / "1", {"type": "dc-asgd", "lambda": 4}, steps=20, same=False).run())
+    assert bent[0] == pytest.approx(1, rel=1e-3) and np.abs(bent - 1).max() > 0.02      # the first gradient is not late
+    assert told(Case(tmp_path / "2", {"type": "dc-asgdk"}, steps=20, same=False).run())[0] == pytest.approx(1 / 4, rel=1e-3)
+    trusted = told(Case(tmp_path / "3", {"type": "ddc-asgd"}, steps=20, same=False).run())
+    assert trusted[0] == pytest.approx(1, rel=1e-3) and trusted[1] < 1
+    assert np.isnan(told(Case(tmp_path / "4", {"type": "asgd"}, steps=5).run())).all()
+
+
+def test_averaging_tells_how_far_replicas_were_apart_where_all_are_averaged(tmp_path):
+    run = Case(tmp_path / "a", {"type": "hier-sgd", "k1": 1, "k2": 3, "group_size": 2}, steps=9, same=False).run()
+    rows = run.rows(0)
+    assert np.isfinite(rows["extra"][:, 0]).tolist() == [s % 3 == 0 for s in rows["step"]] and (rows["extra"][2::3, 0] > 0).all()
+    equal = Case(tmp_path / "b", {"type": "local-sgd", "k": 3}, steps=9).run()       # every sample is the same one, so every replica is too
+    assert np.nanmax(told(equal)) < 1e-5
+    far = [np.nanmean(told(Case(tmp_path / str(k), {"type": "local-sgd", "k": k}, steps=24, same=False).run())) for k in (1, 8)]
+    assert far[1] > 1.5 * far[0]
+
+
+def test_hpsgd_tells_the_local_steps_of_each_round(tmp_path):
+    assert set(told(Case(tmp_path, {"type": "hpsgd", "k": 3}, steps=12).run())) == {3.0}

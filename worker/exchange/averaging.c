@@ -26,6 +26,7 @@ struct averaging {
     float *sum;          /* [n] what is summed: parameters, then optimizer state, then statistics, then the words */
     float *own;          /* [n_params + n_stats] this rank's replica while the average is evaluated */
     size_t n_params, n_optim, n_stats;
+    float distance;      /* of this rank's replica from the last global average, just before it; NaN: none at this step */
     bool average_loaded; /* the replica's blocks hold the average, `own` the replica */
 };
 
@@ -150,6 +151,17 @@ static int average_group(struct averaging *s, struct err *e)
     return rc < 0 ? rc : load(s, false, e);
 }
 
+/* How far two points are apart, in the length of the whole block; NaN without numbers. */
+static float distance(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)a[i] - b[i];
+        sum += d * d;
+    }
+    return n > 0 ? (float)sqrt(sum) : NAN;
+}
+
 static int average_all(struct averaging *s, double step_seconds, struct err *e)
 {
     size_t n = gather(s, true, share_of(s->mine_in_all, s->all_samples));
@@ -160,6 +172,7 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     s->group_samples = s->mine_in_group = s->all_samples = s->mine_in_all = 0;
     if (rc >= 0) {
         lockstep_agree(&s->l, words);
+        s->distance = distance(s->l.env->replica->host[DEV_PARAMS], s->sum, s->n_params);
     }
     return rc < 0 ? rc : load(s, true, e);
 }
@@ -260,7 +273,7 @@ static void report(struct averaging *s, const struct work *w, const struct dev_r
     struct step_row row = {.rank = env->comm->rank, .step = l->step, .local_step = l->local_step,
                            .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0, .batch = (int)w->slice.count,
                            .loss = (float)r->loss / n, .accuracy = (float)r->correct / n, .compute_s = (float)compute_s,
-                           .exchange_s = (float)exposed, .bytes = bytes, .time = comm_now(env->comm) - env->job_start};
+                           .exchange_s = (float)exposed, .bytes = bytes, .time = comm_now(env->comm) - env->job_start, .extra = {s->distance, 0}};
     env->row(env->ctx, &row);
 }
 
@@ -273,6 +286,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     uint64_t bytes = 0;
     int rc = w->slice.count > 0 ? replica->dev->ops->update(replica, w->learning_rate, 1.0, e) : 0;
     count_samples(s);
+    s->distance = NAN;
     lockstep_done(l);
     if (rc >= 0 && (l->step % s->k2 == 0 || cursor_done(&l->cursor))) {
         rc = average_all(s, compute_s, e);

@@ -14,6 +14,6 @@ static bool adaptive(const struct rank_env *env)
     return env->spec->strategy.adaptive;
 }
 
-static const struct server_policy policy = {.parameters = parameters, .needs_mean_square = adaptive};
+static const struct server_policy policy = {.parameters = parameters, .needs_mean_square = adaptive, .compensates = true};
 
 SERVER_STRATEGY(dc_asgd, CAT_STRATEGY_DC_ASGD);

@@ -17,6 +17,6 @@ static bool always(const struct rank_env *env)
     return true;
 }
 
-static const struct server_policy policy = {.parameters = parameters, .needs_velocity = always};
+static const struct server_policy policy = {.parameters = parameters, .needs_velocity = always, .compensates = true};
 
 SERVER_STRATEGY(dc_asgdk, CAT_STRATEGY_DC_ASGDK);

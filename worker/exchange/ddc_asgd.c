@@ -20,6 +20,6 @@ static bool always(const struct rank_env *env)
     return true;
 }
 
-static const struct server_policy policy = {.parameters = parameters, .needs_velocity = always};
+static const struct server_policy policy = {.parameters = parameters, .needs_velocity = always, .compensates = true};
 
 SERVER_STRATEGY(ddc_asgd, CAT_STRATEGY_DDC_ASGD);

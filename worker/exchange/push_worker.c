@@ -50,6 +50,7 @@ static void report(struct push_worker *s)
     s->row.epoch = s->reply.epoch;
     s->row.time = s->reply.time;
     s->row.staleness = s->reply.staleness;
+    s->row.extra[0] = s->reply.strategy_value;
     s->row.wait_s = (float)parked;
     s->row.exchange_s = (float)(took - parked);
     s->waiting = false;

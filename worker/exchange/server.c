@@ -64,6 +64,7 @@ static int take_gradient(struct server *s, const struct push_head *push, struct 
         settle(s);
     }
     k->reply.staleness = (int32_t)tau;
+    k->reply.strategy_value = s->updates.stretch;
     k->reply.step = s->updates.version + !updated;
     k->reply.epoch = env->train_samples > 0 ? (double)s->applied / (double)env->train_samples : 0;
     k->reply.time = comm_now(env->comm) - env->job_start;

@@ -17,6 +17,7 @@ struct server_policy {
     /* What the rule keeps at the server beside the weights. */
     bool (*needs_velocity)(const struct rank_env *env); /* NULL: where there is momentum */
     bool (*needs_mean_square)(const struct rank_env *env);
+    bool compensates; /* the rule bends the gradient: how much is told with each */
 };
 
 /* Returns as strategy_ops.serve does: 0 ended, 1 paused, 2 stopped, negative. */

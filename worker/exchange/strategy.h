@@ -40,7 +40,7 @@ struct step_row {
     int32_t staleness;
     uint64_t bytes;
     double time;        /* seconds since the job's start */
-    float extra[2];     /* strategy's own: local steps of the round, distance of replicas … */
+    float extra[2];     /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this step; [1] unused */
 };
 
 struct evaluation {

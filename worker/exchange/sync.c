@@ -157,7 +157,7 @@ static void report(struct sync *s, const struct work *w, const float *words, dou
                            .accuracy = words[WORD_CORRECT] / (float)l->slice.count, .compute_s = (float)compute_s,
                            .exchange_s = (float)(exposed - wait), .wait_s = (float)wait,
                            .bytes = env->comm->workers > 1 ? 2 * env->n_params * sizeof(float) * (size_t)(W - 1) / (size_t)W : 0,
-                           .time = now - env->job_start};
+                           .time = now - env->job_start, .extra = {NAN, 0}};
     env->row(env->ctx, &row);
 }
 

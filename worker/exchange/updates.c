@@ -9,6 +9,7 @@
  * the sum in proportion of its own rate to that of the group's first. */
 #include "worker/exchange/updates.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +27,12 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     u->n_optim = n * ((size_t)v + (size_t)m2);
     u->group = policy->group ? policy->group(env) : 1;
     u->version = from->version;
+    u->stretch = NAN;
     u->w = malloc(n * sizeof(float) + 1);
     u->optim = u->n_optim ? calloc(u->n_optim, sizeof(float)) : NULL;
     u->sum = u->group > 1 ? calloc(n + 1, sizeof(float)) : NULL;
-    if (!u->w || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum)) {
+    u->before = policy->compensates && u->group == 1 ? malloc(UPDATES_SAMPLE * sizeof(float)) : NULL;
+    if (!u->w || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum) || (policy->compensates && u->group == 1 && !u->before)) {
         return err_set(e, ERR_MEMORY, "cannot serve %zu parameters: memory ran out", n);
     }
     memcpy(u->w, from->params + first, n * sizeof(float));
@@ -46,6 +49,7 @@ void updates_release(struct updates *u)
     free(u->w);
     free(u->optim);
     free(u->sum);
+    free(u->before);
 }
 
 static double factor_of(const struct updates *u, int64_t count, int64_t tau)
@@ -71,6 +75,35 @@ static void apply_group(struct updates *u)
     u->version++;
 }
 
+static size_t sampled(const struct updates *u, size_t i)
+{
+    return i * u->n / UPDATES_SAMPLE;
+}
+
+/* What the rule made of a gradient: |w after - w before| over lr * factor * |g|. */
+static float stretch_of(const struct updates *u, const struct rule_args *a)
+{
+    double moved = 0, plain = 0;
+    for (size_t i = 0; i < UPDATES_SAMPLE && u->n > 0; i++) {
+        size_t at = sampled(u, i);
+        double d = (double)u->w[at] - u->before[i], g = (double)a->lr * a->factor * a->g[at];
+        moved += d * d;
+        plain += g * g;
+    }
+    return plain > 0 ? (float)sqrt(moved / plain) : NAN;
+}
+
+/* One update by one gradient. */
+static void apply_one(struct updates *u, const struct rule_args *args)
+{
+    for (size_t i = 0; u->before && i < UPDATES_SAMPLE && u->n > 0; i++) {
+        u->before[i] = u->w[sampled(u, i)];
+    }
+    rule_apply(u->env->spec->strategy.type, &u->rule, args);
+    u->stretch = u->before ? stretch_of(u, args) : NAN;
+    u->version++;
+}
+
 bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice, int64_t tau)
 {
     const struct optimizer_spec *o = &u->env->spec->optimizer;
@@ -81,8 +114,7 @@ bool updates_add(struct updates *u, const float *g, const float *pulled, const s
         if (u->policy->parameters) {
             u->policy->parameters(u->env, &args);
         }
-        rule_apply(u->env->spec->strategy.type, &u->rule, &args);
-        u->version++;
+        apply_one(u, &args);
         return true;
     }
     if (u->collected++ == 0) {

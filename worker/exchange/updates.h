@@ -17,7 +17,12 @@ struct updates {
     int collected;           /* in `sum` by now */
     float group_rate;        /* learning rate of the group's first gradient */
     int64_t version;
+    float stretch;           /* length of the last step beside that of its plain gradient, where the rule compensates; else NaN */
+    float *before;           /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
 };
+
+/* Lengths are compared on so many weights, spread evenly: enough for two digits, and nothing beside a pass over all. */
+enum { UPDATES_SAMPLE = 4096 };
 
 /* Of the range [first, first + n) of the flat block. */
 int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, size_t first, size_t n,

@@ -1,16 +1,17 @@
 /* What the job would be like: one row per strategy, as the dry run predicts it from the nodes' measured profiles. The chosen
    strategy comes first; without measurements a sentence says what is missing. */
 import {h} from '../dom.js';
-import {known, seconds, whole} from '../format.js';
+import {bytes, known, seconds, whole} from '../format.js';
 
-const COLUMNS = ['One step', 'Samples/s', 'One epoch', 'Staleness, mean', 'at most'];
+const COLUMNS = ['One step', 'Samples/s', 'One epoch', 'Staleness, mean', 'at most', 'Memory, a node'];
 
 function row(p) {
   const stale = p.staleness || {};
   const cells = [
     seconds(p.step_seconds), whole(Math.round(p.samples_per_second)),
     known(p.epoch_seconds) ? seconds(p.epoch_seconds) : 'not known',
-    known(stale.update_mean) ? stale.update_mean.toFixed(1) : 'none', known(stale.max) ? String(stale.max) : 'none'
+    known(stale.update_mean) ? stale.update_mean.toFixed(1) : 'none', known(stale.max) ? String(stale.max) : 'none',
+    known(p.memory_bytes) ? bytes(p.memory_bytes) : 'not known'
   ];
   return h('tr', {data: {chosen: p.chosen ? 'yes' : 'no'}},
            h('td', {class: p.chosen ? 'strong' : null, text: p.strategy + (p.chosen ? ' (chosen)' : '')}),

@@ -12,6 +12,7 @@ import * as logs from '../job/logs.js';
 import * as minibatch from '../job/minibatch.js';
 import * as staleness from '../job/staleness.js';
 import * as steps from '../job/steps.js';
+import * as strategy from '../job/strategy.js';
 import * as summary from '../job/summary.js';
 import * as throughput from '../job/throughput.js';
 import {JobData} from '../jobdata.js';
@@ -63,7 +64,7 @@ export async function show(root, route) {
     draw();
   };
   const parts =
-      [head, summary, controls, learning, staleness, minibatch, throughput, steps, folds].map((m) => m.make(ui));
+      [head, summary, controls, learning, staleness, minibatch, throughput, strategy, steps, folds].map((m) => m.make(ui));
   const [headPart, summaryPart, ...chartParts] = parts;
   const folded = chartParts.pop();
   const drawer = logs.make(ui);

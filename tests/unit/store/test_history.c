@@ -200,7 +200,7 @@ static void a_torn_tail_is_not_read_and_is_written_over(void **state)
     }
     OK(history_flush(h, &err_));
     history_close(h);
-    static const char *const files[] = {"rows-0.bin", "rows-0.l1", "steps.bin"};
+    static const char *const files[] = {"rows-0.bin", "rows-0.v1", "steps.bin"};
     for (size_t i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s/history/%s", dir, files[i]);
         int fd = open(path, O_WRONLY | O_APPEND);
@@ -307,8 +307,8 @@ static void a_node_keeps_its_series_when_a_restart_gives_it_another_rank(void **
 
 static char *files_of(size_t *n)
 {
-    static const char *const names[] = {"meta.json", "rows-0.bin", "rows-0.l1", "rows-0.l2", "rows-1.bin", "rows-1.l1", "steps.bin",
-                                        "steps.l1", "steps.l2", "evaluations.bin"};
+    static const char *const names[] = {"meta.json", "rows-0.bin", "rows-0.v1", "rows-0.v2", "rows-1.bin", "rows-1.v1", "steps.bin",
+                                        "steps.v1", "steps.v2", "evaluations.bin"};
     char *all = NULL, path[128];
     *n = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -379,12 +379,12 @@ static void lost_or_damaged_summaries_are_made_again(void **state)
     history_close(h);
     size_t n[2];
     char *before = files_of(&n[0]);
-    snprintf(path, sizeof path, "%s/history/rows-0.l2", dir);
+    snprintf(path, sizeof path, "%s/history/rows-0.v2", dir);
     OK(unlink(path));
-    snprintf(path, sizeof path, "%s/history/rows-0.l1", dir);
+    snprintf(path, sizeof path, "%s/history/rows-0.v1", dir);
     int fd = open(path, O_WRONLY);
-    static const char zeroes[2000];
-    assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 3 * 200), sizeof zeroes); /* as a power cut leaves it */
+    static const char zeroes[10 * 224]; /* buckets */
+    assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 3 * 224), sizeof zeroes); /* as a power cut leaves it */
     close(fd);
     snprintf(path, sizeof path, "%s/history/steps.bin", dir);
     OK(truncate(path, 80 * 40 + 7));
