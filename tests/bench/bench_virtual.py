@@ -39,11 +39,13 @@ def spec(strategy, policy, epochs=3):
 
 
 def measure(history, workers=4):
-    """Of the last four fifths of a run's time."""
+    """Of the last four fifths of the time from the first row to the last."""
     rows = [[r for r in ROW.iter_unpack((pathlib.Path(history) / f"rows-{i}.bin").read_bytes()) if r[12] > 0] for i in range(workers)]
-    end = max(r[3] for node in rows for r in node)
-    late = [[r for r in node if r[3] > end / 5] for node in rows]
-    begin = max(r[3] for node in rows for r in node if r[3] <= end / 5)
+    times = [r[3] for node in rows for r in node]
+    first, end = min(times), max(times)     # a real job's clock runs while its ranks prepare
+    cut = first + (end - first) / 5
+    late = [[r for r in node if r[3] > cut] for node in rows]
+    begin = max(t for t in times if t <= cut)
     steps = {r[0] for node in late for r in node}
     return {"samples/s": sum(r[12] for node in late for r in node) / (end - begin), "step": (end - begin) / len(steps),
             "staleness": [sum(r[13] for r in node) / len(node) for node in late],
