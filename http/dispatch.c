@@ -185,11 +185,44 @@ void dispatch_run(struct request *q)
     q->done = true;
 }
 
+static bool is_shared(const struct request *q)
+{
+    return !q->refused && q->match.route->way == ROUTE_SHARED;
+}
+
+static bool reads_only(const char *method)
+{
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+}
+
 static int send_reply(struct request *q)
 {
     int kind = q->reply.status / 100;
     atomic_fetch_add(&q->server->answers[kind >= 1 && kind <= 5 ? kind : 0], 1);
-    return reply_send(&q->reply, q->connection);
+    if (!reads_only(q->method)) {
+        recent_changed(q->server->recent);
+    }
+    if (!is_shared(q) || q->reply.status != MHD_HTTP_OK || !q->reply.response) {
+        return reply_send(&q->reply, q->connection);
+    }
+    int sent = reply_queue(&q->reply, q->connection);
+    recent_keep(q->server->recent, q->path, q->generation, q->reply.response);
+    q->reply.response = NULL;
+    return sent;
+}
+
+/* What was answered a moment ago, without asking the store again. */
+static bool send_recent(struct request *q, int *sent)
+{
+    if (!is_shared(q)) {
+        return false;
+    }
+    if (recent_send(q->server->recent, q->path, q->connection, sent)) {
+        atomic_fetch_add(&q->server->answers[2], 1);
+        return true;
+    }
+    q->generation = recent_generation(q->server->recent);
+    return false;
 }
 
 static int begin(struct request *q, const char *url, const char *method)
@@ -245,7 +278,11 @@ int dispatch_request(void *server, struct MHD_Connection *connection, const char
         return send_reply(q);
     }
     guard_body_done(q->server->guard, q->guarded);
-    if (!q->refused && !q->match.route->quick && work_add(q->server->work, q)) {
+    int sent;
+    if (send_recent(q, &sent)) {
+        return sent;
+    }
+    if (!q->refused && q->match.route->way != ROUTE_QUICK && work_add(q->server->work, q)) {
         return MHD_YES;
     }
     dispatch_run(q);

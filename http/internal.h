@@ -1,5 +1,5 @@
 /* What the files of this room share: the server itself. A newcomer would get the threads wrong: every field is written
- * before the daemon starts, or has its own lock behind the pointer (auth, stream, files, guard). Handlers run on any of
+ * before the daemon starts, or has its own lock behind the pointer (auth, stream, files, guard, recent). Handlers run on any of
  * HTTP_WORKERS threads (the quick ones on the event threads); each thread has its own connection to the store, which server_store() gives.
  */
 #ifndef HTTP_INTERNAL_H
@@ -12,6 +12,7 @@
 #include "http/files.h"
 #include "http/guard.h"
 #include "http/hosts.h"
+#include "http/recent.h"
 #include "http/server.h"
 #include "http/stream.h"
 #include "http/work.h"
@@ -38,6 +39,7 @@ struct http_server {
     struct stream *stream;
     struct digests *digests; /* SHA-256 of artifacts, by path, size and time */
     struct guard *guard;
+    struct recent *recent; /* answers that many ask for */
     struct work *work;
     struct MHD_Daemon *daemon;
     pthread_key_t store_key;

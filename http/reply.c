@@ -122,7 +122,7 @@ void reply_error(struct reply *r, const struct err *e, const struct jsonx_proble
     reply_problem(r, err_http_status(e->code), err_name(e->code), err_title(e->code), e->message, e->hint, problems);
 }
 
-int reply_send(struct reply *r, struct MHD_Connection *connection)
+int reply_queue(struct reply *r, struct MHD_Connection *connection)
 {
     if (!r->response) {
         return MHD_NO;
@@ -130,7 +130,12 @@ int reply_send(struct reply *r, struct MHD_Connection *connection)
     for (size_t i = 0; i < sizeof(security_headers) / sizeof(*security_headers); i++) {
         reply_header(r, security_headers[i][0], security_headers[i][1]);
     }
-    int sent = MHD_queue_response(connection, (unsigned)r->status, r->response);
+    return (int)MHD_queue_response(connection, (unsigned)r->status, r->response);
+}
+
+int reply_send(struct reply *r, struct MHD_Connection *connection)
+{
+    int sent = reply_queue(r, connection);
     reply_release(r);
     return sent;
 }

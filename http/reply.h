@@ -31,7 +31,9 @@ void reply_problem(struct reply *r, int status, const char *slug, const char *ti
 void reply_error(struct reply *r, const struct err *e, const struct jsonx_problems *problems);
 void reply_header(struct reply *r, const char *name, const char *value);
 void reply_release(struct reply *r);
-/* Adds the security headers and hands it to the connection; MHD_YES or MHD_NO. Releases r. */
+/* Adds the security headers and hands it to the connection; MHD_YES or MHD_NO. */
+int reply_queue(struct reply *r, struct MHD_Connection *connection);
+/* The same, and releases r. */
 int reply_send(struct reply *r, struct MHD_Connection *connection);
 
 #endif

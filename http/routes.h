@@ -26,6 +26,12 @@ struct route_param {
     const char *help;
 };
 
+enum route_way {
+    ROUTE_WAITS,  /* its handler runs on a thread that may wait (work.h) */
+    ROUTE_QUICK,  /* it neither asks the store nor waits: it runs on the event thread itself */
+    ROUTE_SHARED, /* waits; its answer is the same for all who may ask, and may be some milliseconds old (recent.h) */
+};
+
 struct route {
     const char *method, *pattern; /* "/api/v1/jobs/{id}" */
     enum auth_role role;
@@ -35,7 +41,7 @@ struct route {
     const char *request;              /* schema of the body, or NULL: none */
     int status;                       /* of success */
     const char *response;             /* a schema's name; "text/plain", "text/event-stream", … for others; NULL: no body */
-    bool quick; /* its handler neither asks the store nor waits: it runs on the event thread itself (work.h) */
+    enum route_way way;
 };
 
 /* Ends with method == NULL. */

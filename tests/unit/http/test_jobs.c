@@ -1,4 +1,5 @@
 /* Jobs over HTTP: the documents of DESIGN.md section 9, and every way a submission can be wrong. */
+#include "common/clock.h"
 #include "tests/unit/http/fixture.h"
 
 #define ID_PATH(path, id, sub) snprintf(path, sizeof path, "/api/v1/jobs/%s%s", id, sub)
@@ -174,6 +175,44 @@ static void a_job_can_be_cancelled_paused_and_resumed(void **state)
     answer_release(&a);
 }
 
+static void what_was_changed_over_http_is_in_every_answer_after_it(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], path[96], body[40];
+    submit(s, SPEC("changed"), id);
+    ID_PATH(path, id, "");
+    for (int i = 0; i < 100; i++) {
+        snprintf(body, sizeof body, "{\"priority\": %d}", i);
+        struct answer a = ask(s, (struct ask){.method = "PATCH", .path = path, .token = s->token, .body = body});
+        expect_status(&a, 200);
+        answer_release(&a);
+        for (int k = 0; k < 3; k++) { /* the first is made for it, the others are given again */
+            a = get(s, path);
+            assert_int_equal((int)number_at(a.json, "/priority"), i);
+            assert_non_null(strstr(a.headers, "Content-Security-Policy"));
+            answer_release(&a);
+        }
+    }
+}
+
+static void what_others_changed_is_in_an_answer_soon(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], path[96];
+    bool seen = false;
+    submit(s, SPEC("moved"), id);
+    ID_PATH(path, id, "");
+    struct answer a = get(s, path);
+    answer_release(&a);
+    move(s, id, JOB_QUEUED, JOB_LAUNCHING);
+    for (double end = clock_now() + 5; !seen && clock_now() < end;) {
+        a = get(s, path);
+        seen = strcmp(text_at(a.json, "/state"), "launching") == 0;
+        answer_release(&a);
+    }
+    assert_true(seen);
+}
+
 static void a_job_that_has_not_ended_is_not_deleted(void **state)
 {
     struct site *s = *state;
@@ -268,6 +307,8 @@ int main(void)
         cmocka_unit_test(an_idempotency_key_makes_one_job),
         cmocka_unit_test(jobs_are_listed_by_pages_newest_first),
         cmocka_unit_test(a_job_can_be_cancelled_paused_and_resumed),
+        cmocka_unit_test(what_was_changed_over_http_is_in_every_answer_after_it),
+        cmocka_unit_test(what_others_changed_is_in_an_answer_soon),
         cmocka_unit_test(a_job_that_has_not_ended_is_not_deleted),
         cmocka_unit_test(the_priority_can_be_changed_and_nothing_else),
         cmocka_unit_test(what_cannot_be_a_job_is_404_on_every_route),

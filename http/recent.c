@@ -1,0 +1,124 @@
+/* See recent.h. A few answers under one lock: queueing a response is short, and a response may only be given up while nobody queues it. */
+#include "http/recent.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+
+enum { KEPT = 64, KEY_BYTES = 256 };
+static const double renew_seconds = 0.01, keep_seconds = 0.05;
+
+struct recent {
+    pthread_mutex_t lock;
+    long generation;
+    struct kept {
+        char key[KEY_BYTES];
+        struct MHD_Response *response; /* NULL: free */
+        double made;
+        long generation;
+        bool renewing; /* somebody is on the way to the store */
+    } kept[KEPT];
+};
+
+struct recent *recent_new(void)
+{
+    struct recent *r = calloc(1, sizeof(*r));
+    if (r) {
+        pthread_mutex_init(&r->lock, NULL);
+    }
+    return r;
+}
+
+void recent_free(struct recent *r)
+{
+    for (int i = 0; r && i < KEPT; i++) {
+        if (r->kept[i].response) {
+            MHD_destroy_response(r->kept[i].response);
+        }
+    }
+    if (r) {
+        pthread_mutex_destroy(&r->lock);
+        free(r);
+    }
+}
+
+static struct kept *find(struct recent *r, const char *key)
+{
+    for (int i = 0; i < KEPT; i++) {
+        if (r->kept[i].response && strcmp(r->kept[i].key, key) == 0) {
+            return &r->kept[i];
+        }
+    }
+    return NULL;
+}
+
+bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection, int *sent)
+{
+    bool found = false;
+    pthread_mutex_lock(&r->lock);
+    struct kept *k = find(r, key);
+    double age = k ? clock_now() - k->made : 0;
+    if (k && k->generation == r->generation && age < keep_seconds) {
+        found = age < renew_seconds || k->renewing;
+        k->renewing = k->renewing || !found;
+    }
+    if (found) {
+        *sent = (int)MHD_queue_response(connection, MHD_HTTP_OK, k->response);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
+long recent_generation(struct recent *r)
+{
+    pthread_mutex_lock(&r->lock);
+    long generation = r->generation;
+    pthread_mutex_unlock(&r->lock);
+    return generation;
+}
+
+/* The place of this key, else a free one, else the oldest. */
+static struct kept *place_for(struct recent *r, const char *key)
+{
+    struct kept *place = find(r, key);
+    for (int i = 0; !place && i < KEPT; i++) {
+        place = r->kept[i].response ? NULL : &r->kept[i];
+    }
+    if (place) {
+        return place;
+    }
+    place = &r->kept[0];
+    for (int i = 1; i < KEPT; i++) {
+        place = r->kept[i].made < place->made ? &r->kept[i] : place;
+    }
+    return place;
+}
+
+void recent_keep(struct recent *r, const char *key, long generation, struct MHD_Response *response)
+{
+    struct MHD_Response *old = response;
+    pthread_mutex_lock(&r->lock);
+    if (generation == r->generation && strlen(key) < KEY_BYTES) {
+        struct kept *k = place_for(r, key);
+        old = k->response;
+        memcpy(k->key, key, strlen(key) + 1);
+        k->response = response;
+        k->made = clock_now();
+        k->generation = generation;
+        k->renewing = false;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (old) {
+        MHD_destroy_response(old);
+    }
+}
+
+void recent_changed(struct recent *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->generation++;
+    pthread_mutex_unlock(&r->lock);
+}
