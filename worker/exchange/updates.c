@@ -37,7 +37,7 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     }
     memcpy(u->w, from->params + first, n * sizeof(float));
     size_t blocks = (size_t)v + (size_t)m2;
-    for (size_t b = 0; b < blocks && from->optim && from->n_optim == blocks * all; b++) {
+    for (size_t b = 0; b < blocks && u->optim && from->optim && from->n_optim == blocks * all; b++) {
         memcpy(u->optim + b * n, from->optim + b * all + first, n * sizeof(float));
     }
     u->rule = (struct rule_state){.w = u->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
