@@ -57,7 +57,7 @@ D_simulator   := simulator worker kernels store job common
 PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate) $(if $(wildcard agent/main.c),evenstep-agent) $(if $(wildcard agent/main_launch.c),evenstep-launch))
 
 .DEFAULT_GOAL := all
-.PHONY: all help clean install lint format layers docs bundle demo check
+.PHONY: all help clean install lint format layers docs check-docs bundle demo check
 all: $(PROGRAMS) ## builds every program into $(BUILD)
 
 $(BUILD)/%.o: %.c
@@ -132,7 +132,7 @@ include tests/bench/build.mk
 check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-deploy
 SUITES ?= all
-check: check-build cuda-host fuzz layers ## every test; closes with a line that counts what ran
+check: check-build cuda-host fuzz layers check-docs ## every test; closes with a line that counts what ran
 	tests/run $(SUITES) BUILD=$(BUILD)
 check-unit: $(unit_tests) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)
@@ -165,6 +165,8 @@ compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
 format: ## clang-format over everything
 	clang-format -i $(foreach r,$(ROOMS),$(wildcard $(r)/*.[ch] $(r)/*/*.[ch])) $(wildcard tests/*/*.[ch] tests/*/*/*.[ch])
+check-docs: all ## nothing in the docs is stale: options, names of files, links, targets
+	@BUILD=$(BUILD) docs/generate --check
 docs: all ## regenerates what the docs take from the code
 	BUILD=$(BUILD) docs/generate
 install: all ## into PREFIX
