@@ -363,6 +363,20 @@ static size_t ring_chunk(const struct ring *r, int chunk)
     return begin > r->hollow ? begin - r->hollow : 0;
 }
 
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Four at a time, whatever the compiler thinks of it: with a thousand members this is most of a step. */
+static void add_below(float *sum, const float *own, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        *(four *)(sum + i) = *(const four *)(own + i) + *(four *)(sum + i);
+    }
+    for (; i < n; i++) {
+        sum[i] = own[i] + sum[i];
+    }
+}
+
 /* In the order of the messages: chunk c starts at member c and is added to by the next ones in turn. */
 static void ring_add(struct world *w, const struct ring *r)
 {
@@ -379,10 +393,7 @@ static void ring_add(struct world *w, const struct ring *r)
         }
         memcpy(w->ring_sum, r->who[c].data + begin, n * sizeof(float));
         for (int k = 1; k < r->size; k++) {
-            const float *own = r->who[(c + k) % r->size].data + begin;
-            for (size_t i = 0; i < n; i++) {
-                w->ring_sum[i] = own[i] + w->ring_sum[i];
-            }
+            add_below(w->ring_sum, r->who[(c + k) % r->size].data + begin, n);
         }
         for (int k = 0; k < r->size; k++) {
             memcpy(r->who[k].data + begin, w->ring_sum, n * sizeof(float));

@@ -187,12 +187,20 @@ float lockstep_slowest(const struct lockstep *l, const float *words)
 {
     int W = l->env->comm->workers;
     const float *times = words + WORDS + W;
-    float most[4] = {0};
-    for (int i = 0; i < W; i++) {
-        most[i % 4] = times[i] > most[i % 4] ? times[i] : most[i % 4];
+    float a = 0, b = 0, c = 0, d = 0; /* four at a time: each rank of many asks at every step */
+    int i = 0;
+    for (; i + 4 <= W; i += 4) {
+        a = times[i] > a ? times[i] : a;
+        b = times[i + 1] > b ? times[i + 1] : b;
+        c = times[i + 2] > c ? times[i + 2] : c;
+        d = times[i + 3] > d ? times[i + 3] : d;
     }
-    float a = most[0] > most[1] ? most[0] : most[1], b = most[2] > most[3] ? most[2] : most[3];
-    return a > b ? a : b;
+    for (; i < W; i++) {
+        a = times[i] > a ? times[i] : a;
+    }
+    a = a > b ? a : b;
+    c = c > d ? c : d;
+    return a > c ? a : c;
 }
 
 void lockstep_agree(struct lockstep *l, const float *words)
