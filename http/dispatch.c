@@ -55,10 +55,23 @@ static int refuse(struct request *q, const struct err *e)
     return -1;
 }
 
+/* Two names for one server: a proxy in front may have gone by the other one (RFC 9112, 3.2). */
+static enum MHD_Result count_hosts(void *count, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    *(int *)count += strcasecmp(name, "Host") == 0;
+    return MHD_YES;
+}
+
 static int check_address(struct request *q)
 {
     struct err e;
+    int hosts = 0;
     const char *host = request_header(q, "Host");
+    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_hosts, &hosts);
+    if (hosts > 1) {
+        err_set(&e, ERR_SYNTAX, "this request has %d Host headers", hosts);
+        return refuse(q, &e);
+    }
     if (!hosts_allowed(&q->server->hosts, host)) {
         err_set(&e, ERR_FORBIDDEN, "this service is not offered under the name '%.200s'", host ? host : "");
         err_hint(&e, "start it with --allow-host NAME to open it under another name");

@@ -132,11 +132,11 @@ def test_a_body_of_100_megabytes_is_refused_and_costs_no_memory(service):
     [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)], [b"GET / HTTP/9.9\r\n\r\n"], [b"\r\n" * 5000], [b"GET\r\n\r\n"],
     [b"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\nContent-Length: -5\r\n\r\n"],
     [b"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\nzzzz\r\n"],
-    [b"GET / HTTP/1.1\r\nHost: HOST\r\nHost: evil.example\r\n\r\n"],
+    [b"GET / HTTP/1.1\r\nHost: HOST\r\nHost: evil.example\r\nConnection: close\r\n\r\n"],
 ], ids=["endless-headers", "endless-line", "tls", "version", "blank", "no-path", "negative-length", "no-chunk", "two-hosts"])
 def test_bytes_that_are_no_request_are_ended(service, pieces):
     answer = talk(service, *pieces, whole=False)
-    assert answer == b"" or answer.split(b" ")[1].startswith((b"4", b"5")) or pieces[0].count(b"Host") == 2, answer[:200]
+    assert answer == b"" or answer.split(b" ")[1].startswith((b"4", b"5")), answer[:200]
 
 
 @pytest.mark.parametrize("path", ["/../token", "/..%2ftoken", "/%2e%2e/token", "/js/..%5c..%5ctoken", "/js/%00", "//etc/passwd", "/css/../../redis.sock"])
