@@ -17,7 +17,7 @@
 #include "store/store.h"
 
 enum { ROWS = 16384, ROWS_AT_ONCE = 512, FACTS = 256 };
-static const double turn_seconds = 0.05, beat_seconds = 0.25;
+static const double turn_seconds = 0.05, beat_seconds = 0.25, control_seconds = 0.1;
 
 struct pulse {
     struct store *store; /* the thread's */
@@ -319,7 +319,7 @@ static bool sleep_turn(struct pulse *p)
 static void *pulse_main(void *arg)
 {
     struct pulse *p = arg;
-    double beat_at = 0;
+    double beat_at = 0, control_at = 0;
     bool away = false;
     pthread_setname_np(pthread_self(), "pulse");
     for (;;) {
@@ -327,8 +327,9 @@ static void *pulse_main(void *arg)
         double now = clock_now();
         int rc = send_rows(p); /* before the facts: the fact that ends a job comes last */
         rc = rc < 0 ? rc : send_facts(p);
-        if (rc >= 0 && p->reads_control) {
+        if (rc >= 0 && p->reads_control && (stopping || now >= control_at)) {
             rc = read_control(p);
+            control_at = now + control_seconds;
         }
         if (rc >= 0 && (stopping || now >= beat_at)) {
             rc = send_beat(p);
