@@ -7,6 +7,7 @@
  * the backward pass. A new operator is a line of the table.
  */
 #include "kernels/cpu/cpu.h"
+#include "kernels/steps.h"
 
 static const struct {
     int layer;
@@ -31,49 +32,20 @@ static const struct {
 
 /* ---- up: steps and values ---------------------------------------------------------------------------------- */
 
-static int count_readers(const struct network *net, int layer)
-{
-    int readers = 0;
-    for (int i = layer + 1; i < net->n_layers; i++) {
-        for (int k = 0; k < net->layers[i].n_inputs; k++) {
-            readers += net->layers[i].inputs[k] == layer;
-        }
-    }
-    return readers;
-}
-
-static const struct cpu_op *op_of(const struct layer *l)
+static const struct cpu_op *op_of(int layer_type)
 {
     for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
-        if (ops[i].layer == l->type) {
+        if (ops[i].layer == layer_type) {
             return ops[i].op;
         }
     }
     return NULL;
 }
 
-/* Does every reader of this layer take an image as it stands for the vector that it is? */
-static bool readers_take_image(const struct network *net, int layer)
+static bool keeps_shape(int layer_type)
 {
-    for (int i = layer + 1; i < net->n_layers; i++) {
-        const struct layer *l = &net->layers[i];
-        for (int k = 0; k < l->n_inputs; k++) {
-            if (l->inputs[k] != layer || l->type == CAT_LAYER_DENSE) {
-                continue;
-            }
-            const struct cpu_op *op = op_of(l);
-            bool passes = l->type == CAT_LAYER_FLATTEN || (op && op->keeps_shape);
-            if (!passes || !readers_take_image(net, i)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool moves_nothing(const struct network *net, int layer, const struct shape *stored)
-{
-    return stored->rank == 1 || stored->dim[2] == 1 || stored->dim[0] * stored->dim[1] == 1 || readers_take_image(net, layer);
+    const struct cpu_op *op = op_of(layer_type);
+    return op && op->keeps_shape;
 }
 
 static struct cpu_value *value_of(struct cpu_program *p, int layer)
@@ -85,7 +57,7 @@ static struct cpu_value *value_of(struct cpu_program *p, int layer)
 static struct cpu_step *step_before(struct cpu_program *p, const struct layer *l)
 {
     int before = l->inputs[0];
-    if (before < 0 || p->n_steps == 0 || count_readers(p->net, before) != 1) {
+    if (before < 0 || p->n_steps == 0 || steps_readers(p->net, before) != 1) {
         return NULL;
     }
     struct cpu_step *s = &p->steps[p->n_steps - 1];
@@ -95,7 +67,7 @@ static struct cpu_step *step_before(struct cpu_program *p, const struct layer *l
 static int add_step(struct cpu_program *p, int layer, int *n_values, struct err *e)
 {
     const struct layer *l = &p->net->layers[layer];
-    const struct cpu_op *op = op_of(l);
+    const struct cpu_op *op = op_of(l->type);
     if (!op) {
         return err_set(e, ERR_UNSUPPORTED, "the CPU device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
     }
@@ -126,7 +98,7 @@ static int build_steps(struct cpu_program *p, struct err *e)
         if (before) {
             before->relu = true;
             p->of_layer[i] = in;
-        } else if (l->type == CAT_LAYER_FLATTEN && moves_nothing(p->net, i, &in->shape)) {
+        } else if (l->type == CAT_LAYER_FLATTEN && steps_flatten_is_none(p->net, i, &in->shape, keeps_shape)) {
             p->of_layer[i] = in;
         } else {
             int rc = add_step(p, i, &n_values, e);
@@ -163,48 +135,14 @@ static void route_gradients(struct cpu_program *p)
     }
 }
 
-static double backward_work(const struct cpu_step *s)
+static struct steps_cost cost_of(const void *ctx, int step)
 {
-    double forward = s->op->work ? s->op->work(s) : 0, work = 0;
-    if (!s->backward) {
-        return 0;
-    }
-    if (s->layer->n_tensors > 0) {
-        work += forward;
-    }
+    const struct cpu_step *s = &((const struct cpu_program *)ctx)->steps[step];
+    struct steps_cost c = {.layer = s->layer, .forward = s->op->work ? s->op->work(s) : 0, .backward = s->backward};
     for (int k = 0; k < s->n_in; k++) {
-        if (s->in_grad[k]) {
-            return work + forward;
-        }
+        c.to_inputs = c.to_inputs || s->in_grad[k];
     }
-    return work;
-}
-
-static void cut_buckets(struct cpu_program *p, size_t bucket_bytes)
-{
-    double total = 0, done = 0;
-    size_t end = p->net->n_params;
-    for (int i = 0; i < p->n_steps; i++) {
-        const struct cpu_step *s = &p->steps[i];
-        double forward = s->op->work ? s->op->work(s) : 0;
-        total += forward + backward_work(s);
-        done += forward;
-    }
-    for (int i = p->n_steps - 1; i >= 0; i--) {
-        const struct cpu_step *s = &p->steps[i];
-        done += backward_work(s);
-        if (s->layer->n_tensors == 0) {
-            continue;
-        }
-        size_t first = p->net->tensors[s->layer->first_tensor].first;
-        if ((end - first) * sizeof(float) >= bucket_bytes || first == 0) {
-            int b = p->head.n_buckets++;
-            double share = total > 0 ? done / total : 1;
-            p->head.buckets[b] = (struct dev_bucket){.first = first, .count = end - first, .work_done = share < 1 ? share : 1};
-            p->bucket_step[b] = i;
-            end = first;
-        }
-    }
+    return c;
 }
 
 int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
@@ -212,7 +150,7 @@ int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
     int n_values = build_steps(p, e);
     if (n_values > 0) {
         route_gradients(p);
-        cut_buckets(p, bucket_bytes);
+        p->head.n_buckets = steps_cut(p->net, p->n_steps, cost_of, p, bucket_bytes, p->head.buckets, p->bucket_step);
     }
     return n_values;
 }

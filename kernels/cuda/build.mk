@@ -10,7 +10,7 @@ CXX       ?= g++
 cuda_comma   := ,
 cuda_archs   := $(subst $(cuda_comma), ,$(CUDA_ARCH))
 cuda_sources := $(sort $(wildcard kernels/cuda/*.cu))
-cuda_rooms    = $(BUILD)/kernels/memory.o $(call lib,job) $(call lib,common)
+cuda_rooms    = $(BUILD)/kernels/memory.o $(BUILD)/kernels/steps.o $(call lib,job) $(call lib,common)
 # functions of other rooms are copied into the plug-in, and stay its own
 CUDA_LINK    := -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,-z,defs
 

@@ -25,6 +25,7 @@
 #define _Noreturn __attribute__((noreturn))
 extern "C" {
 #include "kernels/plugin.h"
+#include "kernels/steps.h"
 }
 #undef _Noreturn
 

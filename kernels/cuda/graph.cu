@@ -30,49 +30,20 @@ static const struct {
 
 /* ---- up: steps and values ---------------------------------------------------------------------------------- */
 
-static int count_readers(const struct network *net, int layer)
-{
-    int readers = 0;
-    for (int i = layer + 1; i < net->n_layers; i++) {
-        for (int k = 0; k < net->layers[i].n_inputs; k++) {
-            readers += net->layers[i].inputs[k] == layer;
-        }
-    }
-    return readers;
-}
-
-static const struct cuda_op *op_of(const struct layer *l)
+static const struct cuda_op *op_of(int layer_type)
 {
     for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
-        if (ops[i].layer == l->type) {
+        if (ops[i].layer == layer_type) {
             return ops[i].op;
         }
     }
     return NULL;
 }
 
-/* Does every reader of this layer take an image as it stands for the vector that it is? */
-static bool readers_take_image(const struct network *net, int layer)
+static bool keeps_shape(int layer_type)
 {
-    for (int i = layer + 1; i < net->n_layers; i++) {
-        const struct layer *l = &net->layers[i];
-        for (int k = 0; k < l->n_inputs; k++) {
-            if (l->inputs[k] != layer || l->type == CAT_LAYER_DENSE) {
-                continue;
-            }
-            const struct cuda_op *op = op_of(l);
-            bool passes = l->type == CAT_LAYER_FLATTEN || (op && op->keeps_shape);
-            if (!passes || !readers_take_image(net, i)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool moves_nothing(const struct network *net, int layer, const struct shape *stored)
-{
-    return stored->rank == 1 || stored->dim[2] == 1 || stored->dim[0] * stored->dim[1] == 1 || readers_take_image(net, layer);
+    const struct cuda_op *op = op_of(layer_type);
+    return op && op->keeps_shape;
 }
 
 static struct cuda_value *value_of(struct cuda_graph *g, int layer)
@@ -84,7 +55,7 @@ static struct cuda_value *value_of(struct cuda_graph *g, int layer)
 static struct cuda_step *step_before(struct cuda_graph *g, const struct layer *l)
 {
     int before = l->inputs[0];
-    if (before < 0 || g->n_steps == 0 || count_readers(g->net, before) != 1) {
+    if (before < 0 || g->n_steps == 0 || steps_readers(g->net, before) != 1) {
         return NULL;
     }
     struct cuda_step *s = &g->steps[g->n_steps - 1];
@@ -94,7 +65,7 @@ static struct cuda_step *step_before(struct cuda_graph *g, const struct layer *l
 static int add_step(struct cuda_graph *g, int layer, struct err *e)
 {
     const struct layer *l = &g->net->layers[layer];
-    const struct cuda_op *op = op_of(l);
+    const struct cuda_op *op = op_of(l->type);
     if (!op) {
         return err_set(e, ERR_UNSUPPORTED, "the CUDA device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
     }
@@ -129,7 +100,7 @@ static int build_steps(struct cuda_graph *g, struct err *e)
         if (before) {
             before->relu = true;
             g->of_layer[i] = in;
-        } else if (l->type == CAT_LAYER_FLATTEN && moves_nothing(g->net, i, &in->shape)) {
+        } else if (l->type == CAT_LAYER_FLATTEN && steps_flatten_is_none(g->net, i, &in->shape, keeps_shape)) {
             g->of_layer[i] = in;
         } else {
             TRY(add_step(g, i, e));
@@ -191,47 +162,17 @@ void cuda_graph_release(struct cuda_graph *g)
     *g = {};
 }
 
-static double forward_work(const struct cuda_step *s)
+static struct steps_cost cost_of(const void *ctx, int step)
 {
-    return s->op->work ? s->op->work(s) : 0;
-}
-
-static double backward_work(const struct cuda_step *s)
-{
-    double forward = forward_work(s), work = s->layer->n_tensors > 0 ? forward : 0;
-    if (!s->backward) {
-        return 0;
-    }
+    const struct cuda_step *s = &((const struct cuda_graph *)ctx)->steps[step];
+    struct steps_cost c = {s->layer, s->op->work ? s->op->work(s) : 0, s->backward, false};
     for (int k = 0; k < s->n_in; k++) {
-        if (s->in_grad[k]) {
-            return work + forward;
-        }
+        c.to_inputs = c.to_inputs || s->in_grad[k];
     }
-    return work;
+    return c;
 }
 
 int cuda_graph_cut(const struct cuda_graph *g, size_t bucket_bytes, struct dev_bucket *buckets, int *bucket_step)
 {
-    double total = 0, done = 0;
-    size_t end = g->net->n_params;
-    int n = 0;
-    for (int i = 0; i < g->n_steps; i++) {
-        total += forward_work(&g->steps[i]) + backward_work(&g->steps[i]);
-        done += forward_work(&g->steps[i]);
-    }
-    for (int i = g->n_steps - 1; i >= 0; i--) {
-        const struct cuda_step *s = &g->steps[i];
-        done += backward_work(s);
-        if (s->layer->n_tensors == 0) {
-            continue;
-        }
-        size_t first = g->net->tensors[s->layer->first_tensor].first;
-        if ((end - first) * sizeof(float) >= bucket_bytes || first == 0) {
-            double share = total > 0 ? done / total : 1;
-            buckets[n] = {first, end - first, share < 1 ? share : 1};
-            bucket_step[n++] = i;
-            end = first;
-        }
-    }
-    return n;
+    return steps_cut(g->net, g->n_steps, cost_of, g, bucket_bytes, buckets, bucket_step);
 }
