@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "lab"))  # quota, netns: import them after this
 BUILD = ROOT / os.environ.get("BUILD", "build")
 PEERS = ROOT / "tests" / "bench" / "peers"
 TORCH = pathlib.Path(os.environ.get("EVENSTEP_TORCH", ROOT / "run" / "venv" / "bin" / "python"))

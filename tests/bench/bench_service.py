@@ -13,8 +13,8 @@ import sys
 import time
 from urllib.parse import urlparse
 
-import quota
 from bench import ROOT, TURNS, Report, median, spread
+import quota
 
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 from service import Service, processes_of, until  # noqa: E402

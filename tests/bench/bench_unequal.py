@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 
-import quota
 from bench import PEERS, ROOT, TORCH, TURNS, Report, have_torch, median, spread
+import quota
 
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 from agents import Agent  # noqa: E402

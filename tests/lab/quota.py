@@ -1,4 +1,4 @@
-"""Slow machines for benches: control groups with a share of a core, of version 1 or 2, made and removed by root."""
+"""Slow machines for tests and benches: control groups with a share of a core, of version 1 or 2, made and removed by root."""
 import os
 import pathlib
 
@@ -17,7 +17,7 @@ def reason_against():
 
 class Quota:
     def __init__(self, name, cores):
-        self.path = ROOT / f"evenstep-bench-{os.getpid()}-{name}"
+        self.path = ROOT / f"evenstep-{os.getpid()}-{name}"
         self.path.mkdir()
         self.set(cores)
 
