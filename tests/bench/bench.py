@@ -12,9 +12,10 @@ import statistics
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "lab"))  # quota, netns: import them after this
-BUILD = ROOT / os.environ.get("BUILD", "build")
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "integration"), str(TESTS / "lab")]  # what this and every bench import from them
+from programs import AT_ROOT, BUILD, ROOT  # noqa: E402, F401  (AT_ROOT for those who start mpirun)
+
 PEERS = ROOT / "tests" / "bench" / "peers"
 TORCH = pathlib.Path(os.environ.get("EVENSTEP_TORCH", ROOT / "run" / "venv" / "bin" / "python"))
 TURNS = 3 if os.environ.get("QUICK") else 7

@@ -1,8 +1,7 @@
 """bench-exchange: all-reduces and pushes with their pulls between processes of one machine, against gloo, Open MPI's own all-reduce and memcpy."""
-from bench import BUILD, PEERS, TORCH, TURNS, Process, Report, have_torch, median, spread
+from bench import AT_ROOT, BUILD, PEERS, TORCH, TURNS, Process, Report, have_torch, median, spread
 
 SIZES = [1 << 10, 1 << 13, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26]
-AT_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def name_of(n):

@@ -17,8 +17,8 @@ import time
 
 import requests
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
+from programs import AT_ROOT, BUILD, ROOT  # noqa: F401  (ROOT for those who import it from here)
+
 DEADLINE = 120
 
 
@@ -70,7 +70,7 @@ class Service:
         command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(self.dir), "--listen", "127.0.0.1:0", *self.options]
         for node in self.nodes:
             command += ["--local-node", node]
-        env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        env = {**os.environ, **AT_ROOT}
         if self.data:
             env["EVENSTEP_DATA"] = str(self.data)
         self.log = open(self.dir / "serve.log", "ab")

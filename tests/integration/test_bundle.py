@@ -11,7 +11,8 @@ import subprocess
 import pytest
 import requests
 
-from service import BUILD, ROOT, processes_of, spec, until
+from programs import AT_ROOT, BUILD, ROOT
+from service import processes_of, spec, until
 
 LIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libmvec.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libresolv.so.2", "libutil.so.1"]
 
@@ -48,7 +49,7 @@ def inside(root, *command):
 
 
 BIN = "/opt/some where/evenstep/bin"
-BARE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+BARE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **AT_ROOT}
 
 
 def test_a_moved_bundle_runs_a_job_where_there_is_only_libc(root):

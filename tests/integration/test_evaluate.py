@@ -1,7 +1,6 @@
 """`evenstep evaluate`: the accuracy that training reported, per class, in the terminal and as JSON, with no service running; NumPy counts the
 same confusion from the same file."""
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -12,10 +11,10 @@ import pytest
 np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "interop"))
 import plain  # noqa: E402
+from programs import LOCAL  # noqa: E402
 from service import BUILD, spec  # noqa: E402
 
 TRAIN, TEST = 1500, 400
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_WAIT_POLICY="passive")
 
 
 def drawn(n, seed):
@@ -40,14 +39,14 @@ def place(tmp_path_factory):
                augment={"crop": {}}, checkpoint={"every_steps": 20})
     (folder / "job.json").write_text(json.dumps(job))
     done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / "job.json", "--roots", folder / "data", "--out", folder / "out"],
-                          env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+                          env=LOCAL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     rows = [line.split(",") for line in done.stdout.splitlines() if line.startswith("evaluation")]
     return folder, float(rows[-1][5]), float(rows[-1][4])
 
 
 def evaluate(place, model, *options, data_roots=True, status=0):
-    environment = {k: v for k, v in ENVIRONMENT.items() if k != "EVENSTEP_DATA"}
+    environment = {k: v for k, v in LOCAL.items() if k != "EVENSTEP_DATA"}
     if data_roots:
         environment["EVENSTEP_DATA"] = str(place[0] / "data")
     done = subprocess.run([BUILD / "evenstep", "evaluate", str(model), *options], env=environment, capture_output=True, text=True, timeout=60,

@@ -9,7 +9,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from service import BUILD, spec
+from programs import AT_ROOT, BUILD
+from service import spec
 
 CLUSTER = {"seed": 1, "nodes": [{"name": f"n{i}", "fixed_seconds": 0.001 * (i + 1), "seconds_per_sample": 0.0001 * (i + 1)} for i in range(4)]}
 
@@ -30,7 +31,7 @@ class Run:
 def over_mpi(folder, job):
     folder.mkdir()
     (folder / "job.json").write_text(json.dumps(job))
-    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
+    env = {**os.environ, **AT_ROOT, "OMP_NUM_THREADS": "1"}
     command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none", "-np",
                str(job["workers"] + job["strategy"].get("servers", 1)),
                str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out", str(folder)]

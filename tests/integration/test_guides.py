@@ -12,7 +12,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from service import ROOT
+from programs import AT_ROOT, ROOT
 
 STEP = re.compile(r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file `(?P<new>[^`]+)`):\n(?P<indent> *)```c\n(?P<code>.*?)\n *```$",
                   re.M | re.S)
@@ -83,8 +83,7 @@ def train(tree, tmp_path, **changes):
     (tmp_path / "job.json").write_text(json.dumps(spec))
     command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "3", str(tree / "build" / "evenstep-worker"), "--local", str(tmp_path / "job.json"), "--roots",
                str(tmp_path), "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180,
-                          env=dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, env={**os.environ, **AT_ROOT})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     lines = [line.split(",") for line in done.stdout.splitlines()]
     losses = [float(f[4]) for f in lines if f[0] == "evaluation"]

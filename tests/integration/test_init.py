@@ -11,9 +11,9 @@ import pytest
 np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "interop"))
 import plain  # noqa: E402
+from programs import LOCAL  # noqa: E402
 from service import BUILD, Service, spec  # noqa: E402
 
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_WAIT_POLICY="passive")
 BODY = [{"type": "dense", "units": 16, "name": "fc1"}, {"type": "batch_norm", "name": "bn1"}, {"type": "relu"}]
 OPTIMIZERS = {"adam": {"type": "adam", "learning_rate": 0.002}, "adamw": {"type": "adamw", "learning_rate": 0.002},
               "momentum": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}}
@@ -33,7 +33,7 @@ class Done:
     def __init__(self, folder, name, job, status=0):
         self.out = folder / name
         (folder / (name + ".json")).write_text(json.dumps(job))
-        done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / (name + ".json"), "--roots", folder, "--out", self.out], env=ENVIRONMENT,
+        done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / (name + ".json"), "--roots", folder, "--out", self.out], env=LOCAL,
                               capture_output=True, text=True, timeout=120)
         self.log, self.lines = done.stderr, [line.split(",") for line in done.stdout.splitlines()]
         assert (done.returncode == 0) == (status == 0), done.stderr

@@ -1,16 +1,16 @@
 """Evenstep without a service, for comparisons with other programs: a data set of any shape, a job under mpirun, a file's outputs."""
 import json
-import os
 import pathlib
 import subprocess
+import sys
 
 import numpy as np
 
 import plain
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_WAIT_POLICY="passive")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+from programs import BUILD, LOCAL  # noqa: E402
+
 # the presets and what they take
 PRESETS = {"mlp": (28, 28, 1), "lenet5": (28, 28, 1), "cifar-quick": (32, 32, 3), "tf-cifar": (32, 32, 3), "resnet20": (32, 32, 3), "resnet18": (32, 32, 3)}
 
@@ -36,7 +36,7 @@ def job(preset, batch, **changes):
 def train(folder, name, job, timeout=600):
     """Runs the job on folder/data; the path of its artifact."""
     (folder / f"{name}.json").write_text(json.dumps(job))
-    done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / f"{name}.json", "--roots", folder, "--out", folder / name], env=ENVIRONMENT,
+    done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / f"{name}.json", "--roots", folder, "--out", folder / name], env=LOCAL,
                           capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stderr
     return folder / name / "artifacts" / "model.safetensors"
@@ -46,7 +46,7 @@ def outputs(folder, model, spec=None, timeout=600):
     """(answer, outputs) of a model's file on the test part of folder/data."""
     more = ["--spec", folder / f"{spec}.json"] if spec else []
     done = subprocess.run([BUILD / "evenstep-worker", "--evaluate", model, "--roots", folder, "--batch", "8", "--outputs", folder / "outputs.npy", *more],
-                          env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout)
+                          env=LOCAL, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout), np.load(folder / "outputs.npy")
 
