@@ -1,8 +1,9 @@
 /* Transport over Open MPI: see comm_mpi.h.
  *
  * One thread per process, the communication thread, makes every MPI call but start and stop. Operations come to it through a queue
- * under a lock; it steps each until it is done, spins for a short while, then sleeps 20 to 200 microseconds between polls, so that a wait
- * costs the computing threads nothing (a blocking MPI call would take half of a core; SEMANTICS.md 12). Waiters sleep on a condition.
+ * under a lock; it steps each until it is done, spins for a short while after every message (the next round of a ring is near), then sleeps
+ * 20 to 200 microseconds between polls, 1,000 in a long wait, so that a wait costs the computing threads nothing (a blocking MPI call would
+ * take half of a core; SEMANTICS.md 12). Waiters sleep on a condition.
  *
  * What a newcomer would get wrong: a large message moves only while MPI is called, by default three fragments of 32 KB a call where the
  * kernel does not let one rank read another's memory. So larger fragments and more of them are asked for (comm_mpi_prepare), and the
@@ -35,7 +36,8 @@ struct comm_mpi {
     struct comm_op *queue;  /* not yet seen by the thread */
     bool stopping;
     _Atomic double turn;    /* when the thread last went round */
-    double hot_until; /* large messages that were posted may be moving until then; the thread's own */
+    bool moved;             /* a message came through since the thread last looked; its own */
+    double hot_until;       /* large messages that were posted may be moving until then; the thread's own */
     double slow_fixed, slow_per_sample, step_start;
 };
 
@@ -76,6 +78,7 @@ static int mpi_recv(struct transport *t, int from, int tag, void *data, size_t b
 
 static int mpi_test(struct transport *t, struct transport_req *r)
 {
+    struct comm_mpi *m = (struct comm_mpi *)t;
     MPI_Request req;
     MPI_Status status;
     int done = 0, count = 0;
@@ -88,11 +91,11 @@ static int mpi_test(struct transport *t, struct transport_req *r)
     }
     memcpy(r->impl, &req, sizeof req);
     if (done) {
+        m->moved = true;
         MPI_Get_count(&status, MPI_BYTE, &count);
         r->from = status.MPI_SOURCE;
         r->bytes = count > 0 ? (size_t)count : 0;
     }
-    (void)t;
     return done ? 1 : 0;
 }
 
@@ -159,21 +162,21 @@ static void *communicate(void *arg)
     int sleep_us = SLEEP_MIN_US;
     pthread_setname_np(pthread_self(), "exchange");
     while (take_queue(m, &running)) {
-        bool progress = false;
         for (struct comm_op **at = &running; *at;) {
             struct comm_op *op = *at, *next = op->next;
             int rc = op->step(op, &m->base);
             if (rc != 0) {
                 *at = next;
                 end_op(m, op, rc); /* from here on it is its owner's again */
-                progress = true;
+                m->moved = true;
             } else {
                 at = &op->next;
             }
         }
         double now = clock_now();
         m->turn = now;
-        if (progress) {
+        if (m->moved) {
+            m->moved = false;
             idle_since = now;
             sleep_us = SLEEP_MIN_US;
         } else if (running && now < m->hot_until) {
