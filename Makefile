@@ -130,7 +130,7 @@ $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
 include tests/bench/build.mk
 check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
-.PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-deploy
+.PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-cluster check-deploy
 SUITES ?= all
 check: check-build cuda-host fuzz layers check-docs ## every test; closes with a line that counts what ran
 	tests/run $(SUITES) BUILD=$(BUILD)
@@ -144,6 +144,8 @@ check-integration: all ## real redis-server and mpirun
 	tests/run integration BUILD=$(BUILD)
 check-browser: all ## the page in a real browser
 	tests/run browser BUILD=$(BUILD)
+check-cluster: all ## four hosts in network namespaces, unequal quotas, links that fail (needs root)
+	tests/run cluster BUILD=$(BUILD)
 
 check-deploy: ## images and Compose: up, scaled, killed, stopped (needs root and Docker: deploy/setup deploy-test)
 	tests/run deploy

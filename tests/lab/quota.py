@@ -1,4 +1,6 @@
-"""Slow machines for tests and benches: control groups with a share of a core, of version 1 or 2, made and removed by root."""
+"""Slow machines for tests and benches: control groups with a share of a core, of version 1 or 2, made and removed by root.
+
+A group is given the greatest weight too: what it may have it gets, however busy the machine is, so that its quota is what slows it."""
 import os
 import pathlib
 
@@ -19,6 +21,7 @@ class Quota:
     def __init__(self, name, cores):
         self.path = ROOT / f"evenstep-{os.getpid()}-{name}"
         self.path.mkdir()
+        (self.path / ("cpu.weight" if V2 else "cpu.shares")).write_text("10000" if V2 else "262144")
         self.set(cores)
 
     def set(self, cores):

@@ -1,0 +1,48 @@
+"""One rack for all tests of this suite: a hub and four hosts with unequal shares of a core, and an empty place for a fifth."""
+import contextlib
+
+import pytest
+
+from rack import QUOTAS, RATE, Hub, Machine, Network, reason_against, states, until
+
+
+@pytest.fixture(scope="session")
+def net():
+    absent = reason_against()
+    if absent:
+        pytest.skip(f"clusters are not tested: {absent}")
+    with Network("hub", *QUOTAS, "guest", rate=RATE) as made:
+        for host in made.hosts.values():  # what every machine with Docker has: the same address everywhere, which leads to nobody
+            host.run("ip", "link", "add", "docker0", "type", "bridge")
+            host.run("ip", "address", "add", "172.17.0.1/16", "dev", "docker0")
+            host.run("ip", "link", "set", "docker0", "up")
+        yield made
+
+
+@pytest.fixture(scope="session")
+def hub(net):
+    with Hub(net["hub"]) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def machines(net, hub):
+    with contextlib.ExitStack() as stack:
+        made = {name: stack.enter_context(Machine(hub, net[name], cores)) for name, cores in QUOTAS.items()}
+        until("all nodes are ready", lambda: [states(hub).get(n) for n in QUOTAS] == ["ready"] * len(QUOTAS), 30)
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def free(request, hub):
+    """No test leaves a job to the next; what everybody said is shown with a failure."""
+    before = request.session.testsfailed
+    yield
+    if request.session.testsfailed > before:
+        print(hub.text()[-6000:])
+        for log in hub.dir.glob("agent-*.log"):
+            print(f"{log.name}:\n{log.read_text()[-1500:]}")
+    for job in hub.get("jobs").json()["jobs"]:
+        if job["state"] not in ("succeeded", "failed", "cancelled"):
+            hub.post(f"jobs/{job['id']}/cancel")
+            hub.wait(job["id"], "cancelled")
