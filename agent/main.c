@@ -22,6 +22,7 @@
 #include "job/hostkey.h"
 
 static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2, stop_grace = 3;
+static const double fault_patience = 3;
 static const double leave_patience = 15; /* longer than the coordinator waits for a checkpoint (run.c) */
 
 static volatile sig_atomic_t told_to_stop; /* how often */
@@ -247,6 +248,18 @@ static int start(struct agent *a, struct err *e)
     return a->store ? 0 : -(int)e->code;
 }
 
+/* A device that is not there ends this agent; the coordinator is told why, so that it stands on the page too. */
+static void tell_fault(struct agent *a, const struct err *fault)
+{
+    struct err e = {0};
+    json_t *me = agent_config_find_address(&a->config, &e) == 0 && start(a, &e) == 0 ? who(a) : NULL;
+    if (me) {
+        json_object_set_new(me, "fault", json_pack("{s:s, s:s}", "message", fault->message, "hint", fault->hint));
+        join_ask(a->store, &a->config.secret, me, fault_patience, &told_to_stop, &a->welcome, &e);
+        json_decref(me);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct agent a; /* too large for a stack */
@@ -266,6 +279,9 @@ int main(int argc, char **argv)
                 rc = 0;
             }
         }
+    }
+    if (rc == -ERR_DEVICE) {
+        tell_fault(&a, &e);
     }
     if (rc < 0) {
         log_error("agent", "cannot run", "why=%s hint=\"%s\"", log_quote(quoted, sizeof quoted, e.message), e.hint);

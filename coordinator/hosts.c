@@ -93,6 +93,11 @@ static int check_join(struct hosts *h, const json_t *join, struct err *e)
         err_set(e, ERR_UNSUPPORTED, "%s", mismatch);
         return err_hint(e, "install the same versions on both");
     }
+    const json_t *fault = json_object_get(join, "fault");
+    if (fault) {
+        err_set(e, ERR_DEVICE, "the agent of host '%s' cannot start: %s", host, text_of(fault, "message"));
+        return err_hint(e, "%s", text_of(fault, "hint"));
+    }
     rc = check_instance(h, join, e);
     return rc < 0 ? rc : check_nodes(h, join, e);
 }
@@ -115,9 +120,21 @@ static void answer(struct hosts *h, const char *nonce, json_t *body)
     json_decref(body);
 }
 
+/* What a host calls itself, if that is a name: anybody may have said it. */
+static const char *name_of(const json_t *join)
+{
+    const char *host = text_of(join, "host");
+    return node_valid_name(host, strlen(host), HOST_NAME, false) ? host : "?";
+}
+
 static void refuse(struct hosts *h, const json_t *join, const char *cause, const struct err *why)
 {
     char quoted[700], counter[48];
+    const char *address = text_of(join, "address");
+    json_t *refusal = json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(join), "address", strlen(address) < 64 ? address : "",
+                                "message", why->message, "hint", why->hint);
+    store_refusal_put(h->store, refusal, NULL); /* for the page; with the store away nobody asked either */
+    json_decref(refusal);
     snprintf(counter, sizeof counter, "join.%s", cause);
     log_warn("hosts", "a host was refused", "cause=%s why=%s", cause, log_quote(quoted, sizeof quoted, why->message));
     store_refused_add(h->store, counter, NULL);
@@ -151,6 +168,7 @@ static int welcome(struct hosts *h, const json_t *join, struct err *e)
     sign_hex(&key, wrapped);
     answer(h, text_of(join, "nonce"),
            json_pack("{s:b, s:s, s:s, s:s}", "accepted", 1, "coordinator", h->id, "salt", salt_hex, "key", wrapped));
+    store_refusal_remove(h->store, host, NULL);
     log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, text_of(join, "address"),
              json_array_size(json_object_get(join, "nodes")));
     return 0;
@@ -165,7 +183,8 @@ static void take_join(struct hosts *h, const char *text)
     if (!join) {
         json_t *claimed = sign_peek(text);
         if (e.code == ERR_FORBIDDEN) {
-            err_set(&e, ERR_FORBIDDEN, "a host that calls itself '%.48s' does not know the cluster's secret", text_of(claimed, "host"));
+            err_set(&e, ERR_FORBIDDEN, "a host that calls itself '%s' does not know the cluster's secret", name_of(claimed));
+            err_hint(&e, "give its agent the coordinator's secret: --secret-file");
         }
         refuse(h, claimed, "forged", &e);
         json_decref(claimed);
@@ -176,7 +195,7 @@ static void take_join(struct hosts *h, const char *text)
         rc = welcome(h, join, &e);
     }
     if (rc < 0) {
-        refuse(h, join, rc == -ERR_UNSUPPORTED ? "version" : rc == -ERR_TIMEOUT ? "expired" : rc == -ERR_CONFLICT ? "taken" : "invalid", &e);
+        refuse(h, join, rc == -ERR_UNSUPPORTED ? "version" : rc == -ERR_TIMEOUT ? "expired" : rc == -ERR_CONFLICT ? "taken" : rc == -ERR_DEVICE ? "device" : "invalid", &e);
     }
     json_decref(join);
 }

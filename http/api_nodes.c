@@ -13,8 +13,12 @@ static int answer_node(struct request *q, struct reply *out, struct store *store
 int api_nodes_list(struct request *q, struct reply *out, struct err *e)
 {
     struct store *store = request_store(q, e);
-    json_t *nodes = store ? store_nodes(store, e) : NULL;
-    return nodes ? reply_set_json(out, 200, json_pack("{s:o}", "nodes", nodes), e) : -(int)e->code;
+    json_t *nodes = store ? store_nodes(store, e) : NULL, *refused = nodes ? store_refusals(store, e) : NULL;
+    if (!refused) {
+        json_decref(nodes);
+        return -(int)e->code;
+    }
+    return reply_set_json(out, 200, json_pack("{s:o, s:o}", "nodes", nodes, "refused", refused), e);
 }
 
 int api_node_get(struct request *q, struct reply *out, struct err *e)

@@ -71,6 +71,19 @@ static void add_stats(struct buf *b, const json_t *stats)
     one(b, "evenstep_store_clients", json_number_value(json_object_get(stats, "connected_clients")));
 }
 
+static void add_refused(struct buf *b, const json_t *refused)
+{
+    const char *what;
+    json_t *count;
+    head(b, "evenstep_refused_total", "counter", "Joins and requests between hosts that were refused, by cause.");
+    json_object_foreach((json_t *)(uintptr_t)refused, what, count)
+    {
+        buf_adds(b, "evenstep_refused_total{");
+        label(b, "cause", what);
+        buf_addf(b, "} %lld\n", (long long)json_integer_value(count));
+    }
+}
+
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
 
 static void add_nodes(struct buf *b, const json_t *nodes)
@@ -191,17 +204,20 @@ int api_metrics(struct request *q, struct reply *out, struct err *e)
     add_service(&b, q->server);
     struct store *store = request_store(q, &away);
     json_t *stats = store ? store_stats(store, &away) : NULL, *nodes = stats ? store_nodes(store, &away) : NULL;
-    json_t *list = nodes ? store_job_list(store, "running", NULL, "-created", NULL, JOBS_MOST, &away) : NULL;
+    json_t *refused = nodes ? store_refused(store, &away) : NULL;
+    json_t *list = refused ? store_job_list(store, "running", NULL, "-created", NULL, JOBS_MOST, &away) : NULL;
     head(&b, "evenstep_store_up", "gauge", "1 while the store can be reached.");
     one(&b, "evenstep_store_up", list != NULL);
     if (list) {
         add_stats(&b, stats);
+        add_refused(&b, refused);
         add_nodes(&b, nodes);
         add_gpus(&b, nodes);
         add_jobs(&b, json_object_get(list, "jobs"));
     }
     json_decref(stats);
     json_decref(nodes);
+    json_decref(refused);
     json_decref(list);
     char *text = buf_take(&b, &n);
     buf_release(&b);

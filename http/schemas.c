@@ -59,7 +59,8 @@ const struct schema schemas[] = {
     {"Evaluation", "step:integer epoch:number time:number samples:integer loss:number accuracy:number ~test_samples:integer", "One evaluation."},
     {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
     {"Artifact", "name:string bytes:integer sha256:string", "A file and its digest."},
-    {"NodeList", "nodes:[Node]", "Nodes by name."},
+    {"NodeList", "nodes:[Node] refused:[RefusedHost]", "Nodes by name, and hosts whose agents asked to join within the last half minute and may not."},
+    {"RefusedHost", "host:string address:string message:string hint:string age_seconds:number", "Why a host may not join, and what can be done."},
     {"Node", "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
              "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number ~quantum:integer ~precisions:[string] ~description:string ~gpu:Gpu",
      "A node; state is ready, busy, draining, disabled or lost."},

@@ -14,6 +14,7 @@
 #include "common/jsonx.h"
 
 enum { BOX_MESSAGES = 64, BOX_BYTES = 64 << 10 };
+enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few seconds */
 
 static int code_of(const struct err *e)
 {
@@ -220,6 +221,75 @@ json_t *store_refused(struct store *s, struct err *e)
         if (reply_text(r->element[i], &name, NULL, NULL) > 0 && reply_text(r->element[i + 1], &count, NULL, NULL) > 0) {
             json_object_set_new(out, name, json_integer(strtoll(count, NULL, 10)));
         }
+    }
+    if (r) {
+        freeReplyObject(r);
+    }
+    return out;
+}
+
+/* ARGV host json most seconds; the value is "TIME JSON". */
+static const struct script refusal_script = {
+    "local t = redis.call('TIME')\n"
+    "redis.call('HSET', KEYS[1], ARGV[1], string.format('%d ', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[2])\n"
+    "while redis.call('HLEN', KEYS[1]) > tonumber(ARGV[3]) do\n"
+    "  local all, oldest, least = redis.call('HGETALL', KEYS[1]), nil, nil\n"
+    "  for i = 1, #all, 2 do\n"
+    "    local at = tonumber(string.match(all[i + 1], '^%d+')) or 0\n"
+    "    if not least or at < least then oldest, least = all[i], at end\n"
+    "  end\n"
+    "  redis.call('HDEL', KEYS[1], oldest)\n"
+    "end\n"
+    "return redis.call('PEXPIRE', KEYS[1], ARGV[4])\n"};
+
+int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
+{
+    char most[16], life[16], *text = store_dump(refusal, "a refusal", e);
+    if (!text) {
+        return code_of(e);
+    }
+    snprintf(most, sizeof most, "%d", (int)REFUSALS);
+    snprintf(life, sizeof life, "%d", (int)REFUSAL_MS);
+    const char *keys[] = {"es:refusals"}, *args[] = {json_string_value(json_object_get(refusal, "host")), text, most, life};
+    int rc = done(store_script(s, &refusal_script, 1, keys, 4, args, NULL, e), e);
+    free(text);
+    return rc;
+}
+
+int store_refusal_remove(struct store *s, const char *host, struct err *e)
+{
+    return done(store_commandf(s, e, "HDEL es:refusals %s", host), e);
+}
+
+static const struct script refusals_script = {
+    "local t = redis.call('TIME')\n"
+    "local now, names, out = t[1] * 1000 + math.floor(t[2] / 1000), redis.call('HKEYS', KEYS[1]), {}\n"
+    "table.sort(names)\n"
+    "for _, name in ipairs(names) do\n"
+    "  local at, json = string.match(redis.call('HGET', KEYS[1], name), '^(%d+) (.*)$')\n"
+    "  if at and now - at <= tonumber(ARGV[1]) then\n"
+    "    out[#out + 1] = json\n"
+    "    out[#out + 1] = string.format('%d', now - at)\n"
+    "  end\n"
+    "end\n"
+    "return out\n"};
+
+json_t *store_refusals(struct store *s, struct err *e)
+{
+    char life[16];
+    snprintf(life, sizeof life, "%d", (int)REFUSAL_MS);
+    const char *keys[] = {"es:refusals"}, *args[] = {life};
+    redisReply *r = store_script(s, &refusals_script, 1, keys, 1, args, NULL, e);
+    int count = r ? reply_array(r, 0, e) : -1;
+    json_t *out = count < 0 ? NULL : json_array();
+    for (int i = 0; out && i + 1 < count; i += 2) {
+        const char *age = "0";
+        json_t *one = reply_json(r->element[i], NULL);
+        if (json_is_object(one) && reply_text(r->element[i + 1], &age, NULL, NULL) > 0) {
+            json_object_set_new(one, "age_seconds", json_real((double)strtoll(age, NULL, 10) / 1000));
+            json_array_append(out, one);
+        }
+        json_decref(one);
     }
     if (r) {
         freeReplyObject(r);

@@ -18,6 +18,7 @@
  *   es:node:NAME       hash  JSON and heartbeat          es:nodes  set
  *   es:host:NAME       hash  JSON, instance and heartbeat of an agent     es:hosts  set
  *   es:mail:BOX        list  sealed messages   es:lease:NAME  string   es:refused  hash  counts
+ *   es:refusals        hash  host → time and JSON of why it may not join
  *   es:claim:NAME      string  job id that uses the node  es:profile:NODE:NETHASH  string  JSON
  *   es:idempotency:SHA256  string  job id and digest of its spec    es:secret:SHA256  string
  *
@@ -126,6 +127,11 @@ int store_lease_there(struct store *s, const char *name, struct err *e);        
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */
 int store_refused_add(struct store *s, const char *what, struct err *e);
 json_t *store_refused(struct store *s, struct err *e);
+/* Hosts that were refused of late: {"host", "address", "message", "hint"}, one per host, the newest; read with "age_seconds", by name. One that
+ * has not asked again for 30 s is left out, and at most 32 are kept. */
+int store_refusal_put(struct store *s, const json_t *refusal, struct err *e);
+int store_refusal_remove(struct store *s, const char *host, struct err *e);
+json_t *store_refusals(struct store *s, struct err *e);
 
 /* ---- stats (stats.c): counters of the service for /metrics ---------------------------------------------- */
 json_t *store_stats(struct store *s, struct err *e); /* {"jobs": {"queued": n, …}, "memory_bytes", "connected_clients", …} */

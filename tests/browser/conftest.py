@@ -4,16 +4,14 @@ Content-Security-Policy, fails it."""
 import pathlib
 import shutil
 import sys
-import tempfile
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 from service import BUILD, Service  # noqa: E402
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
-from selenium.webdriver.chrome.service import Service as ChromeService  # noqa: E402
-from page import Page  # noqa: E402
+pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
+from page import Page, start  # noqa: E402
 
 NODES = ("fast-1=cpu:1,slowdown=4", "fast-2=cpu:1,slowdown=4", "mid=cpu:1,slowdown=8", "slow=cpu:1,slowdown=16")
 CHROMIUM = shutil.which("chromium")
@@ -32,14 +30,7 @@ def service():
 def driver():
     if not CHROMIUM or not DRIVER:
         pytest.skip("chromium or chromium-driver is not installed")
-    profile = tempfile.mkdtemp(prefix="evenstep-chromium-")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-                 "--disable-component-update", "--disable-sync", "--window-size=1440,900", f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    made = webdriver.Chrome(service=ChromeService(DRIVER), options=options)
+    made, profile = start(CHROMIUM, DRIVER)
     yield made
     made.quit()
     shutil.rmtree(profile, ignore_errors=True)

@@ -1,7 +1,10 @@
 """What a person does with the page, in words: open, click, type, wait until something is read. Everything waits with a deadline."""
 import re
+import tempfile
 
+from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.webdriver.chrome.service import Service as ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -10,6 +13,19 @@ from service import until
 # what the page itself cannot help: a request that a test provokes on purpose is logged by the browser as an error, and so
 # is one that a busy machine answered with "a part of the service is away"; the page asks again
 EXPECTED = re.compile(r"/api/v1/\S* - Failed to load resource: the server responded with a status of (400|401|404|409|422|503|504)")
+
+
+def start(chromium, driver):
+    """A browser without a window, and its folder, which the caller removes after quitting it."""
+    profile = tempfile.mkdtemp(prefix="evenstep-chromium-")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+                 "--disable-component-update", "--disable-sync", "--window-size=1440,900", f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    made = webdriver.Chrome(service=ChromeService(driver), options=options)
+    return made, profile
 
 
 class Page:

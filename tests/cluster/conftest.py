@@ -1,9 +1,11 @@
 """One rack for all tests of this suite: a hub and four hosts with unequal shares of a core, and an empty place for a fifth."""
 import contextlib
+import shutil
+import sys
 
 import pytest
 
-from rack import QUOTAS, RATE, Hub, Machine, Network, reason_against, states, until
+from rack import QUOTAS, RATE, TESTS, Hub, Machine, Network, reason_against, states, until
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +33,32 @@ def machines(net, hub):
         made = {name: stack.enter_context(Machine(hub, net[name], cores)) for name, cores in QUOTAS.items()}
         until("all nodes are ready", lambda: [states(hub).get(n) for n in QUOTAS] == ["ready"] * len(QUOTAS), 30)
         yield made
+
+
+@pytest.fixture(scope="session")
+def page(net, hub):
+    """The page in a browser on the hub, or None where there is no browser. As long as it is open the tests' thread is on the hub too: what selenium
+    asks the browser goes there."""
+    sys.path.append(str(TESTS / "browser"))
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        yield None
+        return
+    try:
+        from page import Page, start
+    except ImportError:
+        yield None
+        return
+    with net["hub"]:
+        browser, profile = start(chromium, driver)
+        try:
+            shown = Page(browser, hub)
+            shown.sign_in()
+            yield shown
+            shown.check_console()
+        finally:
+            browser.quit()
+            shutil.rmtree(profile, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -110,13 +110,15 @@ class Hub(Service):
 
 
 class Machine(Agent):
-    """A host with an agent and a node of the host's name."""
+    """A host with an agent and a node of the place's name. `before`: words before the agent's command (`env …`)."""
 
-    def __init__(self, hub, place, cores=None, options=(), node=None, **kw):
-        super().__init__(hub, place.name, node or f"{place.name}=cpu:1", store=kw.pop("store", hub.store),
-                         options=["--store-password-file", str(hub.password), *options], **kw)
+    def __init__(self, hub, place, cores=None, host=None, node=None, before=(), **kw):
+        super().__init__(hub, host or place.name, node or f"{place.name}=cpu:1", store=hub.store,
+                         options=["--store-password-file", str(hub.password)], **kw)
+        self.dir = hub.dir / f"agent-at-{place.name}"
+        self.command[self.command.index("--data-dir") + 1] = str(self.dir)
         self.place, self.quota = place, quota.Quota(place.name, cores) if cores else None
-        self.command = isolated(place.name, self.command)
+        self.command = isolated(place.name, [*before, *self.command])
         if self.quota:
             self.command = self.quota.command(*self.command)
 
@@ -140,4 +142,4 @@ def node(hub, name):
     return hub.get("nodes/" + name).json()
 
 
-__all__ = ["Hub", "Machine", "Network", "QUOTAS", "RATE", "ROOT", "node", "reason_against", "states", "until"]
+__all__ = ["Hub", "Machine", "Network", "QUOTAS", "RATE", "ROOT", "TESTS", "node", "reason_against", "states", "until"]

@@ -27,7 +27,7 @@ def of_attempt(id, attempt):
         with contextlib.suppress(OSError):
             return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
         return ""
-    return [pid for pid in processes_of(f"--job\0{id}") if f"--attempt\0{attempt}\0" in command(pid)]
+    return [pid for pid in processes_of(f"--job\0{id}") if command(pid).startswith("evenstep-worker") and f"--attempt\0{attempt}\0" in command(pid)]
 
 
 def test_each_host_is_known_by_its_own_address(net, hub, machines):
@@ -40,13 +40,22 @@ def test_the_job_of_one_machine_runs_on_the_rack(hub, machines):
     assert nodes_of(done) == set(QUOTAS)
 
 
-def test_minibatches_follow_the_quotas(hub, machines):
+def test_minibatches_follow_the_quotas_and_the_page_shows_them(hub, machines, page):
     id = hub.submit(job(epochs=1000, model="lenet5", batching={"global_batch": 110, "policy": "dynamic"}))
 
     def fitted():
         b = {w["node"]: w["batch"] for w in hub.job(id)["workers"]}
         return len(b) == 4 and min(b["fast"], b["even"]) > b["half"] > b["slow"] > 0 and min(b["fast"], b["even"]) >= 2 * b["slow"]
     until("the minibatches fit the quotas", fitted)
+    if page:
+        def shown(name):
+            return page.number(f'.node-table tr[data-node="{name}"] td.num b') or 0
+        page.open_job(id)
+        until("the page shows minibatches that fit", lambda: min(shown("fast"), shown("even")) > shown("half") > shown("slow") > 0, 30)
+        page.open("/nodes")
+        for name in QUOTAS:
+            page.wait_text(f'tr[data-node="{name}"]', rf"busy[\s\S]*cpu:1[\s\S]*{name}")
+        page.driver.get("about:blank")
 
 
 def test_a_link_that_goes_down_loses_its_node_within_5_seconds_the_job_goes_on_without_it_and_later_ones_with_it(net, hub, machines):

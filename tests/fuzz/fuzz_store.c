@@ -146,6 +146,7 @@ static void read_hosts(struct store *s)
     free(store_mail_take(s, "box", NULL));
     RETURNS(store_lease_there(s, "lease", e));
     MUST(store_refused(s, e));
+    MUST(store_refusals(s, e));
     free(store_secret_take(s, "session", NULL));
 }
 

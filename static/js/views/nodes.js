@@ -32,15 +32,28 @@ function gpuText(g) {
   return ' · ' + parts.filter(Boolean).join(' · ');
 }
 
+/* A host whose agent asks to join and may not: why, and the way out. */
+function makeRefusal(r) {
+  const text = h('span');
+  return {node: h('p', {class: 'notice', data: {tone: 'bad', host: r.host}}, icon('cross', 12), text), text};
+}
+
+function updateRefusal(row, r) {
+  say(row.text,
+      'Host ' + r.host + (r.address ? ' at ' + r.address : '') + ' may not join: ' + r.message + '.' +
+          (r.hint ? ' ' + r.hint[0].toUpperCase() + r.hint.slice(1) + '.' : ''));
+}
+
 export async function show(root, route) {
   document.title = 'Nodes · Evenstep';
-  const state = {nodes: [], jobs: new Map(), filter: 'all', chosen: route.params.get('node'), readAt: 0};
+  const state = {nodes: [], refused: [], jobs: new Map(), filter: 'all', chosen: route.params.get('node'), readAt: 0};
   const sentence = h('p', {class: 'sub'});
   const filter = segment('Show', FILTERS.map(([id, text]) => [id, text]), 'all', (id) => {
     state.filter = id;
     draw();
   });
   const tbody = h('tbody');
+  const refused = h('div', {class: 'refused', role: 'status'});
   const fault = h('div', {role: 'alert'});
   const none = h('p', {class: 'quiet'});
   const detail = h('section', {class: 'node-detail', 'aria-label': 'Chosen node', hidden: true});
@@ -57,11 +70,12 @@ export async function show(root, route) {
             tbody),
           none, fault),
         figure.node, detail);
-  fill(root, h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Nodes'})), filter), sentence, sheet);
+  fill(root, h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Nodes'})), filter), sentence, refused, sheet);
 
   async function read() {
-    const [{nodes}, {jobs}] = await Promise.all([get('nodes'), get('jobs', {state: 'running', limit: 100})]);
+    const [{nodes, refused: turnedAway}, {jobs}] = await Promise.all([get('nodes'), get('jobs', {state: 'running', limit: 100})]);
     state.nodes = nodes;
+    state.refused = turnedAway;
     state.readAt = performance.now();
     jobs.forEach((j) => state.jobs.set(j.id, j));
     for (const id of state.jobs.keys()) {
@@ -210,6 +224,7 @@ export async function show(root, route) {
     const test = FILTERS.find(([id]) => id === state.filter)[2];
     [...filter.children].forEach((b, i) => say(b, FILTERS[i][1] + ' ' + state.nodes.filter(FILTERS[i][2]).length));
     const shown = state.nodes.filter(test);
+    keyed(refused, state.refused, (r) => r.host, makeRefusal, updateRefusal);
     keyed(tbody, shown, (n) => n.name, makeRow, updateRow);
     say(none,
         state.nodes.length === 0 ?
@@ -221,7 +236,7 @@ export async function show(root, route) {
     say(sentence,
         state.nodes.length ?
             busy + ' of ' + plural(state.nodes.length, 'node') + ' ' + (busy === 1 ? 'trains' : 'train') +
-                (lost ? '; ' + lost + (lost === 1 ? ' has' : ' have') + ' not been heard of for more than 10 s.' :
+                (lost ? '; ' + lost + (lost === 1 ? ' has' : ' have') + ' not been heard of for more than 4 s.' :
                         '.') :
             '');
     drawDetail();
