@@ -1,66 +1,19 @@
 /* The job spec: what is accepted, what is refused and where, and the defaults that are written out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/job/parsed.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "job/cluster.h"
-#include "job/spec.h"
 
 static const char example[] =
     "{\"name\": \"mnist-lenet\", \"model\": \"lenet5\", \"data\": {\"format\": \"idx\", \"path\": \"mnist\"},"
     "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05, \"momentum\": 0.9, \"schedule\": {\"type\": \"step\", \"at_epochs\": [8], \"factor\": 0.1}},"
     "\"strategy\": {\"type\": \"sync\"}, \"batching\": {\"global_batch\": 256, \"policy\": \"dynamic\"}, \"workers\": 4, \"epochs\": 10, \"seed\": 1}";
 
-struct parsed {
-    struct jobspec spec;
-    struct jsonx_problems problems;
-    int rc;
-};
-
-static struct parsed *parse_json(json_t *j)
-{
-    struct parsed *p = calloc(1, sizeof *p);
-    p->rc = jobspec_parse(&p->spec, j, &p->problems);
-    assert_int_equal(p->rc < 0, p->problems.count > 0);
-    return p;
-}
-
-static void done(struct parsed *p)
-{
-    jobspec_release(&p->spec);
-    jsonx_problems_release(&p->problems);
-    free(p);
-}
-
-/* The example with `patch` (an object) merged into its top level. */
 static struct parsed *parse_with(const char *patch)
 {
-    struct err e;
-    json_t *j = jsonx_parse(example, strlen(example), &e), *p = jsonx_parse(patch, strlen(patch), &e);
-    if (!j || !p) {
-        fail_msg("%s", e.message);
-    }
-    json_object_update(j, p);
-    struct parsed *out = parse_json(j);
-    json_decref(j);
-    json_decref(p);
-    return out;
-}
-
-static bool has(const struct parsed *p, const char *pointer, const char *part)
-{
-    for (int i = 0; i < p->problems.count; i++) {
-        if (strcmp(p->problems.items[i].pointer, pointer) == 0 && strstr(p->problems.items[i].message, part)) {
-            return true;
-        }
-    }
-    return false;
+    return parse_patched(example, patch);
 }
 
 static void the_example_of_the_design_is_read(void **state)
@@ -146,12 +99,7 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
         {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}], \"groups\": [[\"a-1\", \"b\"]]}}", "/cluster/groups/0/1", "no node \"b\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct parsed *p = parse_with(cases[i].patch);
-        if (p->rc == 0 || !has(p, cases[i].pointer, cases[i].part)) {
-            fail_msg("%s: got %d problems, first %s: %s", cases[i].patch, p->problems.count, p->problems.count ? p->problems.items[0].pointer : "",
-                     p->problems.count ? p->problems.items[0].message : "");
-        }
-        done(p);
+        refused_with(parse_with(cases[i].patch), cases[i].patch, cases[i].pointer, cases[i].part);
     }
 }
 

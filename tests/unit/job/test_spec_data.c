@@ -1,62 +1,16 @@
 /* The keys of a spec that say which samples there are and what becomes of them: data, augment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "job/spec.h"
+#include "tests/unit/job/parsed.h"
 
 static const char example[] = "{\"model\": \"resnet20\", \"data\": {\"format\": \"cifar-10\", \"path\": \"cifar-10\"}, \"batching\": {\"global_batch\": 128}}";
 
-struct parsed {
-    struct jobspec spec;
-    struct jsonx_problems problems;
-    int rc;
-};
-
-static struct parsed *parse_json(json_t *j)
-{
-    struct parsed *p = calloc(1, sizeof *p);
-    p->rc = jobspec_parse(&p->spec, j, &p->problems);
-    return p;
-}
-
-static void done(struct parsed *p)
-{
-    jobspec_release(&p->spec);
-    jsonx_problems_release(&p->problems);
-    free(p);
-}
-
 static struct parsed *parse_with(const char *patch)
 {
-    struct err e;
-    json_t *j = jsonx_parse(example, strlen(example), &e), *p = jsonx_parse(patch, strlen(patch), &e);
-    if (!j || !p) {
-        fail_msg("%s", e.message);
-    }
-    json_object_update(j, p);
-    struct parsed *out = parse_json(j);
-    json_decref(j);
-    json_decref(p);
-    return out;
+    return parse_patched(example, patch);
 }
 
 static void refused(const char *patch, const char *pointer, const char *part)
 {
-    struct parsed *p = parse_with(patch);
-    bool found = false;
-    for (int i = 0; i < p->problems.count; i++) {
-        found = found || (strcmp(p->problems.items[i].pointer, pointer) == 0 && strstr(p->problems.items[i].message, part));
-    }
-    if (!found) {
-        fail_msg("%s: nothing says '%s' of %s, but: %s %s", patch, part, pointer, p->problems.count ? p->problems.items[0].pointer : "",
-                 p->problems.count ? p->problems.items[0].message : "no problem");
-    }
-    done(p);
+    refused_with(parse_with(patch), patch, pointer, part);
 }
 
 static void augmentation_is_read_key_by_key(void **state)
