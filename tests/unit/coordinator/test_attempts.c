@@ -1,29 +1,12 @@
 /* What becomes of a job when its attempt ends, and what users ask of it meanwhile (coordinator/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
-static int number_field(struct world *w, const char *id, const char *field)
-{
-    char *text = store_job_field(w->store, id, field, &err_);
-    int n = text ? (int)strtol(text, NULL, 10) : 0;
-    free(text);
-    return n;
-}
-
-static void two_nodes(struct world *w)
-{
-    world_node(w, "n1", 1);
-    world_node(w, "n2", 1);
-}
-
 /* ---- losing an attempt -------------------------------------------------------------------------------------- */
 
 static void a_job_runs_once_every_worker_has_made_a_step(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    submit(w, "{'workers': 2}", id);
-    tick(w, 0.5);
+    struct world *w = world_submitted(state, 2, "{'workers': 2}", id);
     struct row row = {.step = 1, .local_step = 1, .batch = 32, .rank = 0, .attempt = 1};
     say_row(w, id, &row);
     pass(w, 2);
@@ -36,10 +19,8 @@ static void a_job_runs_once_every_worker_has_made_a_step(void **state)
 
 static void an_exit_code_of_0_without_a_word_of_a_rank_is_a_lost_attempt(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
     process_ends(w, id, 0, "");
     pass(w, 1);
     assert_state(w, id, "launching"); /* its next attempt */
@@ -50,10 +31,8 @@ static void an_exit_code_of_0_without_a_word_of_a_rank_is_a_lost_attempt(void **
 
 static void a_job_that_finished_has_succeeded_whatever_the_exit_code(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
     say_fact(w, id, "{'type': 'ended', 'outcome': 'finished', 'rank': 2}");
     process_ends(w, id, 1, "");
     tick(w, 0.5);
@@ -66,21 +45,16 @@ static void a_job_that_finished_has_succeeded_whatever_the_exit_code(void **stat
 
 static void a_job_that_ended_before_anybody_saw_it_step_has_succeeded_too(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    submit(w, "{}", id);
-    tick(w, 0.5);
-    end_well(w, id, "finished");
-    tick(w, 0.5);
+    struct world *w = world_submitted(state, 2, "{}", id);
+    ended(w, id, "finished");
     assert_state(w, id, "succeeded");
 }
 
 static void a_launch_that_fails_counts_as_an_attempt(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
+    struct world *w = world_with(state, 2);
     w->fake.refuses = true;
     submit(w, "{'max_restarts': 1}", id);
     pass(w, 3);
@@ -92,11 +66,8 @@ static void a_launch_that_fails_counts_as_an_attempt(void **state)
 
 static void a_launch_that_is_lost_before_the_first_step_counts_too(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    submit(w, "{'max_restarts': 1}", id);
-    tick(w, 0.5);
+    struct world *w = world_submitted(state, 2, "{'max_restarts': 1}", id);
     process_ends(w, id, 1, "mpirun was unable to launch the specified application");
     pass(w, 1);
     assert_int_equal(attempts_of(w, id), 2);
@@ -107,10 +78,8 @@ static void a_launch_that_is_lost_before_the_first_step_counts_too(void **state)
 
 static void after_max_restarts_the_job_has_failed_and_says_who_was_lost(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2, 'max_restarts': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2, 'max_restarts': 2}", id);
     for (int attempt = 1; attempt <= 3; attempt++) {
         assert_int_equal(attempts_of(w, id), attempt);
         process_ends(w, id, 137, "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).");
@@ -128,11 +97,8 @@ static void after_max_restarts_the_job_has_failed_and_says_who_was_lost(void **s
 
 static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    submit(w, "{'workers': 2}", id);
-    tick(w, 0.5);
+    struct world *w = world_submitted(state, 2, "{'workers': 2}", id);
     say_fact(w, id, "{'type': 'ended', 'outcome': 'failed', 'code': 'peer', 'message': 'a peer is lost', 'rank': 0, 'node': 'n1'}");
     say_fact(w, id, "{'type': 'ended', 'outcome': 'failed', 'code': 'data', 'message': 'cannot read dataset: too short', 'rank': 2, 'node': 'keeper'}");
     process_ends(w, id, 1, "");
@@ -144,10 +110,8 @@ static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(v
 
 static void a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2, 'min_workers': 1}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2, 'min_workers': 1}", id);
     world_node_gone(w, "n2");
     process_ends(w, id, 1, "");
     pass(w, 1);
@@ -160,10 +124,8 @@ static void a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers(v
 
 static void a_restart_waits_where_fewer_nodes_than_min_workers_are_left(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2, 'min_workers': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2, 'min_workers': 2}", id);
     world_node_gone(w, "n2");
     process_ends(w, id, 1, "");
     pass(w, 6);
@@ -176,26 +138,19 @@ static void a_restart_waits_where_fewer_nodes_than_min_workers_are_left(void **s
 
 static void what_is_invalid_for_fewer_workers_is_refused(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', 'sizes': [32, 32]}}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', 'sizes': [32, 32]}}", id);
     world_node_gone(w, "n2");
     process_ends(w, id, 1, "");
     pass(w, 1);
     assert_state(w, id, "failed");
-    json_t *job = job_of(w, id);
-    assert_string_equal(text_at(job, "/error/code"), "invalid");
-    json_decref(job);
+    assert_text_of(w, id, "/error/code", "invalid");
 }
 
 static void a_stuck_rank_ends_the_attempt_and_is_named(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
-    ranks_step(w, id, 2, 40, 0.01);
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
     say_beat(w, id, 0, "exchange", 5, 0);
     say_beat(w, id, 1, "computing", 5, 0);
@@ -211,11 +166,8 @@ static void a_stuck_rank_ends_the_attempt_and_is_named(void **state)
 
 static void ranks_that_never_report_are_lost_after_two_minutes(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    submit(w, "{'max_restarts': 0}", id);
-    tick(w, 0.5);
+    struct world *w = world_submitted(state, 1, "{'max_restarts': 0}", id);
     pass(w, 60);
     pass(w, 55);
     assert_state(w, id, "launching");
@@ -226,16 +178,13 @@ static void ranks_that_never_report_are_lost_after_two_minutes(void **state)
 
 static void a_job_that_has_used_its_time_is_told_to_stop_and_fails(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{'max_seconds': 10}", id);
+    struct world *w = world_running(state, 1, "{'max_seconds': 10}", id);
     ranks_step(w, id, 2, 2, 6.0);
     tick(w, 0.5);
     tick(w, 0.5);
     assert_true(control_says(w, id, "stop"));
-    end_well(w, id, "stopped");
-    tick(w, 0.5);
+    ended(w, id, "stopped");
     assert_state(w, id, "failed");
     assert_error(w, id, "timeout", "max_seconds");
 }
@@ -249,35 +198,28 @@ static void a_queued_job_that_is_cancelled_becomes_cancelled(void **state)
     submit(w, "{}", id);
     tick(w, 0.5);
     assert_state(w, id, "queued");
-    ask(w, id, "cancel");
-    tick(w, 0.5);
+    asked(w, id, "cancel");
     assert_state(w, id, "cancelled");
     assert_int_equal(w->fake.n, 0);
 }
 
 static void a_running_job_that_is_cancelled_is_told_so_and_gives_its_nodes_back(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", id);
-    ask(w, id, "cancel");
-    tick(w, 0.5);
+    struct world *w = world_running(state, 1, "{}", id);
+    asked(w, id, "cancel");
     assert_true(control_says(w, id, "stop"));
     assert_int_equal(last_attempt(w, id)->stops, 0);
     assert_state(w, id, "cancelling");
-    end_well(w, id, "stopped");
-    tick(w, 0.5);
+    ended(w, id, "stopped");
     assert_state(w, id, "cancelled");
     assert_string_equal(node_state(w, "n1"), "ready");
 }
 
 static void who_does_not_follow_a_cancel_is_ended_after_a_while(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", id);
+    struct world *w = world_running(state, 1, "{}", id);
     ask(w, id, "cancel");
     pass(w, 9);
     assert_int_equal(last_attempt(w, id)->stops, 0);
@@ -288,12 +230,9 @@ static void who_does_not_follow_a_cancel_is_ended_after_a_while(void **state)
 
 static void a_cancelled_job_is_ended_though_the_store_does_not_answer_any_more(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", id);
-    ask(w, id, "cancel");
-    tick(w, 0.5);
+    struct world *w = world_running(state, 1, "{}", id);
+    asked(w, id, "cancel");
     assert_state(w, id, "cancelling");
     redis_private_stop(w->place->dir);
     for (int i = 0; i < 18; i++) {
@@ -313,11 +252,8 @@ static void a_cancelled_job_is_ended_though_the_store_does_not_answer_any_more(v
 
 static void a_job_that_has_not_stepped_yet_is_ended_at_once_when_cancelled(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    submit(w, "{}", id);
-    tick(w, 0.5);
+    struct world *w = world_submitted(state, 1, "{}", id);
     ask(w, id, "cancel");
     pass(w, 1.5);
     assert_state(w, id, "cancelled");
@@ -326,22 +262,17 @@ static void a_job_that_has_not_stepped_yet_is_ended_at_once_when_cancelled(void 
 
 static void a_paused_job_has_no_process_and_goes_on_as_its_next_attempt_when_resumed(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", id);
-    ask(w, id, "pause");
-    tick(w, 0.5);
+    struct world *w = world_running(state, 1, "{}", id);
+    asked(w, id, "pause");
     assert_true(control_says(w, id, "pause"));
     assert_state(w, id, "pausing");
-    end_well(w, id, "paused");
-    tick(w, 0.5);
+    ended(w, id, "paused");
     assert_state(w, id, "paused");
     assert_string_equal(node_state(w, "n1"), "ready");
     pass(w, 10);
     assert_state(w, id, "paused");
-    ask(w, id, "resume");
-    tick(w, 0.5);
+    asked(w, id, "resume");
     assert_state(w, id, "launching");
     assert_int_equal(last_attempt(w, id)->number, 2);
     assert_false(control_says(w, id, "pause"));
@@ -350,39 +281,28 @@ static void a_paused_job_has_no_process_and_goes_on_as_its_next_attempt_when_res
 
 static void a_paused_job_that_is_cancelled_is_cancelled_at_once(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", id);
-    ask(w, id, "pause");
-    tick(w, 0.5);
-    end_well(w, id, "paused");
-    tick(w, 0.5);
+    struct world *w = world_running(state, 1, "{}", id);
+    asked(w, id, "pause");
+    ended(w, id, "paused");
     ask(w, id, "cancel");
     assert_state(w, id, "cancelled");
 }
 
 static void a_job_that_ends_before_it_could_pause_has_succeeded(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", id);
-    ask(w, id, "pause");
-    tick(w, 0.5);
-    end_well(w, id, "finished");
-    tick(w, 0.5);
+    struct world *w = world_running(state, 1, "{}", id);
+    asked(w, id, "pause");
+    ended(w, id, "finished");
     assert_state(w, id, "succeeded");
 }
 
 static void a_job_that_is_lost_while_pausing_goes_back_to_the_queue(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{'max_restarts': 1}", id);
-    ask(w, id, "pause");
-    tick(w, 0.5);
+    struct world *w = world_running(state, 1, "{'max_restarts': 1}", id);
+    asked(w, id, "pause");
     process_ends(w, id, 137, "");
     world_node_gone(w, "n1");
     tick(w, 0.5);
@@ -392,30 +312,23 @@ static void a_job_that_is_lost_while_pausing_goes_back_to_the_queue(void **state
 
 static void a_cancel_while_pausing_wins(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", id);
-    ask(w, id, "pause");
-    tick(w, 0.5);
+    struct world *w = world_running(state, 1, "{}", id);
+    asked(w, id, "pause");
     ask(w, id, "cancel");
-    end_well(w, id, "paused");
-    tick(w, 0.5);
+    ended(w, id, "paused");
     assert_state(w, id, "cancelled");
 }
 
 static void a_clean_stop_writes_checkpoints_and_starts_nothing(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID], waiting[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", id);
+    struct world *w = world_running(state, 1, "{}", id);
     submit(w, "{}", waiting);
     sched_drain(w->sched);
     tick(w, 0.5);
     assert_true(control_says(w, id, "pause"));
-    end_well(w, id, "paused");
-    tick(w, 0.5);
+    ended(w, id, "paused");
     assert_state(w, id, "queued");
     assert_state(w, waiting, "queued");
     assert_int_equal(sched_running(w->sched), 0);
@@ -427,10 +340,8 @@ static void a_clean_stop_writes_checkpoints_and_starts_nothing(void **state)
 
 static void a_host_that_leaves_gets_a_checkpoint_written_and_its_job_goes_on_elsewhere(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{'max_restarts': 0}", id);
+    struct world *w = world_running(state, 1, "{'max_restarts': 0}", id);
     world_node(w, "n2", 1);
     json_object_set_new(w->nodes[0], "leaving", json_true()); /* as its agent tells with the next heartbeat */
     pass(w, 0.5);
@@ -441,17 +352,13 @@ static void a_host_that_leaves_gets_a_checkpoint_written_and_its_job_goes_on_els
     pass(w, 1);
     assert_int_equal(attempts_of(w, id), 2);
     assert_int_equal(number_field(w, id, "restarts"), 0);
-    json_t *job = job_of(w, id);
-    assert_string_equal(text_at(job, "/workers/0/node"), "n2");
-    json_decref(job);
+    assert_text_of(w, id, "/workers/0/node", "n2");
 }
 
 static void a_host_that_leaves_before_a_checkpoint_is_written_is_nobodys_fault(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{'max_restarts': 0}", id);
+    struct world *w = world_running(state, 1, "{'max_restarts': 0}", id);
     json_object_set_new(w->nodes[0], "leaving", json_true());
     pass(w, 0.5);
     pass(w, 1);

@@ -6,12 +6,6 @@
 #include "job/staleness.h"
 #include "store/history.h"
 
-static void two_nodes(struct world *w)
-{
-    world_node(w, "n1", 1);
-    world_node(w, "n2", 1);
-}
-
 /* Rows of both workers with these minibatches; rank 1 takes `factor` times as long per sample. */
 static void uneven_steps(struct world *w, const char *id, int from, int to, const int sizes[2], double factor)
 {
@@ -56,10 +50,8 @@ static const char dynamic[] = "{'workers': 2, 'batching': {'global_batch': 64, '
 
 static void minibatches_follow_measured_speeds_and_the_reason_names_a_node(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, dynamic, id);
+    struct world *w = world_running(state, 2, dynamic, id);
     uneven_steps(w, id, 2, 60, (int[2]){32, 32}, 3);
     pass(w, 2);
     json_t *all = store_assignments(w->store, id, &err_), *control = store_doc_get(w->store, id, "control", &err_);
@@ -84,10 +76,8 @@ static void minibatches_follow_measured_speeds_and_the_reason_names_a_node(void 
 
 static void equal_minibatches_stay_equal_whatever_is_measured(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
     uneven_steps(w, id, 2, 60, (int[2]){32, 32}, 3);
     pass(w, 2);
     json_t *all = store_assignments(w->store, id, &err_);
@@ -97,12 +87,9 @@ static void equal_minibatches_stay_equal_whatever_is_measured(void **state)
 
 static void nothing_is_moved_once_the_job_was_told_to_stop(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, dynamic, id);
-    ask(w, id, "pause");
-    tick(w, 0.5);
+    struct world *w = world_running(state, 2, dynamic, id);
+    asked(w, id, "pause");
     uneven_steps(w, id, 2, 60, (int[2]){32, 32}, 3);
     pass(w, 2);
     json_t *all = store_assignments(w->store, id, &err_);
@@ -113,17 +100,14 @@ static void nothing_is_moved_once_the_job_was_told_to_stop(void **state)
 
 static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID], next[STORE_ID];
-    two_nodes(w);
-    start_job(w, dynamic, id);
+    struct world *w = world_running(state, 2, dynamic, id);
     for (int i = 0; i < 10; i++) { /* several sizes, so that a and k are told apart */
         int sizes[2] = {i % 2 ? 40 : 32, i % 2 ? 24 : 32};
         uneven_steps(w, id, 2 + i * 10, 11 + i * 10, sizes, 3);
     }
     pass(w, 2);
-    end_well(w, id, "finished");
-    tick(w, 0.5);
+    ended(w, id, "finished");
     assert_state(w, id, "succeeded");
     submit(w, dynamic, next);
     pass(w, 1);
@@ -137,10 +121,8 @@ static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **s
 
 static void accounting_comes_from_the_counters_in_heartbeats(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2, 'strategy': {'type': 'asgd'}}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2, 'strategy': {'type': 'asgd'}}", id);
     for (int r = 0; r < 2; r++) {
         struct staleness s;
         staleness_init(&s);
@@ -180,26 +162,20 @@ static void accounting_comes_from_the_counters_in_heartbeats(void **state)
 
 static void heartbeats_of_an_earlier_attempt_count_for_nothing(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
     json_t *beat = json_of("{\"rank\": 0, \"attempt\": 0, \"phase\": \"computing\", \"progress_age\": 99, \"samples\": 999}");
     OK(store_beat_set(w->store, id, 0, beat, &err_));
     json_decref(beat);
     pass(w, 3);
     assert_int_equal(last_attempt(w, id)->stops, 0);
-    json_t *job = job_of(w, id);
-    assert_int_equal((int)number_at(job, "/progress/samples"), 0);
-    json_decref(job);
+    assert_int_equal(number_of(w, id, "/progress/samples"), 0);
 }
 
 static void an_evaluation_is_told_and_kept(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
     say_fact(w, id, "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100, 'final': false}");
     pass(w, 2);
     json_t *job = job_of(w, id), *kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
@@ -213,11 +189,8 @@ static void an_evaluation_is_told_and_kept(void **state)
 
 static void rows_leave_the_store_once_they_are_on_disk(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
-    ranks_step(w, id, 2, 50, 0.01);
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 50, id);
     assert_true(bytes_in_store(w, id, 0) > 0);
     pass(w, 3);
     assert_int_equal(bytes_in_store(w, id, 0), 0);
@@ -227,11 +200,8 @@ static void rows_leave_the_store_once_they_are_on_disk(void **state)
 
 static void a_long_backlog_is_read_over_several_turns(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
-    ranks_step(w, id, 2, 2500, 0.01);
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 2500, id);
     tick(w, 0.5);
     json_t *job = job_of(w, id);
     assert_in_range((int)number_at(job, "/progress/step"), 500, 1500);
@@ -243,13 +213,9 @@ static void a_long_backlog_is_read_over_several_turns(void **state)
 
 static void the_last_turn_reads_all_that_is_left(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
-    ranks_step(w, id, 2, 2500, 0.01);
-    end_well(w, id, "finished");
-    tick(w, 0.5);
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 2500, id);
+    ended(w, id, "finished");
     assert_state(w, id, "succeeded");
     assert_int_equal(points_of(w, id, "train_loss"), 2500);
 }
@@ -258,11 +224,8 @@ static void the_last_turn_reads_all_that_is_left(void **state)
 
 static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
-    ranks_step(w, id, 2, 30, 0.01);
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 30, id);
     say_fact(w, id, "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.5, 'samples': 100}");
     say_fact(w, id, "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.6, 'samples': 100}");
     pass(w, 2);
@@ -283,11 +246,8 @@ static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(v
 
 static void a_restart_without_a_checkpoint_begins_the_series_anew(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
-    ranks_step(w, id, 2, 30, 0.01);
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 30, id);
     pass(w, 2);
     process_ends(w, id, 137, "");
     pass(w, 1);
@@ -304,10 +264,8 @@ static void a_restart_without_a_checkpoint_begins_the_series_anew(void **state)
 
 static void rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
     pass(w, 2);
     ranks_step(w, id, 2, 30, 0.01);
     tick(w, 0.1); /* read; the disk's turn comes later */
@@ -321,11 +279,8 @@ static void rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_c
 
 static void who_waits_for_a_rank_that_computes_is_not_blamed(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
-    ranks_step(w, id, 2, 40, 0.01);
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
     say_beat(w, id, 0, "exchange", 100, 0);
     say_beat(w, id, 1, "computing", 0.5, 0);
@@ -336,11 +291,8 @@ static void who_waits_for_a_rank_that_computes_is_not_blamed(void **state)
 
 static void slow_phases_have_longer_deadlines(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
-    ranks_step(w, id, 2, 40, 0.01);
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
     say_beat(w, id, 0, "evaluating", 100, 0);
     say_beat(w, id, 1, "checkpoint", 100, 0);
@@ -355,11 +307,8 @@ static void slow_phases_have_longer_deadlines(void **state)
 
 static void a_live_pulse_beside_a_stuck_communication_thread_is_seen(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    two_nodes(w);
-    start_job(w, "{'workers': 2, 'max_restarts': 0}", id);
-    ranks_step(w, id, 2, 40, 0.01);
+    struct world *w = world_stepping(state, 2, "{'workers': 2, 'max_restarts': 0}", 40, id);
     tick(w, 0.5);
     say_beat(w, id, 0, "exchange", 8, 0);
     say_beat(w, id, 1, "exchange", 8, 8);
@@ -375,10 +324,8 @@ static void a_live_pulse_beside_a_stuck_communication_thread_is_seen(void **stat
 
 static void the_output_is_told_apart_by_rank(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID], path[300];
-    two_nodes(w);
-    start_job(w, "{'workers': 2}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
     static const char text[] = "[1,1]<stderr>:first\nmpirun says\n[1,0]<stdout>:other\n[1,1]<stderr>:second\n[1,7]<stderr>:nobody\n[1,0]<stderr>:unfin";
     snprintf(path, sizeof path, "%s/jobs/%s/logs", w->place->dir, id);
     OK(proc_mkdirs(path, 0755, &err_));

@@ -15,8 +15,7 @@ static void a_job_gets_the_fastest_free_nodes_and_holds_them_until_it_ends(void 
     assert_int_equal((int)number_at(plan, "/servers"), 1);
     assert_string_equal(node_state(w, "fast-1"), "busy");
     assert_string_equal(node_state(w, "slow"), "ready");
-    end_well(w, id, "finished");
-    tick(w, 0.5);
+    ended(w, id, "finished");
     assert_state(w, id, "succeeded");
     assert_string_equal(node_state(w, "fast-1"), "ready");
     assert_int_equal(sched_running(w->sched), 0);
@@ -24,11 +23,8 @@ static void a_job_gets_the_fastest_free_nodes_and_holds_them_until_it_ends(void 
 
 static void jobs_run_side_by_side_where_nodes_are_free(void **state)
 {
-    struct world *w = *state;
     char a[STORE_ID], b[STORE_ID], c[STORE_ID];
-    world_node(w, "n1", 1);
-    world_node(w, "n2", 1);
-    world_node(w, "n3", 1);
+    struct world *w = world_with(state, 3);
     submit(w, "{'workers': 2}", a);
     submit(w, "{'workers': 1}", b);
     submit(w, "{'workers': 1}", c);
@@ -43,9 +39,8 @@ static void jobs_run_side_by_side_where_nodes_are_free(void **state)
 
 static void where_nodes_are_few_priority_comes_before_age(void **state)
 {
-    struct world *w = *state;
     char old[STORE_ID], late[STORE_ID], urgent[STORE_ID];
-    world_node(w, "n1", 1);
+    struct world *w = world_with(state, 1);
     submit(w, "{'priority': 0}", old);
     submit(w, "{'priority': 0}", late);
     submit(w, "{'priority': 10}", urgent);
@@ -62,10 +57,8 @@ static void where_nodes_are_few_priority_comes_before_age(void **state)
 
 static void a_priority_that_was_changed_counts(void **state)
 {
-    struct world *w = *state;
     char first[STORE_ID], second[STORE_ID], running[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", running);
+    struct world *w = world_running(state, 1, "{}", running);
     submit(w, "{}", first);
     submit(w, "{}", second);
     OK(store_job_set_priority(w->store, second, 5, &err_));
@@ -77,11 +70,8 @@ static void a_priority_that_was_changed_counts(void **state)
 
 static void a_smaller_job_overtakes_one_that_waits_until_that_one_has_waited_long(void **state)
 {
-    struct world *w = *state;
     char running[STORE_ID], big[STORE_ID], small[STORE_ID], later[STORE_ID];
-    world_node(w, "n1", 1);
-    world_node(w, "n2", 1);
-    start_job(w, "{}", running);
+    struct world *w = world_running(state, 2, "{}", running);
     submit(w, "{'workers': 2}", big);
     submit(w, "{}", small);
     tick(w, 0.5);
@@ -101,11 +91,8 @@ static void a_smaller_job_overtakes_one_that_waits_until_that_one_has_waited_lon
 
 static void nodes_that_a_job_waits_for_are_kept_from_jobs_of_lower_priority(void **state)
 {
-    struct world *w = *state;
     char running[STORE_ID], urgent[STORE_ID], lower[STORE_ID];
-    world_node(w, "n1", 1);
-    world_node(w, "n2", 1);
-    start_job(w, "{}", running);
+    struct world *w = world_running(state, 2, "{}", running);
     submit(w, "{'workers': 2, 'priority': 5}", urgent);
     submit(w, "{}", lower);
     pass(w, 6);
@@ -118,11 +105,8 @@ static void nodes_that_a_job_waits_for_are_kept_from_jobs_of_lower_priority(void
 
 static void a_job_that_waits_for_a_missing_node_keeps_nobody_from_running(void **state)
 {
-    struct world *w = *state;
     char big[STORE_ID], small[STORE_ID];
-    world_node(w, "n1", 1);
-    submit(w, "{'workers': 3, 'priority': 9}", big);
-    tick(w, 0.5);
+    struct world *w = world_submitted(state, 1, "{'workers': 3, 'priority': 9}", big);
     json_t *job = job_of(w, big);
     assert_state(w, big, "queued");
     char *waiting = store_job_field(w->store, big, "waiting", &err_);
@@ -141,9 +125,8 @@ static void a_job_that_waits_for_a_missing_node_keeps_nobody_from_running(void *
 
 static void a_drained_node_gets_no_job(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
+    struct world *w = world_with(state, 1);
     OK(store_node_set(w->store, "n1", "drained", "1", &err_));
     submit(w, "{}", id);
     tick(w, 0.5);
@@ -155,9 +138,8 @@ static void a_drained_node_gets_no_job(void **state)
 
 static void in_a_long_queue_the_one_job_that_can_run_is_found(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID], last[STORE_ID];
-    world_node(w, "n1", 1);
+    struct world *w = world_with(state, 1);
     for (int i = 0; i < 140; i++) {
         submit(w, "{'nodes': ['missing']}", id);
     }
@@ -168,11 +150,8 @@ static void in_a_long_queue_the_one_job_that_can_run_is_found(void **state)
 
 static void a_spec_that_the_nodes_cannot_run_fails_and_says_why(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    world_node(w, "n1", 1);
-    submit(w, "{'init': 'nowhere.safetensors'}", id);
-    tick(w, 0.5);
+    struct world *w = world_submitted(state, 1, "{'init': 'nowhere.safetensors'}", id);
     assert_state(w, id, "failed");
     assert_error(w, id, "not_found", "cannot start from 'nowhere.safetensors'");
     assert_string_equal(node_state(w, "n1"), "ready");
@@ -181,9 +160,8 @@ static void a_spec_that_the_nodes_cannot_run_fails_and_says_why(void **state)
 
 static void a_stored_spec_that_is_not_valid_fails_without_holding_up_the_queue(void **state)
 {
-    struct world *w = *state;
     char bad[STORE_ID], good[STORE_ID];
-    world_node(w, "n1", 1);
+    struct world *w = world_with(state, 1);
     submit(w, "{'epochs': -1}", bad);
     submit(w, "{}", good);
     tick(w, 0.5);

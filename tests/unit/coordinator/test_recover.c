@@ -2,17 +2,10 @@
  * could not be seen decides nothing (coordinator/recover.c, scheduler.c). */
 #include "tests/unit/coordinator/world.h"
 
-static void one_node(struct world *w)
-{
-    world_node(w, "n1", 1);
-}
-
 static void a_running_attempt_is_adopted_and_not_started_again(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    one_node(w);
-    start_job(w, "{}", id);
+    struct world *w = world_running(state, 1, "{}", id);
     world_new_coordinator(w);
     tick(w, 0.5);
     assert_int_equal(sched_running(w->sched), 1);
@@ -25,17 +18,14 @@ static void a_running_attempt_is_adopted_and_not_started_again(void **state)
     assert_int_equal((int)number_at(job, "/progress/step"), 5);
     assert_int_equal((int)number_at(job, "/attempt"), 1);
     json_decref(job);
-    end_well(w, id, "finished");
-    tick(w, 0.5);
+    ended(w, id, "finished");
     assert_state(w, id, "succeeded");
 }
 
 static void an_attempt_that_finished_while_nobody_looked_has_succeeded(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    one_node(w);
-    start_job(w, "{}", id);
+    struct world *w = world_running(state, 1, "{}", id);
     end_well(w, id, "finished");
     world_new_coordinator(w);
     tick(w, 0.5);
@@ -45,10 +35,8 @@ static void an_attempt_that_finished_while_nobody_looked_has_succeeded(void **st
 
 static void an_attempt_that_died_while_nobody_looked_is_started_again(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    one_node(w);
-    start_job(w, "{}", id);
+    struct world *w = world_running(state, 1, "{}", id);
     process_ends(w, id, 137, "");
     world_new_coordinator(w);
     pass(w, 1);
@@ -58,25 +46,21 @@ static void an_attempt_that_died_while_nobody_looked_is_started_again(void **sta
 
 static void a_job_that_was_cancelled_while_nobody_looked_is_told_so(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    one_node(w);
-    start_job(w, "{}", id);
+    struct world *w = world_running(state, 1, "{}", id);
     ask(w, id, "cancel");
     world_new_coordinator(w);
     tick(w, 0.5);
     tick(w, 0.5);
     assert_true(control_says(w, id, "stop"));
-    end_well(w, id, "stopped");
-    tick(w, 0.5);
+    ended(w, id, "stopped");
     assert_state(w, id, "cancelled");
 }
 
 static void a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_lost(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    one_node(w);
+    struct world *w = world_with(state, 1);
     submit(w, "{'max_restarts': 0}", id);
     OK(store_job_increment(w->store, id, "attempt", &err_));
     OK(store_job_transition(w->store, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
@@ -88,9 +72,8 @@ static void a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_los
 
 static void nodes_of_a_job_that_has_ended_are_given_back(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID], next[STORE_ID];
-    one_node(w);
+    struct world *w = world_with(state, 1);
     submit(w, "{}", id);
     ask(w, id, "cancel");
     OK(store_job_transition(w->store, id, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
@@ -103,11 +86,8 @@ static void nodes_of_a_job_that_has_ended_are_given_back(void **state)
 
 static void minibatches_in_force_and_their_version_survive(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    one_node(w);
-    world_node(w, "n2", 1);
-    start_job(w, "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}", id);
+    struct world *w = world_running(state, 2, "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}", id);
     json_t *control = json_of("{\"version\": 7, \"sizes\": [44, 20], \"stop\": false, \"pause\": false, \"checkpoint\": false}");
     OK(store_doc_set(w->store, id, "control", control, &err_));
     json_decref(control);
@@ -137,11 +117,8 @@ static void a_virtual_attempt_is_adopted_too(void **state)
 
 static void with_the_store_away_nothing_is_decided_and_the_job_goes_on_afterwards(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    one_node(w);
-    start_job(w, "{}", id);
-    ranks_step(w, id, 2, 20, 0.01);
+    struct world *w = world_stepping(state, 1, "{}", 20, id);
     tick(w, 0.5);
     redis_private_stop(w->place->dir);
     pass(w, 3);
@@ -162,11 +139,8 @@ static void with_the_store_away_nothing_is_decided_and_the_job_goes_on_afterward
 
 static void a_coordinator_that_was_asleep_itself_blames_nobody(void **state)
 {
-    struct world *w = *state;
     char id[STORE_ID];
-    one_node(w);
-    start_job(w, "{}", id);
-    ranks_step(w, id, 2, 20, 0.01);
+    struct world *w = world_stepping(state, 1, "{}", 20, id);
     tick(w, 0.5);
     say_beat(w, id, 0, "computing", 50, 0);
     tick(w, 60); /* this process had no CPU for a minute */

@@ -128,10 +128,8 @@ static void beyond_the_disk_the_oldest_go_until_the_rest_fits(void **state)
 
 static void a_job_that_has_not_ended_is_never_touched_but_counts(void **state)
 {
-    struct world *w = *state;
     char running[STORE_ID], ended[STORE_ID];
-    world_node(w, "n1", 1);
-    start_job(w, "{}", running);
+    struct world *w = world_running(state, 1, "{}", running);
     put_files(w, running);
     ended_job(w, ended);
     struct retention *r = with(w, 1, HISTORY + CHECKPOINT + 2 * ARTIFACT + 96 * KB);

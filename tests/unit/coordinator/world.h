@@ -195,18 +195,24 @@ static inline void pass(struct world *w, double seconds)
 
 /* ---- jobs --------------------------------------------------------------------------------------------------- */
 
-/* A spec that runs on one worker, with what `changes` (JSON with single quotes) says. */
-static inline json_t *world_spec(const char *changes)
+/* JSON written with single quotes, so that C can be read. */
+static inline json_t *quoted(const char *single)
 {
     char text[1500];
-    json_t *spec = json_of("{\"name\": \"test\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 1000, \"test_samples\": 100},"
-                           " \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"},"
-                           " \"batching\": {\"global_batch\": 64, \"policy\": \"equal\"}, \"workers\": 1, \"epochs\": 10, \"seed\": 1}");
-    snprintf(text, sizeof text, "%s", changes);
+    snprintf(text, sizeof text, "%s", single);
     for (char *c = text; *c; c++) {
         *c = *c == '\'' ? '"' : *c;
     }
-    json_t *j = json_of(text);
+    return json_of(text);
+}
+
+/* A spec that runs on one worker, with what `changes` says. */
+static inline json_t *world_spec(const char *changes)
+{
+    json_t *spec = json_of("{\"name\": \"test\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 1000, \"test_samples\": 100},"
+                           " \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"},"
+                           " \"batching\": {\"global_batch\": 64, \"policy\": \"equal\"}, \"workers\": 1, \"epochs\": 10, \"seed\": 1}");
+    json_t *j = quoted(changes);
     json_object_update(spec, j);
     json_decref(j);
     return spec;
@@ -234,6 +240,30 @@ static inline json_t *job_of(struct world *w, const char *id)
     json_t *job = store_job_get(w->store, id, &err_);
     assert_non_null(job);
     return job;
+}
+
+static inline int number_of(struct world *w, const char *id, const char *path)
+{
+    json_t *job = job_of(w, id);
+    int n = (int)number_at(job, path);
+    json_decref(job);
+    return n;
+}
+
+static inline void assert_text_of(struct world *w, const char *id, const char *path, const char *expected)
+{
+    json_t *job = job_of(w, id);
+    assert_string_equal(text_at(job, path), expected);
+    json_decref(job);
+}
+
+/* A number among the job's fields in the store. */
+static inline int number_field(struct world *w, const char *id, const char *field)
+{
+    char *text = store_job_field(w->store, id, field, &err_);
+    int n = text ? (int)strtol(text, NULL, 10) : 0;
+    free(text);
+    return n;
 }
 
 static inline void assert_error(struct world *w, const char *id, const char *code, const char *part_of_message)
@@ -281,12 +311,7 @@ static inline void say_row(struct world *w, const char *id, const struct row *ro
 
 static inline void say_fact(struct world *w, const char *id, const char *text)
 {
-    char plain[600];
-    snprintf(plain, sizeof plain, "%s", text);
-    for (char *c = plain; *c; c++) {
-        *c = *c == '\'' ? '"' : *c;
-    }
-    json_t *fact = json_of(plain);
+    json_t *fact = quoted(text);
     OK(store_fact_add(w->store, id, fact, &err_));
     json_decref(fact);
 }
@@ -327,7 +352,7 @@ static inline void process_ends(struct world *w, const char *id, int code, const
     snprintf(t->why, sizeof t->why, "%s", why);
 }
 
-/* Queued, started, stepping: from there most tests go on. */
+/* Queued, started, stepping. */
 static inline void start_job(struct world *w, const char *changes, char id[STORE_ID])
 {
     submit(w, changes, id);
@@ -338,12 +363,64 @@ static inline void start_job(struct world *w, const char *changes, char id[STORE
     assert_state(w, id, "running");
 }
 
+/* ---- where tests begin: a world with n equal nodes, n1, n2 …; and a job of which some of its way is done -------- */
+
+static inline struct world *world_with(void **state, int nodes)
+{
+    struct world *w = *state;
+    for (int i = 1; i <= nodes; i++) {
+        char name[12];
+        snprintf(name, sizeof name, "n%d", i);
+        world_node(w, name, 1);
+    }
+    return w;
+}
+
+/* The scheduler has had one turn since. */
+static inline struct world *world_submitted(void **state, int nodes, const char *changes, char id[STORE_ID])
+{
+    struct world *w = world_with(state, nodes);
+    submit(w, changes, id);
+    tick(w, 0.5);
+    return w;
+}
+
+static inline struct world *world_running(void **state, int nodes, const char *changes, char id[STORE_ID])
+{
+    struct world *w = world_with(state, nodes);
+    start_job(w, changes, id);
+    return w;
+}
+
+/* Its ranks have told of so many steps, of 10 ms; the scheduler has read the first. */
+static inline struct world *world_stepping(void **state, int nodes, const char *changes, int steps, char id[STORE_ID])
+{
+    struct world *w = world_running(state, nodes, changes, id);
+    ranks_step(w, id, 2, steps, 0.01);
+    return w;
+}
+
+/* ---- and how they go on ------------------------------------------------------------------------------------- */
+
 static inline void end_well(struct world *w, const char *id, const char *outcome)
 {
     char fact[100];
     snprintf(fact, sizeof fact, "{'type': 'ended', 'outcome': '%s', 'rank': 0}", outcome);
     say_fact(w, id, fact);
     process_ends(w, id, 0, "");
+}
+
+/* Asked, or ended, and the scheduler's next turn has come. */
+static inline void asked(struct world *w, const char *id, const char *what)
+{
+    ask(w, id, what);
+    tick(w, 0.5);
+}
+
+static inline void ended(struct world *w, const char *id, const char *outcome)
+{
+    end_well(w, id, outcome);
+    tick(w, 0.5);
 }
 
 static inline const char *node_state(struct world *w, const char *name)
