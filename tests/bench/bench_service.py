@@ -17,7 +17,7 @@ from bench import ROOT, TURNS, Report, median, spread
 import quota
 
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
-from service import Service, processes_of, until  # noqa: E402
+from service import Service, ranks_of, until  # noqa: E402
 
 VIEWERS, SECONDS = int(os.environ.get("VIEWERS", 1000)), 5
 
@@ -30,18 +30,6 @@ def job(workers, **changes):
 
 def nodes(n, slowdown):
     return [f"n{i}=cpu:1,slowdown={slowdown}" for i in range(n)]
-
-
-def environment(pid, name):
-    try:
-        found = re.search(rb"(?:^|\0)" + name + rb"=(\d+)\0", pathlib.Path(f"/proc/{pid}/environ").read_bytes())
-        return int(found.group(1)) if found else None
-    except OSError:
-        return None
-
-
-def ranks_of(id):
-    return {environment(p, b"OMPI_COMM_WORLD_RANK"): p for p in processes_of(id) if environment(p, b"OMPI_COMM_WORLD_RANK") is not None}
 
 
 def cpu_seconds(*pids, thread=None):

@@ -2,7 +2,7 @@
 import os
 import signal
 
-from service import spec, until
+from service import ranks_of, spec, until
 
 EVIL = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>"
 
@@ -26,7 +26,7 @@ def test_script_in_a_job_name_is_shown_as_text_everywhere(page, service):
 def test_a_failed_job_says_its_cause(page, service):
     job = service.submit(spec(name="killed", max_restarts=0, epochs=5000, data={"format": "glyphs", "samples": 20000, "test_samples": 100}))
     service.steps(job, 3)
-    ranks = [p for p in service.ranks(job) if b"evenstep-worker" in open(f"/proc/{p}/cmdline", "rb").read().split(b"\0")[0]]
+    ranks = ranks_of(job)
     assert ranks, "no rank is running"
     page.open_job(job)
     os.kill(ranks[0], signal.SIGKILL)

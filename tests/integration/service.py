@@ -34,8 +34,20 @@ def until(what, condition, seconds=DEADLINE, every=0.05):
         time.sleep(every)
 
 
+def proc_file(pid, name):
+    """What /proc tells of a process; nothing once it has ended."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def program_of(pid):
+    return os.path.basename(proc_file(pid, "cmdline").split(b"\0")[0].decode(errors="replace"))
+
+
 def processes_of(text):
-    """Pids of living processes whose command line or environment names `text`."""
+    """Pids of living processes whose command line names `text`."""
     found = []
     for p in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -46,6 +58,12 @@ def processes_of(text):
         except (OSError, IndexError):
             pass
     return found
+
+
+def ranks_of(id):
+    """{rank: pid} of the job's attempt that runs."""
+    ranks = {p: re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)\0", proc_file(p, "environ")) for p in processes_of(id) if program_of(p) == "evenstep-worker"}
+    return {int(rank.group(1)): p for p, rank in ranks.items() if rank}
 
 
 def spec(**changes):
@@ -60,8 +78,8 @@ def spec(**changes):
 
 
 class Service:
-    def __init__(self, nodes=("a=cpu:1", "b=cpu:1"), folder=None, options=(), data=None):
-        self.nodes, self.options, self.data = nodes, options, data
+    def __init__(self, nodes=("a=cpu:1", "b=cpu:1"), folder=None, options=(), data=None, env=None):
+        self.nodes, self.options, self.data, self.env = nodes, options, data, env or {}
         self.own_folder = folder is None
         self.dir = pathlib.Path(folder or tempfile.mkdtemp(prefix="evenstep-test-"))
         self.process = None
@@ -70,7 +88,7 @@ class Service:
         command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(self.dir), "--listen", "127.0.0.1:0", *self.options]
         for node in self.nodes:
             command += ["--local-node", node]
-        env = {**os.environ, **AT_ROOT}
+        env = {**os.environ, **AT_ROOT, **self.env}
         if self.data:
             env["EVENSTEP_DATA"] = str(self.data)
         self.log = open(self.dir / "serve.log", "ab")
@@ -160,9 +178,6 @@ class Service:
             job = self.job(id)
             return job["state"] not in ("queued", "launching") and (job["progress"] or {}).get("step", 0) >= n
         return until(f"job {id} has done {n} steps", done, seconds)
-
-    def ranks(self, id):
-        return processes_of("--job\0" + id) or processes_of(id)
 
     def artifact(self, id, name="model.safetensors"):
         answer = self.get(f"jobs/{id}/artifacts/{name}")

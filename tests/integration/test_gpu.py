@@ -1,5 +1,5 @@
-"""Workers on the CUDA device, as its host build is: kernels/cuda as plain C++ on stand-ins for the CUDA libraries (tests/cuda), and a stand-in for the
-driver's statistics. They show that jobs, precisions, messages and telemetry go through; nothing here ran on a GPU."""
+"""Workers on the CUDA device, as its host build is (gpus.py): jobs of every strategy beside a CPU, precisions, telemetry, and what is said where a GPU
+cannot be used. Nothing here ran on a GPU."""
 import json
 import os
 import struct
@@ -8,24 +8,15 @@ import subprocess
 import numpy
 import pytest
 
-from service import BUILD, Service, spec, until
-
-PLUGIN, NVML = BUILD / "evenstep-cuda-host.so", BUILD / "libevenstep-nvml.so"
-WITH_GPU = {"EVENSTEP_CUDA_PLUGIN": str(PLUGIN), "EVENSTEP_CUDA_DRIVER": str(PLUGIN), "EVENSTEP_NVML": str(NVML)}
+from gpus import NVML, PLUGIN, WITH_GPU, service_with_gpus
+from programs import BUILD
+from service import Service, spec, until
 
 
 @pytest.fixture(scope="module")
 def service():
-    if not PLUGIN.exists():
-        pytest.skip(f"{PLUGIN} is not built (make check-build)")
-    before = {k: os.environ.get(k) for k in WITH_GPU}
-    os.environ.update(WITH_GPU)
-    try:
-        with Service(nodes=["c=cpu:1", "g1=cuda:0", "g2=cuda:0"]) as s:
-            yield s
-    finally:
-        for k, v in before.items():
-            os.environ.pop(k) if v is None else os.environ.update({k: v})
+    with service_with_gpus("c=cpu:1", "g1=cuda:0", "g2=cuda:0") as s:
+        yield s
 
 
 def small(**changes):

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from service import BUILD, Service, processes_of, spec, until
+from service import BUILD, Service, processes_of, program_of, ranks_of, spec, until
 
 NODES = ("a=cpu:1,slowdown=40", "b=cpu:1,slowdown=40")
 SAMPLES, STEPS_PER_EPOCH = 2560, 40
@@ -29,21 +29,8 @@ def job_spec(epochs=10, **changes):
 def read(path):
     try:
         return pathlib.Path(path).read_bytes()
-    except OSError:  # it has ended
+    except OSError:  # it is not there yet
         return b""
-
-
-def process(pid):
-    """(name of the program, its MPI rank or -1)"""
-    program = os.path.basename(read(f"/proc/{pid}/cmdline").split(b"\0")[0].decode(errors="replace"))
-    rank = re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)\0", read(f"/proc/{pid}/environ"))
-    return program, int(rank.group(1)) if rank else -1
-
-
-def ranks_of(id):
-    """{rank: pid} of the attempt that runs."""
-    found = {process(p): p for p in processes_of(id)}
-    return {rank: pid for (program, rank), pid in found.items() if program == "evenstep-worker" and rank >= 0}
 
 
 def all_ranks(id, n=3):
@@ -106,7 +93,7 @@ def test_a_killed_mpirun_leaves_no_orphan_and_the_job_goes_on(service):
     id = service.submit(job_spec())
     stepping_with_checkpoint(service, id)
     ranks = all_ranks(id)
-    mpirun = next(p for p in processes_of(id) if process(p)[0] == "mpirun")
+    mpirun = next(p for p in processes_of(id) if program_of(p) == "mpirun")
     os.kill(mpirun, signal.SIGKILL)
     until("no rank of the attempt is left", lambda: not set(ranks.values()) & set(processes_of(id)), 5)
     job = service.wait(id, "succeeded")
