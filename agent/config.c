@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/host.h"
+#include "common/path.h"
 #include "common/proc.h"
 #include "job/node.h"
 
@@ -46,30 +47,13 @@ static int read_host(struct agent_config *c, struct err *e)
     return 0;
 }
 
-/* EVENSTEP_DATA, or DIR/data; absolute where they are there. */
-static void find_roots(struct agent_config *c)
-{
-    const char *given = getenv("EVENSTEP_DATA");
-    char fallback[PATH_MAX + 8], part[PATH_MAX], real[PATH_MAX];
-    size_t used = 0;
-    snprintf(fallback, sizeof fallback, "%s/data", c->data_dir);
-    for (const char *at = given && *given ? given : fallback; *at;) {
-        size_t n = strcspn(at, ":");
-        snprintf(part, sizeof part, "%.*s", (int)n, at);
-        int wrote = n ? snprintf(c->roots + used, sizeof c->roots - used, "%s%s", used ? ":" : "", realpath(part, real) ? real : part) : 0;
-        used += wrote > 0 && (size_t)wrote < sizeof c->roots - used ? (size_t)wrote : 0;
-        at += n + (at[n] == ':');
-    }
-}
-
 static int read_password(const char *path, char **out, struct err *e)
 {
     if (path) {
-        *out = proc_read_file(path, 512, NULL, e);
+        *out = path_read_line(path, 512, e);
         if (!*out) {
             return err_prefix(e, "cannot read the store's password");
         }
-        (*out)[strcspn(*out, "\r\n")] = 0;
     }
     return 0;
 }
@@ -95,6 +79,7 @@ static int read_places(struct agent_config *c, struct err *e)
 {
     const char *dir = opt_string(c->options, "data-dir"), *password = opt_string(c->options, "store-password-file");
     const char *secret = opt_string(c->options, "secret-file");
+    char data[PATH_MAX + 8];
     int rc = proc_mkdirs(dir, 0700, e);
     if (rc == 0 && !realpath(dir, c->data_dir)) {
         rc = err_errno(e, ERR_IO, "cannot find the data directory '%s'", dir);
@@ -112,7 +97,8 @@ static int read_places(struct agent_config *c, struct err *e)
         rc = err_set(e, ERR_INVALID, "--secret-file is wanted: the agent joins with the cluster's secret");
         err_hint(e, "copy the coordinator's DIR/secret to this host");
     }
-    find_roots(c);
+    snprintf(data, sizeof data, "%s/data", c->data_dir);
+    path_data_roots(data, c->roots, sizeof c->roots);
     return rc == 0 ? sign_read_secret(secret, false, &c->secret, e) : rc;
 }
 

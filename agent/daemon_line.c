@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/daemon_parts.h"
+#include "common/path.h"
 
 enum { WORDS = 96 };
 
@@ -89,22 +90,12 @@ static void inherit(struct words *w, const char *name)
     }
 }
 
-static void own_dir(char out[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-    out[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(out, '/');
-    if (slash) {
-        *slash = 0;
-    }
-}
-
 static void write_env(struct words *w, const struct daemon_config *c, const struct request *r)
 {
     static const char *const kept[] = {"HOME", "USER", "LOGNAME", "TZ", "LD_LIBRARY_PATH", "OPAL_PREFIX", "PMIX_PKGLIBDIR", /* of a bundle */
                                        "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OMP_PROC_BIND", "OMP_PLACES"};
     char here[PATH_MAX], shm[64];
-    own_dir(here);
+    path_program_dir(here);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         inherit(w, kept[i]);
     }

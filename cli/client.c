@@ -8,19 +8,9 @@
 
 #include "common/buf.h"
 #include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/path.h"
 
 enum { MOST_BYTES = 64 << 20, TOKEN_BYTES = 4096 };
-
-static char *read_token(const char *path, struct err *e)
-{
-    size_t n;
-    char *text = proc_read_file(path, TOKEN_BYTES, &n, e);
-    if (text) {
-        text[strcspn(text, "\r\n")] = 0;
-    }
-    return text;
-}
 
 int client_open(struct client *c, const struct opt_values *options, struct err *e)
 {
@@ -35,11 +25,11 @@ int client_open(struct client *c, const struct opt_values *options, struct err *
     }
     memcpy(c->url, url, n);
     if (file) {
-        c->token = read_token(file, e);
+        c->token = path_read_line(file, TOKEN_BYTES, e);
     } else if (token) {
         c->token = strdup(token);
     } else {
-        c->token = read_token("evenstep-data/token", e);
+        c->token = path_read_line("evenstep-data/token", TOKEN_BYTES, e);
         if (!c->token) {
             err_set(e, ERR_UNAUTHORIZED, "there is no token");
             err_hint(e, "set EVENSTEP_TOKEN, or --token-file to the file `token` in the data directory of `evenstep serve`");

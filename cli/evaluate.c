@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/jsonx.h"
 #include "common/opt.h"
+#include "common/path.h"
 #include "common/proc.h"
 
 enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
@@ -33,10 +34,8 @@ static const struct opt options[] = {
 static int worker_path(char out[PATH_MAX], struct err *e)
 {
     char here[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
-    here[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(here, '/');
-    if (!slash || snprintf(out, PATH_MAX, "%.*s/evenstep-worker", (int)(slash - here), here) >= PATH_MAX) {
+    path_program_dir(here);
+    if (!here[0] || snprintf(out, PATH_MAX, "%s/evenstep-worker", here) >= PATH_MAX) {
         return err_set(e, ERR_INTERNAL, "cannot find this program's own folder");
     }
     return access(out, X_OK) == 0 ? 0 : err_errno(e, ERR_NOT_FOUND, "cannot run '%.300s'", out);

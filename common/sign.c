@@ -12,6 +12,7 @@
 #include <sys/random.h>
 
 #include "common/jsonx.h"
+#include "common/path.h"
 #include "common/proc.h"
 
 enum { MESSAGE_BYTES = 1 << 20, SECRET_BYTES = 4096, SECRET_LEAST = 16 };
@@ -91,10 +92,10 @@ static int make_secret(const char *path, struct err *e)
 int sign_read_secret(const char *path, bool make, struct sign_key *out, struct err *e)
 {
     struct err why = {0};
-    char *text = proc_read_file(path, SECRET_BYTES, NULL, &why);
+    char *text = path_read_line(path, SECRET_BYTES, &why);
     if (!text && why.code == ERR_NOT_FOUND && make) {
         int rc = make_secret(path, e);
-        text = rc < 0 ? NULL : proc_read_file(path, SECRET_BYTES, NULL, &why);
+        text = rc < 0 ? NULL : path_read_line(path, SECRET_BYTES, &why);
         if (rc < 0) {
             return rc;
         }
@@ -102,7 +103,6 @@ int sign_read_secret(const char *path, bool make, struct sign_key *out, struct e
     if (!text) {
         return err_set(e, why.code, "cannot read the cluster's secret: %s", why.message);
     }
-    text[strcspn(text, "\r\n")] = 0;
     int rc = strlen(text) >= SECRET_LEAST
                  ? 0
                  : err_set(e, ERR_INVALID, "the cluster's secret in '%s' has less than %d characters", path, (int)SECRET_LEAST);

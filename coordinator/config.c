@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/path.h"
 #include "common/proc.h"
 #include "coordinator/coordinator.h"
 
@@ -39,16 +40,6 @@ const struct opt serve_options[] = {
 
 /* ---- folders and programs ----------------------------------------------------------------------------------- */
 
-static void own_dir(char out[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-    out[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(out, '/');
-    if (slash) {
-        *slash = 0;
-    }
-}
-
 /* The first of these folders that has an index.html. */
 static void find_static(struct serve_config *c, const char *dir)
 {
@@ -66,27 +57,10 @@ static void find_static(struct serve_config *c, const char *dir)
     }
 }
 
-/* EVENSTEP_DATA, or DIR/data; every folder absolute, those that are not there left as they are. */
-static void find_roots(struct serve_config *c)
-{
-    const char *given = getenv("EVENSTEP_DATA");
-    char fallback[PATH_MAX + 8], part[PATH_MAX], real[PATH_MAX];
-    snprintf(fallback, sizeof fallback, "%s/data", c->data_dir);
-    size_t used = 0;
-    for (const char *at = given && *given ? given : fallback; *at;) {
-        size_t n = strcspn(at, ":");
-        snprintf(part, sizeof part, "%.*s", (int)n, at);
-        const char *path = realpath(part, real) ? real : part;
-        int wrote = n ? snprintf(c->roots + used, sizeof c->roots - used, "%s%s", used ? ":" : "", path) : 0;
-        used += wrote > 0 && (size_t)wrote < sizeof c->roots - used ? (size_t)wrote : 0;
-        at += n + (at[n] == ':');
-    }
-}
-
 static void find_places(struct serve_config *c, struct buf *bad)
 {
     const char *dir = opt_string(c->options, "data-dir"), *token = opt_string(c->options, "token-file");
-    char here[PATH_MAX];
+    char here[PATH_MAX], data[PATH_MAX + 8];
     struct err e = {0};
     if (proc_mkdirs(dir, 0700, &e) < 0) {
         serve_config_complain(bad, "--data-dir: %s", e.message);
@@ -95,7 +69,7 @@ static void find_places(struct serve_config *c, struct buf *bad)
     } else if (access(c->data_dir, W_OK | X_OK) != 0) {
         serve_config_complain(bad, "--data-dir: cannot write into '%s': %s", c->data_dir, strerror(errno));
     }
-    own_dir(here);
+    path_program_dir(here);
     snprintf(c->worker, sizeof c->worker, "%.4000s/evenstep-worker", here);
     snprintf(c->simulator, sizeof c->simulator, "%.4000s/evenstep-simulate", here);
     if (token) {
@@ -104,7 +78,8 @@ static void find_places(struct serve_config *c, struct buf *bad)
         snprintf(c->token_file, sizeof c->token_file, "%.4000s/token", c->data_dir);
     }
     find_static(c, here);
-    find_roots(c);
+    snprintf(data, sizeof data, "%s/data", c->data_dir);
+    path_data_roots(data, c->roots, sizeof c->roots);
     if (gethostname(c->host, sizeof c->host - 1) != 0 || !c->host[0]) {
         snprintf(c->host, sizeof c->host, "localhost");
     }
@@ -114,10 +89,8 @@ static void read_password(struct serve_config *c, struct buf *bad)
 {
     const char *file = opt_string(c->options, "store-password-file");
     struct err e = {0};
-    c->password = file ? proc_read_file(file, 512, NULL, &e) : NULL;
-    if (c->password) {
-        c->password[strcspn(c->password, "\r\n")] = 0;
-    } else if (file) {
+    c->password = file ? path_read_line(file, 512, &e) : NULL;
+    if (file && !c->password) {
         serve_config_complain(bad, "--store-password-file: %s", e.message);
     }
 }

@@ -6,12 +6,13 @@
 #include "kernels/plugin.h"
 
 #include <dlfcn.h>
-#include <libgen.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "common/path.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct device_ops *loaded; /* under the lock */
@@ -26,25 +27,16 @@ static int check_driver(struct err *e)
     return 0; /* stays open: the plug-in needs it */
 }
 
-/* Where the program itself stands, or "". */
-static void program_folder(char *out, size_t out_bytes)
-{
-    char path[512];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    path[n > 0 ? n : 0] = 0;
-    snprintf(out, out_bytes, "%s", n > 0 ? dirname(path) : "");
-}
-
 static bool find_file(char *out, size_t out_bytes)
 {
     static const char *const places[] = {"%s/" PLUGIN_FILE, "%s/../lib/evenstep/" PLUGIN_FILE};
     const char *named = getenv("EVENSTEP_CUDA_PLUGIN");
-    char folder[512];
+    char folder[PATH_MAX];
     if (named && *named) {
         snprintf(out, out_bytes, "%s", named);
         return true;
     }
-    program_folder(folder, sizeof(folder));
+    path_program_dir(folder);
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
         snprintf(out, out_bytes, places[i], folder);
         if (access(out, R_OK) == 0) {

@@ -1,0 +1,44 @@
+/* See path.h. /proc/self/exe is followed rather than argv[0], which says what somebody typed and not where the file is. */
+#include "common/path.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/proc.h"
+
+void path_program_dir(char out[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
+    out[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(out, '/');
+    if (slash) {
+        *slash = '\0';
+    }
+}
+
+void path_data_roots(const char *fallback, char *out, size_t bytes)
+{
+    const char *given = getenv("EVENSTEP_DATA");
+    char part[PATH_MAX], real[PATH_MAX];
+    size_t used = 0;
+    out[0] = '\0';
+    for (const char *at = given && *given ? given : fallback; *at;) {
+        size_t n = strcspn(at, ":");
+        snprintf(part, sizeof part, "%.*s", (int)n, at);
+        int wrote = n ? snprintf(out + used, bytes - used, "%s%s", used ? ":" : "", realpath(part, real) ? real : part) : 0;
+        used += wrote > 0 && (size_t)wrote < bytes - used ? (size_t)wrote : 0;
+        at += n + (at[n] == ':');
+    }
+    out[used] = '\0';
+}
+
+char *path_read_line(const char *path, size_t max, struct err *e)
+{
+    char *text = proc_read_file(path, max, NULL, e);
+    if (text) {
+        text[strcspn(text, "\r\n")] = '\0';
+    }
+    return text;
+}
