@@ -188,13 +188,9 @@ int agent_config_find_address(struct agent_config *c, struct err *e)
 int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv, struct err *e)
 {
     memset(c, 0, sizeof *c);
-    c->options = opt_parse(table, argc, argv, e);
-    if (!c->options) {
-        return -ERR_INVALID;
-    }
-    if (opt_flag(c->options, "help")) {
-        opt_help(table, "evenstep-agent --store URL --secret-file FILE [OPTIONS]", stdout);
-        return 1;
+    int rc = opt_begin(table, "evenstep-agent --store URL --secret-file FILE [OPTIONS]", argc, argv, &c->options, e);
+    if (rc != 0) {
+        return rc;
     }
     c->store = opt_string(c->options, "store");
     c->cache_bytes = (int64_t)opt_int(c->options, "data-limit") * 1000000;
@@ -202,7 +198,7 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
         return err_set(e, ERR_INVALID, c->store ? "evenstep-agent takes options only, not '%s'" : "--store is wanted: the coordinator's store",
                        opt_positional(c->options, 0));
     }
-    int rc = read_host(c, e);
+    rc = read_host(c, e);
     if (rc == 0) {
         rc = read_places(c, e);
     }

@@ -225,31 +225,29 @@ static int failed(const struct err *e, int status)
 }
 
 /* Every option can also come from the environment, under EVENSTEP_ and its name; but EVENSTEP_DATA has the data roots. */
-static struct opt_values *parse(int argc, char **argv, struct err *e)
+static int parse(const char *usage, int argc, char **argv, struct opt_values **o, struct err *e)
 {
     const char *roots = getenv("EVENSTEP_DATA");
     char *kept = roots ? strdup(roots) : NULL;
     unsetenv("EVENSTEP_DATA");
-    struct opt_values *o = opt_parse(options, argc, argv, e);
+    int rc = opt_begin(options, usage, argc, argv, o, e);
     if (kept) {
         setenv("EVENSTEP_DATA", kept, 1);
     }
     free(kept);
-    return o;
+    return rc;
 }
 
 int command_evaluate(int argc, char **argv)
 {
     static const char usage[] = "evenstep evaluate MODEL [--data FOLDER]";
     struct err e = {0};
-    struct opt_values *o = parse(argc, argv, &e);
-    if (!o) {
-        return failed(&e, 2);
+    struct opt_values *o;
+    int rc = parse(usage, argc, argv, &o, &e);
+    if (rc != 0) {
+        return rc < 0 ? failed(&e, 2) : 0;
     }
-    int rc = 0;
-    if (opt_flag(o, "help")) {
-        opt_help(options, usage, stdout);
-    } else if (opt_positionals(o) != 1) {
+    if (opt_positionals(o) != 1) {
         fprintf(stderr, "usage: %s\n", usage);
         rc = 2;
     } else {

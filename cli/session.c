@@ -18,14 +18,12 @@ static void complain(const struct session *s)
 int session_open(struct session *s, const struct opt *table, const char *usage, int positionals, int argc, char **argv)
 {
     memset(s, 0, sizeof *s);
-    s->options = opt_parse(table, argc, argv, &s->err);
-    if (!s->options) {
+    int rc = opt_begin(table, usage, argc, argv, &s->options, &s->err);
+    if (rc < 0) {
         complain(s);
         return 2;
     }
-    if (opt_flag(s->options, "help")) {
-        opt_help(table, usage, stdout);
-        opt_free(s->options);
+    if (rc > 0) {
         return 1;
     }
     if (opt_positionals(s->options) != positionals) {

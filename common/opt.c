@@ -193,7 +193,6 @@ static void read_file(struct opt_values *v, const char *path, struct buf *bad)
         complain(bad, "%s%s", e.message, "");
         return;
     }
-    char *rest = NULL;
     int line = 0;
     for (char *p = text, *end; p; p = end) {
         end = strchr(p, '\n');
@@ -221,7 +220,6 @@ static void read_file(struct opt_values *v, const char *path, struct buf *bad)
             set(v, i, trim(equals + 1), FROM_FILE, bad);
         }
     }
-    (void)rest;
     free(text);
 }
 
@@ -340,6 +338,21 @@ void opt_help(const struct opt *table, const char *usage, FILE *out)
         fprintf(out, "%s\n", table->kind == OPT_LIST ? " (may be repeated)" : "");
     }
     fprintf(out, "\nEvery option is also EVENSTEP_NAME in the environment and 'name = value' in a file given by --config.\n");
+}
+
+int opt_begin(const struct opt *table, const char *usage, int argc, char **argv, struct opt_values **v, struct err *e)
+{
+    *v = opt_parse(table, argc, argv, e);
+    if (!*v) {
+        return -ERR_INVALID;
+    }
+    if (!opt_flag(*v, "help")) {
+        return 0;
+    }
+    opt_help(table, usage, stdout);
+    opt_free(*v);
+    *v = NULL;
+    return 1;
 }
 
 void opt_example(const struct opt *table, FILE *out)

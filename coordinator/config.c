@@ -145,13 +145,9 @@ static void read_rest(struct serve_config *c)
 int serve_config_read(struct serve_config *c, int argc, char **argv, struct err *e)
 {
     memset(c, 0, sizeof *c);
-    c->options = opt_parse(serve_options, argc, argv, e);
-    if (!c->options) {
-        return -ERR_INVALID;
-    }
-    if (opt_flag(c->options, "help")) {
-        opt_help(serve_options, "evenstep serve [OPTIONS]", stdout);
-        return 1;
+    int rc = opt_begin(serve_options, "evenstep serve [OPTIONS]", argc, argv, &c->options, e);
+    if (rc != 0) {
+        return rc;
     }
     struct buf bad;
     buf_init(&bad, 4096);
@@ -164,7 +160,7 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     serve_config_nodes(c, &bad);
     read_max_disk(c, &bad);
     read_rest(c);
-    int rc = bad.len ? err_set(e, ERR_INVALID, "%.*s", (int)bad.len, bad.data) : 0;
+    rc = bad.len ? err_set(e, ERR_INVALID, "%.*s", (int)bad.len, bad.data) : 0;
     buf_release(&bad);
     return rc;
 }

@@ -331,10 +331,8 @@ int main(int argc, char **argv)
 {
     struct err e = {0};
     static const char usage[] = "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N] [--timing-only]";
-    struct opt_values *v = opt_parse(options, argc - 1, argv + 1, &e);
-    if (v && opt_flag(v, "help")) {
-        opt_help(options, usage, stdout);
-        opt_free(v);
+    struct opt_values *v;
+    if (opt_begin(options, usage, argc - 1, argv + 1, &v, &e) == 1) {
         return 0;
     }
     if (!v || !opt_string(v, "job") || (!opt_string(v, "out") && !opt_flag(v, "check"))) {

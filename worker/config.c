@@ -37,13 +37,9 @@ static const struct opt table[] = {
 int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
 {
     memset(c, 0, sizeof(*c));
-    c->options = opt_parse(table, argc, argv, e);
-    if (!c->options) {
-        return -ERR_INVALID;
-    }
-    if (opt_flag(c->options, "help")) {
-        opt_help(table, "evenstep-worker --job ID --attempt N --store URL", stdout);
-        return 1;
+    int rc = opt_begin(table, "evenstep-worker --job ID --attempt N --store URL", argc, argv, &c->options, e);
+    if (rc != 0) {
+        return rc;
     }
     const char *datasets = opt_string(c->options, "datasets"), *check = opt_string(c->options, "check");
     const char *local = opt_string(c->options, "local"), *fallback = getenv("EVENSTEP_DATA");
