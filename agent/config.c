@@ -198,7 +198,10 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
         return err_set(e, ERR_INVALID, c->store ? "evenstep-agent takes options only, not '%s'" : "--store is wanted: the coordinator's store",
                        opt_positional(c->options, 0));
     }
-    rc = read_host(c, e);
+    rc = log_level_of(opt_string(c->options, "log-level"), &c->log_level, e);
+    if (rc == 0) {
+        rc = read_host(c, e);
+    }
     if (rc == 0) {
         rc = read_places(c, e);
     }

@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "common/gpu.h"
+#include "common/log.h"
 #include "common/opt.h"
 #include "common/sign.h"
 
@@ -19,6 +20,7 @@ struct agent_config {
     char worker_store[512], *worker_password; /* the same for workers; owned, or NULL */
     struct sign_key secret;
     int64_t cache_bytes;
+    enum log_level log_level;
     json_t *versions, *nodes;    /* owned; nodes: documents of store_node_put */
 };
 

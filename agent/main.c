@@ -228,22 +228,12 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-static void set_level(const char *name)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            log_set_level((enum log_level)i);
-        }
-    }
-}
-
 static int start(struct agent *a, struct err *e)
 {
     struct sign_key random;
     int rc = sign_random(&random, e);
     sign_hex(&random, a->instance);
-    set_level(opt_string(a->config.options, "log-level"));
+    log_set_level(a->config.log_level);
     a->store = rc == 0 ? store_open(a->config.store, a->config.password, e) : NULL;
     return a->store ? 0 : -(int)e->code;
 }

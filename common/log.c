@@ -12,6 +12,7 @@
 
 enum { REPEATS = 20, SITES = 64 };
 
+static const char *const levels[] = {"debug", "info", "warn", "error"};
 static enum log_level least = LOG_INFO;
 static char context[200];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards sites */
@@ -24,6 +25,17 @@ static struct {
 void log_set_level(enum log_level level)
 {
     least = level;
+}
+
+int log_level_of(const char *name, enum log_level *out, struct err *e)
+{
+    for (int i = LOG_DEBUG; i <= LOG_ERROR; i++) {
+        if (strcmp(name, levels[i]) == 0) {
+            *out = (enum log_level)i;
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INVALID, "--log-level '%s': debug, info, warn or error is wanted", name);
 }
 
 void log_set_context(const char *pairs)
@@ -86,7 +98,6 @@ static int admit(const char *module, const char *msg)
 
 void log_write(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
 {
-    static const char *const names[] = {"debug", "info", "warn", "error"};
     if (level < least) {
         return;
     }
@@ -96,7 +107,7 @@ void log_write(enum log_level level, const char *module, const char *msg, const 
     }
     char when[32], quoted[512], line[2048];
     int n = snprintf(line, sizeof line, "ts=%s level=%s mod=%s msg=%s",
-                     clock_format(when, clock_wall_ms()), names[level], module,
+                     clock_format(when, clock_wall_ms()), levels[level], module,
                      log_quote(quoted, sizeof quoted, msg));
     if (context[0]) {
         n += snprintf(line + n, sizeof line - (size_t)n, " %s", context);

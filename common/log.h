@@ -6,9 +6,13 @@
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
+#include "common/err.h"
+
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 void log_set_level(enum log_level level);
+/* The level of this name, as --log-level gives it. */
+int log_level_of(const char *name, enum log_level *out, struct err *e);
 /* Appended to every line of this process, for example "job=7f3a rank=2". Copied. */
 void log_set_context(const char *pairs);
 /* `pairs` is a printf format of logfmt pairs or "": log_info("sched", "launched", "job=%s", id). */

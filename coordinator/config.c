@@ -95,19 +95,6 @@ static void read_password(struct serve_config *c, struct buf *bad)
     }
 }
 
-static void read_level(struct serve_config *c, struct buf *bad)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    const char *given = opt_string(c->options, "log-level");
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(given, names[i]) == 0) {
-            c->log_level = (enum log_level)i;
-            return;
-        }
-    }
-    serve_config_complain(bad, "--log-level '%s': debug, info, warn or error is wanted", given);
-}
-
 /* "500M", "1.5T", or bytes. */
 static void read_max_disk(struct serve_config *c, struct buf *bad)
 {
@@ -150,11 +137,14 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
         return rc;
     }
     struct buf bad;
+    struct err why;
     buf_init(&bad, 4096);
     for (int i = 0; i < opt_positionals(c->options); i++) {
         serve_config_complain(&bad, "serve takes options only, not '%s'", opt_positional(c->options, i));
     }
-    read_level(c, &bad);
+    if (log_level_of(opt_string(c->options, "log-level"), &c->log_level, &why) < 0) {
+        serve_config_complain(&bad, "%s", why.message);
+    }
     read_password(c, &bad);
     find_places(c, &bad);
     serve_config_nodes(c, &bad);

@@ -317,16 +317,6 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
     return rc < 0 || s->timing_only ? rc : publish_model(s, e);
 }
 
-static void set_log_level(const char *name)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            log_set_level((enum log_level)i);
-        }
-    }
-}
-
 int main(int argc, char **argv)
 {
     struct err e = {0};
@@ -335,12 +325,17 @@ int main(int argc, char **argv)
     if (opt_begin(options, usage, argc - 1, argv + 1, &v, &e) == 1) {
         return 0;
     }
+    enum log_level level;
+    if (v && log_level_of(opt_string(v, "log-level"), &level, &e) < 0) {
+        opt_free(v);
+        v = NULL;
+    }
     if (!v || !opt_string(v, "job") || (!opt_string(v, "out") && !opt_flag(v, "check"))) {
         fprintf(stderr, "evenstep-simulate: %s\nusage: %s\n", v ? "--job and --out are needed" : e.message, usage);
         opt_free(v);
         return 2;
     }
-    set_log_level(opt_string(v, "log-level"));
+    log_set_level(level);
     struct simulation *s = calloc(1, sizeof *s);
     BUG_ON(!s);
     s->out = opt_string(v, "out");

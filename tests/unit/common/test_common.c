@@ -18,6 +18,7 @@
 #include "common/jsonx.h"
 #include "common/log.h"
 #include "common/opt.h"
+#include "common/path.h"
 #include "common/proc.h"
 #include "common/rng.h"
 
@@ -159,6 +160,29 @@ static void every_wrong_option_is_named_at_once(void **state)
     assert_non_null(strstr(e.message, "--data-dir needs a value"));
 }
 
+static void levels_of_the_log_have_names(void **state)
+{
+    struct err e;
+    enum log_level level = LOG_DEBUG;
+    assert_int_equal(log_level_of("warn", &level, &e), 0);
+    assert_int_equal(level, LOG_WARN);
+    assert_true(log_level_of("loud", &level, &e) < 0);
+    assert_non_null(strstr(e.message, "'loud': debug, info, warn or error"));
+}
+
+static void data_roots_are_absolute_where_they_are_there(void **state)
+{
+    char roots[64], short_of[8];
+    setenv("EVENSTEP_DATA", "/tmp/../tmp::/nowhere/../at/all", 1);
+    path_data_roots("/unused", roots, sizeof roots);
+    assert_string_equal(roots, "/tmp:/nowhere/../at/all");
+    path_data_roots("/unused", short_of, sizeof short_of);
+    assert_string_equal(short_of, "/tmp");
+    unsetenv("EVENSTEP_DATA");
+    path_data_roots("/usr/../tmp", roots, sizeof roots);
+    assert_string_equal(roots, "/tmp");
+}
+
 static void a_process_is_told_from_its_successor(void **state)
 {
     const char *argv[] = {"sleep", "60", NULL};
@@ -236,6 +260,8 @@ int main(void)
         cmocka_unit_test(pointers_escape_and_names_have_neighbours),
         cmocka_unit_test(options_come_from_line_environment_and_file_in_that_order),
         cmocka_unit_test(every_wrong_option_is_named_at_once),
+        cmocka_unit_test(levels_of_the_log_have_names),
+        cmocka_unit_test(data_roots_are_absolute_where_they_are_there),
         cmocka_unit_test(a_process_is_told_from_its_successor),
         cmocka_unit_test(a_file_is_written_whole_or_not_at_all),
         cmocka_unit_test(random_numbers_are_functions_of_their_place),
