@@ -230,12 +230,11 @@ static bool send_recent(struct request *q, int *sent)
     if (!is_shared(q)) {
         return false;
     }
-    if (recent_send(q->server->recent, q->path, q->connection, sent)) {
-        atomic_fetch_add(&q->server->answers[2], 1);
-        return true;
+    if (!recent_send(q->server->recent, q->path, q->connection, &q->generation, sent)) {
+        return false;
     }
-    q->generation = recent_generation(q->server->recent);
-    return false;
+    atomic_fetch_add(&q->server->answers[2], 1);
+    return true;
 }
 
 static int begin(struct request *q, const char *url, const char *method)

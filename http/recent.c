@@ -55,10 +55,11 @@ static struct kept *find(struct recent *r, const char *key)
     return NULL;
 }
 
-bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection, int *sent)
+bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection, long *generation, int *sent)
 {
     bool found = false;
     pthread_mutex_lock(&r->lock);
+    *generation = r->generation;
     struct kept *k = find(r, key);
     double age = k ? clock_now() - k->made : 0;
     if (k && k->generation == r->generation && age < keep_seconds) {
@@ -70,14 +71,6 @@ bool recent_send(struct recent *r, const char *key, struct MHD_Connection *conne
     }
     pthread_mutex_unlock(&r->lock);
     return found;
-}
-
-long recent_generation(struct recent *r)
-{
-    pthread_mutex_lock(&r->lock);
-    long generation = r->generation;
-    pthread_mutex_unlock(&r->lock);
-    return generation;
 }
 
 /* The place of this key, else a free one, else the oldest. */

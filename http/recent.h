@@ -17,10 +17,9 @@ struct recent;
 
 struct recent *recent_new(void); /* NULL: memory ran out */
 void recent_free(struct recent *r); /* after the daemon has stopped; NULL is fine */
-/* Queues what is kept under `key` (a path). False: there is nothing that is fresh enough, or it is for the caller to renew it. */
-bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection, int *sent);
-/* Before an answer is made: what recent_keep wants to know. */
-long recent_generation(struct recent *r);
+/* Queues what is kept under `key` (a path). False: there is nothing that is fresh enough, or it is for the caller to renew it; then *generation is
+ * what recent_keep wants to know of when the making of the answer began. */
+bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection, long *generation, int *sent);
 /* Takes the response, headers and all, whose making began in that generation. */
 void recent_keep(struct recent *r, const char *key, long generation, struct MHD_Response *response);
 void recent_changed(struct recent *r);
