@@ -154,7 +154,6 @@ int plan_find_init(const char *init, const char *roots, const char *data_dir, ch
 /* What depends on the number of workers is judged again when a restart has fewer; the global batch stays. */
 static int check_workers(const struct jobspec *spec, int workers, struct err *e)
 {
-    struct jsonx_problems problems = {0};
     struct jobspec *fewer = workers != spec->workers ? calloc(1, sizeof *fewer) : NULL;
     json_t *j = fewer ? json_deep_copy(spec->json) : NULL;
     int rc = 0;
@@ -166,13 +165,11 @@ static int check_workers(const struct jobspec *spec, int workers, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot plan for %d workers: memory ran out", workers);
     }
     json_object_set_new(j, "workers", json_integer(workers));
-    if (jobspec_parse(fewer, j, &problems) < 0) {
-        rc = err_set(e, ERR_INVALID, "the job cannot go on with %d of its %d workers: %s %s", workers, spec->workers,
-                     problems.count ? problems.items[0].pointer : "", problems.count ? problems.items[0].message : "");
+    if (jobspec_read(fewer, j, e) < 0) {
+        rc = err_prefix(e, "the job cannot go on with %d of its %d workers", workers, spec->workers);
     }
     jobspec_release(fewer);
     free(fewer);
-    jsonx_problems_release(&problems);
     json_decref(j);
     return rc;
 }

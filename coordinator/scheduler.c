@@ -80,20 +80,16 @@ struct jobspec *sched_read_spec(struct sched *s, const char *job, struct err *e)
     char *text = store_job_field(s->store, job, "spec", e);
     struct jobspec *spec = text ? calloc(1, sizeof *spec) : NULL;
     json_t *j = spec ? jsonx_parse(text, strlen(text), e) : NULL;
-    struct jsonx_problems problems = {0};
     free(text);
-    if (j && jobspec_parse(spec, j, &problems) >= 0) {
+    if (j && jobspec_read(spec, j, e) >= 0) {
         json_decref(j);
-        jsonx_problems_release(&problems);
         return spec;
     }
     if (j) {
-        err_set(e, ERR_INVALID, "the spec of job '%s' is not valid: %s %s", job, problems.count ? problems.items[0].pointer : "",
-                problems.count ? problems.items[0].message : "");
+        err_prefix(e, "the spec of job '%s' is not valid", job);
     } else if (!e->code) {
         err_set(e, ERR_NOT_FOUND, "job '%s' has no spec", job);
     }
-    jsonx_problems_release(&problems);
     json_decref(j);
     if (spec) {
         jobspec_release(spec);

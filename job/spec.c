@@ -229,6 +229,18 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
     return problems->count + problems->dropped > before ? -ERR_INVALID : 0;
 }
 
+int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    int rc = jobspec_parse(spec, json, &problems);
+    if (rc < 0) {
+        const struct jsonx_problem *first = problems.count ? &problems.items[0] : NULL;
+        rc = err_set(e, ERR_INVALID, "%s %s", first ? first->pointer : "", first ? first->message : "");
+    }
+    jsonx_problems_release(&problems);
+    return rc;
+}
+
 void jobspec_release(struct jobspec *spec)
 {
     network_release(&spec->network);

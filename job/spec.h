@@ -115,6 +115,8 @@ struct jobspec {
 /* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or negative.
  * `spec` needs jobspec_release either way. It is about 15 KB: not for small stacks. */
 int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problems *problems);
+/* As jobspec_parse, for who can tell of one mistake only: the message is the first one's place and text. */
+int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
 void jobspec_release(struct jobspec *spec);
 /* Learning rate at an epoch (fraction allowed), schedule applied. */
 double jobspec_rate(const struct optimizer_spec *o, double epoch);

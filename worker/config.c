@@ -80,7 +80,6 @@ struct jobspec *config_load_spec(const char *path, struct jsonx_problems *proble
 
 static int plan_spec(struct worker_config *c, const json_t *plan, size_t workers, struct err *e)
 {
-    struct jsonx_problems problems = {0};
     json_t *j = json_deep_copy(json_object_get(plan, "spec"));
     c->spec = calloc(1, sizeof(*c->spec));
     if (!c->spec || !j) {
@@ -88,14 +87,9 @@ static int plan_spec(struct worker_config *c, const json_t *plan, size_t workers
         return err_set(e, ERR_DATA, "the plan has no spec");
     }
     json_object_set_new(j, "workers", json_integer((json_int_t)workers)); /* a restart may have fewer */
-    int rc = jobspec_parse(c->spec, j, &problems);
-    if (rc < 0) {
-        rc = err_set(e, ERR_INVALID, "the plan's spec is not valid: %s %s", problems.count ? problems.items[0].pointer : "",
-                     problems.count ? problems.items[0].message : "");
-    }
-    jsonx_problems_release(&problems);
+    int rc = jobspec_read(c->spec, j, e);
     json_decref(j);
-    return rc;
+    return rc < 0 ? err_prefix(e, "the plan's spec is not valid") : rc;
 }
 
 static void copy_text(char *out, size_t bytes, const json_t *j, const char *key)

@@ -130,7 +130,6 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
 
 static int parse_spec(struct evaluate *v, const json_t *base, struct err *e)
 {
-    struct jsonx_problems problems = {0};
     static const char *const kept[] = {"model", "data", "augment", "seed"}; /* whatever else --spec has is of no matter here */
     json_t *spec = json_pack("{s:{s:i}}", "batching", "global_batch", v->ask->batch);
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
@@ -138,14 +137,9 @@ static int parse_spec(struct evaluate *v, const json_t *base, struct err *e)
             json_object_set(spec, kept[i], json_object_get(base, kept[i]));
         }
     }
-    int rc = jobspec_parse(&v->spec, spec, &problems);
-    if (rc < 0) {
-        rc = err_set(e, ERR_INVALID, "the network or the data cannot be used: %s %s", problems.count ? problems.items[0].pointer : "",
-                     problems.count ? problems.items[0].message : "");
-    }
-    jsonx_problems_release(&problems);
+    int rc = jobspec_read(&v->spec, spec, e);
     json_decref(spec);
-    return rc;
+    return rc < 0 ? err_prefix(e, "the network or the data cannot be used") : rc;
 }
 
 static int read_spec(struct evaluate *v, struct err *e)
