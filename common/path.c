@@ -10,12 +10,11 @@
 
 void path_program_dir(char out[PATH_MAX])
 {
-    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-    out[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(out, '/');
-    if (slash) {
-        *slash = '\0';
-    }
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    const char *slash = strrchr(self, '/');
+    snprintf(out, PATH_MAX, "%.*s", slash ? (int)(slash - self) : 0, self);
 }
 
 void path_data_roots(const char *fallback, char *out, size_t bytes)
