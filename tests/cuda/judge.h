@@ -117,17 +117,7 @@ static inline struct judge *judge_new(const char *model, const struct optimizer_
     }
     judge_ok(j, j->cpu->ops->replica_init(j->cpu, &j->on_cpu, &j->net, optimizer, &j->e));
     judge_ok(j, j->gpu->ops->replica_init(j->gpu, &j->on_gpu, &j->net, optimizer, &j->e));
-    float *w = j->on_cpu.host[DEV_PARAMS], *stats = j->on_cpu.host[DEV_STATS];
-    network_init(&j->net, 3, w, stats);
-    for (size_t i = 0; i < j->net.n_stat_floats; i++) {
-        stats[i] += (float)(0.5 * rng_double(6, 0, i));
-    }
-    for (int t = 0; t < j->net.n_tensors; t++) {
-        const struct tensor *tensor = &j->net.tensors[t];
-        for (size_t i = 0; tensor->rank == 1 && i < tensor->count; i++) {
-            w[tensor->first + i] += (float)(0.1 * rng_normal(5, (uint64_t)t, i));
-        }
-    }
+    ref_draw(&j->net, j->on_cpu.host[DEV_PARAMS], j->on_cpu.host[DEV_STATS]);
     judge_copy(j, DEV_PARAMS);
     judge_copy(j, DEV_STATS);
     return j;

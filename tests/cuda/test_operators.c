@@ -1,10 +1,11 @@
-/* Every operator of the CUDA device against the CPU device, at odd sizes, strides and paddings, between a convolution and a dense layer, so that its
- * outputs, its gradients and the gradient that it hands down are seen. The CPU device itself is held to finite differences in tests/kernels.
+/* Every operator of the CUDA device against the CPU device, in the networks of tests/kernels/cases.h, in which the CPU device itself is held to finite
+ * differences, and in larger ones.
  *
  * Bounds, times the usual size of a tensor's elements plus the element's own: fp32 1e-5 (sums of up to a few thousand terms in another order), 5e-5 behind
  * batch norm, which divides by the deviation of few samples; tf32 (10 bits kept of each factor) 2e-2; bf16 (7 bits kept of everything) 1e-1.
  */
 #include "tests/cuda/judge.h"
+#include "tests/kernels/cases.h"
 
 static const double exact = 1e-5, behind_norm = 5e-5;
 
@@ -39,42 +40,40 @@ static void check_model_on(const char *model, int batch, int count, const char *
 
 static void check_between(const char *layers, int batch, double bound)
 {
-    char model[1024];
-    snprintf(model, sizeof(model),
-             "{\"input\": [11, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"first\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
-             "%s, {\"type\": \"dense\", \"units\": 5}]}",
-             layers);
+    char model[BETWEEN_BYTES];
+    case_between(model, layers);
     check_model_on(model, batch, batch, "fp32", bound);
     check_model_on(model, batch + 2, batch, "fp32", bound);
 }
 
+static void check_cases(const struct layer_case *c, double bound)
+{
+    for (; c->layers; c++) {
+        check_between(c->layers, c->batch, bound);
+    }
+}
+
+static void check_convolution(const char *shape)
+{
+    char layer[200];
+    snprintf(layer, sizeof(layer), "{\"type\": \"conv2d\", %s}", shape);
+    check_between(layer, 3, exact);
+    snprintf(layer, sizeof(layer), "{\"type\": \"conv2d\", %s}, {\"type\": \"relu\"}", shape);
+    check_between(layer, 2, exact);
+}
+
 static void convolutions_match_at_every_stride_and_padding(void **state)
 {
-    static const char *const shapes[] = {
-        "\"filters\": 7, \"kernel\": 3",
-        "\"filters\": 1, \"kernel\": 1",
-        "\"filters\": 8, \"kernel\": [5, 2], \"padding\": [2, 1]",
-        "\"filters\": 16, \"kernel\": 3, \"stride\": 2, \"padding\": 1",
-        "\"filters\": 17, \"kernel\": [1, 3], \"stride\": [3, 2], \"padding\": [0, 2]",
-        "\"filters\": 5, \"kernel\": [11, 9]",
-        "\"filters\": 4, \"kernel\": 2, \"stride\": 3",
-        "\"filters\": 300, \"kernel\": 3, \"padding\": 2, \"bias\": false",
-        "\"filters\": 260, \"kernel\": 1",
-    };
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-        char layer[200];
-        snprintf(layer, sizeof(layer), "{\"type\": \"conv2d\", %s}", shapes[i]);
-        check_between(layer, 3, exact);
-        snprintf(layer, sizeof(layer), "{\"type\": \"conv2d\", %s}, {\"type\": \"relu\"}", shapes[i]);
-        check_between(layer, 2, exact);
+    for (const struct layer_case *c = convolution_cases; c->layers; c++) {
+        check_convolution(c->layers);
     }
+    check_convolution("\"filters\": 300, \"kernel\": 3, \"padding\": 2, \"bias\": false");
+    check_convolution("\"filters\": 260, \"kernel\": 1");
 }
 
 static void dense_layers_match_after_images_and_vectors(void **state)
 {
-    check_between("{\"type\": \"dense\", \"units\": 1}", 3, exact);
-    check_between("{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 13, \"bias\": false}", 3, exact);
-    check_between("{\"type\": \"dense\", \"units\": 33}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 7}", 1, exact);
+    check_cases(dense_cases, exact);
     check_model_on("{\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 4, 4, "fp32", exact);
     check_model_on("{\"input\": [4, 3, 2], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 1, 1, "fp32", exact);
     check_model_on("{\"input\": [700], \"layers\": [{\"type\": \"dense\", \"units\": 513}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 9}]}", 37,
@@ -83,22 +82,9 @@ static void dense_layers_match_after_images_and_vectors(void **state)
 
 static void pools_match(void **state)
 {
-    static const char *const layers[] = {
-        "{\"type\": \"max_pool\", \"size\": 2}",
-        "{\"type\": \"max_pool\", \"size\": 3, \"stride\": 2}",
-        "{\"type\": \"max_pool\", \"size\": [2, 3], \"stride\": [1, 2], \"padding\": [1, 1]}",
-        "{\"type\": \"max_pool\", \"size\": [11, 9]}",
-        "{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1}",
-        "{\"type\": \"average_pool\", \"size\": 2}",
-        "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 2, \"padding\": 1}",
-        "{\"type\": \"average_pool\", \"size\": [4, 3], \"stride\": [3, 1], \"padding\": [2, 0]}",
-        "{\"type\": \"average_pool\", \"size\": 2, \"stride\": 3}",
-        "{\"type\": \"global_average_pool\"}",
-        "{\"type\": \"relu\"}, {\"type\": \"global_average_pool\"}, {\"type\": \"relu\"}",
-    };
-    for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
-        check_between(layers[i], 3, exact);
-    }
+    check_cases(max_pool_cases, exact);
+    check_cases(average_pool_cases, exact);
+    check_between("{\"type\": \"average_pool\", \"size\": 2, \"stride\": 3}", 3, exact);
     check_model_on("{\"input\": [21, 20, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 1},"
                    "{\"type\": \"max_pool\", \"size\": [20, 17], \"stride\": 1}, {\"type\": \"dense\", \"units\": 3}]}",
                    2, 2, "fp32", exact);
@@ -106,41 +92,19 @@ static void pools_match(void **state)
 
 static void pointwise_layers_match_in_any_order(void **state)
 {
-    static const char *const layers[] = {
-        "{\"type\": \"relu\"}",
-        "{\"type\": \"relu\"}, {\"type\": \"relu\"}",
-        "{\"type\": \"dropout\"}",
-        "{\"type\": \"dropout\", \"rate\": 0.1}, {\"type\": \"relu\"}",
-        "{\"type\": \"dropout\", \"rate\": 0}",
-        "{\"type\": \"flatten\"}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 0.7}",
-        "{\"type\": \"flatten\"}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 6}",
-        "{\"type\": \"max_pool\", \"size\": 3}, {\"type\": \"relu\"}",
-        "{\"type\": \"leaky_relu\"}",
-        "{\"type\": \"leaky_relu\", \"slope\": 0.3}, {\"type\": \"tanh\"}",
-        "{\"type\": \"flatten\"}, {\"type\": \"sigmoid\"}, {\"type\": \"dense\", \"units\": 7}, {\"type\": \"tanh\"}",
-        "{\"type\": \"sigmoid\"}, {\"type\": \"max_pool\", \"size\": 2}",
-        "{\"type\": \"dense\", \"units\": 7}, {\"type\": \"dropout\", \"rate\": 0.3}, {\"type\": \"relu\"}",
-    };
-    for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
-        check_between(layers[i], 3, exact);
-    }
+    check_cases(pointwise_cases, exact);
+    check_cases(activation_cases, exact);
+    check_between("{\"type\": \"dense\", \"units\": 7}, {\"type\": \"dropout\", \"rate\": 0.3}, {\"type\": \"relu\"}", 3, exact);
 }
 
 static void lrn_matches_for_odd_and_even_windows_and_any_exponent(void **state)
 {
-    check_between("{\"type\": \"lrn\", \"alpha\": 0.5}", 3, exact);
-    check_between("{\"type\": \"lrn\", \"window\": 4, \"alpha\": 0.7, \"beta\": 0.6, \"k\": 2}", 3, exact);
-    check_between("{\"type\": \"lrn\", \"window\": 1, \"alpha\": 0.2}", 1, exact);
-    check_between("{\"type\": \"lrn\", \"window\": 20, \"alpha\": 3}, {\"type\": \"relu\"}, {\"type\": \"lrn\", \"window\": 9, \"alpha\": 1}", 2, exact);
+    check_cases(lrn_cases, exact);
 }
 
 static void batch_norm_matches_on_images_and_vectors(void **state)
 {
-    check_between("{\"type\": \"batch_norm\"}", 3, behind_norm);
-    check_between("{\"type\": \"batch_norm\", \"eps\": 0.1}, {\"type\": \"relu\"}", 3, behind_norm);
-    check_between("{\"type\": \"relu\"}, {\"type\": \"batch_norm\"}, {\"type\": \"leaky_relu\"}", 2, behind_norm);
-    check_between("{\"type\": \"flatten\"}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}", 5, behind_norm);
-    check_between("{\"type\": \"dense\", \"units\": 9}, {\"type\": \"batch_norm\"}, {\"type\": \"tanh\"}", 6, behind_norm);
+    check_cases(batch_norm_cases, behind_norm);
     check_between("{\"type\": \"conv2d\", \"filters\": 270, \"kernel\": 1}, {\"type\": \"batch_norm\"}", 2, behind_norm);
     check_model_on("{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}", 9, 9, "fp32", behind_norm);
     check_model_on("{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
@@ -150,20 +114,7 @@ static void batch_norm_matches_on_images_and_vectors(void **state)
 
 static void graphs_add_and_concat_and_sum_the_gradients_of_every_reader(void **state)
 {
-    static const char *const layers[] = {
-        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"add\", \"inputs\": [\"a\", \"first\"]}",
-        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", \"r\", \"first\"]}, {\"type\": \"relu\"}",
-        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"tanh\", \"name\": \"t\", \"inputs\": [\"first\"]},"
-        "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, {\"type\": \"leaky_relu\"}",
-        "{\"type\": \"concat\", \"inputs\": [\"first\", \"first\"]}, {\"type\": \"max_pool\", \"size\": 2}",
-        "{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 4},"
-        "{\"type\": \"concat\", \"inputs\": [\"d\", \"f\"]}",
-        "{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 594},"
-        "{\"type\": \"add\", \"inputs\": [\"d\", \"r\"]}",
-    };
-    for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
-        check_between(layers[i], 3, exact);
-    }
+    check_cases(graph_cases, exact);
 }
 
 static void mean_squared_error_matches(void **state)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "tests/cuda/judge.h"
+#include "tests/kernels/cases.h"
 
 /* A preset with a quarter of its filters. */
 static char *quarter_of(const char *preset)
@@ -140,11 +141,6 @@ static void one_step_of_every_other_preset_matches(void **state)
 
 /* ---- minibatches that change ---------------------------------------------------------------------------------------------- */
 
-static const char conv_net[] =
-    "{\"input\": [9, 7, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"},"
-    "{\"type\": \"dropout\", \"rate\": 0.3}, {\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"},"
-    "{\"type\": \"dense\", \"units\": 11}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 4}]}";
-
 static void keep_gradients(struct judge *j, struct dev_program *p, const struct dev_input *in, float *out)
 {
     judge_compute(j, p, in, NULL);
@@ -154,7 +150,7 @@ static void keep_gradients(struct judge *j, struct dev_program *p, const struct 
 
 static void another_minibatch_and_back_gives_the_same_bits(void **state)
 {
-    struct judge *j = judge_new(conv_net, NULL, "fp32");
+    struct judge *j = judge_new(sample_wise_net, NULL, "fp32");
     struct dev_input in = ref_input(&j->net, 6, 5);
     size_t n = j->net.n_params;
     float *before = calloc(n, sizeof(float)), *through = calloc(n, sizeof(float)), *after = calloc(n, sizeof(float));
@@ -179,23 +175,13 @@ static void another_minibatch_and_back_gives_the_same_bits(void **state)
     judge_free(j);
 }
 
-static struct dev_input part_of(const struct dev_input *in, const struct network *net, int first, int count)
-{
-    struct dev_input part = *in;
-    part.x = in->x + (size_t)first * shape_count(&net->input);
-    part.y = (const int32_t *)in->y + first;
-    part.sample = in->sample + first;
-    part.count = count;
-    return part;
-}
-
 /* Dropout's choices belong to the sample, whoever computes it beside which others: a job may mix devices. */
 static void dropout_is_the_same_on_every_device_in_any_division(void **state)
 {
-    struct judge *j = judge_new(conv_net, NULL, "fp32");
+    struct judge *j = judge_new(sample_wise_net, NULL, "fp32");
     size_t n = j->net.n_params;
     float *left = calloc(n, sizeof(float)), *right = calloc(n, sizeof(float)), *whole = calloc(n, sizeof(float));
-    struct dev_input in = ref_input(&j->net, 7, 5), first = part_of(&in, &j->net, 0, 3), second = part_of(&in, &j->net, 3, 4);
+    struct dev_input in = ref_input(&j->net, 7, 5), first = ref_part(&in, &j->net, 0, 3), second = ref_part(&in, &j->net, 3, 4);
     struct dev_program *a = judge_program(j, &j->on_cpu, 7), *three = judge_program(j, &j->on_gpu, 3), *five = judge_program(j, &j->on_gpu, 5);
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         in.epoch = first.epoch = second.epoch = epoch;
@@ -217,37 +203,17 @@ static void dropout_is_the_same_on_every_device_in_any_division(void **state)
     judge_free(j);
 }
 
-struct builder {
-    struct judge *j;
-    struct err e;
-    bool failed;
-};
-
-static void *build_programs(void *ctx)
-{
-    struct builder *b = ctx;
-    for (int batch = 2; batch < 7; batch++) {
-        struct dev_program *p = b->j->gpu->ops->program_new(&b->j->on_gpu, batch, 1 << 20, &b->e);
-        if (!p) {
-            b->failed = true;
-            return NULL;
-        }
-        b->j->gpu->ops->program_free(p);
-    }
-    return NULL;
-}
-
 static void a_minibatch_is_prepared_beside_one_that_trains(void **state)
 {
-    struct judge *j = judge_new(conv_net, &momentum, "fp32");
+    struct judge *j = judge_new(sample_wise_net, &momentum, "fp32");
     struct dev_input in = ref_input(&j->net, 8, 5);
     size_t n = j->net.n_params;
     float *first = calloc(n, sizeof(float)), *again = calloc(n, sizeof(float));
     struct dev_program *p = judge_program(j, &j->on_gpu, 8);
-    struct builder b = {.j = j};
+    struct ref_builder b = {.replica = &j->on_gpu};
     pthread_t thread;
     keep_gradients(j, p, &in, first);
-    assert_int_equal(pthread_create(&thread, NULL, build_programs, &b), 0);
+    assert_int_equal(pthread_create(&thread, NULL, ref_build_programs, &b), 0);
     for (int i = 0; i < 20; i++) {
         keep_gradients(j, p, &in, again);
         assert_memory_equal(again, first, n * sizeof(float));
@@ -396,9 +362,9 @@ static void what_is_not_a_number_stays_visible(void **state)
 /* A smaller minibatch after one that held what is not a number: zero times that is not zero. */
 static void samples_beyond_the_minibatch_do_not_count(void **state)
 {
-    struct judge *j = judge_new(conv_net, NULL, "fp32");
+    struct judge *j = judge_new(sample_wise_net, NULL, "fp32");
     struct dev_program *a = judge_program(j, &j->on_cpu, 6), *b = judge_program(j, &j->on_gpu, 6);
-    struct dev_input in = ref_input(&j->net, 6, 5), few = part_of(&in, &j->net, 0, 2);
+    struct dev_input in = ref_input(&j->net, 6, 5), few = ref_part(&in, &j->net, 0, 2);
     float *x = (float *)(uintptr_t)in.x;
     x[5 * shape_count(&j->net.input) + 3] = NAN;
     judge_compute(j, b, &in, NULL);

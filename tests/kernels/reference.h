@@ -383,7 +383,53 @@ static inline void ref_input_free(struct dev_input *in)
     free((void *)(uintptr_t)in->sample);
 }
 
-/* A device, a network on it and its parameters, random in every tensor (biases too, so that they are seen). */
+/* Samples first .. first+count-1 of a minibatch of images or vectors with classes. */
+static inline struct dev_input ref_part(const struct dev_input *in, const struct network *net, int first, int count)
+{
+    struct dev_input part = *in;
+    part.x = in->x + (size_t)first * shape_count(&net->input);
+    part.y = (const int32_t *)in->y + first;
+    part.sample = in->sample + first;
+    part.count = count;
+    return part;
+}
+
+/* Parameters and statistics, random in every tensor (biases too, so that they are seen). */
+static inline void ref_draw(const struct network *net, float *params, float *stats)
+{
+    network_init(net, 3, params, stats);
+    for (size_t i = 0; i < net->n_stat_floats; i++) {
+        stats[i] += (float)(0.5 * rng_double(6, 0, i));
+    }
+    for (int t = 0; t < net->n_tensors; t++) {
+        const struct tensor *tensor = &net->tensors[t];
+        for (size_t i = 0; tensor->rank == 1 && i < tensor->count; i++) {
+            params[tensor->first + i] += (float)(0.1 * rng_normal(5, (uint64_t)t, i));
+        }
+    }
+}
+
+/* For a thread: programs of other sizes are built and given up beside one that runs. */
+struct ref_builder {
+    struct dev_replica *replica;
+    bool failed;
+    struct err e;
+};
+
+static inline void *ref_build_programs(void *ctx)
+{
+    struct ref_builder *b = ctx;
+    for (int batch = 2; batch < 7 && !b->failed; batch++) {
+        struct dev_program *p = b->replica->dev->ops->program_new(b->replica, batch, 1 << 20, &b->e);
+        b->failed = !p;
+        if (p) {
+            b->replica->dev->ops->program_free(p);
+        }
+    }
+    return NULL;
+}
+
+/* A device, a network on it and its parameters. */
 struct bench {
     struct device *dev;
     struct network net;
@@ -400,16 +446,7 @@ static inline struct bench *bench_new(const char *device, const char *model, con
     if (!b->dev || b->dev->ops->replica_init(b->dev, &b->replica, &b->net, optimizer ? optimizer : &plain, &b->e) < 0) {
         fail_msg("%s", b->e.message);
     }
-    network_init(&b->net, 3, b->replica.host[DEV_PARAMS], b->replica.host[DEV_STATS]);
-    for (size_t i = 0; i < b->net.n_stat_floats; i++) {
-        b->replica.host[DEV_STATS][i] += (float)(0.5 * rng_double(6, 0, i));
-    }
-    for (int t = 0; t < b->net.n_tensors; t++) {
-        const struct tensor *tensor = &b->net.tensors[t];
-        for (size_t i = 0; tensor->rank == 1 && i < tensor->count; i++) {
-            b->replica.host[DEV_PARAMS][tensor->first + i] += (float)(0.1 * rng_normal(5, (uint64_t)t, i));
-        }
-    }
+    ref_draw(&b->net, b->replica.host[DEV_PARAMS], b->replica.host[DEV_STATS]);
     return b;
 }
 

@@ -2,23 +2,8 @@
 #include <malloc.h>
 #include <pthread.h>
 
+#include "tests/kernels/cases.h"
 #include "tests/kernels/reference.h"
-
-static const char dropout_net[] =
-    "{\"input\": [9, 7, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"},"
-    "{\"type\": \"dropout\", \"rate\": 0.3}, {\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"},"
-    "{\"type\": \"dense\", \"units\": 11}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 4}]}";
-
-/* Samples first .. first+count-1 of another input. */
-static struct dev_input part_of(const struct dev_input *in, const struct network *net, int first, int count)
-{
-    struct dev_input part = *in;
-    part.x = in->x + (size_t)first * shape_count(&net->input);
-    part.y = (const int32_t *)in->y + first;
-    part.sample = in->sample + first;
-    part.count = count;
-    return part;
-}
 
 static float *gradients(struct bench *b, struct dev_program *p, const struct dev_input *in, float *logits)
 {
@@ -34,7 +19,7 @@ static void check_split(const char *model)
     struct bench *b = bench_new("cpu:2", model, NULL);
     struct dev_program *whole = bench_program(b, 7), *three = bench_program(b, 3), *five = bench_program(b, 5);
     struct dev_input in = ref_input(&b->net, 7, 5);
-    struct dev_input left = part_of(&in, &b->net, 0, 3), right = part_of(&in, &b->net, 3, 4);
+    struct dev_input left = ref_part(&in, &b->net, 0, 3), right = ref_part(&in, &b->net, 3, 4);
     size_t outputs = shape_count(&b->net.output);
     float *logits = calloc(7 * outputs, sizeof(float)), *parts = calloc(7 * outputs, sizeof(float));
     float *all = gradients(b, whole, &in, logits), *g3 = gradients(b, three, &left, parts);
@@ -65,7 +50,7 @@ static void gradients_of_parts_average_to_the_gradient_of_the_whole(void **state
 
 static void dropout_does_not_depend_on_the_division_of_the_minibatch(void **state)
 {
-    check_split(dropout_net);
+    check_split(sample_wise_net);
 }
 
 static void another_size_and_back_gives_the_same_bits(void **state)
@@ -98,7 +83,7 @@ static void the_number_of_threads_changes_nothing_but_rounding(void **state)
     for (int threads = 1; threads <= 3; threads++) {
         char name[16];
         snprintf(name, sizeof(name), "cpu:%d", threads);
-        struct bench *b = bench_new(name, dropout_net, NULL);
+        struct bench *b = bench_new(name, sample_wise_net, NULL);
         assert_int_equal(b->dev->ops->threads(b->dev), threads);
         struct dev_input in = ref_input(&b->net, 37, 5);
         struct dev_program *p = bench_program(b, 37);
@@ -117,7 +102,7 @@ static void the_number_of_threads_changes_nothing_but_rounding(void **state)
 
 static void an_evaluation_leaves_gradients_alone_and_drops_nothing(void **state)
 {
-    struct bench *b = bench_new("cpu:1", dropout_net, NULL);
+    struct bench *b = bench_new("cpu:1", sample_wise_net, NULL);
     struct dev_program *p = bench_program(b, 5);
     struct dev_input in = ref_input(&b->net, 4, 5);
     struct ref r = bench_reference(b, 4);
@@ -204,36 +189,22 @@ static void buckets_tile_the_block_backwards_and_are_complete_when_marked(void *
 
 /* ---- beside each other, again and again --------------------------------------------------------------------------- */
 
-static void *build_programs(void *ctx)
-{
-    struct bench *b = ctx;
-    struct err e = {0};
-    for (int batch = 2; batch < 7; batch++) {
-        struct dev_program *p = b->dev->ops->program_new(&b->replica, batch, 1 << 20, &e);
-        if (!p) {
-            return b;
-        }
-        b->dev->ops->program_free(p);
-    }
-    return NULL;
-}
-
 static void programs_are_built_beside_a_running_one(void **state)
 {
-    struct bench *b = bench_new("cpu:2", dropout_net, NULL);
+    struct bench *b = bench_new("cpu:2", sample_wise_net, NULL);
     struct dev_program *p = bench_program(b, 8);
     struct dev_input in = ref_input(&b->net, 8, 5);
     float *expected = gradients(b, p, &in, NULL);
-    pthread_t builder;
-    void *failed;
-    assert_int_equal(pthread_create(&builder, NULL, build_programs, b), 0);
+    struct ref_builder builder = {.replica = &b->replica};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ref_build_programs, &builder), 0);
     for (int i = 0; i < 20; i++) {
         float *g = gradients(b, p, &in, NULL);
         assert_memory_equal(g, expected, b->net.n_params * sizeof(float));
         free(g);
     }
-    pthread_join(builder, &failed);
-    assert_null(failed);
+    pthread_join(thread, NULL);
+    assert_false(builder.failed);
     free(expected);
     ref_input_free(&in);
     b->dev->ops->program_free(p);
@@ -246,7 +217,7 @@ static void steps_and_rebuilds_do_not_grow_the_memory(void **state)
     skip(); /* the sanitizer's allocator does not count this way */
 #endif
     struct optimizer_spec sgd = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9};
-    struct bench *b = bench_new("cpu:1", dropout_net, &sgd);
+    struct bench *b = bench_new("cpu:1", sample_wise_net, &sgd);
     struct dev_input in = ref_input(&b->net, 8, 5);
     size_t before = 0;
     for (int round = 0; round < 12; round++) {
