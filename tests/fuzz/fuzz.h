@@ -75,4 +75,13 @@ static inline void fuzz_error(int rc, const struct err *e)
     BUG_ON(rc < 0 && (!e->code || !e->message[0]));
 }
 
+/* The input as JSON; NULL where it is none, which has an error as well. */
+static inline json_t *fuzz_json(const uint8_t *data, size_t size)
+{
+    struct err e = {0};
+    json_t *j = jsonx_parse((const char *)data, size, &e);
+    fuzz_error(j ? 0 : -1, &e);
+    return j;
+}
+
 #endif

@@ -46,11 +46,9 @@ static void check_defaults(const struct jobspec *spec)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct jobspec spec;
-    struct err e = {0};
     struct jsonx_problems problems = {0};
-    json_t *j = jsonx_parse((const char *)data, size, &e);
+    json_t *j = fuzz_json(data, size);
     if (!j) {
-        fuzz_error(-1, &e);
         return 0;
     }
     memset(&spec, 0, sizeof spec);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -62,17 +63,24 @@ static inline void put_file(const char *dir, const char *name, const void *bytes
     fclose(f);
 }
 
+/* The same, packed, as NAME.gz. */
+static inline void put_packed(const char *dir, const char *name, const void *bytes, size_t n)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.gz", dir, name);
+    gzFile f = gzopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(gzwrite(f, bytes, (unsigned)n), n);
+    gzclose(f);
+}
+
 /* A parsed spec; free with drop_spec. */
 static inline struct jobspec *make_spec(const char *text)
 {
-    struct jsonx_problems problems = {0};
     struct jobspec *spec = calloc(1, sizeof *spec);
     json_t *j = jsonx_parse(text, strlen(text), &err_);
-    if (!j) {
+    if (!j || jobspec_read(spec, j, &err_) < 0) {
         fail_msg("%s", err_.message);
-    }
-    if (jobspec_parse(spec, j, &problems) < 0) {
-        fail_msg("%s %s", problems.items[0].pointer, problems.items[0].message);
     }
     json_decref(j);
     return spec;

@@ -56,16 +56,6 @@ static size_t records(uint8_t *out, int first, int n, int label_bytes, int class
 
 static uint8_t scratch[64 * (RECORD + 1)];
 
-static void put_packed(const char *dir, const char *name, const void *bytes, size_t n)
-{
-    char path[8192];
-    snprintf(path, sizeof path, "%s/%s.gz", dir, name);
-    gzFile f = gzopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(gzwrite(f, bytes, (unsigned)n), n);
-    gzclose(f);
-}
-
 /* Two samples a file, counted on over the training files; the test file begins at 10. */
 static void put_cifar_10(const char *dir, bool packed)
 {

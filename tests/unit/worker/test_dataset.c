@@ -55,16 +55,6 @@ static size_t idx_labels(uint8_t *out, int n)
     return sizeof head + (size_t)n;
 }
 
-static void put_packed(const char *dir, const char *name, const void *bytes, size_t n)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s.gz", dir, name);
-    gzFile f = gzopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(gzwrite(f, bytes, (unsigned)n), n);
-    gzclose(f);
-}
-
 static void put_idx(const char *dir, bool packed)
 {
     static const char *const names[2][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
