@@ -25,33 +25,23 @@ const strokes = {
   half: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 2v12',
 };
 
+/* A drawing of strokes in the colour of the text around it. */
+function drawing(size, props, ...paths) {
+  return s(
+      'svg',
+      {viewBox: '0 0 16 16', width: size, height: size, 'aria-hidden': 'true', fill: 'none', stroke: 'currentColor', ...props},
+      ...paths);
+}
+
 export function icon(name, size = 14) {
   if (name === 'ring') { /* running; still, because a page that spins is not read */
-    return s(
-        'svg', {
-          viewBox: '0 0 16 16',
-          width: size,
-          height: size,
-          'aria-hidden': 'true',
-          fill: 'none',
-          stroke: 'currentColor',
-          'stroke-width': 2
-        },
-        s('circle', {cx: 8, cy: 8, r: 5.5, opacity: .3}),
+    return drawing(
+        size, {'stroke-width': 2}, s('circle', {cx: 8, cy: 8, r: 5.5, opacity: .3}),
         s('path', {d: 'M8 2.5a5.5 5.5 0 0 1 5.5 5.5', 'stroke-linecap': 'round'}));
   }
-  return s(
-      'svg', {
-        viewBox: '0 0 16 16',
-        width: size,
-        height: size,
-        'aria-hidden': 'true',
-        fill: 'none',
-        stroke: 'currentColor',
-        'stroke-width': name === 'logo' ? 2 : 1.6,
-        'stroke-linejoin': 'round',
-        'stroke-linecap': name === 'logo' ? 'butt' : 'round'
-      },
+  const logo = name === 'logo';
+  return drawing(
+      size, {'stroke-width': logo ? 2 : 1.6, 'stroke-linejoin': 'round', 'stroke-linecap': logo ? 'butt' : 'round'},
       s('path', {d: strokes[name]}));
 }
 
