@@ -28,6 +28,24 @@ function strategyLine(job) {
       .join(' · ');
 }
 
+const address = (job) => '#/jobs/' + job.id;
+const jobLink = (job) => h('a', {class: 'job-link', href: address(job), text: job.name});
+
+/* The properties of a row that as a whole is a link to its job. */
+function leadsTo(job) {
+  return {
+    class: 'link',
+    data: {job: job.id},
+    on: {
+      click: (e) => {
+        if (!e.target.closest('a')) {
+          location.hash = address(job);
+        }
+      }
+    }
+  };
+}
+
 export async function show(root, route) {
   document.title = 'Jobs · Evenstep';
   const state = {jobs: new Map(), nodes: [], assignments: new Map(), sparks: new Map(), next: null, q: ''};
@@ -156,7 +174,7 @@ export async function show(root, route) {
   /* ---- drawing ---------------------------------------------------------------------------------------------- */
 
   function makeRun(job) {
-    const name = h('a', {href: '#/jobs/' + job.id, text: job.name});
+    const name = h('a', {href: address(job), text: job.name});
     const first = pill(job.state);
     const row = {
       name,
@@ -232,19 +250,7 @@ export async function show(root, route) {
       const best = job.metrics?.test_accuracy;
       const took = job.started && job.finished ? (new Date(job.finished) - new Date(job.started)) / 1000 : NaN;
       return h(
-          'tr', {
-            class: 'link',
-            data: {job: job.id},
-            on: {
-              click: (e) => {
-                if (!e.target.closest('a')) {
-                  location.hash = '#/jobs/' + job.id;
-                }
-              }
-            }
-          },
-          h('td', null, pill(job.state)),
-          h('td', null, h('a', {class: 'job-link', href: '#/jobs/' + job.id, text: job.name})), h('td', {
+          'tr', leadsTo(job), h('td', null, pill(job.state)), h('td', null, jobLink(job)), h('td', {
             class: 'quiet hide-phone',
             text: (job.spec?.strategy?.type || 'sync') + ', ' + (job.spec?.batching?.policy || 'dynamic')
           }),
@@ -259,18 +265,7 @@ export async function show(root, route) {
     keyed(
         waitBody, jobs, (j) => j.id + j.state + j.priority,
         (job) =>
-            h('tr', {
-              class: 'link',
-              data: {job: job.id},
-              on: {
-                click: (e) => {
-                  if (!e.target.closest('a')) {
-                    location.hash = '#/jobs/' + job.id;
-                  }
-                }
-              }
-            },
-              h('td'), h('td', null, h('a', {class: 'job-link', href: '#/jobs/' + job.id, text: job.name})),
+            h('tr', leadsTo(job), h('td'), h('td', null, jobLink(job)),
               h('td', {class: 'quiet hide-phone', text: strategyLine(job)}), h('td', {class: 'why'}),
               h('td',
                 {class: 'num quiet hide-phone', text: job.priority ? 'priority ' + job.priority : 'priority normal'})),
