@@ -104,20 +104,25 @@ export function make(ui) {
   const observer = new ResizeObserver(drawLane);
   observer.observe(lane);
 
+  function drawFollow() {
+    const held = !ui.follow || group.zoom || group.hoverX !== null;
+    const fresh = Math.max(0, (ui.newest || 0) - group.full[1]);
+    follow.label(
+        held && fresh > 0 ? 'Follow the newest step: ' +
+                (group.axis === 'step' ?
+                     whole(fresh) + ' new' :
+                     tick(Math.round(fresh)) + (group.axis === 'time' ? ' s' : ' samples') + ' new') :
+                            'Follow the newest step');
+  }
+
   return {
     node: bar,
     lane,
     close: () => observer.disconnect(),
+    point: drawFollow,
     update() {
       all.hidden = !group.zoom;
-      const held = !ui.follow || group.zoom || group.hoverX !== null;
-      const fresh = Math.max(0, (ui.newest || 0) - group.full[1]);
-      follow.label(
-          held && fresh > 0 ? 'Follow the newest step: ' +
-                  (group.axis === 'step' ?
-                       whole(fresh) + ' new' :
-                       tick(Math.round(fresh)) + (group.axis === 'time' ? ' s' : ' samples') + ' new') :
-                              'Follow the newest step');
+      drawFollow();
       drawLane();
     }
   };

@@ -156,9 +156,6 @@ export function make(ui) {
   return {
     node,
     update(what) {
-      if (what.size === 1 && what.has('hover')) {
-        return;
-      }
       drawWorkers();
       drawConfig();
       if (what.has('all') || what.has('job')) {

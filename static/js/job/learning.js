@@ -255,11 +255,8 @@ export function make(ui) {
 
   return {
     node,
-    update(what) {
-      if (what.size === 1 && what.has('hover')) {
-        drawRails();
-        return;
-      }
+    point: drawRails,
+    update() {
       drawKey();
       drawLoss();
       drawAccuracy();

@@ -124,10 +124,7 @@ export function make(ui) {
 
   return {
     node,
-    update(what) {
-      if (what.size === 1 && what.has('hover')) {
-        return;
-      }
+    update() {
       drawChart();
       drawReasons();
     }

@@ -228,11 +228,7 @@ export function make(ui) {
 
   return {
     node,
-    close() {},
     update(what) {
-      if (what.size === 1 && what.has('hover')) {
-        return;
-      }
       const names = data.nodes();
       const curves = names.map((n) => data.curve('staleness', n));
       const win = group.window();

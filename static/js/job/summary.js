@@ -214,10 +214,7 @@ export function make(ui) {
 
   return {
     node,
-    update(what) {
-      if (what.size === 1 && what.has('hover')) {
-        return;
-      }
+    update() {
       const v = verdict(data.job, data.assignments);
       drawSentence(v);
       drawFailure(data.job);

@@ -1,6 +1,7 @@
 /* The job's page: head, verdict with the node table, numbers, chart controls, chart rows, last steps, configuration,
-   artifacts, logs. Each part is a module in job/ with the same form: make(context) gives {node, update(what), close?}.
-   Updates are drawn at most four times a second. */
+   artifacts, logs. Each part is a module in job/ with the same form: make(context) gives {node, update(what), point?,
+   close?}. Updates are drawn at most four times a second; where nothing but the pointer over the charts has moved, only
+   parts that have `point` are told. */
 import {ChartGroup} from '../chart/group.js';
 import {fill, h, throttle} from '../dom.js';
 import {stream} from '../events.js';
@@ -98,7 +99,8 @@ export async function show(root, route) {
     const what = new Set(changes);
     changes.clear();
     document.title = data.job.name + ' · Evenstep';
-    parts.forEach((p) => p.update(what));
+    const pointed = what.size === 1 && what.has('hover');
+    parts.forEach((p) => (pointed ? p.point?.() : p.update(what)));
   }
   const drawSoon = throttle(drawNow, DRAW_MS);
   function draw(what = 'all') {
