@@ -73,6 +73,47 @@ static void all_ranks_get_the_same_bits(void)
     free(x);
 }
 
+static const char *one_host_each(struct transport *t, int rank)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    (void)t;
+    return names[rank % 5];
+}
+
+static bool sum_of_fractions(float *x, size_t n)
+{
+    struct allreduce a;
+    struct err e;
+    for (size_t i = 0; i < n; i++) {
+        x[i] = 1.0f / (float)(1 + i % 97 + (size_t)comm.rank * 31);
+    }
+    allreduce_init(&a, &comm, COMM_ALL, n);
+    allreduce_start(&a, x, n, n % 2 ? 7 : 0);
+    bool ok = comm_wait(&comm, &a.op, &e) == 0;
+    allreduce_release(&a);
+    return ok;
+}
+
+/* Between hosts a ring's chunks go in pieces. */
+static void pieces_do_not_change_a_bit(void)
+{
+    static const size_t lengths[] = {63999, 64001, 262147, 1663370};
+    const struct transport_ops *ops = transport->ops;
+    struct transport_ops apart = *ops;
+    apart.host = one_host_each;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        size_t n = lengths[i];
+        float *whole = malloc(n * sizeof(float)), *pieces = malloc(n * sizeof(float));
+        bool ok = !is_worker() || sum_of_fractions(whole, n);
+        transport->ops = &apart;
+        ok = ok && (!is_worker() || (sum_of_fractions(pieces, n) && memcmp(whole, pieces, n * sizeof(float)) == 0));
+        transport->ops = ops;
+        check_all(ok, "a sum between hosts has the bits of one within a host");
+        free(whole);
+        free(pieces);
+    }
+}
+
 static void several_under_way_do_not_mix(void)
 {
     enum { OPS = 5 };
@@ -202,6 +243,7 @@ static void mpis_own_sums_are_exact(void)
     comm.native = true;
     check_all(ok && (!is_worker() || (sums_are_exact(COMM_ALL, 3, 1) && sums_are_exact(COMM_ALL, 1663370, 2) && sums_are_exact(COMM_MINE, 6000, 3))),
               "MPI's own sums over the workers are exact");
+    pieces_do_not_change_a_bit();
     several_under_way_do_not_mix();
     messages_carry_header_and_body();
     comm.native = false;

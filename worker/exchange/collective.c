@@ -6,6 +6,12 @@
  *      round 0        member 0 ──c0──► 1 ──c1──► 2 ──c2──► 0         chunk c of member m at the end of the first half:
  *      round 1        member 0 ──c2──► 1 ──c0──► 2 ──c1──► 0         ((g[c] + g[c+1]) + g[c+2]) …, always in this order
  *
+ * Between hosts a chunk goes in pieces: a piece that came is added and passed on while the next ones are under way, so the link never rests between
+ * two rounds. What a newcomer would get wrong: a message that is too large to be sent without asking first waits until its receiver's answer
+ * got through, and that answer stands behind all data that the receiver sends the other way. Two ranks then take turns on a link that could carry
+ * both ways at once. So pieces are small; where a chunk is one message, it is sent before the receive is posted, for the same reason.
+ * Within a host pieces would only be more messages. Neither changes what is added to what.
+ *
  * Short vectors, recursive doubling: in round k every member exchanges its whole vector with the one whose number differs in bit k, and adds.
  * Both partners add the same two numbers, so all members end with the same bits after log2(S) rounds instead of 2(S-1). Where S is no power
  * of two, some members give theirs to a neighbour first and get the sum back at the end. */
@@ -15,6 +21,7 @@
 #include "worker/exchange/comm.h"
 
 enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12 };
+enum { PIECE = 16000 }; /* floats: with its header below the 64 KB that Open MPI sends over TCP without asking first */
 
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats)
 {
@@ -60,13 +67,13 @@ static size_t real_begin(const struct allreduce *a, int chunk)
     return begin > a->hollow ? begin - a->hollow : 0;
 }
 
-static int send_floats(struct allreduce *a, struct transport *t, int to, size_t begin, size_t n, size_t hollow)
+static int send_floats(struct allreduce *a, struct transport *t, int to, size_t begin, size_t n, size_t hollow, struct transport_req *r)
 {
     size_t words = a->n - a->light, light = begin + n > words ? begin + n - (begin > words ? begin : words) : 0;
     if ((hollow || light) && t->ops->weigh) {
         t->ops->weigh(t, ((int64_t)hollow - (int64_t)light) * (int64_t)sizeof(float));
     }
-    return t->ops->send(t, to, tag_of(a), a->data + begin, n * sizeof(float), &a->out);
+    return t->ops->send(t, to, tag_of(a), a->data + begin, n * sizeof(float), r);
 }
 
 static int failed(struct allreduce *a)
@@ -74,33 +81,78 @@ static int failed(struct allreduce *a)
     return err_set(&a->op.err, ERR_PEER, "an all-reduce of %zu floats failed on rank %d", a->n, a->comm->rank);
 }
 
-/* One round: send a chunk to the right, receive one from the left. The receive is posted first. */
-static int ring_begin(struct allreduce *a, struct transport *t)
+/* Messages of a ring count from 0: P pieces in each of 2(S-1) rounds. Where piece k of this member goes out of, or comes into. */
+struct piece {
+    size_t begin, n, hollow;
+    bool adds;
+};
+
+static struct piece ring_piece(const struct allreduce *a, int k, bool incoming)
 {
-    int S = a->size;
-    bool adding = a->round < S - 1;
-    int shift = adding ? a->round : a->round - (S - 1) - 1;
-    int out = ((a->mine - shift) % S + S) % S, in = (out - 1 + S) % S;
-    size_t ob = real_begin(a, out), on = real_begin(a, out + 1) - ob, whole = chunk_begin(a, out + 1) - chunk_begin(a, out);
-    size_t ib = real_begin(a, in), n = real_begin(a, in + 1) - ib;
-    float *to = adding ? a->scratch : a->data + ib;
-    if (t->ops->recv(t, member(a, a->mine - 1), tag_of(a), to, n * sizeof(float), &a->in) < 0 ||
-        send_floats(a, t, member(a, a->mine + 1), ob, on, whole - on) < 0) {
-        return failed(a);
+    int S = a->size, round = k / a->pieces, p = k % a->pieces;
+    bool adds = round < S - 1;
+    int shift = adds ? round : round - (S - 1) - 1;
+    int chunk = ((a->mine - shift - incoming) % S + S) % S;
+    size_t begin = real_begin(a, chunk), n = real_begin(a, chunk + 1) - begin, whole = chunk_begin(a, chunk + 1) - chunk_begin(a, chunk);
+    size_t from = n * (size_t)p / (size_t)a->pieces, to = n * ((size_t)p + 1) / (size_t)a->pieces;
+    return (struct piece){begin + from, to - from, whole - n, adds};
+}
+
+static float *ring_slot(const struct allreduce *a, int k)
+{
+    return a->scratch + (size_t)(k % a->window) * a->slot;
+}
+
+/* What may go out: what came in a round before. The window keeps what is under way small. */
+static int ring_send(struct allreduce *a, struct transport *t, int last)
+{
+    while (a->sent < last && a->sent < a->sent_done + a->window && a->sent < a->got_done + a->pieces) {
+        struct piece p = ring_piece(a, a->sent, false);
+        if (send_floats(a, t, member(a, a->mine + 1), p.begin, p.n, p.hollow, &a->outs[a->sent % a->window]) < 0) {
+            return failed(a);
+        }
+        a->sent++;
     }
-    a->in_busy = a->out_busy = true;
     return 0;
 }
 
-static void ring_add(struct allreduce *a)
+/* Never further ahead than the window of what has gone out, so nothing is overwritten that has not. */
+static int ring_receive(struct allreduce *a, struct transport *t, int last)
 {
-    int S = a->size, in = ((a->mine - a->round - 1) % S + S) % S;
-    size_t b = real_begin(a, in), n = real_begin(a, in + 1) - b;
-    float *restrict sum = a->data + b;
-    const float *restrict other = a->scratch;
-    for (size_t i = 0; i < n; i++) {
+    while (a->got < last && a->got < a->got_done + a->window && a->got < a->sent_done + a->window) {
+        struct piece p = ring_piece(a, a->got, true);
+        float *to = p.adds ? ring_slot(a, a->got) : a->data + p.begin;
+        if (t->ops->recv(t, member(a, a->mine - 1), tag_of(a), to, p.n * sizeof(float), &a->ins[a->got % a->window]) < 0) {
+            return failed(a);
+        }
+        a->got++;
+    }
+    return 0;
+}
+
+static void ring_add(struct allreduce *a, int k)
+{
+    struct piece p = ring_piece(a, k, true);
+    float *restrict sum = a->data + p.begin;
+    const float *restrict other = ring_slot(a, k);
+    for (size_t i = 0; p.adds && i < p.n; i++) {
         sum[i] += other[i];
     }
+}
+
+/* 1: something came or went, 0: nothing. */
+static int ring_tests(struct allreduce *a, struct transport *t)
+{
+    int moved = 0, rc = 1;
+    while (a->got_done < a->got && (rc = t->ops->test(t, &a->ins[a->got_done % a->window])) > 0) {
+        ring_add(a, a->got_done++);
+        moved = 1;
+    }
+    while (rc >= 0 && a->sent_done < a->sent && (rc = t->ops->test(t, &a->outs[a->sent_done % a->window])) > 0) {
+        a->sent_done++;
+        moved = 1;
+    }
+    return rc < 0 ? failed(a) : moved;
 }
 
 /* Asks the transport to run the ring as one event. */
@@ -108,7 +160,7 @@ static bool ring_whole(struct allreduce *a, struct transport *t)
 {
     struct transport_ring ring = {a->comm->members[a->group], a->size, a->mine, tag_of(a), a->data, a->n, a->hollow, a->light};
     a->begun = true;
-    return t->ops->ring && t->ops->ring(t, &ring, &a->in) >= 0;
+    return t->ops->ring && t->ops->ring(t, &ring, a->ins) >= 0;
 }
 
 static int ring_step(struct allreduce *a, struct transport *t)
@@ -117,42 +169,17 @@ static int ring_step(struct allreduce *a, struct transport *t)
         a->whole = ring_whole(a, t);
     }
     if (a->whole) {
-        int rc = t->ops->test(t, &a->in);
+        int rc = t->ops->test(t, a->ins);
         return rc < 0 ? failed(a) : rc;
     }
-    for (;;) {
-        if (!a->in_busy && !a->out_busy) {
-            if (a->round == 2 * (a->size - 1)) {
-                return 1;
-            }
-            if (ring_begin(a, t) < 0) {
-                return -ERR_PEER;
-            }
+    int last = 2 * (a->size - 1) * a->pieces, rc;
+    do {
+        if (ring_send(a, t, last) < 0 || ring_receive(a, t, last) < 0) {
+            return -ERR_PEER;
         }
-        if (a->in_busy) {
-            int rc = t->ops->test(t, &a->in);
-            if (rc < 0) {
-                return failed(a);
-            }
-            if (rc > 0) {
-                a->in_busy = false;
-                if (a->round < a->size - 1) {
-                    ring_add(a);
-                }
-            }
-        }
-        if (a->out_busy) {
-            int rc = t->ops->test(t, &a->out);
-            if (rc < 0) {
-                return failed(a);
-            }
-            a->out_busy = rc == 0;
-        }
-        if (a->in_busy || a->out_busy) {
-            return 0;
-        }
-        a->round++;
-    }
+        rc = ring_tests(a, t);
+    } while (rc > 0 && (a->sent_done < last || a->got_done < last));
+    return rc < 0 ? rc : a->sent_done == last && a->got_done == last;
 }
 
 /* Who is met in a round of recursive doubling, which of P = 2^L members are left after 2R members have made R of themselves:
@@ -194,8 +221,8 @@ static int doubling_begin(struct allreduce *a, struct transport *t)
     int to, from;
     size_t bytes = a->n * sizeof(float);
     doubling_meets(a, &to, &from, &a->adds);
-    if ((from >= 0 && t->ops->recv(t, member(a, from), tag_of(a), a->adds ? a->scratch : a->data, bytes, &a->in) < 0) ||
-        (to >= 0 && send_floats(a, t, member(a, to), 0, a->n, a->hollow) < 0)) {
+    if ((from >= 0 && t->ops->recv(t, member(a, from), tag_of(a), a->adds ? a->scratch : a->data, bytes, a->ins) < 0) ||
+        (to >= 0 && send_floats(a, t, member(a, to), 0, a->n, a->hollow, a->outs) < 0)) {
         return failed(a);
     }
     a->in_busy = from >= 0;
@@ -212,7 +239,7 @@ static int doubling_step(struct allreduce *a, struct transport *t)
             return -ERR_PEER;
         }
         a->begun = true;
-        int in = a->in_busy ? t->ops->test(t, &a->in) : 1, out = a->out_busy ? t->ops->test(t, &a->out) : 1;
+        int in = a->in_busy ? t->ops->test(t, a->ins) : 1, out = a->out_busy ? t->ops->test(t, a->outs) : 1;
         if (in < 0 || out < 0) {
             return failed(a);
         }
@@ -231,11 +258,11 @@ static int doubling_step(struct allreduce *a, struct transport *t)
 
 static int native_step(struct allreduce *a, struct transport *t)
 {
-    if (!a->begun && t->ops->native_sum(t, a->data, a->n, &a->in) < 0) {
+    if (!a->begun && t->ops->native_sum(t, a->data, a->n, a->ins) < 0) {
         return failed(a);
     }
     a->begun = true;
-    int rc = t->ops->test(t, &a->in);
+    int rc = t->ops->test(t, a->ins);
     return rc < 0 ? failed(a) : rc;
 }
 
@@ -252,18 +279,43 @@ static int allreduce_step(struct comm_op *op, struct transport *t)
     return n < SHORT || (size_t)a->size > n ? doubling_step(a, t) : ring_step(a, t);
 }
 
+/* Do messages of this ring leave a host? */
+static bool leaves_host(const struct allreduce *a, struct transport *t)
+{
+    bool leaves = false;
+    for (int i = 1; i < a->size && !leaves; i++) {
+        leaves = strcmp(t->ops->host(t, member(a, i)), t->ops->host(t, member(a, 0))) != 0;
+    }
+    return leaves && !t->ops->weigh; /* on a virtual link a chunk is one message */
+}
+
+static void cut_pieces(struct allreduce *a)
+{
+    size_t chunk = a->size > 0 ? a->n / (size_t)a->size : 0;
+    a->pieces = a->remote && chunk >= 2 * PIECE ? (int)(chunk / PIECE) : 1;
+    a->window = a->pieces < ALLREDUCE_WINDOW ? a->pieces : ALLREDUCE_WINDOW;
+    a->slot = (chunk + a->light + (size_t)a->size) / (size_t)a->pieces + 1;
+    a->sent = a->sent_done = a->got = a->got_done = 0;
+}
+
+/* A chunk of the ring, or a whole short vector; and the control words. */
+static void make_scratch(struct allreduce *a, size_t most_light)
+{
+    struct comm *c = a->comm;
+    size_t members = c->n_members[a->group] > 1 ? (size_t)c->n_members[a->group] : 1;
+    size_t chunk = c->hollow[a->group] ? a->scratch_n : a->scratch_n / members + 2, least = a->scratch_n < SHORT ? a->scratch_n : SHORT;
+    a->scratch = malloc(((chunk > least ? chunk : least) + most_light + members + ALLREDUCE_WINDOW) * sizeof(float));
+    BUG_ON(!a->scratch);
+    a->own_scratch = true;
+}
+
 void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
 {
     struct comm *c = a->comm;
     size_t most_light = 16 + 3 * (size_t)c->workers;
     BUG_ON(n > a->scratch_n || light > n || light > most_light);
     if (!a->scratch) {
-        /* a chunk of the ring, or a whole short vector; and the control words */
-        int members = c->n_members[a->group] > 1 ? c->n_members[a->group] : 1;
-        size_t chunk = c->hollow[a->group] ? a->scratch_n : a->scratch_n / (size_t)members + 2, least = a->scratch_n < SHORT ? a->scratch_n : SHORT;
-        a->scratch = malloc(((chunk > least ? chunk : least) + most_light) * sizeof(float));
-        BUG_ON(!a->scratch);
-        a->own_scratch = true;
+        make_scratch(a, most_light);
     }
     memset(&a->op, 0, sizeof a->op);
     a->op.step = allreduce_step;
@@ -276,5 +328,7 @@ void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
     a->serial = c->serials[a->group]++;
     a->round = 0;
     a->in_busy = a->out_busy = a->begun = false;
+    a->remote = leaves_host(a, c->t);
+    cut_pieces(a);
     c->t->ops->start(c->t, &a->op);
 }

@@ -36,6 +36,7 @@ void comm_pace(struct comm *c, double share, int count);
  * additions depends on rank numbers and n alone, so every rank and every transport gets the same bits. Calls on one group must
  * be started in the same order by all its members. `data` belongs to the op until it ended. The last `light` floats are control words: on
  * a virtual link they cost nothing, as a few words beside a gradient do on a real one (SEMANTICS.md 7). */
+enum { ALLREDUCE_WINDOW = 8 };
 struct allreduce {
     struct comm_op op;
     struct comm *comm;
@@ -44,7 +45,11 @@ struct allreduce {
     size_t n, hollow, light;
     uint32_t serial;
     int round, mine, size;
-    struct transport_req in, out;
+    struct transport_req ins[ALLREDUCE_WINDOW], outs[ALLREDUCE_WINDOW]; /* of a ring; else the first ones */
+    int pieces, window;                 /* of a ring: messages of a chunk; how many may be under way at once in one direction */
+    int sent, sent_done, got, got_done; /* begun and ended, in the order of the ring's messages */
+    size_t slot;                        /* floats of scratch for one that is added */
+    bool remote;                        /* members are on several hosts */
     bool in_busy, out_busy, begun, adds, whole, own_scratch; /* whole: the transport runs the ring as one event */
     size_t scratch_n;
 };
