@@ -73,11 +73,16 @@ static json_t *worker_json(const struct monitor *m, int r)
 {
     const struct rank_watch *w = &m->ranks[r];
     int assigned = m->balancer.current.sizes[r];
-    return json_pack("{s:i, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:f, s:f, s:s}", "rank", r, "node", w->node, "device",
+    json_t *receiving = json_object_get(w->beat, "receiving");
+    json_t *out = json_pack("{s:i, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:f, s:f, s:s}", "rank", r, "node", w->node, "device",
                      w->device, "batch", assigned > 0 ? assigned : w->batch, "samples_per_second", w->times.per_second, "compute_seconds",
                      w->times.compute, "exchange_seconds", w->times.exchange, "wait_seconds", w->times.wait, "staleness",
                      worker_staleness(&w->staleness), "samples", (json_int_t)w->samples, "updates", (json_int_t)w->updates, "slowdown",
                      w->slowdown, "heartbeat_age_seconds", beat_age(w->beat), "state", state_of(m, w));
+    if (out && json_is_object(receiving) && !m->finished) {
+        json_object_set(out, "receiving", receiving);
+    }
+    return out;
 }
 
 static json_t *server_json(const struct monitor *m, int r)

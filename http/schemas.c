@@ -24,8 +24,9 @@ const struct schema schemas[] = {
     {"Server", "rank:integer host:string version:integer busy_fraction:number heartbeat_age_seconds:number ~state:string", "A server rank."},
     {"Worker", "rank:integer node:string device:string batch:integer samples_per_second:number compute_seconds:number "
                "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness heartbeat_age_seconds:number state:string "
-               "~samples:integer ~updates:integer ~slowdown:number",
+               "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
      "A worker rank: what a step costs it, and its minibatch."},
+    {"Receiving", "bytes:integer of_bytes:integer", "How much of its data set has come from the keeper; it is left out where none comes."},
     {"WorkerStaleness", "mean:number max:integer ~p95:integer", "Staleness of a worker's gradients."},
     {"JobList", "jobs:[Job] next:string?", "A page of jobs; `next` is the cursor of the following one, or null."},
     {"JobPatch", "priority:integer", "What can be changed."},

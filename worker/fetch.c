@@ -218,9 +218,19 @@ static int count_needs(struct trip *t, int *out, struct err *e)
 
 /* ---- the files ------------------------------------------------------------------------------------------------------------- */
 
-/* Shows how far it is, every tenth. */
-static void show_progress(const struct trip *t, int64_t done, int64_t piece, int64_t all)
+static void tell_received(const struct trip *t, int64_t bytes, int64_t of_bytes)
 {
+    if (t->f->telemetry->received) {
+        t->f->telemetry->received(t->f->telemetry->ctx, bytes, of_bytes);
+    }
+}
+
+/* Shows how far it is: in the keeper's log every tenth, in the heartbeat of whoever receives it. */
+static void show_progress(const struct trip *t, int64_t done, int64_t piece, int64_t all, bool receives)
+{
+    if (receives) {
+        tell_received(t, done, all);
+    }
     int64_t tenth = all > 0 ? 10 * done / all : 10, before = all > 0 ? 10 * (done - piece) / all : 0;
     still_loading((void *)(uintptr_t)t->f);
     if (t->keeper && tenth != before) {
@@ -245,7 +255,7 @@ static int pass_file(struct trip *t, const json_t *file, struct incoming *in, in
         rc = rc < 0 || !in ? rc : received_write(in, t->piece, n, e);
         left -= (int64_t)n;
         *done += (int64_t)n;
-        show_progress(t, *done, (int64_t)n, all);
+        show_progress(t, *done, (int64_t)n, all, in);
     }
     if (fd >= 0) {
         close(fd);
@@ -267,6 +277,9 @@ static int pass_files(struct trip *t, struct err *e)
         rc = rc < 0 ? rc : pass_file(t, file, in, &done, all, e);
     }
     rc = in ? received_end(in, rc, e) : rc;
+    if (wants) {
+        tell_received(t, 0, 0);
+    }
     if (rc == 0 && wants) {
         rc = open_received(t, e);
         rc = rc == 0 ? err_set(e, ERR_DATA, "the data set '%.100s' was received, but is not there", t->f->spec->path) : rc;

@@ -41,6 +41,7 @@ struct pulse {
     double progress_at;
     double job_began; /* of clock_now() */
     int64_t step, samples, updates;
+    int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
     double epoch, busy_fraction;
     int batch;
     struct staleness staleness;
@@ -72,6 +73,15 @@ static void count_row(struct pulse *p, const struct step_row *r)
         p->updates++;
         staleness_add(&p->staleness, r->staleness, r->batch);
     }
+}
+
+static void on_received(void *ctx, int64_t bytes, int64_t of_bytes)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->received = bytes;
+    p->receives = of_bytes;
+    pthread_mutex_unlock(&p->lock);
 }
 
 static void on_row(void *ctx, const struct step_row *r)
@@ -192,7 +202,7 @@ static void on_served(void *ctx, int64_t version, double busy_fraction)
 
 void pulse_telemetry(struct pulse *p, struct telemetry *out)
 {
-    *out = (struct telemetry){p, on_phase, on_row, on_evaluated, on_profile, on_saved, on_control, on_restored, on_served};
+    *out = (struct telemetry){p, on_phase, on_row, on_evaluated, on_profile, on_saved, on_control, on_restored, on_received, on_served};
 }
 
 void pulse_ended(struct pulse *p, const char *outcome, const struct err *why)
@@ -260,6 +270,9 @@ static int send_beat(struct pulse *p)
                              (json_int_t)p->dropped);
     if (beat && p->rank >= p->workers) {
         json_object_set_new(beat, "busy_fraction", json_real(p->busy_fraction));
+    }
+    if (beat && p->receives > 0) {
+        json_object_set_new(beat, "receiving", json_pack("{s:I, s:I}", "bytes", (json_int_t)p->received, "of_bytes", (json_int_t)p->receives));
     }
     pthread_mutex_unlock(&p->lock);
     int rc = beat ? store_beat_set(p->store, p->job, p->rank, beat, NULL) : 0;

@@ -16,6 +16,7 @@ struct telemetry {
     void (*saved)(void *ctx, const char *kind, const char *path, int64_t step); /* checkpoint or artifact */
     void (*control)(void *ctx, struct control *out);
     void (*restored)(void *ctx, const struct run_state *state); /* the attempt starts from this checkpoint; may be NULL */
+    void (*received)(void *ctx, int64_t bytes, int64_t of_bytes); /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
     void (*served)(void *ctx, int64_t version, double busy_fraction); /* of a server, after an update; may be NULL */
 };
 

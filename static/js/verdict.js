@@ -4,7 +4,7 @@
    verdict(job, assignments) gives {parts, evidence, straggler, key}: parts is a list of texts and {node: name}; key
    names the cause, and the page changes its sentence only when the key changes or some seconds have passed. Speeds are
    compared per sample (computing time by minibatch), measured before the exchange. */
-import {duration, known, list, percent, plural, seconds, three, times} from './format.js';
+import {bytes, duration, known, list, percent, plural, seconds, three, times} from './format.js';
 
 const SLOWER = 1.15;
 
@@ -79,6 +79,22 @@ function failure(job) {
       ['The job failed: '];
   const text = (e.message || 'no cause was reported').replace(/\.$/, '');
   return {parts: [...parts, text + '.'], key: 'failed'};
+}
+
+/* Nodes to which the keeper sends the data set, the one that has least of it first; or null. */
+function receiving(job) {
+  const share = (w) => w.receiving.bytes / w.receiving.of_bytes;
+  const all = (job.workers || []).filter((w) => w.receiving && w.receiving.of_bytes > 0).sort((a, b) => share(a) - share(b));
+  if (all.length === 0) {
+    return null;
+  }
+  const done = percent(share(all[0]), 0) + ' of ' + bytes(all[0].receiving.of_bytes);
+  return {
+    parts: all.length === 1 ? [{node: all[0].node}, ' receives the data set: ' + done + '.'] :
+                              [counted(all.length)[0].toUpperCase() + counted(all.length).slice(1) +
+                               ' nodes receive the data set: ' + done + '.'],
+    key: 'receives:' + Math.floor(10 * share(all[0]))
+  };
 }
 
 function before(job) {
@@ -224,7 +240,7 @@ export function verdict(job, assignments = []) {
   }
   if (['queued', 'launching', 'paused'].includes(job.state)) {
     const error = job.error && job.state === 'queued' ? 'The last attempt was lost: ' + job.error.message + '.' : '';
-    return {parts: [before(job)], evidence: error, key: job.state};
+    return {...(receiving(job) || {parts: [before(job)], key: job.state}), evidence: error};
   }
   return live;
 }

@@ -85,3 +85,13 @@ def test_json_is_printed_and_its_pointers_are_found_again(page):
     assert call(page, "/js/submit/json.js", "m.setAt({a: {b: 1}}, '/a/b', undefined)") == {}
     assert call(page, "/js/submit/json.js", "m.setAt({}, '/a/b', 2)") == {"a": {"b": 2}}
     assert call(page, "/js/submit/json.js", "m.places('{broken').size >= 1") is True
+
+
+@pytest.mark.parametrize("shares, wanted", [
+    ([0.4], f"n0 receives the data set: 40{NARROW}% of 50.0{NARROW}MB."), ([0.8, 0.25], f"Two nodes receive the data set: 25{NARROW}% of 50.0{NARROW}MB."),
+    ([], "The job is being started on 1 node."),
+])
+def test_the_verdict_tells_who_waits_for_its_data_set(page, shares, wanted):
+    workers = [{"node": f"n{i}", "receiving": {"bytes": s * 5e7, "of_bytes": 50_000_000}} for i, s in enumerate(shares)] + [{"node": "other"}]
+    job = json.dumps({"state": "launching", "workers": workers, "spec": {}})
+    assert call(page, "/js/verdict.js", f"m.plain(m.verdict({job}).parts)") == wanted

@@ -58,6 +58,7 @@ class Hub(Service):
 
     def __init__(self, place):
         super().__init__(nodes=(), options=())
+        self.data = self.dir / "data"
         self.place, self.store = place, f"redis://{place.address}:{PORT}"
         self.password = self.dir / "store-password"
         self.password.write_text("only-for-this-test\n")

@@ -198,7 +198,7 @@ export function make(ui) {
       say(row.speed,
           w.samples_per_second > 0 ?
               (w.samples_per_second >= 999.5 ? whole(w.samples_per_second) : three(w.samples_per_second)) :
-              'none');
+              w.receiving ? 'data ' + percent(w.receiving.bytes / w.receiving.of_bytes, 0) : 'none');
       say(row.seen, active(job.state) ? age(dataAge(data, w.heartbeat_age_seconds)) : w.state);
       row.bar.set({
         compute: steps[i].compute,
