@@ -33,6 +33,7 @@ struct parcel { /* a message under way or not yet received */
     double latency;
     double ends_at; /* link counter at which its last byte is through */
     struct parcel *behind; /* of the same client and direction: begins when this one's bytes are through */
+    struct parcel *riders; /* headers that arrive with it */
     struct parcel *next;
 };
 
@@ -218,6 +219,20 @@ static void side_add(struct world *w, struct link_side *s, struct parcel *p)
     side_schedule(w, s);
 }
 
+/* A header that is sent after bodies arrives with the last of them, so that a server that has it need not wait, and others with it. */
+static bool side_ride(struct link_side *s, const struct world *w, struct parcel *header)
+{
+    struct parcel *last = s->of_client[header->to < w->workers ? header->to : header->from];
+    while (last && last->behind) {
+        last = last->behind;
+    }
+    if (last) {
+        header->next = last->riders;
+        last->riders = header;
+    }
+    return last != NULL;
+}
+
 static void side_finish(struct world *w, struct link_side *s)
 {
     struct parcel *p = s->flows;
@@ -228,6 +243,10 @@ static void side_finish(struct world *w, struct link_side *s)
     s->n--;
     s->of_client[p->to < w->workers ? p->to : p->from] = NULL;
     push_event(w, w->now + p->latency, p->to, EVENT_ARRIVE, p, 0);
+    for (struct parcel *header = p->riders; header; header = p->riders) {
+        p->riders = header->next;
+        push_event(w, w->now + p->latency, p->to, EVENT_ARRIVE, header, 0);
+    }
     side_schedule(w, s);
     if (p->behind) {
         side_add(w, s, p->behind);
@@ -522,10 +541,11 @@ static int sim_send(struct transport *t, int to, int tag, const void *data, size
         push_event(w, leaves_at(w, r, to, control ? 0 : cost) + link_between(w, r->rank, to)->latency_seconds, to, EVENT_ARRIVE, p, 0);
         return 0;
     }
+    struct link_side *side = &w->sides[2 * (server - w->workers) + (server == r->rank)];
     p->latency = w->cluster->links.latency_seconds + w->cluster->server.latency_seconds;
     if (!control && (w->cluster->links.bytes_per_second > 0 || w->cluster->server.bytes_per_second > 0)) {
-        side_add(w, &w->sides[2 * (server - w->workers) + (server == r->rank)], p);
-    } else {
+        side_add(w, side, p);
+    } else if (!control || !side_ride(side, w, p)) {
         push_event(w, w->now + p->latency, to, EVENT_ARRIVE, p, 0);
     }
     return 0;
@@ -702,6 +722,7 @@ static void free_parcels(struct parcel *p)
     while (p) {
         struct parcel *next = p->next;
         free_parcels(p->behind);
+        free_parcels(p->riders);
         free(p);
         p = next;
     }

@@ -93,6 +93,12 @@ def test_pushes_over_links_and_a_shared_link_of_the_server(tmp_path, strategy):
     check(Case(tmp_path, strategy, cluster=LINKS, same=False))
 
 
+@named({k: SERVER[k] for k in ("asgd", "softsync-2", "ssp-2", "ddc-asgd")})
+def test_an_evaluation_costs_nothing_while_others_gradients_are_under_way(tmp_path, strategy):
+    """Seven of them: the server must not let an evaluating worker wait until it has a gradient whose bytes are still coming."""
+    check(Case(tmp_path, strategy, cluster={**UNEQUAL, "links": {"latency_seconds": 0.013, "bytes_per_second": 300}}, evaluate={"every_steps": 30}, same=False))
+
+
 @named({**LOCKSTEP, **HPSGD})
 def test_reductions_over_links(tmp_path, strategy):
     check(Case(tmp_path, strategy, cluster={**UNEQUAL, "links": LINKS["links"]}, same=False))

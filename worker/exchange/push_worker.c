@@ -58,13 +58,14 @@ static void report(struct push_worker *s)
 }
 
 /* A block range by range, from or to every server, and the running statistics, from or to the first: all are under way at once, so that
- * together they cost one latency. */
-static int all_ranges(struct push_worker *s, int tag, float *block, bool sending, struct err *e)
+ * together they cost one latency. Who sends has a header too: it goes last, because a server that has the header waits for what it announces. */
+static int all_ranges(struct push_worker *s, int tag, float *block, struct push_head *head, struct err *e)
 {
+    bool sending = head != NULL;
     struct comm *c = s->env->comm;
     size_t n = s->env->n_params, n_stats = s->env->n_stats;
     char none[SERVERS_MOST] = {0}, no_head = 0;
-    struct message stats;
+    struct message stats, announced;
     int rc = 0;
     for (int i = 0; i < c->servers; i++) {
         float *range = block ? block + shard_first(n, c->servers, i) : NULL;
@@ -72,6 +73,10 @@ static int all_ranges(struct push_worker *s, int tag, float *block, bool sending
     }
     if (n_stats > 0) {
         (sending ? message_send : message_recv)(&stats, c, c->workers, TAG_STATS, &no_head, 1, s->env->replica->host[DEV_STATS], n_stats);
+    }
+    if (sending) {
+        message_send(&announced, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
+        rc = comm_wait(c, &announced.op, e);
     }
     for (int i = 0; i < c->servers; i++) {
         int one = comm_wait(c, &s->ranges[i].op, rc < 0 ? NULL : e);
@@ -99,7 +104,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     const struct reply_head *reply = &s->reply;
     bool more = reply->action == DO_TRAIN || reply->action == DO_EVALUATE;
     if (more) {
-        rc = all_ranges(s, TAG_WEIGHTS, r->host[DEV_PARAMS], false, e);
+        rc = all_ranges(s, TAG_WEIGHTS, r->host[DEV_PARAMS], NULL, e);
         rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_PARAMS, 0, env->n_params, e);
         rc = rc < 0 || env->n_stats == 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, env->n_stats, e);
     }
@@ -133,14 +138,11 @@ static int push(struct push_worker *s, struct push_head *head, struct err *e)
     struct dev_replica *r = env->replica;
     struct message m;
     int rc = head->kind == PUSH_GRADIENT && env->n_stats > 0 ? r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e) : 0;
-    if (rc < 0) {
-        return rc;
+    if (head->kind == PUSH_GRADIENT) {
+        return rc < 0 ? rc : all_ranges(s, TAG_GRADIENT, r->host[DEV_GRADS], head, e);
     }
     message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
-    if (head->kind == PUSH_GRADIENT) {
-        rc = all_ranges(s, TAG_GRADIENT, r->host[DEV_GRADS], true, e);
-    }
-    return rc < 0 ? rc : comm_wait(c, &m.op, e);
+    return comm_wait(c, &m.op, e);
 }
 
 /* Clipping is per gradient, before any rule of the server's (SEMANTICS.md 1). */
