@@ -92,6 +92,8 @@ struct sim_rank {
     struct parcel *arrived[2], **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
+    double free_since; /* when what costs nothing began */
+    bool gathered;     /* it met all the other workers there */
     double out_free[2]; /* when what was sent by then has left: to others, to members of its group */
     int64_t steps;
 };
@@ -101,6 +103,7 @@ struct world {
     int workers, size;
     double now;
     struct sim_rank *ranks;
+    int n_back; /* workers that have left a free meeting of all, see give_back() */
     struct event *heap;
     size_t n_heap, heap_room;
     uint64_t serial;
@@ -444,6 +447,7 @@ static int sim_ring(struct transport *t, const struct transport_ring *ring, stru
         return -ERR_UNSUPPORTED;
     }
     posted_by(me, req);
+    me->gathered = me->gathered || (me->free_sends && w->now > 0);
     r->who[ring->mine] = (struct ring_member){me->rank, ring->data, req};
     if (++r->joined == r->size) {
         const struct virtual_link *link = link_between(w, ring->members[0], ring->members[1]);
@@ -531,6 +535,7 @@ static int sim_send(struct transport *t, int to, int tag, const void *data, size
     r->extra_bytes = 0;
     *p = (struct parcel){.from = r->rank, .to = to, .tag = tag, .data = data, .bytes = bytes, .send = req, .cost = cost};
     posted_by(r, req);
+    r->gathered = r->gathered || (r->free_sends && r->rank < w->workers && to < w->workers && w->now > 0);
     if (r->free_sends || (r->rank >= w->workers && to >= w->workers)) {
         push_event(w, w->now, to, EVENT_ARRIVE, p, 0);
         return 0;
@@ -906,7 +911,34 @@ void world_step_begin(struct world *w, int rank)
     r->step_factor = 1 + jitter * z;
 }
 
+/* An evaluation in which all workers take part is a barrier, and still costs nothing: each goes on at the time at which it came. So the clock goes
+ * back to the first of them, which nobody sees: all have left before one goes on, and no message between them is under way. */
+static void give_back(struct sim_rank *r)
+{
+    struct world *w = r->world;
+    r->gathered = false;
+    r->blocked = true;
+    r->waiting = NULL;
+    r->wait_generation++;
+    if (++w->n_back == w->workers) {
+        w->n_back = 0;
+        for (int i = 0; i < w->workers; i++) {
+            struct sim_rank *k = &w->ranks[i];
+            push_event(w, k->free_since, i, EVENT_DEADLINE, NULL, k->wait_generation);
+            w->now = k->free_since < w->now ? k->free_since : w->now;
+        }
+    }
+    fiber_yield();
+    r->blocked = false;
+}
+
 void world_set_free(struct world *w, int rank, bool is_free)
 {
-    w->ranks[rank].free_sends = is_free;
+    struct sim_rank *r = &w->ranks[rank];
+    bool ends = r->free_sends && !is_free;
+    r->free_since = r->free_sends ? r->free_since : w->now;
+    r->free_sends = is_free;
+    if (ends && r->gathered) {
+        give_back(r);
+    }
 }

@@ -65,8 +65,7 @@ def test_same_samples_unequal_nodes(tmp_path, strategy):
 
 @named(ALL)
 def test_different_samples_three_epochs_of_no_whole_number_of_steps_with_a_falling_rate(tmp_path, strategy):
-    quiet = {"evaluate": {"every_epochs": 100}} if strategy == HPSGD["hpsgd-auto"] else {}   # an evaluation is a barrier, which its k would see
-    check(Case(tmp_path, strategy, optimizer=STEPS, **THREE_EPOCHS, **quiet))
+    check(Case(tmp_path, strategy, optimizer=STEPS, **THREE_EPOCHS))
 
 
 @named(ALL)
@@ -97,6 +96,19 @@ def test_pushes_over_links_and_a_shared_link_of_the_server(tmp_path, strategy):
 def test_an_evaluation_costs_nothing_while_others_gradients_are_under_way(tmp_path, strategy):
     """Seven of them: the server must not let an evaluating worker wait until it has a gradient whose bytes are still coming."""
     check(Case(tmp_path, strategy, cluster={**UNEQUAL, "links": {"latency_seconds": 0.013, "bytes_per_second": 300}}, evaluate={"every_steps": 30}, same=False))
+
+
+@named({k: v for k, v in {**LOCKSTEP, **HPSGD}.items() if k in ("sync", "local-sgd-8", "hier-sgd-2-6-2", "hpsgd-auto", "hpsgd-5")})
+@pytest.mark.parametrize("workers", [4, 20])
+def test_an_evaluation_is_no_barrier_on_the_clock(tmp_path, strategy, workers):
+    """All take part in it, and each goes on at the time at which it came."""
+    cluster = {"seed": 4, "nodes": nodes(*[1 + i % 7 / 3 for i in range(workers)], jitter=0.3), "links": {"latency_seconds": 0.2, "bytes_per_second": 3000}}
+    left = []
+    for often in (3, 1000):
+        how = {"model": LARGE, "init": make_init(hidden=512)} if workers > 16 else {}   # rings of one event
+        ran = Case(tmp_path / str(often), strategy, cluster=cluster, workers=workers, evaluate={"every_steps": often}, same=False, steps=30, **how).run()
+        left.append((ran.summary["virtual_seconds"], ran.params().tobytes(), [ran.rows(i).tobytes() for i in range(workers)]))
+    assert left[0] == left[1]
 
 
 @named({**LOCKSTEP, **HPSGD})
