@@ -58,15 +58,14 @@ static void read_node(struct cluster *c, const json_t *j, const char *pointer, s
 {
     struct fields f;
     json_t *full = json_object();
-    int before = problems->count + problems->dropped;
     fields_open(&f, j, full, pointer, problems);
     const char *name = f.given ? fields_text(&f, "name", true, CLUSTER_NAME - 7) : NULL;
-    bool good = fields_params(&f, node_params);
+    fields_params(&f, node_params);
     fields_close(&f);
     if (f.given && !json_object_get(j, "fixed_seconds") && !json_object_get(j, "seconds_per_sample")) {
         jsonx_problem(problems, pointer, "a node needs fixed_seconds or seconds_per_sample");
     }
-    if (good && name != NULL && problems->count + problems->dropped == before) {
+    if (name != NULL && json_object_get(full, "count") != NULL) { /* also with mistakes: a second node of the name is another, and groups may name it */
         struct virtual_node node = {.fixed_seconds = fields_real(full, "fixed_seconds"),
                                     .seconds_per_sample = fields_real(full, "seconds_per_sample"),
                                     .jitter = fields_real(full, "jitter")};
@@ -83,6 +82,10 @@ static void read_nodes(struct cluster *c, struct fields *f, struct jsonx_problem
     json_t *node;
     if (nodes != NULL && (!json_is_array(nodes) || json_array_size(nodes) == 0)) {
         fields_problem(f, "nodes", "'nodes' must be an array of at least one node");
+    }
+    if (json_array_size(nodes) > CLUSTER_NODES) {
+        fields_problem(f, "nodes", "a cluster has at most %d nodes, not %zu", CLUSTER_NODES, json_array_size(nodes));
+        return;
     }
     jsonx_join(at, sizeof at, f->pointer, "nodes");
     json_array_foreach((json_t *)nodes, i, node) {

@@ -178,6 +178,8 @@ static void check_server(const struct jobspec *spec, const char *name, struct js
     }
     if (s->c > spec->workers) {
         jsonx_problem(problems, "/strategy/c", "'c' %d is more than the %d workers", s->c, spec->workers);
+    } else if (s->c > 1 && s->n > 0 && s->n <= spec->workers && s->c != spec->workers / s->n) {
+        jsonx_problem(problems, "/strategy/c", "'c' is %d, but 'n' %d of %d workers makes it %d", s->c, s->n, spec->workers, spec->workers / s->n);
     }
     if (s->type == CAT_STRATEGY_DDC_ASGD && s->mu < 0 && s->mu != -1) {
         jsonx_problem(problems, "/strategy/mu", "'mu' must be from 0 to below 1, or -1 for the number of workers to decide, not %g", s->mu);

@@ -29,7 +29,7 @@ static const struct opt options[] = {
     {"job", "FILE", OPT_STRING, NULL, 0, 0, "the job spec; its `cluster` is used if --cluster is not given"},
     {"cluster", "FILE", OPT_STRING, NULL, 0, 0, "nodes and links"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where summary.json, history and model.safetensors go"},
-    {"seed", "N", OPT_INT, NULL, 0, 0, "the cluster's seed, in place of the file's"},
+    {"seed", "N", OPT_INT, NULL, 0, 9007199254740992.0, "the cluster's seed, in place of the file's"},
     {"samples", "N", OPT_INT, "0", 0, 1e15, "with --timing-only: samples of an epoch, so that the data set need not be there"},
     {"threads", "N", OPT_INT, "0", 0, 1024, "gradients of virtual nodes that are computed at a time (0: one per core); changes no result"},
     {"timing-only", NULL, OPT_FLAG, NULL, 0, 0, "times and staleness alone: no gradients, no model, no history"},
@@ -94,26 +94,28 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
     if (!job) {
         return -(int)e->code;
     }
-    if (opt_string(v, "cluster") && !(file = jsonx_load(opt_string(v, "cluster"), 4 << 20, e))) {
+    if (opt_string(v, "cluster") && !(file = jsonx_load(opt_string(v, "cluster"), 64 << 20, e))) {
         json_decref(job);
         return -(int)e->code;
     }
     const json_t *cluster = file ? file : json_object_get(job, "cluster");
-    int rc = jobspec_parse(&s->spec, job, &of_job);
+    int rc = jobspec_parse(&s->spec, job, &of_job), parsed = 0;
     print_problems("job", &of_job);
     if (cluster) {
-        int parsed = cluster_parse(&s->cluster, cluster, "", &of_cluster);
-        rc = rc < 0 ? rc : parsed;
-        print_problems("cluster", &of_cluster);
+        parsed = cluster_parse(&s->cluster, cluster, "", &of_cluster);
+        if (file) { /* else they were the job's */
+            print_problems("cluster", &of_cluster);
+        }
     } else {
         fprintf(stderr, "evenstep-simulate: there is no cluster: give --cluster FILE, or a `cluster` in the job\n");
         rc = -ERR_INVALID;
     }
-    rc = rc < 0 ? rc : check_groups(s);
-    if (rc == 0 && s->spec.workers > s->cluster.n_nodes) {
-        fprintf(stderr, "evenstep-simulate: /workers: %d workers are wanted, the cluster has %d nodes\n", s->spec.workers, s->cluster.n_nodes);
+    if (file && parsed == 0 && s->spec.workers > s->cluster.n_nodes) {
+        fprintf(stderr, "evenstep-simulate: job: /workers: %d workers are wanted, the cluster has %d nodes\n", s->spec.workers, s->cluster.n_nodes);
         rc = -ERR_INVALID;
     }
+    rc = rc < 0 ? rc : parsed;
+    rc = rc < 0 ? rc : check_groups(s);
     if (opt_string(v, "seed")) {
         s->cluster.seed = (uint64_t)opt_int(v, "seed");
     }

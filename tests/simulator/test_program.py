@@ -74,9 +74,12 @@ def refused(case, *places):
 def test_every_mistake_of_a_cluster_is_told_with_its_place(tmp_path):
     bad = {"seed": -1, "nodes": [{"name": "a", "fixed_seconds": -1}, {"fixed_seconds": 1}, {"name": "b", "fixed_second": 1},
                                  {"name": "c", "seconds_per_sample": 1, "jitter": 0.9}, {"name": "d", "fixed_seconds": 1, "count": 0}],
-           "links": {"latency": 1}, "server": {"bytes_per_second": -5}, "extra": 1}
-    refused(Case(tmp_path, {"type": "asgd"}, cluster=bad), "/seed", "/nodes/0/fixed_seconds", "/nodes/1/name", "/nodes/2/fixed_second",
-            "/nodes/3/jitter", "/nodes/4/count", "/links/latency", "/server/bytes_per_second", "/extra")
+           "links": {"latency": 1}, "server": {"bytes_per_second": -5}, "groups": [["a", "c"], ["nobody"]], "extra": 1}
+    text = refused(Case(tmp_path, {"type": "asgd"}, cluster=bad), "/seed", "/nodes/0/fixed_seconds", "/nodes/1/name", "/nodes/2/fixed_second",
+            "/nodes/3/jitter", "/nodes/4/count", "/links/latency", "/server/bytes_per_second", "/groups/1/0", "/extra")
+    assert "/groups/0" not in text   # nodes with mistakes are nodes all the same
+    bad["nodes"][3]["name"] = "a"
+    refused(Case(tmp_path / "twice", {"type": "asgd"}, cluster=bad), "/nodes/3/jitter", "/nodes/3/name: there are two nodes 'a'")
 
 
 def test_groups_that_overlap_miss_nodes_or_name_unknown_ones(tmp_path):
@@ -87,6 +90,7 @@ def test_groups_that_overlap_miss_nodes_or_name_unknown_ones(tmp_path):
 
 @pytest.mark.parametrize("cluster,place", [({"nodes": []}, "/nodes"), ({}, "/nodes"), ({"nodes": [{"name": "a", "count": 100000, "fixed_seconds": 1}]}, "/nodes/0/count"),
                                            ({"nodes": [{"name": "a", "fixed_seconds": 1}, {"name": "a", "fixed_seconds": 1}]}, "/nodes/1/name"),
+                                           ({"nodes": nodes(*[1] * 100000)}, "/nodes: a cluster has at most 1024 nodes, not 100000"),
                                            ({"nodes": nodes(1, 2)}, "/workers"), ([], "/")])
 def test_clusters_that_cannot_be(tmp_path, cluster, place):
     refused(Case(tmp_path, {"type": "asgd"}, cluster=cluster), place)
@@ -104,6 +108,7 @@ def test_clusters_that_cannot_be(tmp_path, cluster, place):
     ({"type": "ddc-asgd"}, {"optimizer": {"momentum": 0.9}}, "/optimizer/momentum"),
     ({"type": "ddc-asgd", "mu": 1.0}, {}, "/strategy/mu"),
     ({"type": "dbs-sgd", "c": 9}, {}, "/strategy/c"),
+    ({"type": "dbs-sgd", "c": 3, "n": 2}, {}, "/strategy/c"),
     ({"type": "hier-sgd", "group_size": 3}, {}, "/strategy/group_size"),
     ({"type": "sync"}, {"batching": {"global_batch": 3}}, "/batching/global_batch"),
     ({"type": "sync"}, {"batching": {"policy": "static", "sizes": [1, 2, 3]}}, "/batching/sizes"),
@@ -119,6 +124,9 @@ def test_a_group_size_that_contradicts_the_groups_of_the_cluster(tmp_path):
 def test_all_mistakes_of_job_and_cluster_come_at_once(tmp_path):
     case = Case(tmp_path, {"type": "softsync", "n": 9}, cluster={"nodes": [{"name": "a", "fixed_seconds": -1}]}, epochs=0, optimizer={"learning_rate": -1})
     refused(case, "/strategy/n", "/epochs", "/optimizer/learning_rate", "/nodes/0/fixed_seconds")
+    case.cluster["nodes"][0]["fixed_seconds"] = 1
+    case.write()
+    refused(case, "/strategy/n", "/epochs", "4 workers are wanted, the cluster has 1 nodes")
 
 
 @pytest.mark.parametrize("text,said", [("{", "line 1"), ('{"seed": 1, "seed": 2}', "seed"), ("", "empty"), ("[1]", "object")])
