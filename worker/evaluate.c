@@ -14,7 +14,7 @@
 
 #include "common/proc.h"
 #include "kernels/device.h"
-#include "worker/checkpoint.h"
+#include "worker/artifact.h"
 #include "worker/data/dataset.h"
 #include "worker/safetensors.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "worker/artifact.h"
 #include "worker/start.h"
 
 struct keeper {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "worker/artifact.h"
 
 struct start_head { /* broadcast as floats: a multiple of 4 bytes */
     int64_t text_bytes; /* progress, or the error's sentence */

@@ -5,6 +5,7 @@
 #include <openssl/sha.h>
 
 #include "common/log.h"
+#include "worker/artifact.h"
 #include "worker/checkpoint.h"
 #include "worker/safetensors.h"
 

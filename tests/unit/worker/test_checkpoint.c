@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "common/rng.h"
+#include "worker/artifact.h"
 #include "worker/checkpoint.h"
 #include "worker/safetensors.h"
 
