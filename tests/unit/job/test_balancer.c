@@ -1,0 +1,294 @@
+/* The balancer: it moves minibatches only when that is worth it, with a reason that names the node (ALGORITHMS.md 2.3, DESIGN.md decision 7).
+ * Step times are drawn, so whole trainings take a moment. */
+#include "tests/unit/job/assignments.h"
+
+struct node {
+    double a, k, noise;
+};
+
+static const char *const names[] = {"ada", "bob", "cleo", "dan"};
+
+static void open_balancer(struct balancer *b, const struct batching_spec *spec, int workers)
+{
+    struct err e;
+    if (balancer_init(b, spec, workers, 4, NULL, names, &e) < 0) {
+        fail_msg("%s", e.message);
+    }
+}
+
+/* Steps from `step` to `until`; every worker reports each, as under `sync`. */
+static void train(struct balancer *b, const struct node *nodes, uint64_t seed, int64_t step, int64_t until)
+{
+    for (; step < until; step++) {
+        int sum = 0;
+        for (int i = 0; i < b->workers; i++) {
+            int batch = b->current.sizes[i];
+            double z = rng_normal(seed, (uint64_t)i, (uint64_t)step);
+            z = z > 3 ? 3 : z < -3 ? -3 : z;
+            balancer_observe(b, i, batch, (nodes[i].a + nodes[i].k * batch) * (1 + nodes[i].noise * z));
+            sum += batch;
+        }
+        assert_int_equal(sum, b->batching.global_batch);
+        balancer_decide(b, step);
+    }
+}
+
+static double step_seconds(const struct balancer *b, const struct node *nodes)
+{
+    double T = 0;
+    for (int i = 0; i < b->workers; i++) {
+        T = fmax(T, nodes[i].a + nodes[i].k * b->current.sizes[i]);
+    }
+    return T;
+}
+
+static double best_seconds(const struct balancer *b, const struct node *nodes)
+{
+    double a[4], k[4];
+    int sizes[4];
+    for (int i = 0; i < b->workers; i++) {
+        a[i] = nodes[i].a;
+        k[i] = nodes[i].k;
+    }
+    return assign_equal_finish(a, k, NULL, b->workers, b->batching.global_batch, 1, 4, sizes);
+}
+
+static void unequal_nodes_are_balanced_within_a_few_steps(void **state)
+{
+    static const struct node clusters[][4] = {
+        {{0, .001, .02}, {0, .001, .02}, {0, .002, .02}, {0, .004, .02}},
+        {{.002, .0005, .02}, {.002, .0005, .02}, {.002, .002, .02}, {.002, .002, .02}},
+        {{.05, .0005, .02}, {.002, .0005, .02}, {.002, .001, .02}, {.01, .004, .02}},
+        {{.001, .001, 0}, {.001, .001, 0}, {.001, .001, 0}, {.001, .010, 0}},
+    };
+    for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            struct balancer b;
+            open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
+            double before = step_seconds(&b, clusters[c]);
+            train(&b, clusters[c], seed, 0, 60);
+            double after = step_seconds(&b, clusters[c]), best = best_seconds(&b, clusters[c]);
+            if (after > 1.12 * best || after > before || b.changes > 5) {
+                fail_msg("cluster %d, seed %d: %g s, best %g, %d changes", (int)c, (int)seed, after, best,
+                         (int)b.changes);
+            }
+            balancer_release(&b);
+        }
+    }
+}
+
+static void equal_nodes_are_left_alone(void **state)
+{
+    const struct node nodes[] = {{.01, .001, .03}, {.01, .001, .03}, {.01, .001, .03}, {.01, .001, .03}};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct balancer b;
+        open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
+        train(&b, nodes, seed, 0, 400);
+        assert_int_equal(b.changes, 0);
+        assert_int_equal(b.current.version, 1);
+        assert_true(b.kept > 0);
+        check_sizes(&b.current, (int[]){64, 64, 64, 64});
+        balancer_release(&b);
+    }
+}
+
+static void a_balanced_cluster_is_left_alone_whatever_the_noise(void **state)
+{
+    const struct node nodes[] = {{0, .001, .03}, {0, .001, .03}, {0, .002, .03}, {0, .004, .03}};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct balancer b;
+        open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
+        train(&b, nodes, seed, 0, 1000);
+        assert_in_range(b.changes, 1, 4);
+        balancer_release(&b);
+    }
+}
+
+static void a_change_needs_the_gain_that_is_asked(void **state)
+{
+    /* a predicted gain of 1/22 and of 1/7: below and above the twentieth */
+    const struct node little[] = {{0, .0010, 0}, {0, .0011, 0}}, much[] = {{0, .0010, 0}, {0, .0014, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
+    assert_true(b.gain == 0.05);
+    train(&b, little, 0, 0, 50);
+    assert_int_equal(b.changes, 0);
+    train(&b, much, 0, 50, 100);
+    assert_int_equal(b.changes, 1);
+    balancer_release(&b);
+}
+
+static void an_assignment_records_what_was_and_what_will_be(void **state)
+{
+    const struct node nodes[] = {{0, .001, 0}, {0, .001, 0}, {0, .001, 0}, {0, .004, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 260), 4);
+    train(&b, nodes, 0, 0, 3);
+    assert_int_equal(b.changes, 0); /* too few rows */
+    train(&b, nodes, 0, 3, 10);
+    assert_int_equal(b.changes, 1);
+    assert_int_equal(b.current.version, 2);
+    assert_in_range(b.current.step, 3, 4);
+    assert_true(fabs(b.current.measured_seconds - 0.260) < 1e-9);
+    assert_true(fabs(b.current.predicted_seconds - step_seconds(&b, nodes)) < 1e-9);
+    check_sizes(&b.current, (int[]){80, 80, 80, 20});
+    assert_string_equal(b.current.reason,
+                        "dan computes 4.0 times slower than the median; its minibatch goes from 65 to 20");
+    balancer_release(&b);
+}
+
+static void a_node_that_changes_its_speed_is_named(void **state)
+{
+    struct node nodes[] = {{0, .001, .01}, {0, .001, .01}, {0, .001, .01}, {0, .004, .01}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
+    train(&b, nodes, 1, 0, 40);
+    assert_memory_equal(b.current.reason, "dan", 3);
+    int64_t changes = b.changes;
+    nodes[1].k = .003; /* someone else uses bob's machine */
+    train(&b, nodes, 1, 40, 80);
+    assert_true(b.changes > changes);
+    assert_non_null(strstr(b.current.reason, "bob computes "));
+    assert_non_null(strstr(b.current.reason, "slower"));
+    assert_true(step_seconds(&b, nodes) < 1.12 * best_seconds(&b, nodes));
+    nodes[3].k = .001; /* dan is as fast as the others again */
+    changes = b.changes;
+    train(&b, nodes, 1, 80, 130);
+    assert_true(b.changes > changes);
+    assert_non_null(strstr(b.current.reason, "dan computes as fast as the median"));
+    assert_true(step_seconds(&b, nodes) < 1.12 * best_seconds(&b, nodes));
+    balancer_release(&b);
+}
+
+/* No row of such an assignment ever comes: its minibatch does not fit, so it never comes into force. */
+static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
+{
+    const struct node nodes[] = {{0, .001, 0}, {0, .001, 0}, {0, .001, 0}, {0, .004, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 260), 4);
+    train(&b, nodes, 0, 0, 10);
+    check_sizes(&b.current, (int[]){80, 80, 80, 20});
+    int64_t changes = b.changes;
+    b.profiles[1].max_batch = 70;
+    assert_true(balancer_decide(&b, 11));
+    assert_int_equal(b.changes, changes + 1);
+    assert_int_equal(b.current.version, 3);
+    assert_in_range(b.current.sizes[1], 1, 70);
+    assert_int_equal(b.current.sizes[0] + b.current.sizes[1] + b.current.sizes[2] + b.current.sizes[3], 260);
+    assert_string_equal(b.current.reason, "bob has memory for a minibatch of at most 70");
+    assert_false(balancer_decide(&b, 12)); /* once */
+    for (int i = 0; i < 4; i++) { /* memory for 160 of 260: there is no other way, and no end of trying */
+        b.profiles[i].max_batch = 40;
+    }
+    assert_false(balancer_decide(&b, 13));
+    balancer_release(&b);
+}
+
+static void reasons_read_well_at_any_ratio(void **state)
+{
+    const struct node nodes[] = {{0, .0001, 0}, {0, .0001, 0}, {0, .0001, 0}, {0, .0123, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
+    train(&b, nodes, 0, 0, 4);
+    assert_non_null(strstr(b.current.reason, "dan computes 123 times slower"));
+    assert_int_equal(b.current.sizes[3], 4); /* a quantum, not 1: 8/10 of the ideal would not fit a vector */
+    balancer_release(&b);
+}
+
+static void a_node_with_a_constant_time_gets_as_much_as_pays(void **state)
+{
+    const struct node nodes[] = {{.020, 0, 0}, {0, .001, 0}, {0, .001, 0}, {0, .001, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
+    train(&b, nodes, 0, 0, 100);
+    assert_true(step_seconds(&b, nodes) <= 0.0200001);
+    balancer_release(&b);
+}
+
+static void other_policies_never_change(void **state)
+{
+    const struct node nodes[] = {{0, .001, 0}, {0, .001, 0}, {0, .001, 0}, {0, .004, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_EQUAL, 256), 4);
+    train(&b, nodes, 0, 0, 50);
+    assert_int_equal(b.changes, 0);
+    check_sizes(&b.current, (int[]){64, 64, 64, 64});
+    balancer_release(&b);
+    struct batching_spec *s = policy(BATCH_STATIC, 256);
+    s->n_weights = 4;
+    s->weights[0] = s->weights[1] = s->weights[2] = s->weights[3] = 1;
+    open_balancer(&b, s, 4);
+    train(&b, nodes, 0, 0, 50);
+    assert_int_equal(b.changes, 0);
+    balancer_release(&b);
+}
+
+static void rows_that_cannot_be_are_ignored(void **state)
+{
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
+    balancer_observe(&b, -1, 64, 0.1);
+    balancer_observe(&b, 4, 64, 0.1);
+    balancer_observe(&b, 0, 0, 0.1);
+    balancer_observe(&b, 0, 64, -0.1);
+    balancer_observe(&b, 0, 64, NAN);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(b.profiles[i].count, 0);
+        assert_int_equal(b.rows_since[i], 0);
+    }
+    assert_false(balancer_decide(&b, 1));
+    balancer_release(&b);
+}
+
+static void a_job_with_one_worker_keeps_its_batch(void **state)
+{
+    const struct node one[] = {{0, .001, .02}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 100), 1);
+    train(&b, one, 0, 0, 20);
+    assert_int_equal(b.changes, 0);
+    assert_int_equal(b.current.sizes[0], 100);
+    balancer_release(&b);
+}
+
+static void the_json_has_the_form_of_the_design(void **state)
+{
+    const struct node nodes[] = {{0, .001, 0}, {0, .003, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 128), 2);
+    train(&b, nodes, 0, 0, 6);
+    json_t *j = assignment_json(&b.current, names, "2026-01-02T03:04:05Z");
+    assert_non_null(j);
+    assert_int_equal(json_integer_value(json_object_get(j, "version")), 2);
+    assert_true(json_is_integer(json_object_get(j, "step")));
+    assert_string_equal(json_string_value(json_object_get(j, "time")), "2026-01-02T03:04:05Z");
+    assert_true(json_is_string(json_object_get(j, "reason")));
+    const json_t *batches = json_object_get(j, "batches");
+    assert_int_equal(json_integer_value(json_object_get(batches, "ada")), 96);
+    assert_int_equal(json_integer_value(json_object_get(batches, "bob")), 32);
+    assert_true(json_is_real(json_object_get(j, "predicted_step_seconds")));
+    assert_true(json_is_real(json_object_get(j, "measured_step_seconds")));
+    assert_int_equal(json_object_size(j), 7);
+    json_decref(j);
+    balancer_release(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unequal_nodes_are_balanced_within_a_few_steps),
+        cmocka_unit_test(equal_nodes_are_left_alone),
+        cmocka_unit_test(a_balanced_cluster_is_left_alone_whatever_the_noise),
+        cmocka_unit_test(a_change_needs_the_gain_that_is_asked),
+        cmocka_unit_test(an_assignment_records_what_was_and_what_will_be),
+        cmocka_unit_test(a_node_that_changes_its_speed_is_named),
+        cmocka_unit_test(a_minibatch_that_memory_does_not_hold_is_taken_back),
+        cmocka_unit_test(reasons_read_well_at_any_ratio),
+        cmocka_unit_test(a_node_with_a_constant_time_gets_as_much_as_pays),
+        cmocka_unit_test(other_policies_never_change),
+        cmocka_unit_test(rows_that_cannot_be_are_ignored),
+        cmocka_unit_test(a_job_with_one_worker_keeps_its_batch),
+        cmocka_unit_test(the_json_has_the_form_of_the_design),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
