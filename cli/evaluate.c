@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/session.h"
 #include "common/clock.h"
 #include "common/jsonx.h"
 #include "common/opt.h"
@@ -215,15 +216,6 @@ static void print_answer(const json_t *a)
     }
 }
 
-static int failed(const struct err *e, int status)
-{
-    fprintf(stderr, "evenstep: %s\n", e->message);
-    if (e->hint[0]) {
-        fprintf(stderr, "  %s\n", e->hint);
-    }
-    return status;
-}
-
 /* Every option can also come from the environment, under EVENSTEP_ and its name; but EVENSTEP_DATA has the data roots. */
 static int parse(const char *usage, int argc, char **argv, struct opt_values **o, struct err *e)
 {
@@ -244,8 +236,12 @@ int command_evaluate(int argc, char **argv)
     struct err e = {0};
     struct opt_values *o;
     int rc = parse(usage, argc, argv, &o, &e);
-    if (rc != 0) {
-        return rc < 0 ? failed(&e, 2) : 0;
+    if (rc < 0) {
+        session_complain(&e, NULL);
+        return 2;
+    }
+    if (rc > 0) {
+        return 0;
     }
     if (opt_positionals(o) != 1) {
         fprintf(stderr, "usage: %s\n", usage);
@@ -253,7 +249,8 @@ int command_evaluate(int argc, char **argv)
     } else {
         json_t *answer = ask_worker(o, &e);
         if (!answer) {
-            rc = failed(&e, 1);
+            session_complain(&e, NULL);
+            rc = 1;
         } else if (opt_flag(o, "json")) {
             char *printed = jsonx_dump(answer, true, NULL);
             printf("%s\n", printed ? printed : "");

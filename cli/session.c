@@ -6,10 +6,9 @@
 
 #include "common/jsonx.h"
 
-static void complain(const struct session *s)
+void session_complain(const struct err *e, const char *problems)
 {
-    const struct err *e = &s->err;
-    fprintf(stderr, "evenstep: %s\n%s", e->message, s->client.problems ? s->client.problems : "");
+    fprintf(stderr, "evenstep: %s\n%s", e->message, problems ? problems : "");
     if (e->hint[0]) {
         fprintf(stderr, "  %s\n", e->hint);
     }
@@ -20,7 +19,7 @@ int session_open(struct session *s, const struct opt *table, const char *usage, 
     memset(s, 0, sizeof *s);
     int rc = opt_begin(table, usage, argc, argv, &s->options, &s->err);
     if (rc < 0) {
-        complain(s);
+        session_complain(&s->err, s->client.problems);
         return 2;
     }
     if (rc > 0) {
@@ -32,7 +31,7 @@ int session_open(struct session *s, const struct opt *table, const char *usage, 
         return 2;
     }
     if (client_open(&s->client, s->options, &s->err) < 0) {
-        complain(s);
+        session_complain(&s->err, s->client.problems);
         client_close(&s->client);
         opt_free(s->options);
         return 3;
@@ -43,7 +42,7 @@ int session_open(struct session *s, const struct opt *table, const char *usage, 
 int session_close(struct session *s, int failed)
 {
     if (failed) {
-        complain(s);
+        session_complain(&s->err, s->client.problems);
     }
     client_close(&s->client);
     opt_free(s->options);

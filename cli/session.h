@@ -10,6 +10,8 @@ struct session {
     struct err err;
 };
 
+/* Tells of an error on stderr, with its hint; `problems` (or NULL) are lines of their own. */
+void session_complain(const struct err *e, const char *problems);
 /* 0 ready; 1 help was printed; 2 used wrongly (said so); 3 no connection possible (said so). `positionals` are wanted exactly. */
 int session_open(struct session *s, const struct opt *table, const char *usage, int positionals, int argc, char **argv);
 /* Prints s->err if `failed`, closes, and gives the exit status. */
