@@ -8,12 +8,8 @@
 static struct jobspec *parsed(const char *changes)
 {
     struct jobspec *spec = calloc(1, sizeof *spec);
-    struct jsonx_problems problems = {0};
     json_t *j = world_spec(changes);
-    if (jobspec_parse(spec, j, &problems) < 0) {
-        fail_msg("%s %s", problems.items[0].pointer, problems.items[0].message);
-    }
-    jsonx_problems_release(&problems);
+    OK(jobspec_read(spec, j, &err_));
     json_decref(j);
     return spec;
 }
