@@ -121,7 +121,7 @@ void thin_add(struct thinned *t, const struct row *row)
         return;
     }
     if (t->count == t->most) { /* every other one stays, and from now on every other one comes in */
-        for (int i = 0; 2 * i < t->count; i++) {
+        for (size_t i = 0; 2 * i < (size_t)t->count; i++) {
             t->rows[i] = t->rows[2 * i];
         }
         t->count = (t->count + 1) / 2;

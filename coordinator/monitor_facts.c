@@ -111,9 +111,9 @@ static void on_profile(struct monitor *m, const json_t *fact)
     struct profile *p = &m->balancer.profiles[r];
     int max_batch = (int)integer_of(fact, "max_batch");
     if (p->count == 0) {
-        int big = m->ranks[r].batch > 16 ? m->ranks[r].batch : 16;
+        int big = m->ranks[r].batch > 16 ? m->ranks[r].batch : 16, small = big / 4;
         for (int i = 0; i < 3; i++) {
-            profile_observe(p, big / 4, a + k * (big / 4));
+            profile_observe(p, small, a + k * small);
             profile_observe(p, big, a + k * big);
         }
     }

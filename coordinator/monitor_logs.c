@@ -55,7 +55,7 @@ static size_t split(const struct monitor *m, char *text, size_t n)
     struct buf *out = calloc((size_t)slots, sizeof *out);
     size_t done = 0;
     for (int i = 0; out && i < slots; i++) {
-        buf_init(&out[i], 2 * CHUNK);
+        buf_init(&out[i], (size_t)2 * CHUNK);
     }
     while (out && done < n) {
         char *line = text + done, *newline = memchr(line, '\n', n - done);

@@ -197,7 +197,7 @@ static char *look(const json_t *nodes, const json_t *ids, int runs)
 /* The head of the queue, and the window of the rest whose turn it is. */
 static bool is_due(const struct sched *s, size_t i, size_t n)
 {
-    if (i < QUEUE_LOOKED_AT || n <= 2 * QUEUE_LOOKED_AT) {
+    if (i < QUEUE_LOOKED_AT || n <= (size_t)2 * QUEUE_LOOKED_AT) {
         return true;
     }
     size_t rest = n - QUEUE_LOOKED_AT, place = (i - QUEUE_LOOKED_AT + rest - s->queue_from % rest) % rest;
