@@ -65,6 +65,9 @@ int monitor_keep_profiles(struct monitor *m, struct err *e)
         json_t *j = profile_json(p);
         json_object_set_new(j, "slowdown", json_real(m->ranks[r].slowdown));
         json_object_set_new(j, "device", json_string(m->ranks[r].device));
+        if (m->ranks[r].tuning) {
+            json_object_set(j, "tuning", m->ranks[r].tuning);
+        }
         rc = store_profile_put(m->store, m->ranks[r].node, m->nethash, j, e);
         json_decref(j);
     }

@@ -121,6 +121,16 @@ static void on_profile(struct monitor *m, const json_t *fact)
     m->profiles_told++;
 }
 
+static void on_tuning(struct monitor *m, const json_t *fact)
+{
+    int64_t r = integer_of(fact, "rank");
+    json_t *tuning = json_object_get(fact, "tuning");
+    if (r >= 0 && r < m->workers && json_is_object(tuning)) {
+        json_decref(m->ranks[r].tuning);
+        m->ranks[r].tuning = json_incref(tuning);
+    }
+}
+
 static int severity(const json_t *outcome)
 {
     const char *what = text_of(outcome, "outcome"), *code = text_of(outcome, "code");
@@ -170,6 +180,9 @@ static int on_fact(struct monitor *m, json_t *fact, bool old_attempt, struct err
     }
     if (strcmp(type, "profile") == 0 && !old_attempt) {
         on_profile(m, fact);
+    }
+    if (strcmp(type, "tuning") == 0) {
+        on_tuning(m, fact);
     }
     return 0;
 }

@@ -39,6 +39,7 @@ static void open_ranks(struct monitor *m, const json_t *plan)
         thin_reset(&w->points, EVENT_POINTS / m->workers > 0 ? EVENT_POINTS / m->workers : 1);
         if (r < m->workers) {
             m->names[r] = w->node;
+            w->tuning = json_incref(json_object_get(from, "tuning"));
             w->batch = (int)json_integer_value(json_array_get(json_object_get(json_object_get(plan, "first"), "sizes"), (size_t)r));
         }
     }
@@ -150,6 +151,7 @@ void monitor_close(struct monitor *m)
         balancer_release(&m->balancer);
     }
     for (int r = 0; m->ranks && r < m->workers + m->servers; r++) {
+        json_decref(m->ranks[r].tuning);
         json_decref(m->ranks[r].beat);
         staleness_release(&m->ranks[r].staleness);
     }

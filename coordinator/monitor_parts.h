@@ -22,6 +22,7 @@ struct rank_watch {
     struct step_times times;
     struct thinned points;   /* since the last event */
     struct staleness staleness; /* cumulative, from the heartbeat */
+    json_t *tuning;          /* what its device measured, in this attempt or before, or NULL; owned */
     json_t *beat;            /* the newest of this attempt, or NULL; owned */
     int64_t samples, updates; /* cumulative, of the job's surviving updates */
 };

@@ -59,8 +59,20 @@ void plan_profiles_free(struct profile **profiles, int count)
     free(profiles);
 }
 
-static json_t *workers_json(const struct placement *p)
+/* What an earlier job measured on this node's device to choose its algorithms (dev_tuning), or NULL. */
+static json_t *tuning_of(struct store *store, const struct placed *n, const char *nethash)
 {
+    json_t *profile = store_profile_get(store, n->name, nethash, NULL);
+    const char *device = json_string_value(json_object_get(profile, "device"));
+    json_t *tuning = device && strcmp(device, n->device) == 0 ? json_incref(json_object_get(profile, "tuning")) : NULL;
+    json_decref(profile);
+    return tuning;
+}
+
+static json_t *workers_json(struct store *store, const struct jobspec *spec, const struct placement *p)
+{
+    char hash[PLAN_KEY];
+    plan_profile_key(spec, hash);
     json_t *out = json_array();
     for (int i = 0; i < p->count; i++) {
         const struct placed *n = &p->nodes[i];
@@ -69,6 +81,10 @@ static json_t *workers_json(const struct placement *p)
         if (n->agent) {
             json_object_set_new(worker, "agent", json_true());
             json_object_set_new(worker, "address", json_string(n->address));
+        }
+        json_t *tuning = tuning_of(store, n, hash);
+        if (tuning) {
+            json_object_set_new(worker, "tuning", tuning);
         }
         json_array_append_new(out, worker);
     }
@@ -198,7 +214,7 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     int servers = spec->strategy.servers > 0 ? spec->strategy.servers : 1;
     json_t *speeds = speeds_json(p, profiles, spec->batching.global_batch / p->count > 0 ? spec->batching.global_batch / p->count : 1);
     plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o}", "job", ask->job, "attempt", ask->attempt, "spec",
-                     spec->json, "workers", workers_json(p), "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
+                     spec->json, "workers", workers_json(ask->store, spec, p), "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
                      "init_path", init[0] ? json_string(init) : json_null(), "first", "version", first->version, "sizes", sizes, "speeds",
                      speeds);
     if (!plan) {

@@ -70,3 +70,15 @@ int dev_use_precision(struct device *dev, const char *precision, struct err *e)
     err_hint(e, "the precision fp32 is offered everywhere; tf32 and bf16 need nodes with a GPU");
     return -ERR_UNSUPPORTED;
 }
+
+json_t *dev_tuning(struct device *dev)
+{
+    return dev->ops->tuning ? dev->ops->tuning(dev) : NULL;
+}
+
+void dev_tune(struct device *dev, const json_t *tuning)
+{
+    if (dev->ops->tune && tuning) {
+        dev->ops->tune(dev, tuning);
+    }
+}

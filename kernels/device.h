@@ -118,6 +118,8 @@ struct device_ops {
     void (*samples_free)(struct dev_samples *s);
     /* NULL, or rule_apply on the device's own memory: every pointer of `s` and `a` is the device's. */
     int (*rule)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
+    json_t *(*tuning)(struct device *dev);               /* NULL, or dev_tuning */
+    void (*tune)(struct device *dev, const json_t *tuning); /* NULL, or dev_tune */
 };
 
 struct device {
@@ -129,6 +131,11 @@ struct device *dev_open(const char *name, struct err *e);
 void dev_close(struct device *dev);
 /* The arithmetic of replicas that are made from now on: "fp32", which every device has, "tf32" or "bf16". */
 int dev_use_precision(struct device *dev, const char *precision, struct err *e);
+/* What the device has measured to choose its algorithms, all of it, if some of it is new since the last call; else NULL. To be kept, and given to
+ * dev_tune by a later process, which then need not measure. Beside a run of a program. */
+json_t *dev_tuning(struct device *dev);
+/* What is of another device or library, or altered, is ignored. NULL: nothing is known. */
+void dev_tune(struct device *dev, const json_t *tuning);
 /* Bytes a program for this minibatch needs, blocks included (placement, memory limit). */
 size_t dev_memory_needed(const struct network *net, const struct optimizer_spec *opt, int batch);
 /* Floats of optimizer state (DEV_OPTIM). */

@@ -13,7 +13,7 @@
  *   es:job:ID:control  string  JSON {version, sizes, stop, pause, checkpoint}
  *   es:job:ID:beats    hash  rank → JSON heartbeat
  *   es:job:ID:rows:R   stream  packed step rows of rank R (field "r": row bytes)
- *   es:job:ID:facts    stream  evaluations, profiles, checkpoints from ranks (JSON in field "j"), read by the monitor
+ *   es:job:ID:facts    stream  evaluations, profiles, tuning, checkpoints of ranks (JSON in field "j"), read by the monitor
  *   es:events          stream  what browsers are told (fields job, type, j); capped
  *   es:node:NAME       hash  JSON and heartbeat          es:nodes  set
  *   es:host:NAME       hash  JSON, instance and heartbeat of an agent     es:hosts  set

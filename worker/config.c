@@ -110,6 +110,7 @@ static void plan_nodes(struct worker_config *c, const json_t *workers)
         copy_text(n->device, sizeof(n->device), w, "device");
         n->slowdown = json_number_value(json_object_get(w, "slowdown"));
         n->slowdown = n->slowdown > 1 ? n->slowdown : 1;
+        n->tuning = json_incref(json_object_get(w, "tuning"));
     }
 }
 
@@ -236,6 +237,9 @@ int config_make_local(struct worker_config *c, struct err *e)
 
 void config_release(struct worker_config *c)
 {
+    for (int i = 0; c->nodes && i < c->spec->workers; i++) {
+        json_decref(c->nodes[i].tuning);
+    }
     if (c->spec) {
         jobspec_release(c->spec);
     }

@@ -12,6 +12,7 @@ enum worker_mode { WORKER_JOB, WORKER_LOCAL, WORKER_CHECK, WORKER_PROBE, WORKER_
 struct worker_node {
     char name[64], host[256], device[64];
     double slowdown; /* >= 1 */
+    json_t *tuning;  /* what an earlier job measured on its device, or NULL; owned */
 };
 
 struct worker_config {

@@ -248,6 +248,7 @@ static int run_rank(struct process *w, struct err *e)
     if (rc < 0) {
         return rc;
     }
+    dev_tune(env->dev, c->nodes[w->rank].tuning);
     log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->nodes[w->rank].name, c->nodes[w->rank].device,
              c->nodes[w->rank].slowdown);
     rc = trainer_run(env, e);

@@ -133,6 +133,12 @@ static void on_profile(void *ctx, const struct profile *profile)
                             profile->k, "max_batch", profile->max_batch, "calibrated", 1));
 }
 
+static void on_tuned(void *ctx, json_t *tuning)
+{
+    struct pulse *p = ctx;
+    pulse_fact(p, json_pack("{s:s, s:i, s:s, s:o}", "type", "tuning", "rank", p->rank, "node", p->node, "tuning", tuning));
+}
+
 static void on_saved(void *ctx, const char *kind, const char *path, int64_t step)
 {
     bool checkpoint = strcmp(kind, "checkpoint") == 0;
@@ -202,7 +208,8 @@ static void on_served(void *ctx, int64_t version, double busy_fraction)
 
 void pulse_telemetry(struct pulse *p, struct telemetry *out)
 {
-    *out = (struct telemetry){p, on_phase, on_row, on_evaluated, on_profile, on_saved, on_control, on_restored, on_received, on_served};
+    *out = (struct telemetry){.ctx = p, .phase = on_phase, .row = on_row, .evaluated = on_evaluated, .profile = on_profile, .saved = on_saved,
+                              .control = on_control, .restored = on_restored, .tuned = on_tuned, .received = on_received, .served = on_served};
 }
 
 void pulse_ended(struct pulse *p, const char *outcome, const struct err *why)

@@ -270,6 +270,15 @@ static void tell_limit(struct trainer *t)
     }
 }
 
+static void tell_tuning(const struct trainer *t)
+{
+    const struct telemetry *to = t->env->telemetry;
+    json_t *tuning = to->tuned ? dev_tuning(t->env->dev) : NULL;
+    if (tuning) {
+        to->tuned(to->ctx, tuning);
+    }
+}
+
 static int train(struct trainer *t, const struct work *w, struct err *e)
 {
     struct trainer_env *env = t->env;
@@ -284,6 +293,7 @@ static int train(struct trainer *t, const struct work *w, struct err *e)
     }
     model_ready(&t->model, w->next_batch);
     tell_limit(t);
+    tell_tuning(t);
     t->program = (const struct dev_program_head *)p;
     t->count = (int)w->slice.count;
     t->handing = 0;

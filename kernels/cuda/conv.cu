@@ -3,7 +3,7 @@
  *   x [batch][h][w][c]   w [units][kh][kw][c]   y [batch][oh][ow][units]   and their gradients in the same shapes
  *
  * Which of cuDNN's algorithms is used for each pass is measured once per shape, at the next power of two of the minibatch, and kept with the
- * device: so a changed minibatch finds its algorithms known. Only algorithms that give the same bits each time are taken, and for fp32 only
+ * device (and in the node's profile, tuning.cu): so a changed minibatch, and the next job, find their algorithms known. Only algorithms that give the same bits each time are taken, and for fp32 only
  * those without TF32.
  *
  * What a newcomer would get wrong: cuDNN's arithmetic is a property of the convolution descriptor, and what an algorithm was measured with must
@@ -14,7 +14,7 @@
 
 #include "kernels/cuda/pointwise.h"
 
-enum pass { FORWARD, DATA, FILTER, PASSES };
+enum pass { FORWARD, DATA, FILTER, PASSES = CUDA_PASSES };
 enum { MOST_ALGORITHMS = 16 };
 static const size_t most_workspace = (size_t)512 << 20;
 
@@ -86,12 +86,12 @@ static int describe(struct conv *c, const struct cuda_step *s, enum cuda_precisi
 
 /* ---- the choice of algorithms ----------------------------------------------------------------------------------------------- */
 
-static bool allowed(cudnnMathType_t math, enum cuda_precision precision)
+bool cuda_math_allowed(enum cuda_precision precision, int math)
 {
     if (precision == CUDA_FP32) {
         return math == CUDNN_FMA_MATH;
     }
-    return math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION; /* it would round floats to half precision */
+    return math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH || math == CUDNN_TENSOR_OP_MATH; /* converting would round floats to half precision */
 }
 
 /* The first (fastest) that is there, repeatable and of the right arithmetic; -1: none. `Perf` is one of cuDNN's three structs. */
@@ -99,7 +99,7 @@ template <typename Perf> static int pick(const Perf *list, int n, enum cuda_prec
 {
     for (int i = 0; i < n; i++) {
         if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].determinism == CUDNN_DETERMINISTIC && list[i].memory <= most_workspace &&
-            allowed(list[i].mathType, precision)) {
+            cuda_math_allowed(precision, list[i].mathType)) {
             *math = list[i].mathType;
             return (int)list[i].algo;
         }
@@ -175,13 +175,12 @@ static struct cuda_choice *choice_of(struct cuda_program *p, const struct cuda_s
     const struct shape *in = &s->in[0]->shape;
     struct cuda_choice wanted = {};
     int batch = power_of_two(p->head.batch);
-    int key[] = {p->precision,  batch,       in->dim[0],   in->dim[1],   in->dim[2],   l->units,
-                 l->kernel[0],  l->kernel[1], l->stride[0], l->stride[1], l->padding[0], l->padding[1]};
+    int key[CUDA_CHOICE_KEY] = {p->precision,  batch,       in->dim[0],   in->dim[1],   in->dim[2],   l->units,
+                                l->kernel[0],  l->kernel[1], l->stride[0], l->stride[1], l->padding[0], l->padding[1]};
     memcpy(wanted.key, key, sizeof(key));
-    for (struct cuda_choice *known = p->dev->choices; known; known = known->next) {
-        if (memcmp(known->key, wanted.key, sizeof(wanted.key)) == 0) {
-            return known;
-        }
+    struct cuda_choice *known = cuda_choice_find(p->dev, key);
+    if (known) {
+        return known;
     }
     struct cuda_choice *fresh = (struct cuda_choice *)malloc(sizeof(*fresh));
     if (!fresh) {

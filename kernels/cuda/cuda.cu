@@ -226,6 +226,8 @@ const struct device_ops cuda_device_ops = {
     .samples_new = cuda_samples_new,
     .samples_free = cuda_samples_free,
     .rule = cuda_rule,
+    .tuning = cuda_tuning,
+    .tune = cuda_tune,
 };
 
 extern "C" __attribute__((visibility("default"))) const struct device_ops *evenstep_cuda_plugin(unsigned layout)

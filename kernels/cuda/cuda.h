@@ -33,11 +33,12 @@ enum { CUDA_ALIGN = 64 }; /* floats: where tensors begin; one flag for weight de
 
 enum cuda_precision { CUDA_FP32, CUDA_TF32, CUDA_BF16 };
 
-/* What was measured for one convolution: an algorithm per pass (conv.cu). */
+/* What was measured for one convolution: an algorithm per pass (conv.cu). key: precision, minibatch, shapes. */
+enum { CUDA_CHOICE_KEY = 12, CUDA_PASSES = 3 };
 struct cuda_choice {
     struct cuda_choice *next;
-    int key[16];
-    int algorithm[3], math[3];
+    int key[CUDA_CHOICE_KEY];
+    int algorithm[CUDA_PASSES], math[CUDA_PASSES];
 };
 
 struct cuda_device {
@@ -50,8 +51,14 @@ struct cuda_device {
     pthread_mutex_t building;       /* held while a program is made: handles, build stream and choices are its holder's */
     cudnnHandle_t dnn;
     cublasHandle_t blas;
-    struct cuda_choice *choices;
+    struct cuda_choice *choices;    /* the newest first */
+    const struct cuda_choice *told; /* the newest that cuda_tuning has told of */
 };
+
+struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
+bool cuda_math_allowed(enum cuda_precision precision, int math);
+json_t *cuda_tuning(struct device *dev);
+void cuda_tune(struct device *dev, const json_t *tuning);
 
 /* ---- memory: pieces are asked for first, then given as one allocation ------------------------------------------------ */
 

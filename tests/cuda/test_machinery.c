@@ -47,6 +47,82 @@ static void graphs_are_captured_once_per_minibatch_and_the_update_once(void **st
     judge_free(j);
 }
 
+/* ---- tuning ------------------------------------------------------------------------------------------------------------ */
+
+/* How often algorithms were measured for a program of this minibatch; it trains a step. */
+static long measured_for(struct judge *j, int batch)
+{
+    const struct standin_control *c = control();
+    c->fail_at(0);
+    struct dev_program *p = judge_program(j, &j->on_gpu, batch);
+    struct dev_input in = ref_input(&j->net, batch, 1);
+    judge_compute(j, p, &in, NULL);
+    ref_input_free(&in);
+    j->gpu->ops->program_free(p);
+    return c->measured();
+}
+
+static void what_was_measured_is_told_once_and_not_measured_again_by_a_later_process(void **state)
+{
+    struct judge *first = judge_new(small, NULL, "fp32"), *later = judge_new(small, NULL, "fp32");
+    assert_null(dev_tuning(first->gpu));
+    assert_true(measured_for(first, 4) > 0);
+    json_t *tuning = dev_tuning(first->gpu);
+    assert_non_null(tuning);
+    assert_null(dev_tuning(first->gpu));
+    assert_int_equal(measured_for(first, 3), 0); /* its power of two is known */
+    assert_null(dev_tuning(first->gpu));
+    dev_tune(later->gpu, tuning);
+    assert_null(dev_tuning(later->gpu));
+    assert_int_equal(measured_for(later, 4), 0);
+    long more = measured_for(later, 5);
+    assert_true(more > 0);
+    json_t *both = dev_tuning(later->gpu); /* what it was given too */
+    assert_int_equal(json_array_size(json_object_get(both, "choices")), 2 * json_array_size(json_object_get(tuning, "choices")));
+    json_decref(tuning);
+    json_decref(both);
+    judge_free(first);
+    judge_free(later);
+}
+
+static void tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm(void **state)
+{
+    struct judge *j = judge_new(small, NULL, "fp32");
+    long all = measured_for(j, 4);
+    json_t *tuning = dev_tuning(j->gpu), *row;
+    judge_free(j);
+    for (int i = 0; i < 6; i++) {
+        json_t *bad = json_deep_copy(tuning);
+        json_t *list = json_object_get(bad, "choices");
+        size_t k;
+        if (i == 0) {
+            json_object_set_new(bad, "device", json_string("another GPU, cuDNN 1"));
+        } else if (i == 1) {
+            json_object_set_new(bad, "choices", json_string("none"));
+        }
+        json_array_foreach(list, k, row)
+        {
+            if (i == 2) {
+                json_array_set_new(row, 12, json_integer(999)); /* no such algorithm */
+            } else if (i == 3) {
+                json_array_set_new(row, 17, json_integer(2)); /* rounds to half precision */
+            } else if (i == 4) {
+                json_array_set_new(row, 3, json_string("x"));
+            } else if (i == 5) {
+                json_array_remove(row, 0);
+            }
+        }
+        j = judge_new(small, NULL, "fp32");
+        dev_tune(j->gpu, bad);
+        dev_tune(j->gpu, json_array_get(list, 0));
+        dev_tune(j->gpu, NULL);
+        assert_int_equal(measured_for(j, 4), all);
+        judge_free(j);
+        json_decref(bad);
+    }
+    json_decref(tuning);
+}
+
 /* ---- order ---------------------------------------------------------------------------------------------------------------- */
 
 static void fetch_bucket(void *ctx, int bucket)
@@ -277,6 +353,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_gpu_is_refused_by_name),
         cmocka_unit_test(graphs_are_captured_once_per_minibatch_and_the_update_once),
+        cmocka_unit_test(what_was_measured_is_told_once_and_not_measured_again_by_a_later_process),
+        cmocka_unit_test(tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm),
         cmocka_unit_test(work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits),
         cmocka_unit_test(every_call_that_fails_ends_in_a_sentence_and_leaves_nothing),
         cmocka_unit_test(every_call_that_fails_in_bf16_too),

@@ -7,6 +7,7 @@ import subprocess
 
 import numpy
 import pytest
+import redis
 
 from gpus import NVML, PLUGIN, WITH_GPU, service_with_gpus
 from programs import BUILD
@@ -71,6 +72,18 @@ def test_minibatches_change_on_a_gpu_while_it_trains(service):
     job = service.wait(id, "succeeded")
     assert len(service.get(f"jobs/{id}/assignments").json()["assignments"]) > 1
     assert sum(w["batch"] for w in job["workers"]) == 64
+
+
+def test_algorithms_that_one_job_measured_the_next_one_on_this_gpu_is_given(service):
+    model = {"input": [28, 28, 1], "layers": [{"type": "conv2d", "filters": 3, "kernel": 3, "stride": 3}, {"type": "relu"}, {"type": "dense", "units": 10}]}
+    job = small(model=model, workers=1, nodes=["g1"], epochs=1)
+    store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
+    ids = [service.wait(service.submit(job), "succeeded")["id"] for _ in range(2)]
+    told = [[f["tuning"] for _, entry in store.xrange(f"es:job:{id}:facts") if (f := json.loads(entry["j"]))["type"] == "tuning"] for id in ids]
+    assert len(told[0]) == 1 and len(told[0][0]["choices"]) > 0
+    given = [json.loads(store.get(f"es:job:{id}:plan"))["workers"][0].get("tuning") for id in ids]
+    assert given == [None, told[0][0]]
+    assert told[1] == []  # nothing was left to measure
 
 
 @pytest.mark.parametrize("precision", ["bf16", "tf32"])

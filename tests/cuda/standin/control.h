@@ -21,6 +21,8 @@ struct standin_control {
     /* Kernels that were started, graphs that were captured, since fail_at. */
     long (*kernels)(void);
     long (*captures)(void);
+    /* Times that the algorithms of a convolution's pass were measured, since fail_at. */
+    long (*measured)(void);
 };
 #define STANDIN_CONTROL "standin_control"
 typedef const struct standin_control *standin_control_fn(void);

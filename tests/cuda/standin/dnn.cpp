@@ -144,8 +144,11 @@ static cudnnStatus_t choose(cudnnHandle_t handle, const struct plain_conv &d, cu
                             bool measured)
 {
     standin_need(handle, "cuDNN handle");
-    if (measured && standin_forbidden()) {
-        standin_die("algorithms are measured while a stream is captured");
+    if (measured) {
+        if (standin_forbidden()) {
+            standin_die("algorithms are measured while a stream is captured");
+        }
+        standin_measured();
     }
     cudnnMathType_t other = conv->math == CUDNN_FMA_MATH ? CUDNN_DEFAULT_MATH : conv->math;
     Perf all[] = {
@@ -186,7 +189,7 @@ CHOOSE(cudnnGetConvolutionBackwardFilterAlgorithm_v7, cudnnConvolutionBwdFilterA
         struct plain_conv d;                                                                                             \
         ENTER(#name);                                                                                                    \
         standin_need(handle, "cuDNN handle");                                                                            \
-        if (!agree(x, w, conv, y, &d)) {                                                                                 \
+        if (!agree(x, w, conv, y, &d) || algorithm < 0 || algorithm > 1) {                                               \
             return CUDNN_STATUS_BAD_PARAM;                                                                               \
         }                                                                                                                \
         *bytes = workspace_of(d, algorithm);                                                                             \

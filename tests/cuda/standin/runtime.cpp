@@ -27,11 +27,11 @@ static int devices_at_first(void)
 }
 
 static struct {
-    long calls, fail_at, kernels, captures;
+    long calls, fail_at, kernels, captures, measured;
     std::string failed;
     size_t memory, used;
     int devices;
-} now = {0, 0, 0, 0, "", (size_t)4 << 30, 0, devices_at_first()};
+} now = {0, 0, 0, 0, 0, "", (size_t)4 << 30, 0, devices_at_first()};
 
 struct piece {
     size_t bytes;
@@ -73,6 +73,11 @@ void standin_capturing(bool on)
 {
     capturing += on ? 1 : -1;
     now.captures += on;
+}
+
+void standin_measured(void)
+{
+    now.measured++;
 }
 
 static cudaError_t result(cudaError_t code)
@@ -378,7 +383,7 @@ extern void standin_set_eager(int on);
 static void fail_at(long n)
 {
     LOCKED;
-    now.calls = now.kernels = now.captures = 0;
+    now.calls = now.kernels = now.captures = now.measured = 0;
     now.failed = "";
     now.fail_at = n;
 }
@@ -407,6 +412,7 @@ extern "C" __attribute__((visibility("default"))) const struct standin_control *
         [](int n) { now.devices = n; },
         [] { return now.kernels; },
         [] { return now.captures; },
+        [] { return now.measured; },
     };
     return &control;
 }

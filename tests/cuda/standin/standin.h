@@ -23,6 +23,8 @@ bool standin_call(const char *name);
 /* The calling thread is capturing a stream, and may do nothing that waits or allocates. */
 bool standin_forbidden(void);
 void standin_capturing(bool on);
+/* Algorithms are measured. */
+void standin_measured(void);
 
 enum standin_kind { HOST, PINNED, DEVICE };
 /* What [p, p+bytes) is; dies if it is partly one thing and partly another. */
