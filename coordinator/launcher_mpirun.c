@@ -148,7 +148,8 @@ static char *host_list(const json_t *plan, int servers)
 static void common_options(struct command *c, const struct attempt *a)
 {
     static const char *const fixed[] = {"mpirun", "--tag-output", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-                                        "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "orte_base_help_aggregate", "0"};
+                                        "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "orte_base_help_aggregate", "0",
+                                        "--mca", "ras", "^slurm,gridengine"}; /* inside their jobs the hosts are still ours to name */
     char tmp[64];
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         word(c, fixed[i]);
