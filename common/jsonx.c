@@ -170,7 +170,7 @@ static void dump(struct buf *b, const json_t *j, bool indent, int depth)
         buf_add(b, "{", 1);
         json_object_foreach((json_t *)j, key, value) {
             if (!first) {
-                buf_adds(b, indent ? "," : ",");
+                buf_adds(b, ",");
             }
             first = false;
             newline(b, indent, depth + 1);

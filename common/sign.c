@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/hex.h"
 #include "common/jsonx.h"
 #include "common/path.h"
 #include "common/proc.h"
@@ -32,9 +33,7 @@ int sign_random(struct sign_key *out, struct err *e)
 
 void sign_hex(const struct sign_key *key, char out[SIGN_HEX])
 {
-    for (int i = 0; i < SIGN_KEY; i++) {
-        snprintf(out + 2 * i, 3, "%02x", key->bytes[i]);
-    }
+    hex_of(out, key->bytes, SIGN_KEY);
 }
 
 static int digit(char c)
@@ -44,14 +43,14 @@ static int digit(char c)
 
 int sign_unhex(const char *text, struct sign_key *out, struct err *e)
 {
-    for (int i = 0; i < SIGN_KEY; i++) {
+    for (size_t i = 0; i < SIGN_KEY; i++) {
         int high = digit(text[2 * i]), low = high < 0 ? -1 : digit(text[2 * i + 1]);
         if (low < 0) {
             return err_set(e, ERR_SYNTAX, "64 hex digits are wanted");
         }
         out->bytes[i] = (unsigned char)(high << 4 | low);
     }
-    return text[2 * SIGN_KEY] == 0 ? 0 : err_set(e, ERR_SYNTAX, "64 hex digits are wanted, not more");
+    return text[SIGN_HEX - 1] == 0 ? 0 : err_set(e, ERR_SYNTAX, "64 hex digits are wanted, not more");
 }
 
 static void mac(const void *key, size_t key_bytes, const void *text, size_t n, struct sign_key *out)

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "common/hex.h"
 #include "common/log.h"
 #include "common/proc.h"
 #include "store/store.h"
@@ -67,20 +68,13 @@ static void hash_of(const char *text, unsigned char out[HASH])
     SHA256((const unsigned char *)text, strlen(text), out);
 }
 
-static void hex_of(const unsigned char *bytes, size_t n, char *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-    }
-}
-
 static int make_token(char out[AUTH_TOKEN], struct err *e)
 {
     unsigned char bytes[(AUTH_TOKEN - 1) / 2];
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
         return err_errno(e, ERR_INTERNAL, "cannot make a token: no random bytes");
     }
-    hex_of(bytes, sizeof(bytes), out);
+    hex_of(out, bytes, sizeof(bytes));
     return 0;
 }
 

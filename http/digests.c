@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hex.h"
 #include "http/files.h"
 
 enum { SLOTS = 256, BLOCK = 256 << 10 };
@@ -59,9 +60,7 @@ static int hash_fd(int fd, char out[65])
     }
     EVP_MD_CTX_free(ctx);
     free(block);
-    for (unsigned i = 0; i < n; i++) {
-        snprintf(out + 2 * i, 3, "%02x", hash[i]);
-    }
+    hex_of(out, hash, n);
     return got == 0 && n == 32 ? 0 : -1;
 }
 

@@ -153,7 +153,7 @@ static unsigned allowed_connections(void)
     if (files.rlim_cur >= wanted) {
         return HTTP_CONNECTIONS;
     }
-    return files.rlim_cur > 2 * SPARE_FILES ? (unsigned)files.rlim_cur - SPARE_FILES : (unsigned)files.rlim_cur / 2;
+    return files.rlim_cur > (rlim_t)2 * SPARE_FILES ? (unsigned)files.rlim_cur - SPARE_FILES : (unsigned)files.rlim_cur / 2;
 }
 
 static int start_daemon(struct http_server *s, struct err *e)

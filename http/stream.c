@@ -439,7 +439,7 @@ int stream_open(struct stream *s, struct store *store, struct MHD_Connection *co
         free(c);
         return -(int)e->code;
     }
-    buf_init(&first, 2 * MISSED_BYTES);
+    buf_init(&first, (size_t)2 * MISSED_BYTES);
     if (!last_id) {
         buf_adds(&first, greeting);
     } else {

@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #include "common/clock.h"
+#include "common/hex.h"
 #include "common/jsonx.h"
 
 /* The place in the queue: priority first, then the order of creation. Exact in a double: 1e5 · 1e10 < 2^53. */
@@ -61,9 +62,7 @@ static int random_id(char id[STORE_ID], struct err *e)
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
         return err_errno(e, ERR_INTERNAL, "cannot make a job's id");
     }
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        snprintf(id + 2 * i, 3, "%02x", bytes[i]);
-    }
+    hex_of(id, bytes, sizeof bytes);
     return 0;
 }
 

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/hex.h"
+
 /* ---- opening -------------------------------------------------------------------------------------------- */
 
 static int parse_db(const char *text, int *db)
@@ -323,9 +325,7 @@ static void hex_digest(const EVP_MD *kind, const void *bytes, size_t n, char *ou
     unsigned char md[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     BUG_ON(!EVP_Digest(bytes, n, md, &len, kind, NULL));
-    for (unsigned i = 0; i < len; i++) {
-        snprintf(out + 2 * i, 3, "%02x", md[i]);
-    }
+    hex_of(out, md, len);
 }
 
 void store_hex_sha256(const void *bytes, size_t n, char out[65])

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hex.h"
 #include "common/jsonx.h"
 
 enum { HEAD_MAX = 16 << 20, SUM_DIGITS = 64, SUM_TEXT = SUM_DIGITS + 1 };
@@ -30,9 +31,7 @@ static void sum_print(EVP_MD_CTX *md, char out[SUM_TEXT])
     unsigned char sum[EVP_MAX_MD_SIZE];
     EVP_DigestFinal_ex(md, sum, NULL);
     EVP_MD_CTX_free(md);
-    for (int i = 0; i < SUM_DIGITS / 2; i++) {
-        snprintf(out + 2 * i, 3, "%02x", sum[i]);
-    }
+    hex_of(out, sum, SUM_DIGITS / 2);
 }
 
 /* Where the digits stand in a header; NULL if they do not stand there as we write them. A text inside the JSON cannot look like this:

@@ -4,6 +4,7 @@
 
 #include <openssl/sha.h>
 
+#include "common/hex.h"
 #include "common/log.h"
 #include "worker/artifact.h"
 #include "worker/checkpoint.h"
@@ -49,11 +50,9 @@ static void make_sums_right(uint8_t *file, size_t size)
     }
     memset(at, '0', 64);
     SHA256(file, size, sum);
-    for (int i = 0; i < SHA256_DIGEST_LENGTH; i++) {
-        char hex[3];
-        snprintf(hex, sizeof hex, "%02x", sum[i]);
-        memcpy(at + 2 * i, hex, 2);
-    }
+    char hex[65];
+    hex_of(hex, sum, SHA256_DIGEST_LENGTH);
+    memcpy(at, hex, 64);
 }
 
 /* Every byte that a tensor says is its own. */

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/hex.h"
 #include "common/rng.h"
 #include "job/sample.h"
 
@@ -247,9 +248,7 @@ void dataset_digest(const struct dataset *d, char out[65])
     }
     EVP_DigestFinal_ex(md, sum, &length);
     EVP_MD_CTX_free(md);
-    for (unsigned i = 0; i < 32; i++) {
-        snprintf(out + 2 * i, 3, "%02x", sum[i]);
-    }
+    hex_of(out, sum, 32);
 }
 
 /* ---- fitting a network ------------------------------------------------------------------------------------ */

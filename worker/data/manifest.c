@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hex.h"
 #include "worker/data/dataset.h"
 
 enum { PATH_BYTES = 4096, FILES_MOST = 256, CHUNK = 1 << 20 };
@@ -103,9 +104,7 @@ static json_t *hash_all(const struct names *names, const char *roots, const char
     }
     if (rc == 0) {
         EVP_DigestFinal_ex(md, sum, NULL);
-        for (int i = 0; i < 32; i++) {
-            snprintf(key + 2 * i, 3, "%02x", sum[i]);
-        }
+        hex_of(key, sum, 32);
     }
     EVP_MD_CTX_free(md);
     free(buffer);
