@@ -1,4 +1,5 @@
 /* Errors: see err.h. One X-macro gives code, name, HTTP status and title. */
+#define ERR_DEFINES
 #include "common/err.h"
 
 #include <ctype.h>

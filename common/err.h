@@ -57,6 +57,12 @@ const char *err_name(enum err_code code);  /* "not_found"; static */
 const char *err_title(enum err_code code); /* static */
 int err_http_status(enum err_code code);
 
+#if defined(__clang_analyzer__) && !defined(ERR_DEFINES) /* it sees one file at a time: what is negative, it must be told */
+#define err_set(...) (err_set(__VA_ARGS__), -1)
+#define err_errno(...) (err_errno(__VA_ARGS__), -1)
+#define err_prefix(...) (err_prefix(__VA_ARGS__), -1)
+#endif
+
 /* A broken invariant: prints the place and aborts. Never for input, network, files or devices. */
 #define BUG_ON(cond)                                                                               \
     do {                                                                                           \
