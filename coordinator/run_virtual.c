@@ -6,6 +6,22 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+/* Staleness of each node, as a monitor tells it of real ones. */
+static void tell_staleness(struct sched *s, struct run *r, const json_t *live)
+{
+    json_t *nodes = json_array(), *worker, *j;
+    size_t i;
+    json_array_foreach(json_object_get(live, "workers"), i, worker) {
+        json_t *node = json_pack("{s:O?, s:O?}", "node", json_object_get(worker, "node"), "rank", json_object_get(worker, "rank"));
+        json_object_update(node, json_object_get(worker, "staleness"));
+        json_array_append_new(nodes, node);
+    }
+    j = json_pack("{s:o}", "nodes", nodes);
+    store_doc_set(s->store, r->attempt.job, "detail:staleness", j, NULL);
+    store_event(s->store, r->attempt.job, "staleness", j, NULL);
+    json_decref(j);
+}
+
 static bool tell_virtual(struct sched *s, struct run *r, const char *file)
 {
     char path[PATH_MAX];
@@ -18,6 +34,7 @@ static bool tell_virtual(struct sched *s, struct run *r, const char *file)
     }
     if (live) {
         json_object_del(live, "assignments");
+        tell_staleness(s, r, live);
         store_doc_set(s->store, r->attempt.job, "live", live, NULL);
         store_event(s->store, r->attempt.job, "live", live, NULL);
     }

@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "common/proc.h"
 
-enum { RECENT = 100 };
+enum { RECENT = 100 }; /* updates */
 static const double PROGRESS_SECONDS = 0.5;
 
 struct rank_report {
@@ -36,9 +36,9 @@ struct report {
     int undecided; /* rows since it was asked */
     struct rank_report *ranks; /* workers, keeper, servers */
     int n_ranks;
-    int64_t train_samples, rows, samples, steps;
+    int64_t train_samples, samples, steps;
     double seconds; /* of the last update that was applied */
-    double recent_loss[RECENT], recent_weight[RECENT];
+    struct { int64_t step; double loss, weight; } recent[RECENT]; /* of an update, whose rows may be many: place step % RECENT */
     struct evaluation last;
     double best_accuracy;
     json_t *assignments;  /* of all versions; owned */
@@ -88,6 +88,19 @@ static int keep_row(struct report *w, const struct step_row *row)
 
 static void tell_progress(struct report *r);
 
+static void note_loss(struct report *w, const struct step_row *row)
+{
+    int at = (int)(row->step % RECENT);
+    if (row->step > w->recent[at].step) {
+        w->recent[at].step = row->step;
+        w->recent[at].loss = w->recent[at].weight = 0;
+    }
+    if (row->step == w->recent[at].step) {
+        w->recent[at].loss += (double)row->loss * row->batch;
+        w->recent[at].weight += row->batch;
+    }
+}
+
 static void on_row(void *ctx, const struct step_row *row)
 {
     struct report *w = ((struct rank_report *)ctx)->report;
@@ -104,9 +117,7 @@ static void on_row(void *ctx, const struct step_row *row)
     r->exchange += row->exchange_s;
     r->wait += row->wait_s;
     w->samples += row->batch;
-    w->recent_loss[w->rows % RECENT] = (double)row->loss * row->batch;
-    w->recent_weight[w->rows % RECENT] = row->batch;
-    w->rows++;
+    note_loss(w, row);
     w->steps = row->step > w->steps ? row->step : w->steps;
     w->seconds = row->time > w->seconds ? row->time : w->seconds;
     balance(w, row);
@@ -252,9 +263,10 @@ static double speedup(const struct report *r)
 static json_t *metrics_json(const struct report *r)
 {
     double loss = 0, weight = 0, t = r->seconds;
-    for (int i = 0; i < RECENT && i < r->rows; i++) {
-        loss += r->recent_loss[i];
-        weight += r->recent_weight[i];
+    for (int i = 0; i < RECENT; i++) {
+        bool is = r->recent[i].step > r->steps - RECENT;
+        loss += is ? r->recent[i].loss : 0;
+        weight += is ? r->recent[i].weight : 0;
     }
     json_t *test = r->last.samples > 0 ? json_real(r->last.loss) : json_null();
     json_t *accuracy = r->last.samples > 0 ? json_real(r->last.accuracy) : json_null();

@@ -29,6 +29,9 @@ def test_a_virtual_job_shows_progress_workers_staleness_assignments_series_and_a
     assignments = service.get(f"jobs/{id}/assignments").json()["assignments"]
     assert assignments[0]["batches"] == {"fast-1": 22, "fast-2": 21, "slow": 21}
     assert assignments[-1]["batches"]["slow"] < 12 and all(sum(a["batches"].values()) == 64 for a in assignments)
+    nodes = service.get(f"jobs/{id}/staleness").json()["nodes"]
+    assert [n["node"] for n in nodes] == ["fast-1", "fast-2", "slow"] and sum(sum(n["histogram"]) for n in nodes) == job["progress"]["step"]
+    assert all(n["mean"] <= n["max"] and {"p50", "p95", "p99"} <= set(n) for n in nodes)
     series = service.get(f"jobs/{id}/series?names=train_loss,staleness&x=time").json()["series"]
     assert len(series) == 4 and series[0]["total_points"] == job["progress"]["step"]
     assert "model.safetensors" in [a["name"] for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]]

@@ -41,6 +41,15 @@ def test_speedup_and_rates_are_what_the_virtual_seconds_say(tmp_path):
     assert s["speedup"] == pytest.approx(3840 / s["virtual_seconds"] / alone)
 
 
+@pytest.mark.parametrize("kind", ["sync", "local-sgd", "asgd", "softsync"])
+def test_the_training_loss_is_that_of_the_last_hundred_updates(tmp_path, kind):
+    """However many rows an update has (SEMANTICS.md 3)."""
+    ran = Case(tmp_path, {"type": kind}, same=False, steps=150, batching={"policy": "static", "sizes": [28, 20, 12, 4]}).run()
+    rows = ran.all_rows()
+    rows = rows[rows["step"] > rows["step"].max() - 100]
+    assert ran.summary["metrics"]["train_loss"] == pytest.approx((rows["loss"] * rows["batch"]).sum() / rows["batch"].sum(), rel=1e-6)
+
+
 def test_a_worker_tells_where_its_time_went(tmp_path):
     cluster = {**UNEQUAL, "links": {"latency_seconds": 0.02}}
     for w, n in zip(Case(tmp_path / "a", {"type": "asgd"}, cluster=cluster).run().summary["workers"], cluster["nodes"]):
