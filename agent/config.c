@@ -3,6 +3,7 @@
  */
 #include "agent/config.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "common/host.h"
 #include "common/path.h"
+#include "common/probe.h"
 #include "common/proc.h"
 #include "job/node.h"
 
@@ -151,6 +153,24 @@ static int add_node(struct agent_config *c, const struct gpus *gpus, const char 
     return rc < 0 ? rc : 0;
 }
 
+/* A CPU is asked (the worker's program stands beside the agent's): some compute in bf16. */
+static void add_precisions(struct agent_config *c)
+{
+    char here[PATH_MAX], worker[PATH_MAX + 32];
+    size_t i;
+    json_t *node;
+    path_program_dir(here);
+    snprintf(worker, sizeof worker, "%s/evenstep-worker", here);
+    json_t *precisions = probe_cpu_precisions(worker);
+    json_array_foreach(c->nodes, i, node)
+    {
+        if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
+            json_object_set(node, "precisions", precisions);
+        }
+    }
+    json_decref(precisions);
+}
+
 static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct err *e)
 {
     char text[80];
@@ -169,6 +189,9 @@ static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct er
     }
     for (int i = 0; rc == 0 && i < opt_count(c->options, "label"); i++) {
         rc = node_label(c->nodes, opt_item(c->options, "label", i), e);
+    }
+    if (rc == 0) {
+        add_precisions(c);
     }
     return rc;
 }

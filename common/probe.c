@@ -31,3 +31,11 @@ json_t *probe_device(const char *worker, const char *device, struct err *e)
     }
     return j;
 }
+
+json_t *probe_cpu_precisions(const char *worker)
+{
+    struct err ignored = {0};
+    json_t *probed = probe_device(worker, "cpu:1", &ignored), *precisions = json_incref(json_object_get(probed, "precisions"));
+    json_decref(probed);
+    return precisions;
+}

@@ -131,6 +131,8 @@ struct device *dev_open(const char *name, struct err *e);
 void dev_close(struct device *dev);
 /* The arithmetic of replicas that are made from now on: "fp32", which every device has, "tf32" or "bf16". */
 int dev_use_precision(struct device *dev, const char *precision, struct err *e);
+/* The sentence of a device that does not compute in it; -ERR_UNSUPPORTED. */
+int dev_lacks_precision(struct device *dev, const char *precision, struct err *e);
 /* What the device has measured to choose its algorithms, all of it, if some of it is new since the last call; else NULL. To be kept, and given to
  * dev_tune by a later process, which then need not measure. Beside a run of a program. */
 json_t *dev_tuning(struct device *dev);

@@ -8,51 +8,51 @@
 
 enum { PARALLEL_FROM = 8192 };
 
-typedef void loop_fn(float *out, const float *a, const float *b, float slope, size_t n);
+typedef void loop_fn(void *out, const void *a, const void *b, bool bf16, float slope, size_t first, size_t last);
 
-CPU_CLONES static void leaky_loop(float *restrict y, const float *restrict x, const float *unused, float slope, size_t n)
+CPU_CLONES static void leaky_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16, float slope, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        y[i] = x[i] > 0 ? x[i] : slope * x[i];
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
+        float v = GET(x, i);
+        PUT(y, i, v > 0 ? v : slope * v);
+    });
 }
 
-CPU_CLONES static void leaky_grad_loop(float *restrict dx, const float *dy, const float *restrict y, float slope, size_t n)
+CPU_CLONES static void leaky_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
+        float g = GET(dy, i);
+        PUT(dx, i, GET(y, i) > 0 ? g : slope * g);
+    });
 }
 
-static void tanh_loop(float *restrict y, const float *restrict x, const float *unused, float slope, size_t n)
+static void tanh_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16, float slope, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        y[i] = tanhf(x[i]);
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(y, i, tanhf(GET(x, i))); });
 }
 
-CPU_CLONES static void tanh_grad_loop(float *restrict dx, const float *dy, const float *restrict y, float slope, size_t n)
+CPU_CLONES static void tanh_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        dx[i] = dy[i] * (1.0f - y[i] * y[i]);
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
+        float v = GET(y, i);
+        PUT(dx, i, GET(dy, i) * (1.0f - v * v));
+    });
 }
 
-static void sigmoid_loop(float *restrict y, const float *restrict x, const float *unused, float slope, size_t n)
+static void sigmoid_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16, float slope, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        y[i] = 1.0f / (1.0f + expf(-x[i]));
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(y, i, 1.0f / (1.0f + expf(-GET(x, i)))); });
 }
 
-CPU_CLONES static void sigmoid_grad_loop(float *restrict dx, const float *dy, const float *restrict y, float slope, size_t n)
+CPU_CLONES static void sigmoid_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        dx[i] = dy[i] * (y[i] * (1.0f - y[i]));
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
+        float v = GET(y, i);
+        PUT(dx, i, GET(dy, i) * (v * (1.0f - v)));
+    });
 }
 
-static void run(loop_fn *loop, float *out, const float *a, const float *b, const struct cpu_program *p, const struct cpu_step *s)
+static void run(loop_fn *loop, void *out, const void *a, const void *b, const struct cpu_program *p, const struct cpu_step *s)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
     float slope = (float)s->layer->rate;
@@ -60,7 +60,7 @@ static void run(loop_fn *loop, float *out, const float *a, const float *b, const
     {
         size_t first, last;
         pointwise_share(n, &first, &last);
-        loop(out + first, a + first, b + first, slope, last - first);
+        loop(out, a, b, p->bf16, slope, first, last);
     }
 }
 

@@ -6,29 +6,38 @@
  *   evaluation  the same with the running statistics
  *   gradient    dbias = sum dy;  dweight = sum dy*xhat;  dx = weight/sqrt(variance + eps) * (dy - dbias/rows - xhat*dweight/rows)
  *
+ * Memory is what costs: the statistics are taken in one pass (each chunk's mean, then its squares while it is in the cache; chunks are put
+ * together by Chan's formula), and a relu that follows is seen in x again (y > 0), so that the backward pass reads dy and x and nothing else.
+ * Few channels are taken as wide rows, several rows behind each other, so that loops over channels are long.
+ *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program, and rows of samples that are not there must enter
- * neither statistics nor sums. Sums are taken over fixed chunks of rows and added up in order, so that statistics do not depend on threads.
+ * neither statistics nor sums. Sums are taken over fixed chunks and added up in order, so that statistics do not depend on threads.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/pointwise.h"
 
-enum { CHUNK = 128 }; /* rows */
+enum { WIDE = 64, CHUNK = 64 }; /* elements of a wide row at least; wide rows of a chunk */
 
 struct batch_norm {
-    size_t channels, chunks;
-    float *parts;             /* [chunks][2][channels] */
-    float *mean, *inverse;    /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
-    float *scale, *shift;     /* [channels] y = scale*x + shift; in backward dx = scale*dy + slope*x + shift */
-    float *slope;
+    size_t channels, width;    /* width: of a wide row, a multiple of the channels */
+    float *mean, *inverse;     /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
+    float *center;             /* [width] from here on: the mean */
+    float *scale, *shift;      /* y = scale*x + shift */
+    float *gain, *slope, *base; /* dx = gain*dy + slope*x + base */
 };
 
-static size_t rows_of(const struct cpu_step *s, int samples)
+/* Elements of this many samples. */
+static size_t elements_of(const struct cpu_step *s, int samples)
 {
-    return (size_t)samples * s->out->count / (size_t)s->out->shape.dim[s->out->shape.rank - 1];
+    return (size_t)samples * s->out->count;
+}
+
+static size_t chunk_of(const struct batch_norm *b)
+{
+    return b->width * CHUNK;
 }
 
 static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
@@ -39,100 +48,137 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     }
     s->state = b;
     b->channels = (size_t)s->out->shape.dim[s->out->shape.rank - 1];
-    b->chunks = (rows_of(s, p->head.batch) + CHUNK - 1) / CHUNK;
-    b->parts = cpu_alloc(p, b->chunks * 2 * b->channels, e);
-    b->mean = b->parts ? cpu_alloc(p, 5 * b->channels, e) : NULL;
+    b->width = b->channels;
+    while (b->width < WIDE) {
+        b->width *= 2;
+    }
+    size_t chunks = (elements_of(s, p->head.batch) + chunk_of(b) - 1) / chunk_of(b);
+    cpu_scratch(p, chunks * 2 * b->width * sizeof(float));
+    float **const wide[] = {&b->center, &b->scale, &b->shift, &b->gain, &b->slope, &b->base};
+    size_t n = sizeof(wide) / sizeof(*wide);
+    b->mean = cpu_alloc(p, 2 * b->channels + n * b->width, e);
     if (!b->mean) {
         return -ERR_MEMORY;
     }
     b->inverse = b->mean + b->channels;
-    b->scale = b->inverse + b->channels;
-    b->shift = b->scale + b->channels;
-    b->slope = b->shift + b->channels;
+    for (size_t i = 0; i < n; i++) {
+        *wide[i] = b->inverse + b->channels + i * b->width;
+    }
     return 0;
 }
 
-/* ---- sums over rows ------------------------------------------------------------------------------------------------ */
-
-/* sum[k] += x, or of (x - mean)^2 */
-CPU_CLONES static void sum_rows(float *restrict sum, const float *restrict x, size_t rows, size_t c)
+/* The first row of a wide row to all of it. */
+static void widen(const struct batch_norm *b, float *row)
 {
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t k = 0; k < c; k++) {
-            sum[k] += x[i * c + k];
-        }
+    for (size_t k = b->channels; k < b->width; k++) {
+        row[k] = row[k - b->channels];
     }
 }
 
-CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict x, const float *restrict mean, size_t rows, size_t c)
+/* The rows of a wide row added up in its first. */
+static void fold(const struct batch_norm *b, float *row)
 {
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t k = 0; k < c; k++) {
-            float d = x[i * c + k] - mean[k];
+    for (size_t k = b->channels; k < b->width; k++) {
+        row[k % b->channels] += row[k];
+    }
+}
+
+/* ---- sums of n elements from `first` on, in wide rows ------------------------------------------------------------------- */
+
+static inline size_t shorter(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+CPU_CLONES static void sum_rows(float *restrict sum, const void *restrict x, bool bf16, size_t width, size_t first, size_t n)
+{
+    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
+        size_t m = shorter(width, n - at);
+        for (size_t k = 0; k < m; k++) {
+            sum[k] += GET(x, first + at + k);
+        }
+    });
+}
+
+CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict mean, const void *restrict x, bool bf16, size_t width, size_t first, size_t n)
+{
+    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
+        size_t m = shorter(width, n - at);
+        for (size_t k = 0; k < m; k++) {
+            float d = GET(x, first + at + k) - mean[k];
             sum[k] += d * d;
         }
-    }
+    });
 }
 
-/* sum[0][k] += dy, sum[1][k] += dy*(x - mean) */
-CPU_CLONES static void sum_gradients(float *restrict sum, const float *restrict dy, const float *restrict x, const float *restrict mean,
-                                     size_t rows, size_t c)
+/* A chunk: mean[k], and the sum of squares around it. */
+static void measure_chunk(const struct batch_norm *b, float *part, const void *x, bool bf16, size_t first, size_t n)
 {
-    float *restrict products = sum + c;
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t k = 0; k < c; k++) {
-            sum[k] += dy[i * c + k];
-            products[k] += dy[i * c + k] * (x[i * c + k] - mean[k]);
+    float *mean = part, *squares = part + b->width;
+    memset(part, 0, 2 * b->width * sizeof(float));
+    sum_rows(mean, x, bf16, b->width, first, n);
+    fold(b, mean);
+    for (size_t k = 0; k < b->channels; k++) {
+        mean[k] /= (float)(n / b->channels);
+    }
+    widen(b, mean);
+    sum_squares(squares, mean, x, bf16, b->width, first, n);
+    fold(b, squares);
+}
+
+/* sum[0][k] += dy, sum[1][k] += dy*(x - mean); dy counts as zero where a relu of y was. */
+CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict dy, const void *restrict x, const struct batch_norm *b, bool bf16, bool relu,
+                                     size_t first, size_t n)
+{
+    float *restrict products = sum + b->width;
+    const float *restrict mean = b->center, *restrict scale = b->scale, *restrict shift = b->shift;
+    size_t width = b->width;
+    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
+        size_t m = shorter(width, n - at);
+        for (size_t k = 0; k < m; k++) {
+            float v = GET(x, first + at + k), g = GET(dy, first + at + k), y = scale[k] * v + shift[k];
+            g = relu & (y <= 0) ? 0 : g;
+            sum[k] += g;
+            products[k] += g * (v - mean[k]);
         }
-    }
+    });
 }
 
-static double total(const struct batch_norm *b, size_t chunks, size_t which, size_t channel)
+/* Fills a part for each chunk of n elements; returns the parts, [chunks][2][width], whose first [channels] hold sums. dy: NULL, or gradients are summed. */
+static const float *sum_chunks(struct cpu_program *p, struct cpu_step *s, const void *dy, size_t n)
 {
-    double sum = 0;
-    for (size_t i = 0; i < chunks; i++) {
-        sum += (double)b->parts[(2 * i + which) * b->channels + channel];
-    }
-    return sum;
-}
-
-/* Fills parts for `rows` rows; returns the number of chunks. mean NULL: sums; dy NULL: squares; else gradients. */
-static size_t sum_chunks(struct batch_norm *b, const float *x, const float *dy, const float *mean, size_t rows)
-{
-    size_t c = b->channels, chunks = (rows + CHUNK - 1) / CHUNK;
-#pragma omp parallel for if (chunks > 1)
-    for (size_t i = 0; i < chunks; i++) {
-        float *sum = b->parts + 2 * i * c;
-        size_t first = i * CHUNK, n = rows - first < CHUNK ? rows - first : CHUNK;
-        memset(sum, 0, 2 * c * sizeof(float));
-        if (dy) {
-            sum_gradients(sum, dy + first * c, x + first * c, mean, n, c);
-        } else if (mean) {
-            sum_squares(sum, x + first * c, mean, n, c);
-        } else {
-            sum_rows(sum, x + first * c, n, c);
+    struct batch_norm *b = s->state;
+    size_t chunk = chunk_of(b);
+    float *parts = p->scratch;
+#pragma omp parallel for if (n > chunk)
+    for (size_t first = 0; first < n; first += chunk) {
+        float *part = parts + first / chunk * 2 * b->width;
+        size_t here = shorter(chunk, n - first);
+        if (!dy) {
+            measure_chunk(b, part, s->in[0]->data, p->bf16, first, here);
+            continue;
         }
+        memset(part, 0, 2 * b->width * sizeof(float));
+        sum_gradients(part, dy, s->in[0]->data, b, p->bf16, s->relu, first, here);
+        fold(b, part);
+        fold(b, part + b->width);
     }
-    return chunks;
+    return parts;
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------------- */
 
-CPU_CLONES static void apply(float *restrict y, const float *restrict x, const float *restrict scale, const float *restrict shift,
-                             bool relu, size_t rows, size_t c)
+CPU_CLONES static void apply(void *restrict y, const void *restrict x, const struct batch_norm *b, bool bf16, bool relu, size_t first, size_t n)
 {
-    for (size_t i = 0; i < rows; i++) {
-        if (relu) {
-            for (size_t k = 0; k < c; k++) {
-                float v = scale[k] * x[i * c + k] + shift[k];
-                y[i * c + k] = v > 0 ? v : 0;
-            }
-        } else {
-            for (size_t k = 0; k < c; k++) {
-                y[i * c + k] = scale[k] * x[i * c + k] + shift[k];
-            }
+    const float *restrict scale = b->scale, *restrict shift = b->shift;
+    size_t width = b->width;
+    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
+        size_t m = shorter(width, n - at);
+        for (size_t k = 0; k < m; k++) {
+            float v = scale[k] * GET(x, first + at + k) + shift[k];
+            PUT(y, first + at + k, relu & (v <= 0) ? 0 : v);
         }
-    }
+    });
 }
 
 static float *running(struct cpu_program *p, const struct cpu_step *s, int which)
@@ -140,21 +186,27 @@ static float *running(struct cpu_program *p, const struct cpu_step *s, int which
     return p->head.replica->host[DEV_STATS] + p->net->stats[s->layer->first_stat + which].first;
 }
 
-static void measure(struct cpu_program *p, struct cpu_step *s, size_t rows)
+static void measure(struct cpu_program *p, struct cpu_step *s, size_t n)
 {
     struct batch_norm *b = s->state;
     float *mean = running(p, s, 0), *variance = running(p, s, 1);
-    double momentum = s->layer->rate;
-    size_t chunks = sum_chunks(b, s->in[0]->data, NULL, NULL, rows);
+    const float *parts = sum_chunks(p, s, NULL, n);
+    double momentum = s->layer->rate, rows = (double)(n / b->channels);
+    size_t chunk = chunk_of(b);
     for (size_t k = 0; k < b->channels; k++) {
-        b->mean[k] = (float)(total(b, chunks, 0, k) / (double)rows);
-    }
-    sum_chunks(b, s->in[0]->data, NULL, b->mean, rows);
-    for (size_t k = 0; k < b->channels; k++) {
-        double squares = total(b, chunks, 0, k), unbiased = rows > 1 ? squares / (double)(rows - 1) : 0;
-        b->inverse[k] = (float)(1 / sqrt(squares / (double)rows + s->layer->eps));
-        mean[k] = (float)((1 - momentum) * (double)mean[k] + momentum * (double)b->mean[k]);
-        variance[k] = (float)((1 - momentum) * (double)variance[k] + momentum * unbiased);
+        double sum = 0, squares = 0;
+        for (size_t first = 0; first < n; first += chunk) {
+            sum += (double)parts[first / chunk * 2 * b->width + k] * (double)(shorter(chunk, n - first) / b->channels);
+        }
+        for (size_t first = 0; first < n; first += chunk) {
+            const float *part = parts + first / chunk * 2 * b->width;
+            double apart = (double)part[k] - sum / rows;
+            squares += (double)part[b->width + k] + apart * apart * (double)(shorter(chunk, n - first) / b->channels);
+        }
+        b->mean[k] = (float)(sum / rows);
+        b->inverse[k] = (float)(1 / sqrt(squares / rows + s->layer->eps));
+        mean[k] = (float)((1 - momentum) * (double)mean[k] + momentum * sum / rows);
+        variance[k] = (float)((1 - momentum) * (double)variance[k] + momentum * (rows > 1 ? squares / (rows - 1) : 0));
     }
 }
 
@@ -171,68 +223,88 @@ static void use_running(struct cpu_program *p, struct cpu_step *s)
 static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     struct batch_norm *b = s->state;
-    size_t c = b->channels, rows = rows_of(s, p->head.batch);
+    size_t n = elements_of(s, p->head.batch), chunk = chunk_of(b);
     const float *weight = cpu_param(p, s, 0), *bias = cpu_param(p, s, 1);
     if (in->training) {
-        measure(p, s, rows_of(s, in->count));
+        measure(p, s, elements_of(s, in->count));
     } else {
         use_running(p, s);
     }
-    for (size_t k = 0; k < c; k++) {
+    for (size_t k = 0; k < b->channels; k++) {
         b->scale[k] = weight[k] * b->inverse[k];
         b->shift[k] = bias[k] - b->mean[k] * b->scale[k];
     }
-#pragma omp parallel if (rows > CHUNK)
-    {
-        size_t first, last;
-        pointwise_share(rows, &first, &last);
-        apply(s->out->data + first * c, s->in[0]->data + first * c, b->scale, b->shift, s->relu, last - first, c);
+    widen(b, b->scale);
+    widen(b, b->shift);
+#pragma omp parallel for if (n > chunk)
+    for (size_t first = 0; first < n; first += chunk) {
+        apply(s->out->data, s->in[0]->data, b, p->bf16, s->relu, first, shorter(chunk, n - first));
     }
     return 0;
 }
 
 /* ---- backward ------------------------------------------------------------------------------------------------------------ */
 
-CPU_CLONES static void apply_gradient(float *restrict dx, const float *restrict dy, const float *restrict x, const struct batch_norm *b,
-                                      size_t rows, size_t c)
+CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy, const void *restrict x, const struct batch_norm *b, bool bf16, bool relu,
+                                      size_t first, size_t n)
 {
-    const float *restrict scale = b->scale, *restrict slope = b->slope, *restrict shift = b->shift;
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t k = 0; k < c; k++) {
-            dx[i * c + k] = scale[k] * dy[i * c + k] + (slope[k] * x[i * c + k] + shift[k]);
+    const float *restrict scale = b->scale, *restrict shift = b->shift;
+    const float *restrict gain = b->gain, *restrict slope = b->slope, *restrict base = b->base;
+    size_t width = b->width;
+    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
+        size_t m = shorter(width, n - at);
+        for (size_t k = 0; k < m; k++) {
+            float v = GET(x, first + at + k), g = GET(dy, first + at + k), y = scale[k] * v + shift[k];
+            g = relu & (y <= 0) ? 0 : g;
+            PUT(dx, first + at + k, gain[k] * g + (slope[k] * v + base[k]));
         }
+    });
+}
+
+static void use_gradients(struct cpu_program *p, struct cpu_step *s, const float *parts, size_t n)
+{
+    struct batch_norm *b = s->state;
+    const float *weight = cpu_param(p, s, 0);
+    float *dweight = cpu_param_grad(p, s, 0), *dbias = cpu_param_grad(p, s, 1);
+    double rows = (double)(n / b->channels);
+    size_t chunk = chunk_of(b);
+    for (size_t k = 0; k < b->channels; k++) {
+        double sum = 0, products = 0, inverse = (double)b->inverse[k], gain = (double)weight[k] * inverse;
+        for (size_t first = 0; first < n; first += chunk) {
+            const float *part = parts + first / chunk * 2 * b->width;
+            sum += (double)part[k];
+            products += (double)part[b->width + k];
+        }
+        products *= inverse;
+        double slope = -gain * inverse * products / rows;
+        dbias[k] = (float)sum;
+        dweight[k] = (float)products;
+        b->gain[k] = (float)gain;
+        b->slope[k] = (float)slope;
+        b->base[k] = (float)(-gain * sum / rows - slope * (double)b->mean[k]);
     }
+    widen(b, b->gain);
+    widen(b, b->slope);
+    widen(b, b->base);
 }
 
 static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     struct batch_norm *b = s->state;
-    size_t c = b->channels, rows = rows_of(s, in->count);
-    const float *weight = cpu_param(p, s, 0), *x = s->in[0]->data;
-    float *dweight = cpu_param_grad(p, s, 0), *dbias = cpu_param_grad(p, s, 1), *dx = s->in_grad[0] ? *s->in_grad[0] : NULL;
-    if (s->relu) {
-        pointwise_relu_mask(s->out->grad, s->out->data, rows * c);
-    }
-    size_t chunks = sum_chunks(b, x, s->out->grad, b->mean, rows);
-    for (size_t k = 0; k < c; k++) {
-        double sum = total(b, chunks, 0, k), inverse = (double)b->inverse[k], products = total(b, chunks, 1, k) * inverse;
-        double scale = (double)weight[k] * inverse, slope = -scale * inverse * products / (double)rows;
-        dbias[k] = (float)sum;
-        dweight[k] = (float)products;
-        b->scale[k] = (float)scale;
-        b->slope[k] = (float)slope;
-        b->shift[k] = (float)(-scale * sum / (double)rows - slope * (double)b->mean[k]);
-    }
-    if (!dx) {
+    size_t n = elements_of(s, in->count), chunk = chunk_of(b), beyond = elements_of(s, p->head.batch) - n;
+    const void *dy = s->out->grad;
+    memcpy(b->center, b->mean, b->channels * sizeof(float));
+    widen(b, b->center);
+    use_gradients(p, s, sum_chunks(p, s, dy, n), n);
+    if (!s->in_grad[0]) {
         return 0;
     }
-#pragma omp parallel if (rows > CHUNK)
-    {
-        size_t first, last;
-        pointwise_share(rows, &first, &last);
-        apply_gradient(dx + first * c, s->out->grad + first * c, x + first * c, b, last - first, c);
+    void *dx = *s->in_grad[0];
+#pragma omp parallel for if (n > chunk)
+    for (size_t first = 0; first < n; first += chunk) {
+        apply_gradient(dx, dy, s->in[0]->data, b, p->bf16, s->relu, first, shorter(chunk, n - first));
     }
-    memset(dx + rows * c, 0, (rows_of(s, p->head.batch) - rows) * c * sizeof(float));
+    memset(element_at(dx, n, p->bf16), 0, beyond * element_size(p->bf16));
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <dnnl.h>
 #include <omp.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +37,15 @@ static int read_threads(const char *args, struct err *e)
 
 /* ---- what it is and has -------------------------------------------------------------------------------------- */
 
+static bool has_bf16(void)
+{
+    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+}
+
 static const char *instruction_set(void)
 {
     dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-    return isa >= dnnl_cpu_isa_avx512_core ? "avx512" : isa >= dnnl_cpu_isa_avx2 ? "avx2" : isa >= dnnl_cpu_isa_avx ? "avx" : "sse4";
+    return has_bf16() ? "avx512 with bf16" : isa >= dnnl_cpu_isa_avx512_core ? "avx512" : isa >= dnnl_cpu_isa_avx2 ? "avx2" : isa >= dnnl_cpu_isa_avx ? "avx" : "sse4";
 }
 
 /* The text after the colon of the first line that begins with `key`, without the newline. */
@@ -113,6 +119,16 @@ static int cpu_threads(struct device *dev)
     return ((struct cpu_device *)dev)->threads;
 }
 
+static int cpu_use_precision(struct device *dev, const char *precision, struct err *e)
+{
+    bool bf16 = strcmp(precision, "bf16") == 0;
+    if (strcmp(precision, "fp32") != 0 && !(bf16 && has_bf16())) {
+        return dev_lacks_precision(dev, precision, e);
+    }
+    ((struct cpu_device *)dev)->precision = bf16 ? "bf16" : "fp32";
+    return 0;
+}
+
 /* ---- open, close --------------------------------------------------------------------------------------------------- */
 
 static void cpu_close(struct device *dev)
@@ -137,6 +153,7 @@ static struct device *cpu_open(const char *args, struct err *e)
     }
     d->base.ops = &cpu_device_ops;
     d->threads = threads;
+    d->precision = "fp32";
     if (prim_check(dnnl_engine_create(&d->engine, dnnl_cpu, 0), "open the CPU", e) < 0) {
         d->engine = NULL;
         cpu_close(&d->base);
@@ -164,6 +181,7 @@ static int cpu_replica_init(struct device *dev, struct dev_replica *r, const str
     r->dev = dev;
     r->net = net;
     r->optimizer = *opt;
+    r->impl = (void *)(uintptr_t)((struct cpu_device *)dev)->precision;
     r->count[DEV_PARAMS] = r->count[DEV_GRADS] = net->n_params;
     r->count[DEV_OPTIM] = dev_optim_floats(net, opt);
     r->count[DEV_STATS] = net->n_stat_floats;
@@ -206,4 +224,5 @@ const struct device_ops cpu_device_ops = {
     .program_free = cpu_program_free,
     .compute = cpu_program_compute,
     .update = update,
+    .use_precision = cpu_use_precision,
 };

@@ -5,12 +5,13 @@
  * read gets its gradient from the first of them in backward order directly, from the others through the program's spare
  * buffers, which the program adds; operators only ever write to `in_grad` and need not know.
  *
- * What a newcomer would get wrong: a value's shape is the one it is STORED in. A flattened image is still stored row,
+ * What a newcomer would get wrong: activations may be fp32 or bf16 (cpu/element.h). And a value's shape is the one it is STORED in. A flattened image is still stored row,
  * column, channel; the dense layer that reads it permutes its own copy (cpu/dense.c).
  */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
 
+#include "kernels/cpu/element.h"
 #include "kernels/cpu/prim.h"
 #include "kernels/device.h"
 
@@ -26,14 +27,15 @@ struct cpu_device {
     struct device base;
     int threads;
     dnnl_engine_t engine;
+    const char *precision; /* of replicas that are made from now on; a replica's `impl` is its own */
     char line[160];
 };
 
 struct cpu_value {
     struct shape shape; /* of one sample, as stored */
-    size_t count;       /* floats of one sample */
-    float *data;        /* [batch][count]; the network's input borrows the caller's */
-    float *grad;        /* [batch][count], or NULL where nobody needs it */
+    size_t count;       /* elements of one sample */
+    void *data;         /* [batch][count]; the network's input borrows the caller's */
+    void *grad;         /* [batch][count], or NULL where nobody needs it */
     bool needs_grad;    /* some parameter stands before it */
     bool has_grad;      /* while building: a step that runs earlier in backward writes it already */
 };
@@ -61,7 +63,7 @@ struct cpu_step {
     int index;                         /* of the layer in the network: the counter of random choices */
     int n_in;
     struct cpu_value *in[NET_INPUTS], *out;
-    float **in_grad[NET_INPUTS];       /* where the input's gradient goes; NULL: nobody needs it */
+    void **in_grad[NET_INPUTS];        /* where the input's gradient goes; NULL: nobody needs it */
     bool adds[NET_INPUTS];             /* it goes to a spare buffer, and is added afterwards */
     bool relu;                         /* a relu that follows is done here too */
     bool backward;                     /* takes part in the backward pass */
@@ -72,6 +74,7 @@ struct cpu_program {
     struct dev_program_head head;
     struct cpu_device *dev;
     const struct network *net;
+    bool bf16;                   /* activations and their gradients are, and weights as products read them; all else is fp32 */
     dnnl_stream_t stream;
     struct cpu_step *steps;
     int n_steps;
@@ -79,10 +82,11 @@ struct cpu_program {
     struct cpu_value **of_layer; /* [n_layers] */
     struct cpu_value *output;    /* what the loss reads */
     int *bucket_step;            /* [n_buckets] the step after which a bucket is complete */
-    float *padded;               /* [batch][input], for minibatches that do not fill the program */
-    float *spare[NET_INPUTS];    /* gradients that are added to others */
-    size_t spare_floats[NET_INPUTS];
-    float *scratch;              /* oneDNN's working memory, shared by all steps */
+    void *padded;                /* [batch][input], for minibatches that do not fill the program, or are rounded */
+    struct cpu_value head_fp32;  /* what the loss reads and writes: the output, or its copy in fp32 */
+    void *spare[NET_INPUTS];     /* gradients that are added to others */
+    size_t spare_count[NET_INPUTS];
+    void *scratch;               /* working memory, shared by all steps */
     size_t scratch_bytes;
     struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */
 };
@@ -91,11 +95,15 @@ struct cpu_program {
 int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e);
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e);
+/* The same for elements of activations. */
+void *cpu_alloc_elements(struct cpu_program *p, size_t n, struct err *e);
+/* While a step is prepared: it will need so much of p->scratch. */
+void cpu_scratch(struct cpu_program *p, size_t bytes);
 /* The flat block's range of a step's tensor (0: weight, 1: bias). */
 float *cpu_param(struct cpu_program *p, const struct cpu_step *s, int tensor);
 float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tensor);
 
-/* Loss (cpu/loss.c): sums into `out`, writes the gradient of the mean over in->count samples into value->grad when
+/* Loss (cpu/loss.c) of an output in fp32: sums into `out`, writes the gradient of the mean over in->count samples into value->grad when
  * training, zero for the samples beyond. */
 int cpu_loss(enum loss_type type, struct cpu_value *output, int batch, const struct dev_input *in, struct dev_result *out,
              struct err *e);

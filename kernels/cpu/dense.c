@@ -1,6 +1,7 @@
 /* Fully connected layer. The weights of the flat block count a flattened image channel, row, column, while the image is stored row,
  * column, channel. One of the two must be permuted, and it is the image: a minibatch of images is smaller than the weights. So the
- * products read and write the flat block in place; only the forward product of a large minibatch is worth a copy in another format.
+ * products read and write the flat block in place; only the forward product of a large minibatch is worth a copy in another format. In
+ * bf16 there is one copy in any case, rounded, which both products read.
  */
 #include "kernels/cpu/weighted.h"
 
@@ -24,14 +25,13 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
 {
     const struct shape *in = &s->in[0]->shape;
     struct shape vector = {.rank = 1, .dim = {(int)shape_count(in)}};
-    int batch = p->head.batch;
-    struct weighted_mds md = {.src = prim_value_md(batch, &vector), .dst = prim_value_md(batch, &s->out->shape), .has_bias = s->layer->bias};
+    struct weighted_mds md = {.src = prim_value_md(p, &vector), .dst = prim_value_md(p, &s->out->shape), .has_bias = s->layer->bias};
     dnnl_dims_t weights = {s->layer->units, vector.dim[0]}, bias = {s->layer->units};
     md.flatten = in->rank == 3 && in->dim[2] > 1 && in->dim[0] * in->dim[1] > 1;
     dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md.flat, 2, weights, dnnl_f32, dnnl_oi);
     for (int pass = 0; pass < WEIGHTED_PASSES && status == dnnl_success; pass++) {
-        bool copies = pass == WEIGHTED_FORWARD && batch >= LARGE_BATCH;
-        status = dnnl_memory_desc_init_by_tag(&md.weights[pass], 2, weights, dnnl_f32, copies ? dnnl_format_tag_any : dnnl_oi);
+        bool copies = pass == WEIGHTED_FORWARD && p->head.batch >= LARGE_BATCH && !p->bf16;
+        status = dnnl_memory_desc_init_by_tag(&md.weights[pass], 2, weights, weighted_type(p, pass), copies ? dnnl_format_tag_any : dnnl_oi);
     }
     if (status == dnnl_success) {
         status = dnnl_memory_desc_init_by_tag(&md.bias, 1, bias, dnnl_f32, dnnl_x);

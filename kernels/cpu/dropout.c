@@ -36,12 +36,12 @@ static void draw(const struct dropout *d, uint8_t *kept, uint64_t key, int64_t s
     }
 }
 
-CPU_CLONES static void apply(float *restrict to, const float *restrict from, const uint8_t *restrict kept, float scale,
-                             size_t n)
+CPU_CLONES static void apply(void *restrict to, const void *restrict from, const uint8_t *restrict kept, bool bf16, float scale, size_t first, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        to[i] = kept[i] ? from[i] * scale : 0;
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < first + n; i++) {
+        float x = GET(from, i) * scale;
+        PUT(to, i, kept[i] ? x : 0);
+    });
 }
 
 static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
@@ -49,7 +49,7 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
     struct dropout *d = s->state;
     size_t n = s->out->count;
     if (!in->training) {
-        memcpy(s->out->data, s->in[0]->data, (size_t)p->head.batch * n * sizeof(float));
+        memcpy(s->out->data, s->in[0]->data, (size_t)p->head.batch * n * element_size(p->bf16));
         return 0;
     }
     uint64_t key = mask_key(in->seed, in->epoch, s->index);
@@ -57,7 +57,7 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
     for (int i = 0; i < p->head.batch; i++) {
         size_t at = (size_t)i * n;
         draw(d, d->kept + at, key, i < in->count ? in->sample[i] : 0, n);
-        apply(s->out->data + at, s->in[0]->data + at, d->kept + at, d->scale, n);
+        apply(s->out->data, s->in[0]->data, d->kept, p->bf16, d->scale, at, n);
     }
     return 0;
 }
@@ -66,11 +66,10 @@ static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_
 {
     struct dropout *d = s->state;
     size_t n = s->out->count;
-    float *to = *s->in_grad[0];
 #pragma omp parallel for if (n * (size_t)p->head.batch > 16384)
     for (int i = 0; i < p->head.batch; i++) {
         size_t at = (size_t)i * n;
-        apply(to + at, s->out->grad + at, d->kept + at, d->scale, n);
+        apply(*s->in_grad[0], s->out->grad, d->kept, p->bf16, d->scale, at, n);
     }
     return 0;
 }

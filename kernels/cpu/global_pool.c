@@ -1,31 +1,28 @@
 /* The mean of each channel over the whole image: [h][w][c] to [c]. */
 #include "kernels/cpu/cpu.h"
 
-enum { PARALLEL_FROM = 16384 };
+enum { PARALLEL_FROM = 16384, STRIP = 64 };
 
-CPU_CLONES static void mean(float *restrict y, const float *restrict x, size_t area, size_t c)
+/* The mean over the pixels of `c` channels beginning at element `from`; at most STRIP of them, of `all`. */
+CPU_CLONES static void mean(void *restrict y, size_t to, const void *restrict x, size_t from, bool bf16, size_t area, size_t c, size_t all)
 {
-    for (size_t k = 0; k < c; k++) {
-        y[k] = 0;
-    }
-    for (size_t i = 0; i < area; i++) {
+    float sum[STRIP] = {0};
+    ELEMENTS(bf16, for (size_t i = 0; i < area; i++) {
         for (size_t k = 0; k < c; k++) {
-            y[k] += x[i * c + k];
+            sum[k] += GET(x, from + i * all + k);
         }
-    }
-    for (size_t k = 0; k < c; k++) {
-        y[k] /= (float)area;
-    }
+    });
+    ELEMENTS(bf16, for (size_t k = 0; k < c; k++) { PUT(y, to + k, sum[k] / (float)area); });
 }
 
-CPU_CLONES static void spread(float *restrict dx, const float *restrict dy, size_t area, size_t c)
+CPU_CLONES static void spread(void *restrict dx, size_t to, const void *restrict dy, size_t from, bool bf16, size_t area, size_t c)
 {
     float share = 1.0f / (float)area;
-    for (size_t i = 0; i < area; i++) {
+    ELEMENTS(bf16, for (size_t i = 0; i < area; i++) {
         for (size_t k = 0; k < c; k++) {
-            dx[i * c + k] = dy[k] * share;
+            PUT(dx, to + i * c + k, GET(dy, from + k) * share);
         }
-    }
+    });
 }
 
 static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
@@ -33,7 +30,9 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
     size_t n = s->in[0]->count, c = s->out->count;
 #pragma omp parallel for if (n * (size_t)p->head.batch > PARALLEL_FROM)
     for (size_t i = 0; i < (size_t)p->head.batch; i++) {
-        mean(s->out->data + i * c, s->in[0]->data + i * n, n / c, c);
+        for (size_t k = 0; k < c; k += STRIP) {
+            mean(s->out->data, i * c + k, s->in[0]->data, i * n + k, p->bf16, n / c, c - k < STRIP ? c - k : STRIP, c);
+        }
     }
     return 0;
 }
@@ -41,10 +40,9 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
 static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     size_t n = s->in[0]->count, c = s->out->count;
-    float *to = *s->in_grad[0];
 #pragma omp parallel for if (n * (size_t)p->head.batch > PARALLEL_FROM)
     for (size_t i = 0; i < (size_t)p->head.batch; i++) {
-        spread(to + i * n, s->out->grad + i * c, n / c, c);
+        spread(*s->in_grad[0], i * n, s->out->grad, i * c, p->bf16, n / c, c);
     }
     return 0;
 }

@@ -126,9 +126,9 @@ static void route_gradients(struct cpu_program *p)
             }
             s->adds[k] = v->has_grad;
             s->in_grad[k] = v->has_grad ? &p->spare[k] : &v->grad;
-            size_t floats = (size_t)p->head.batch * v->count;
-            if (v->has_grad && p->spare_floats[k] < floats) {
-                p->spare_floats[k] = floats;
+            size_t count = (size_t)p->head.batch * v->count;
+            if (v->has_grad && p->spare_count[k] < count) {
+                p->spare_count[k] = count;
             }
             v->has_grad = true;
         }

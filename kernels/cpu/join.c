@@ -11,18 +11,17 @@ enum { PARALLEL_FROM = 16384 };
 
 /* ---- add ------------------------------------------------------------------------------------------------------- */
 
-CPU_CLONES static void sum_loop(float *y, const float *a, const float *b, bool relu, size_t n)
+/* y may be a. */
+CPU_CLONES static void sum_loop(void *y, const void *a, const void *b, bool bf16, bool relu, size_t first, size_t last)
 {
     if (relu) {
-        for (size_t i = 0; i < n; i++) {
-            float x = a[i] + b[i];
-            y[i] = x > 0 ? x : 0;
-        }
+        ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
+            float x = GET(a, i) + GET(b, i);
+            PUT(y, i, x <= 0 ? 0 : x);
+        });
         return;
     }
-    for (size_t i = 0; i < n; i++) {
-        y[i] = a[i] + b[i];
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(y, i, GET(a, i) + GET(b, i)); });
 }
 
 static int add_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
@@ -32,10 +31,10 @@ static int add_forward(struct cpu_program *p, struct cpu_step *s, const struct d
     {
         size_t first, last;
         pointwise_share(n, &first, &last);
-        float *y = s->out->data + first;
-        sum_loop(y, s->in[0]->data + first, s->in[1]->data + first, s->relu && s->n_in == 2, last - first);
+        void *y = s->out->data;
+        sum_loop(y, s->in[0]->data, s->in[1]->data, p->bf16, s->relu && s->n_in == 2, first, last);
         for (int k = 2; k < s->n_in; k++) {
-            sum_loop(y, y, s->in[k]->data + first, s->relu && k == s->n_in - 1, last - first);
+            sum_loop(y, y, s->in[k]->data, p->bf16, s->relu && k == s->n_in - 1, first, last);
         }
     }
     return 0;
@@ -45,7 +44,7 @@ static int add_backward(struct cpu_program *p, struct cpu_step *s, const struct 
 {
     size_t n = (size_t)p->head.batch * s->out->count;
     if (s->relu) {
-        pointwise_relu_mask(s->out->grad, s->out->data, n);
+        pointwise_relu_mask(p, s->out->grad, s->out->data, n);
     }
 #pragma omp parallel if (n > PARALLEL_FROM)
     {
@@ -53,7 +52,7 @@ static int add_backward(struct cpu_program *p, struct cpu_step *s, const struct 
         pointwise_share(n, &first, &last);
         for (int k = 0; k < s->n_in; k++) {
             if (s->in_grad[k]) {
-                memcpy(*s->in_grad[k] + first, s->out->grad + first, (last - first) * sizeof(float));
+                memcpy(element_at(*s->in_grad[k], first, p->bf16), element_at(s->out->grad, first, p->bf16), (last - first) * element_size(p->bf16));
             }
         }
     }
@@ -87,7 +86,7 @@ static int concat_forward(struct cpu_program *p, struct cpu_step *s, const struc
         size_t c = channels(&s->in[k]->shape);
 #pragma omp parallel for if (rows * c > PARALLEL_FROM)
         for (size_t i = 0; i < rows; i++) {
-            memcpy(s->out->data + i * all + at, s->in[k]->data + i * c, c * sizeof(float));
+            memcpy(element_at(s->out->data, i * all + at, p->bf16), element_at(s->in[k]->data, i * c, p->bf16), c * element_size(p->bf16));
         }
         at += c;
     }
@@ -99,10 +98,10 @@ static int concat_backward(struct cpu_program *p, struct cpu_step *s, const stru
     size_t all = channels(&s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
         size_t c = channels(&s->in[k]->shape);
-        float *to = s->in_grad[k] ? *s->in_grad[k] : NULL;
+        void *to = s->in_grad[k] ? *s->in_grad[k] : NULL;
 #pragma omp parallel for if (rows * c > PARALLEL_FROM)
         for (size_t i = 0; i < (to ? rows : 0); i++) {
-            memcpy(to + i * c, s->out->grad + i * all + at, c * sizeof(float));
+            memcpy(element_at(to, i * c, p->bf16), element_at(s->out->grad, i * all + at, p->bf16), c * element_size(p->bf16));
         }
         at += c;
     }

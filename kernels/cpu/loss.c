@@ -57,8 +57,8 @@ int cpu_loss(enum loss_type type, struct cpu_value *output, int batch, const str
     double sum = 0;
     int64_t hits = 0;
     for (int i = 0; i < in->count; i++) {
-        const float *y = output->data + (size_t)i * n;
-        float *grad = in->training && output->grad ? output->grad + (size_t)i * n : NULL;
+        const float *y = (const float *)output->data + (size_t)i * n;
+        float *grad = in->training && output->grad ? (float *)output->grad + (size_t)i * n : NULL;
         if (type == LOSS_MSE) {
             sum += squared_error(y, (const float *)in->y + (size_t)i * n, n, scale, grad);
             continue;
@@ -73,7 +73,7 @@ int cpu_loss(enum loss_type type, struct cpu_value *output, int batch, const str
         hits += correct;
     }
     if (in->training && output->grad && in->count < batch) {
-        memset(output->grad + (size_t)in->count * n, 0, (size_t)(batch - in->count) * n * sizeof(float));
+        memset((float *)output->grad + (size_t)in->count * n, 0, (size_t)(batch - in->count) * n * sizeof(float));
     }
     out->loss = sum;
     out->correct = hits;

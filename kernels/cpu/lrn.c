@@ -14,8 +14,8 @@
 
 struct lrn {
     float *s;     /* [batch][count] */
-    float *lines; /* [threads][line] */
-    size_t line;  /* window/2 zeros, channels, window/2 zeros and more */
+    float *lines; /* [threads][2][line] */
+    size_t line;  /* window/2 zeros, channels, window/2 zeros and more; the second line is for one value per channel */
     float k, scale, beta;
     size_t window;
 };
@@ -34,13 +34,13 @@ static int prepare(struct cpu_program *p, struct cpu_step *step, struct err *e)
     l->beta = (float)layer->beta;
     l->line = ((size_t)step->out->shape.dim[2] + l->window + 31) / 16 * 16;
     l->s = cpu_alloc(p, (size_t)p->head.batch * step->out->count, e);
-    l->lines = l->s ? cpu_alloc(p, l->line * (size_t)p->dev->threads, e) : NULL;
+    l->lines = l->s ? cpu_alloc(p, 2 * l->line * (size_t)p->dev->threads, e) : NULL;
     return l->lines ? 0 : -ERR_MEMORY;
 }
 
 static float *line_of_thread(const struct lrn *l)
 {
-    return l->lines + l->line * (size_t)omp_get_thread_num();
+    return l->lines + 2 * l->line * (size_t)omp_get_thread_num();
 }
 
 /* s^-beta; 3/4, the usual exponent, without logarithms. */
@@ -69,36 +69,39 @@ CPU_CLONES static void window_sums(float *restrict out, const float *restrict li
     }
 }
 
-static void forward_pixel(const struct lrn *l, float *line, float *y, float *s, const float *x, size_t c)
+/* A pixel's channels begin at element `at`. */
+CPU_CLONES static void forward_pixel(const struct lrn *l, float *line, const struct cpu_step *step, bool bf16, size_t at, size_t c)
 {
     size_t margin = l->window / 2;
-    for (size_t i = 0; i < c; i++) {
-        line[margin + i] = x[i] * x[i];
-    }
+    const void *restrict x = step->in[0]->data;
+    void *restrict y = step->out->data;
+    float *restrict s = l->s + at, *restrict power = line + l->line;
+    ELEMENTS(bf16, for (size_t i = 0; i < c; i++) {
+        float v = GET(x, at + i);
+        line[margin + i] = v * v;
+    });
     window_sums(s, line, l->window, c);
     for (size_t i = 0; i < c; i++) {
         s[i] = l->k + l->scale * s[i];
     }
-    powers(y, s, l->beta, c);
-    for (size_t i = 0; i < c; i++) {
-        y[i] *= x[i];
-    }
+    powers(power, s, l->beta, c);
+    ELEMENTS(bf16, for (size_t i = 0; i < c; i++) { PUT(y, at + i, power[i] * GET(x, at + i)); });
 }
 
 /* The windows in which i stands reach the other way: (window-1)/2 down, window/2 up. */
-static void backward_pixel(const struct lrn *l, float *line, float *dx, const float *dy, const float *x, const float *y, const float *s,
-                           size_t c)
+CPU_CLONES static void backward_pixel(const struct lrn *l, float *line, const struct cpu_step *step, bool bf16, size_t at, size_t c)
 {
     size_t margin = (l->window - 1) / 2;
-    float factor = -2.0f * l->scale * l->beta;
-    for (size_t i = 0; i < c; i++) {
-        line[margin + i] = dy[i] * y[i] / s[i];
-    }
-    window_sums(dx, line, l->window, c);
+    const void *restrict x = step->in[0]->data, *restrict y = step->out->data, *restrict dy = step->out->grad;
+    void *restrict dx = *step->in_grad[0];
+    const float *restrict s = l->s + at;
+    float *restrict sum = line + l->line, factor = -2.0f * l->scale * l->beta;
+    ELEMENTS(bf16, for (size_t i = 0; i < c; i++) { line[margin + i] = GET(dy, at + i) * GET(y, at + i) / s[i]; });
+    window_sums(sum, line, l->window, c);
     powers(line + margin, s, l->beta, c);
-    for (size_t i = 0; i < c; i++) {
-        dx[i] = dy[i] * line[margin + i] + factor * x[i] * dx[i];
-    }
+    ELEMENTS(bf16, for (size_t i = 0; i < c; i++) {
+        PUT(dx, at + i, GET(dy, at + i) * line[margin + i] + factor * GET(x, at + i) * sum[i]);
+    });
 }
 
 /* What the other pass left in the margins goes. */
@@ -117,7 +120,7 @@ static int forward(struct cpu_program *p, struct cpu_step *step, const struct de
         clear(l, line);
 #pragma omp for
         for (size_t i = 0; i < pixels; i++) {
-            forward_pixel(l, line, step->out->data + i * c, l->s + i * c, step->in[0]->data + i * c, c);
+            forward_pixel(l, line, step, p->bf16, i * c, c);
         }
     }
     return 0;
@@ -127,14 +130,13 @@ static int backward(struct cpu_program *p, struct cpu_step *step, const struct d
 {
     struct lrn *l = step->state;
     size_t c = (size_t)step->out->shape.dim[2], pixels = (size_t)p->head.batch * step->out->count / c;
-    float *to = *step->in_grad[0];
 #pragma omp parallel if (pixels > 64)
     {
         float *line = line_of_thread(l);
         clear(l, line);
 #pragma omp for
         for (size_t i = 0; i < pixels; i++) {
-            backward_pixel(l, line, to + i * c, step->out->grad + i * c, step->in[0]->data + i * c, step->out->data + i * c, l->s + i * c, c);
+            backward_pixel(l, line, step, p->bf16, i * c, c);
         }
     }
     return 0;

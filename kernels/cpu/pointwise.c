@@ -19,52 +19,76 @@ void pointwise_share(size_t n, size_t *first, size_t *last)
     *last = *first + share < n ? *first + share : n;
 }
 
-CPU_CLONES static void relu_loop(float *restrict y, const float *restrict x, size_t n)
+/* What is not a number stays that. */
+CPU_CLONES static void relu_loop(void *restrict y, const void *restrict x, bool bf16, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        y[i] = x[i] > 0 ? x[i] : 0;
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
+        float v = GET(x, i);
+        PUT(y, i, v <= 0 ? 0 : v);
+    });
 }
 
-CPU_CLONES static void mask_loop(float *restrict out, const float *grad, const float *restrict data, size_t n)
+CPU_CLONES static void mask_loop(void *restrict out, const void *restrict grad, const void *restrict data, bool bf16, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        out[i] = data[i] > 0 ? grad[i] : 0;
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
+        float g = GET(grad, i);
+        PUT(out, i, GET(data, i) <= 0 ? 0 : g);
+    });
 }
 
-CPU_CLONES static void mask_in_place_loop(float *restrict grad, const float *restrict data, size_t n)
+CPU_CLONES static void mask_in_place_loop(void *restrict grad, const void *restrict data, bool bf16, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        grad[i] = data[i] > 0 ? grad[i] : 0;
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
+        float g = GET(grad, i);
+        PUT(grad, i, GET(data, i) <= 0 ? 0 : g);
+    });
 }
 
-CPU_CLONES static void add_loop(float *restrict a, const float *restrict b, size_t n)
+CPU_CLONES static void add_loop(void *restrict a, const void *restrict b, bool bf16, size_t first, size_t last)
 {
-    for (size_t i = 0; i < n; i++) {
-        a[i] += b[i];
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(a, i, GET(a, i) + GET(b, i)); });
 }
 
-void pointwise_relu_mask(float *grad, const float *data, size_t n)
+CPU_CLONES static void take_loop(void *restrict to, const float *restrict from, bool bf16, size_t first, size_t last)
 {
-#pragma omp parallel if (n > PARALLEL_FROM)
-    {
-        size_t first, last;
-        pointwise_share(n, &first, &last);
-        mask_in_place_loop(grad + first, data + first, last - first);
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(to, i, from[i]); });
 }
 
-void pointwise_add(float *a, const float *b, size_t n)
+CPU_CLONES static void give_loop(float *restrict to, const void *restrict from, bool bf16, size_t first, size_t last)
 {
-#pragma omp parallel if (n > PARALLEL_FROM)
-    {
-        size_t first, last;
-        pointwise_share(n, &first, &last);
-        add_loop(a + first, b + first, last - first);
-    }
+    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { to[i] = GET(from, i); });
+}
+
+/* Runs a loop over n elements on all threads; `...` is what stands before its last two arguments. */
+#define SHARED(n, loop, ...)                                                                                             \
+    do {                                                                                                                 \
+        size_t shared_n = n;                                                                                             \
+        _Pragma("omp parallel if (shared_n > PARALLEL_FROM)")                                                            \
+        {                                                                                                                \
+            size_t first, last;                                                                                          \
+            pointwise_share(shared_n, &first, &last);                                                                    \
+            loop(__VA_ARGS__, first, last);                                                                              \
+        }                                                                                                                \
+    } while (0)
+
+void pointwise_relu_mask(const struct cpu_program *p, void *grad, const void *data, size_t n)
+{
+    SHARED(n, mask_in_place_loop, grad, data, p->bf16);
+}
+
+void pointwise_add(const struct cpu_program *p, void *a, const void *b, size_t n)
+{
+    SHARED(n, add_loop, a, b, p->bf16);
+}
+
+void pointwise_take(const struct cpu_program *p, void *to, const float *from, size_t n)
+{
+    SHARED(n, take_loop, to, from, p->bf16);
+}
+
+void pointwise_give(const struct cpu_program *p, float *to, const void *from, size_t n)
+{
+    SHARED(n, give_loop, to, from, p->bf16);
 }
 
 static double work(const struct cpu_step *s)
@@ -76,26 +100,13 @@ static double work(const struct cpu_step *s)
 
 static int relu_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t n = (size_t)p->head.batch * s->out->count;
-#pragma omp parallel if (n > PARALLEL_FROM)
-    {
-        size_t first, last;
-        pointwise_share(n, &first, &last);
-        relu_loop(s->out->data + first, s->in[0]->data + first, last - first);
-    }
+    SHARED((size_t)p->head.batch * s->out->count, relu_loop, s->out->data, s->in[0]->data, p->bf16);
     return 0;
 }
 
 static int relu_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t n = (size_t)p->head.batch * s->out->count;
-    float *to = *s->in_grad[0];
-#pragma omp parallel if (n > PARALLEL_FROM)
-    {
-        size_t first, last;
-        pointwise_share(n, &first, &last);
-        mask_loop(to + first, s->out->grad + first, s->out->data + first, last - first);
-    }
+    SHARED((size_t)p->head.batch * s->out->count, mask_loop, *s->in_grad[0], s->out->grad, s->out->data, p->bf16);
     return 0;
 }
 
@@ -109,37 +120,37 @@ const struct cpu_op cpu_relu = {
 
 /* ---- flatten, where the order of the elements is seen -------------------------------------------------------- */
 
-/* to[j][i] = from[i][j], in strips of a cache line. */
-CPU_CLONES static void transpose(float *restrict to, const float *restrict from, size_t rows, size_t columns)
+/* to[j][i] = from[i][j], in strips of a cache line of floats; both begin at element `at`. */
+CPU_CLONES static void transpose(void *restrict to, const void *restrict from, bool bf16, size_t at, size_t rows, size_t columns)
 {
-    for (size_t first = 0; first < rows; first += 16) {
+    ELEMENTS(bf16, for (size_t first = 0; first < rows; first += 16) {
         size_t last = first + 16 < rows ? first + 16 : rows;
         for (size_t j = 0; j < columns; j++) {
             for (size_t i = first; i < last; i++) {
-                to[j * rows + i] = from[i * columns + j];
+                COPY(to, at + j * rows + i, from, at + i * columns + j);
             }
         }
-    }
+    });
 }
 
-void pointwise_flatten(float *to, const float *from, const struct shape *image, int batch, bool to_vector)
+void pointwise_flatten(const struct cpu_program *p, void *to, const void *from, const struct shape *image, bool to_vector)
 {
     size_t area = (size_t)image->dim[0] * (size_t)image->dim[1], c = (size_t)image->dim[2], n = area * c;
-#pragma omp parallel for if (n * (size_t)batch > PARALLEL_FROM)
-    for (int i = 0; i < batch; i++) {
-        transpose(to + (size_t)i * n, from + (size_t)i * n, to_vector ? area : c, to_vector ? c : area);
+#pragma omp parallel for if (n * (size_t)p->head.batch > PARALLEL_FROM)
+    for (int i = 0; i < p->head.batch; i++) {
+        transpose(to, from, p->bf16, (size_t)i * n, to_vector ? area : c, to_vector ? c : area);
     }
 }
 
 static int flatten_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    pointwise_flatten(s->out->data, s->in[0]->data, &s->in[0]->shape, p->head.batch, true);
+    pointwise_flatten(p, s->out->data, s->in[0]->data, &s->in[0]->shape, true);
     return 0;
 }
 
 static int flatten_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    pointwise_flatten(*s->in_grad[0], s->out->grad, &s->in[0]->shape, p->head.batch, false);
+    pointwise_flatten(p, *s->in_grad[0], s->out->grad, &s->in[0]->shape, false);
     return 0;
 }
 

@@ -1,17 +1,20 @@
-/* Element by element over whole activations: relu, and the sums that graphs need. */
+/* Element by element over whole activations of a program: relu, the sums that graphs need, and what is rounded on its way in and widened on its way out. */
 #ifndef KERNELS_CPU_POINTWISE_H
 #define KERNELS_CPU_POINTWISE_H
 
 #include <stddef.h>
 
-#include "job/network.h"
+#include "kernels/cpu/cpu.h"
 
-/* grad = 0 where data (a relu's output) is not above 0. */
-void pointwise_relu_mask(float *grad, const float *data, size_t n);
+/* grad = 0 where data (a relu's output) is 0. */
+void pointwise_relu_mask(const struct cpu_program *p, void *grad, const void *data, size_t n);
 /* a += b */
-void pointwise_add(float *a, const float *b, size_t n);
+void pointwise_add(const struct cpu_program *p, void *a, const void *b, size_t n);
+/* Floats to elements, and back. */
+void pointwise_take(const struct cpu_program *p, void *to, const float *from, size_t n);
+void pointwise_give(const struct cpu_program *p, float *to, const void *from, size_t n);
 /* A minibatch of images, stored row, column, channel, to vectors that count channel, row, column; or back. */
-void pointwise_flatten(float *to, const float *from, const struct shape *image, int batch, bool to_vector);
+void pointwise_flatten(const struct cpu_program *p, void *to, const void *from, const struct shape *image, bool to_vector);
 /* The calling thread's share [*first, *last) of n elements inside `omp parallel`, in whole cache lines. */
 void pointwise_share(size_t n, size_t *first, size_t *last);
 

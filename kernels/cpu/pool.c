@@ -15,12 +15,12 @@ struct pool_shape {
     dnnl_alg_kind_t kind;
 };
 
-static struct pool_shape shape_of(int batch, const struct cpu_step *s)
+static struct pool_shape shape_of(const struct cpu_program *p, const struct cpu_step *s)
 {
     const struct layer *l = s->layer;
     struct pool_shape shape = {.kind = l->type == CAT_LAYER_MAX_POOL ? dnnl_pooling_max : dnnl_pooling_avg_include_padding,
-                               .src = prim_value_md(batch, &s->in[0]->shape),
-                               .dst = prim_value_md(batch, &s->out->shape)};
+                               .src = prim_value_md(p, &s->in[0]->shape),
+                               .dst = prim_value_md(p, &s->out->shape)};
     for (int i = 0; i < 2; i++) {
         shape.stride[i] = l->stride[i];
         shape.size[i] = l->kernel[i];
@@ -54,7 +54,7 @@ out:
 
 static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
 {
-    struct pool_shape shape = shape_of(p->head.batch, s);
+    struct pool_shape shape = shape_of(p, s);
     struct pool *pool = calloc(1, sizeof(*pool));
     dnnl_pooling_desc_t desc;
     dnnl_primitive_desc_t pd = NULL;

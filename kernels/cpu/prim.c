@@ -22,12 +22,13 @@ const dnnl_memory_desc_t *prim_md(const_dnnl_primitive_desc_t pd, dnnl_query_t w
     return dnnl_primitive_desc_query_md(pd, what, 0);
 }
 
-dnnl_memory_desc_t prim_value_md(int batch, const struct shape *shape)
+dnnl_memory_desc_t prim_value_md(const struct cpu_program *p, const struct shape *shape)
 {
     dnnl_memory_desc_t md;
+    int batch = p->head.batch;
     dnnl_dims_t image = {batch, shape->dim[2], shape->dim[0], shape->dim[1]}, vector = {batch, shape->dim[0]};
     bool is_image = shape->rank == 3;
-    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md, is_image ? 4 : 2, is_image ? image : vector, dnnl_f32,
+    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md, is_image ? 4 : 2, is_image ? image : vector, p->bf16 ? dnnl_bf16 : dnnl_f32,
                                                         is_image ? dnnl_nhwc : dnnl_nc);
     BUG_ON(status != dnnl_success);
     return md;
@@ -67,7 +68,7 @@ static int finish(struct cpu_program *p, struct prim *prim, const_dnnl_primitive
     if (bytes == 0) {
         return 0;
     }
-    p->scratch_bytes = bytes > p->scratch_bytes ? bytes : p->scratch_bytes;
+    cpu_scratch(p, bytes);
     return prim_variable(p, prim, DNNL_ARG_SCRATCHPAD, md, &p->scratch, e);
 }
 
@@ -89,7 +90,7 @@ int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, 
     return rc;
 }
 
-static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, float **variable,
+static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, void **variable,
                 struct err *e)
 {
     BUG_ON(prim->n_args >= PRIM_ARGS);
@@ -119,7 +120,7 @@ int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_mem
     return rc;
 }
 
-int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, float **data, struct err *e)
+int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void **data, struct err *e)
 {
     return bind(p, prim, arg, md, DNNL_MEMORY_NONE, data, e);
 }
@@ -131,7 +132,7 @@ int prim_run(struct cpu_program *p, struct prim *prim, struct err *e)
     }
     for (int i = 0; i < prim->n_args; i++) {
         if (prim->variable[i] || prim->block[i]) {
-            float *at = prim->variable[i] ? *prim->variable[i] : p->head.replica->host[prim->block[i] - 1] + prim->place[i];
+            void *at = prim->variable[i] ? *prim->variable[i] : p->head.replica->host[prim->block[i] - 1] + prim->place[i];
             dnnl_status_t status = dnnl_memory_set_data_handle(prim->args[i].memory, at);
             if (status != dnnl_success) {
                 return prim_check(status, "bind memory", e);

@@ -21,7 +21,7 @@ struct cpu_program;
 struct prim {
     dnnl_primitive_t handle; /* NULL: nothing to run */
     dnnl_exec_arg_t args[PRIM_ARGS];
-    float **variable[PRIM_ARGS]; /* or NULL: fixed */
+    void **variable[PRIM_ARGS]; /* or NULL: fixed */
     int block[PRIM_ARGS];        /* of the replica, where it is fixed in one: enum dev_block + 1; else 0 */
     size_t place[PRIM_ARGS];     /* floats from the block's begin */
     int n_args;
@@ -32,14 +32,14 @@ struct prim {
 int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, bool relu, const_dnnl_primitive_desc_t hint,
              dnnl_primitive_desc_t *pd, struct err *e);
 int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, struct err *e);
-int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, float **data, struct err *e);
+int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void **data, struct err *e);
 int prim_run(struct cpu_program *p, struct prim *prim, struct err *e);
 void prim_release(struct prim *prim);
 
-/* A tensor in another format than the flat block's: `data` is where primitives read or write it. If the formats are the
+/* A tensor in another format (or precision) than the flat block's: `data` is where primitives read or write it. If the formats are the
  * same it is the flat block itself and `copy` does nothing. */
 struct prim_tensor {
-    float *data;
+    void *data;
     struct prim copy;
 };
 /* to_flat false: the copy goes from the flat block to `data` (weights); true: back (their gradients). */
@@ -48,8 +48,8 @@ int prim_tensor_new(struct cpu_program *p, struct prim_tensor *t, const dnnl_mem
 void prim_tensor_release(struct prim_tensor *t);
 
 const dnnl_memory_desc_t *prim_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what);
-/* NHWC of a batch of this shape, or {n} as a matrix. */
-dnnl_memory_desc_t prim_value_md(int batch, const struct shape *shape);
+/* An activation of this shape: NHWC, or {n} as a matrix. */
+dnnl_memory_desc_t prim_value_md(const struct cpu_program *p, const struct shape *shape);
 int prim_check(dnnl_status_t status, const char *what, struct err *e);
 
 #endif

@@ -39,6 +39,16 @@ float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e)
     return memory;
 }
 
+void *cpu_alloc_elements(struct cpu_program *p, size_t n, struct err *e)
+{
+    return cpu_alloc(p, (n * element_size(p->bf16) + 3) / 4, e);
+}
+
+void cpu_scratch(struct cpu_program *p, size_t bytes)
+{
+    p->scratch_bytes = bytes > p->scratch_bytes ? bytes : p->scratch_bytes;
+}
+
 float *cpu_param(struct cpu_program *p, const struct cpu_step *s, int tensor)
 {
     return p->head.replica->host[DEV_PARAMS] + p->net->tensors[s->layer->first_tensor + tensor].first;
@@ -66,24 +76,24 @@ static int prepare_steps(struct cpu_program *p, struct err *e)
 /* A gradient lives from the step that writes it first to the step that made the value, so they take turns in a few buffers:
  * `owner` is the value that a buffer belongs to at the moment. */
 struct turn {
-    float *buffer;
-    size_t floats;
+    void *buffer;
+    size_t count;
     const struct cpu_value *owner;
 };
 
 /* The smallest free buffer that is large enough, or a new one. */
 static int take_turn(struct cpu_program *p, struct turn *turns, int *n, struct cpu_value *v, struct err *e)
 {
-    size_t floats = (size_t)p->head.batch * v->count;
+    size_t count = (size_t)p->head.batch * v->count;
     struct turn *best = NULL;
     for (int i = 0; i < *n; i++) {
-        bool fits = !turns[i].owner && turns[i].floats >= floats;
-        best = fits && (!best || turns[i].floats < best->floats) ? &turns[i] : best;
+        bool fits = !turns[i].owner && turns[i].count >= count;
+        best = fits && (!best || turns[i].count < best->count) ? &turns[i] : best;
     }
     if (!best) {
         best = &turns[(*n)++];
-        best->floats = floats;
-        best->buffer = cpu_alloc(p, floats, e);
+        best->count = count;
+        best->buffer = cpu_alloc_elements(p, count, e);
     }
     best->owner = v;
     v->grad = best->buffer;
@@ -112,24 +122,36 @@ static int give_gradients(struct cpu_program *p, int n_values, struct err *e)
     return rc;
 }
 
+/* The loss works in fp32. */
+static int give_head(struct cpu_program *p, struct err *e)
+{
+    size_t n = (size_t)p->head.batch * p->output->count;
+    p->head_fp32 = *p->output;
+    if (p->bf16) {
+        p->head_fp32.data = cpu_alloc(p, 2 * n, e);
+        p->head_fp32.grad = p->head_fp32.data && p->output->grad ? (float *)p->head_fp32.data + n : NULL;
+    }
+    return p->head_fp32.data ? 0 : -ERR_MEMORY;
+}
+
 static int give_memory(struct cpu_program *p, int n_values, struct err *e)
 {
     size_t batch = (size_t)p->head.batch;
     for (int i = 1; i < n_values; i++) {
-        if (!(p->values[i].data = cpu_alloc(p, batch * p->values[i].count, e))) {
+        if (!(p->values[i].data = cpu_alloc_elements(p, batch * p->values[i].count, e))) {
             return -ERR_MEMORY;
         }
     }
     int rc = give_gradients(p, n_values, e);
-    if (rc < 0) {
+    if (rc < 0 || (rc = give_head(p, e)) < 0) {
         return rc;
     }
     for (int k = 0; k < NET_INPUTS; k++) {
-        if (p->spare_floats[k] > 0 && !(p->spare[k] = cpu_alloc(p, p->spare_floats[k], e))) {
+        if (p->spare_count[k] > 0 && !(p->spare[k] = cpu_alloc_elements(p, p->spare_count[k], e))) {
             return -ERR_MEMORY;
         }
     }
-    p->padded = cpu_alloc(p, batch * p->values[0].count, e);
+    p->padded = cpu_alloc_elements(p, batch * p->values[0].count, e);
     p->scratch = p->padded ? cpu_alloc(p, (p->scratch_bytes + 3) / 4, e) : NULL;
     return p->scratch ? 0 : -ERR_MEMORY;
 }
@@ -165,6 +187,7 @@ struct dev_program *cpu_program_new(struct dev_replica *r, int batch, size_t buc
     p->head.batch = batch;
     p->dev = (struct cpu_device *)r->dev;
     p->net = r->net;
+    p->bf16 = strcmp(r->impl, "bf16") == 0;
     omp_set_num_threads(p->dev->threads); /* of the calling thread; kernels are made for a number of threads */
     if (build(p, bucket_bytes, e) < 0) {
         err_prefix(e, "cannot compile the network for a minibatch of %d", batch);
@@ -204,13 +227,27 @@ void cpu_program_free(struct dev_program *program)
 static void bind_input(struct cpu_program *p, const struct dev_input *in)
 {
     size_t n = p->values[0].count, used = (size_t)in->count * n, all = (size_t)p->head.batch * n;
-    if (in->count == p->head.batch) {
+    if (in->count == p->head.batch && !p->bf16) {
         p->values[0].data = (float *)in->x; /* nobody writes to it: its gradient is never made */
         return;
     }
-    memcpy(p->padded, in->x, used * sizeof(float));
-    memset(p->padded + used, 0, (all - used) * sizeof(float));
+    pointwise_take(p, p->padded, in->x, used);
+    memset(element_at(p->padded, used, p->bf16), 0, (all - used) * element_size(p->bf16));
     p->values[0].data = p->padded;
+}
+
+static int run_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, struct err *e)
+{
+    size_t n = (size_t)p->head.batch * p->output->count;
+    *out = (struct dev_result){.finite = true};
+    if (p->bf16) {
+        pointwise_give(p, p->head_fp32.data, p->output->data, n);
+    }
+    int rc = in->y ? cpu_loss(p->net->loss, &p->head_fp32, p->head.batch, in, out, e) : 0;
+    if (rc == 0 && p->bf16 && in->y && in->training && p->output->grad) {
+        pointwise_take(p, p->output->grad, p->head_fp32.grad, n);
+    }
+    return rc;
 }
 
 static int run_backward(struct cpu_program *p, const struct dev_input *in, dev_mark_fn *mark, void *ctx, struct err *e)
@@ -224,7 +261,7 @@ static int run_backward(struct cpu_program *p, const struct dev_input *in, dev_m
         }
         for (int k = 0; k < s->n_in; k++) {
             if (s->adds[k]) {
-                pointwise_add(s->in[k]->grad, p->spare[k], (size_t)p->head.batch * s->in[k]->count);
+                pointwise_add(p, s->in[k]->grad, p->spare[k], (size_t)p->head.batch * s->in[k]->count);
             }
         }
         if (bucket < p->head.n_buckets && p->bucket_step[bucket] == i) {
@@ -252,17 +289,12 @@ int cpu_program_compute(struct dev_program *program, const struct dev_input *in,
             return err_prefix(e, "layer '%s'", p->steps[i].layer->name);
         }
     }
-    int rc = 0;
-    if (in->y) {
-        rc = cpu_loss(p->net->loss, p->output, p->head.batch, in, out, e);
-    } else {
-        *out = (struct dev_result){.finite = true};
-    }
+    int rc = run_loss(p, in, out, e);
     if (rc < 0) {
         return rc;
     }
     if (logits) {
-        memcpy(logits, p->output->data, (size_t)in->count * p->output->count * sizeof(float));
+        memcpy(logits, p->head_fp32.data, (size_t)in->count * p->output->count * sizeof(float));
     }
     return in->training ? run_backward(p, in, mark, ctx, e) : 0;
 }

@@ -11,10 +11,15 @@
 struct weighted {
     struct prim forward, data, weights;
     struct prim_tensor forward_weights, data_weights, weights_grad;
-    float *flattened; /* NULL, or the input as a vector; its gradient replaces it, once the weights have theirs */
+    void *flattened; /* NULL, or the input as a vector; its gradient replaces it, once the weights have theirs */
 };
 
-static float **source(struct weighted *w, struct cpu_step *s)
+dnnl_data_type_t weighted_type(const struct cpu_program *p, enum weighted_pass pass)
+{
+    return p->bf16 && pass != WEIGHTED_WEIGHTS ? dnnl_bf16 : dnnl_f32;
+}
+
+static void **source(struct weighted *w, struct cpu_step *s)
 {
     return w->flattened ? &w->flattened : &s->in[0]->data;
 }
@@ -99,7 +104,7 @@ int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct wei
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = w;
-    if (md->flatten && !(w->flattened = cpu_alloc(p, (size_t)p->head.batch * s->in[0]->count, e))) {
+    if (md->flatten && !(w->flattened = cpu_alloc_elements(p, (size_t)p->head.batch * s->in[0]->count, e))) {
         return -ERR_MEMORY;
     }
     int rc = prepare_forward(p, s, w, md, describe, &pd, e);
@@ -119,7 +124,7 @@ int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev
 {
     struct weighted *w = s->state;
     if (w->flattened) {
-        pointwise_flatten(w->flattened, s->in[0]->data, &s->in[0]->shape, p->head.batch, true);
+        pointwise_flatten(p, w->flattened, s->in[0]->data, &s->in[0]->shape, true);
     }
     int rc = prim_run(p, &w->forward_weights.copy, e);
     return rc < 0 ? rc : prim_run(p, &w->forward, e);
@@ -130,7 +135,7 @@ int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct de
     struct weighted *w = s->state;
     int rc;
     if (s->relu) {
-        pointwise_relu_mask(s->out->grad, s->out->data, (size_t)p->head.batch * s->out->count);
+        pointwise_relu_mask(p, s->out->grad, s->out->data, (size_t)p->head.batch * s->out->count);
     }
     if ((rc = prim_run(p, &w->weights, e)) < 0 || (rc = prim_run(p, &w->weights_grad.copy, e)) < 0 ||
         (rc = prim_run(p, &w->data_weights.copy, e)) < 0) {
@@ -138,7 +143,7 @@ int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct de
     }
     rc = prim_run(p, &w->data, e);
     if (w->flattened && s->in_grad[0]) {
-        pointwise_flatten(*s->in_grad[0], w->flattened, &s->in[0]->shape, p->head.batch, false);
+        pointwise_flatten(p, *s->in_grad[0], w->flattened, &s->in[0]->shape, false);
     }
     return rc;
 }

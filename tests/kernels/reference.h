@@ -437,17 +437,32 @@ struct bench {
     struct err e;
 };
 
-static inline struct bench *bench_new(const char *device, const char *model, const struct optimizer_spec *optimizer)
+static inline struct bench *bench_new_in(const char *precision, const char *device, const char *model, const struct optimizer_spec *optimizer)
 {
     static const struct optimizer_spec plain = {.type = CAT_OPTIMIZER_SGD};
     struct bench *b = calloc(1, sizeof(*b));
     b->net = ref_network(model);
     b->dev = dev_open(device, &b->e);
-    if (!b->dev || b->dev->ops->replica_init(b->dev, &b->replica, &b->net, optimizer ? optimizer : &plain, &b->e) < 0) {
+    if (!b->dev || dev_use_precision(b->dev, precision, &b->e) < 0 || b->dev->ops->replica_init(b->dev, &b->replica, &b->net, optimizer ? optimizer : &plain, &b->e) < 0) {
         fail_msg("%s", b->e.message);
     }
     ref_draw(&b->net, b->replica.host[DEV_PARAMS], b->replica.host[DEV_STATS]);
     return b;
+}
+
+static inline struct bench *bench_new(const char *device, const char *model, const struct optimizer_spec *optimizer)
+{
+    return bench_new_in("fp32", device, model, optimizer);
+}
+
+/* Is there bf16 on this CPU? */
+static inline bool bench_has_bf16(void)
+{
+    struct err e = {0};
+    struct device *dev = dev_open("cpu:1", &e);
+    bool has = dev && dev_use_precision(dev, "bf16", &e) == 0;
+    dev_close(dev);
+    return has;
 }
 
 static inline void bench_free(struct bench *b)
@@ -516,23 +531,72 @@ static inline double gradient_size(const struct bench *b, const struct tensor *t
     return sqrt(sum / (double)t->count);
 }
 
-/* Outputs and loss everywhere, gradients at `coordinates` places of every `every`-th tensor, to `tolerance` of the tensor's
- * usual gradient: single precision may see a relu switch where double does not, the more often the deeper a network is. */
-static inline void check_model_to(const char *model, int batch, int count, int coordinates, int every, double tolerance)
+/* How near to the reference: loss and outputs, times 1 and their own size; gradients, see below. */
+struct bound {
+    double outputs, gradients;
+};
+
+static inline void check_outputs(const struct bench *b, const struct ref *r, const struct dev_input *in, const struct dev_result *got, const float *logits,
+                                 double bound)
+{
+    double loss = 0;
+    for (int i = 0; i < in->count; i++) {
+        loss += ref_sample_loss(r, in, i);
+    }
+    assert_near(got->loss, loss, bound * (1 + fabs(loss)), "loss", 0);
+    assert_true(got->finite);
+    for (size_t i = 0; i < (size_t)in->count * shape_count(&b->net.output); i++) {
+        double expected = r->act[b->net.n_layers - 1][i];
+        assert_near((double)logits[i], expected, bound * (1 + fabs(expected)), "output", i);
+    }
+}
+
+/* Each tensor's gradient against the one of fp32, which is held to the reference: the length of their difference, times the gradient's own length and the
+ * tensor's share of the length of all. Rounding switches a relu or a maximum here and there, which a single element would show too much. */
+static inline void check_gradients(const struct bench *got, const struct bench *exact, double bound)
+{
+    double all = 0;
+    for (size_t i = 0; i < exact->net.n_params; i++) {
+        all += pow((double)exact->replica.host[DEV_GRADS][i], 2);
+    }
+    for (int t = 0; t < exact->net.n_tensors; t++) {
+        const struct tensor *tensor = &exact->net.tensors[t];
+        double apart = 0, n = (double)tensor->count, own = gradient_size(exact, tensor) * sqrt(n), share = sqrt(all * n / (double)exact->net.n_params);
+        for (size_t i = tensor->first; i < tensor->first + tensor->count; i++) {
+            apart += pow((double)got->replica.host[DEV_GRADS][i] - (double)exact->replica.host[DEV_GRADS][i], 2);
+        }
+        assert_near(sqrt(apart), 0, bound * (own + share), tensor->name, 0);
+    }
+}
+
+static inline void check_bf16(const struct bench *exact, struct ref *r, const char *model, int batch, const struct dev_input *in, struct bound bound)
+{
+    struct bench *b = bench_new_in("bf16", "cpu:2", model, NULL);
+    struct dev_program *p = bench_program(b, batch);
+    float *logits = calloc((size_t)in->count * shape_count(&b->net.output), sizeof(float));
+    struct dev_result result = bench_compute(b, p, in, logits);
+    check_outputs(b, r, in, &result, logits, bound.outputs);
+    check_gradients(b, exact, bound.gradients);
+    free(logits);
+    b->dev->ops->program_free(p);
+    bench_free(b);
+}
+
+/* Outputs and loss everywhere, gradients at `coordinates` places of every `every`-th tensor, times the tensor's usual gradient and their own size: single
+ * precision may see a relu switch where double does not, the more often the deeper a network is. Then the same in bf16, where the
+ * CPU has it, unless that bound is NULL. */
+static inline void check_model_to(const char *model, int batch, int count, int coordinates, int every, struct bound fp32, const struct bound *bf16)
 {
     struct bench *b = bench_new("cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, batch);
     struct dev_input in = ref_input(&b->net, count, 11);
     struct ref r = bench_reference(b, count);
-    size_t outputs = shape_count(&b->net.output);
-    float *logits = calloc((size_t)count * outputs, sizeof(float));
+    float *logits = calloc((size_t)count * shape_count(&b->net.output), sizeof(float));
     struct dev_result result = bench_compute(b, p, &in, logits);
-    double loss = ref_loss(&r, &in);
-    assert_near(result.loss, loss, 1e-4 * (1 + fabs(loss)), "loss", 0);
-    assert_true(result.finite);
-    for (size_t i = 0; i < (size_t)count * outputs; i++) {
-        double expected = r.act[b->net.n_layers - 1][i];
-        assert_near((double)logits[i], expected, 1e-4 * (1 + fabs(expected)), "output", i);
+    ref_loss(&r, &in);
+    check_outputs(b, &r, &in, &result, logits, fp32.outputs);
+    if (bf16 && bench_has_bf16()) {
+        check_bf16(b, &r, model, batch, &in, *bf16);
     }
     for (int t = b->net.n_tensors - 1; t >= 0; t -= every) {
         const struct tensor *tensor = &b->net.tensors[t];
@@ -540,7 +604,7 @@ static inline void check_model_to(const char *model, int batch, int count, int c
         for (int k = 0; k < coordinates; k++) {
             size_t i = tensor->first + rng_below(1, (uint64_t)t, (uint64_t)k, tensor->count);
             double expected = ref_gradient(&r, &in, tensor, i, 1e-5);
-            assert_near((double)b->replica.host[DEV_GRADS][i], expected, tolerance * (size + fabs(expected)) + 1e-6, tensor->name, i - tensor->first);
+            assert_near((double)b->replica.host[DEV_GRADS][i], expected, fp32.gradients * (size + fabs(expected)) + 1e-6, tensor->name, i - tensor->first);
         }
     }
     free(logits);
@@ -550,10 +614,32 @@ static inline void check_model_to(const char *model, int batch, int count, int c
     bench_free(b);
 }
 
+static const struct bound usual_fp32 = {1e-4, 2e-4};
+
+/* In bf16 8 bits are kept of everything: sums and averages stay within 2e-2. Behind relu and max pooling a few elements go another way, behind batch norm all
+ * are divided by the deviation of few samples. A preset has them all. */
+static inline const struct bound *bound_in_bf16(const char *model)
+{
+    static const struct bound plain = {2e-2, 2e-2}, normed = {2e-2, 5e-2}, switched = {5e-2, 1.5e-1};
+    if (model[0] == '"' || strstr(model, "relu") || strstr(model, "max_pool")) {
+        return &switched;
+    }
+    return strstr(model, "batch_norm") ? &normed : &plain;
+}
 
 static inline void check_model(const char *model, int batch, int count, int coordinates)
 {
-    check_model_to(model, batch, count, coordinates, 1, 2e-4);
+    check_model_to(model, batch, count, coordinates, 1, usual_fp32, bound_in_bf16(model));
+}
+
+/* A preset for images of another size; its parameters are the same. The caller frees. */
+static inline char *preset_for(const char *name, int size)
+{
+    json_t *j = network_preset(name);
+    json_object_set_new(j, "input", json_pack("[i,i,i]", size, size, 3));
+    char *text = json_dumps(j, JSON_COMPACT);
+    json_decref(j);
+    return text;
 }
 
 #endif
