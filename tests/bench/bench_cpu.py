@@ -1,5 +1,7 @@
 """bench-cpu: a whole training step of one worker (forward, loss, backward, update; SGD with momentum and weight decay) on minibatches in
 memory, against PyTorch's best of four ways: its own layout or channels last, eager or compiled."""
+import pathlib
+
 from bench import BUILD, PEERS, TORCH, TURNS, Process, Report, have_torch, median, spread
 
 BATCH = 128
@@ -41,6 +43,17 @@ def steps(model, threads):
         [f"{memory[1] / 1e6:.0f} MB", f"{memory[0] / memory[1]:.2f}"] if best else ["", ""])
 
 
+def rounded(model, threads):
+    """A row of bf16 over fp32, in turns."""
+    n = STEPS[model] * threads
+    with ours(model, threads) as exact, ours(model, threads, "bf16") as bf16:
+        for p in (exact, bf16):
+            p.ask(f"{BATCH} {n}")
+        pairs = [(exact.ask(f"{BATCH} {n}")[0] / n, bf16.ask(f"{BATCH} {n}")[0] / n) for _ in range(TURNS)]
+        memory = [p.ask("memory")[0] / 1e6 for p in (exact, bf16)]
+    return [model, threads, *(spread([BATCH / t[k] for t in pairs], "{:.0f}") for k in (0, 1)), spread([a / b for a, b in pairs]), 1.3, *(f"{m:.0f} MB" for m in memory)]
+
+
 def sizes(model):
     with ours(model, 1) as us:
         for batch in (16, 32, 64, 128, 256):
@@ -68,6 +81,9 @@ def main():
                     "measured in every turn; floating-point operations count convolutions directly.")
     report.table("Against PyTorch", ["network", "threads", "images/s", "PyTorch, images/s", "ratio", "at least", "share of the peak", "memory", "PyTorch's", "ratio"],
                  (steps(model, threads) for model in STEPS for threads in (1, 2)))
+    if "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text():
+        report.table("bf16 over fp32", ["network", "threads", "fp32, images/s", "bf16, images/s", "ratio", "at least", "memory in fp32", "in bf16"],
+                     (rounded(model, threads) for model in STEPS for threads in (1, 2)))
     report.table("Minibatch sizes, 1 thread", ["network", "minibatch", "ms per step", "images/s"], (row for model in STEPS for row in sizes(model)))
     report.table("A change of the minibatch while training, 1 thread: all that it costs beyond its steps", ["network", "change", "ms", "steps"],
                  (row for model in STEPS for row in changes(model)))

@@ -9,11 +9,12 @@ from service import Service
 
 PLUGIN, NVML = BUILD / "evenstep-cuda-host.so", BUILD / "libevenstep-nvml.so"
 WITH_GPU = {"EVENSTEP_CUDA_PLUGIN": str(PLUGIN), "EVENSTEP_CUDA_DRIVER": str(PLUGIN), "EVENSTEP_NVML": str(NVML)}
+OLD_CPU = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # without bf16, on whatever machine
 
 
 @contextlib.contextmanager
 def service_with_gpus(*nodes):
     if not PLUGIN.exists():
         pytest.skip(f"{PLUGIN} is not built (make check-build)")
-    with Service(nodes=nodes, env=WITH_GPU) as s:
+    with Service(nodes=nodes, env={**WITH_GPU, **OLD_CPU}) as s:
         yield s
