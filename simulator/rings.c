@@ -1,0 +1,155 @@
+/* An all-reduce round a ring as one event. With equal links a ring of S members that pass S chunks ends 2(S-1) messages of the largest chunk after
+ * its last member came: that chunk goes round without a pause, and nobody can be faster than it. So more than a few members need no messages:
+ * S(S-1) events become one. The sums are added in the order of the messages (worker/exchange/collective.c), so the bits are theirs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulator/world.h"
+
+enum { RING_BY_MESSAGES = 16 };
+
+static bool links_are_equal(const struct world *w, const struct transport_ring *ring)
+{
+    const struct virtual_link *first = world_link_between(w, ring->members[0], ring->members[1]);
+    for (int i = 1; i < ring->size; i++) {
+        const struct virtual_link *other = world_link_between(w, ring->members[i], ring->members[(i + 1) % ring->size]);
+        if (other != first && (other->latency_seconds != first->latency_seconds || other->bytes_per_second != first->bytes_per_second)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The one that others have come to, or a new one; NULL if its links are not all the same. */
+static struct ring *ring_find(struct world *w, const struct transport_ring *ring)
+{
+    struct ring *spare = NULL;
+    for (struct ring *r = w->rings; r; r = r->next) {
+        if (r->serial && r->tag == ring->tag && r->first == ring->members[0] && r->joined >= 0 && r->joined < r->size) {
+            return r;
+        }
+        spare = r->serial ? spare : r;
+    }
+    if (!links_are_equal(w, ring)) {
+        return NULL;
+    }
+    if (!spare) {
+        spare = calloc(1, sizeof *spare);
+        BUG_ON(!spare);
+        spare->next = w->rings;
+        w->rings = spare;
+    }
+    if (spare->room < ring->size) {
+        free(spare->who);
+        spare->who = calloc((size_t)ring->size, sizeof *spare->who);
+        BUG_ON(!spare->who);
+        spare->room = ring->size;
+    }
+    spare->serial = ++w->serial;
+    spare->tag = ring->tag;
+    spare->first = ring->members[0];
+    spare->size = ring->size;
+    spare->joined = 0;
+    spare->n = ring->n;
+    spare->hollow = ring->hollow;
+    spare->light = ring->light;
+    return spare;
+}
+
+static size_t ring_chunk(const struct ring *r, int chunk)
+{
+    size_t heavy = r->hollow + r->n - r->light, begin = chunk == r->size ? r->hollow + r->n : heavy * (size_t)chunk / (size_t)r->size;
+    return begin > r->hollow ? begin - r->hollow : 0;
+}
+
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Four at a time, whatever the compiler thinks of it: with a thousand members this is most of a step. */
+static void add_below(float *sum, const float *own, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        *(four *)(sum + i) = *(const four *)(own + i) + *(four *)(sum + i);
+    }
+    for (; i < n; i++) {
+        sum[i] = own[i] + sum[i];
+    }
+}
+
+/* In the order of the messages: chunk c starts at member c and is added to by the next ones in turn. */
+static void ring_add(struct world *w, const struct ring *r)
+{
+    for (int c = 0; c < r->size; c++) {
+        size_t begin = ring_chunk(r, c), n = ring_chunk(r, c + 1) - begin;
+        if (n == 0) {
+            continue; /* hollow */
+        }
+        if (n > w->ring_room) {
+            free(w->ring_sum);
+            w->ring_sum = malloc(n * sizeof(float));
+            BUG_ON(!w->ring_sum);
+            w->ring_room = n;
+        }
+        memcpy(w->ring_sum, r->who[c].data + begin, n * sizeof(float));
+        for (int k = 1; k < r->size; k++) {
+            add_below(w->ring_sum, r->who[(c + k) % r->size].data + begin, n);
+        }
+        for (int k = 0; k < r->size; k++) {
+            memcpy(r->who[k].data + begin, w->ring_sum, n * sizeof(float));
+        }
+    }
+}
+
+/* When a ring that takes so long ends: after those that its members' links still carry. */
+static double ring_reserve(struct world *w, const struct ring *r, double seconds)
+{
+    int same = world_same_group(w, r->who[0].rank, r->who[1].rank);
+    double begin = w->now;
+    for (int i = 0; i < r->size; i++) {
+        double busy = w->ranks[r->who[i].rank].out_free[same];
+        begin = busy > begin ? busy : begin;
+    }
+    for (int i = 0; i < r->size; i++) {
+        w->ranks[r->who[i].rank].out_free[same] = begin + seconds;
+    }
+    return begin + seconds;
+}
+
+int rings_join(struct transport *t, const struct transport_ring *ring, struct transport_req *req)
+{
+    struct sim_rank *me = (struct sim_rank *)t;
+    struct world *w = me->world;
+    struct ring *r = ring->size > RING_BY_MESSAGES ? ring_find(w, ring) : NULL;
+    if (!r) {
+        return -ERR_UNSUPPORTED;
+    }
+    world_posted(me, req);
+    r->who[ring->mine] = (struct ring_member){me->rank, ring->data, req};
+    if (++r->joined == r->size) {
+        const struct virtual_link *link = world_link_between(w, ring->members[0], ring->members[1]);
+        double chunk = ceil((double)(r->hollow + r->n - r->light) / r->size) * sizeof(float);
+        double once = link->latency_seconds + (link->bytes_per_second > 0 ? chunk / link->bytes_per_second : 0);
+        events_push(w, me->free_sends ? w->now : ring_reserve(w, r, 2 * (r->size - 1) * once), r->first, EVENT_RING, NULL, r->serial);
+    }
+    return 0;
+}
+
+/* All members have the sum at once, and go on in the order of the ring. */
+void rings_end(struct world *w, uint64_t serial)
+{
+    struct ring *r = w->rings;
+    while (r && r->serial != serial) {
+        r = r->next;
+    }
+    BUG_ON(!r);
+    ring_add(w, r);
+    for (int i = 0; i < r->size; i++) {
+        world_through(&w->ranks[r->who[i].rank], r->who[i].req, REQ_DONE);
+    }
+    r->joined = -1; /* nobody joins, nobody takes it, until all have been woken */
+    for (int i = 0; i < r->size; i++) {
+        world_wake(&w->ranks[r->who[i].rank]);
+    }
+    r->serial = 0;
+}

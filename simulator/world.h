@@ -1,0 +1,145 @@
+/* What the files of the virtual transport share, and nobody else includes: the world with its ranks, events, messages, links and rings.
+ *
+ *   comm_sim.c      ranks in fibers, operations, the loop over events        events.c        the events in their order
+ *   messages.c      sends, receives, a worker's way out                      server_link.c   a server's link, shared by its clients
+ *   rings.c         an all-reduce round a ring as one event
+ */
+#ifndef SIMULATOR_WORLD_H
+#define SIMULATOR_WORLD_H
+
+#include "simulator/comm_sim.h"
+#include "simulator/fiber.h"
+
+enum event_kind { EVENT_WAKE, EVENT_ARRIVE, EVENT_LINK, EVENT_DEADLINE, EVENT_RING };
+
+struct parcel { /* a message under way or not yet received */
+    int from, to, tag;
+    const void *data;
+    size_t bytes;
+    struct transport_req *send;
+    double cost; /* in bytes */
+    double latency;
+    double ends_at; /* link counter at which its last byte is through */
+    struct parcel *behind; /* of the same client and direction: begins when this one's bytes are through */
+    struct parcel *next;
+};
+
+struct posted { /* a receive that waits for its message */
+    int from, tag;
+    void *data;
+    size_t bytes;
+    struct transport_req *req;
+    struct posted *next;
+};
+
+struct event {
+    double time;
+    int rank;
+    int order; /* among events of one instant: the rank that caused it, so that ties go to the lower rank */
+    uint64_t serial;
+    enum event_kind kind;
+    struct parcel *parcel;
+    uint64_t generation; /* of a link or a wait: older ones are void; of a ring: which */
+};
+
+/* An all-reduce round a ring that is run as one event: who has come to it so far. */
+struct ring {
+    uint64_t serial; /* 0: free */
+    int tag, first, size, joined;
+    size_t n, hollow, light;
+    struct ring_member {
+        int rank;
+        float *data;
+        struct transport_req *req;
+    } *who; /* [size] by place in the ring */
+    int room;
+    struct ring *next;
+};
+
+struct link_side { /* one direction of one server's link */
+    struct parcel *flows, *last;
+    struct parcel **of_client; /* [workers] its flow, or NULL: a client sends one thing after the other */
+    int n;
+    double got, since; /* bytes every transfer got until `since` */
+    uint64_t generation;
+};
+
+struct sim_rank {
+    struct transport base;
+    struct world *world;
+    int rank;
+    struct fiber *fiber;
+    struct comm_op *waiting, *stepping;
+    struct comm_op **ready; /* those with a message that is through; may stand there twice */
+    int n_ready, ready_room;
+    bool again;             /* a message of the one that is being stepped came through meanwhile */
+    bool blocked, deadline_passed, free_sends, runnable;
+    uint64_t wait_generation;
+    int64_t extra_bytes; /* that the next message counts */
+    struct parcel *arrived[2], **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
+    struct posted *posted, **posted_tail;
+    double step_start, step_factor;
+    double out_free[2]; /* when what was sent by then has left: to others, to members of its group */
+    int64_t steps;
+};
+
+struct world {
+    const struct cluster *cluster;
+    int workers, size;
+    double now;
+    struct sim_rank *ranks;
+    struct event *heap;
+    size_t n_heap, heap_room;
+    uint64_t serial;
+    int64_t events;
+    struct link_side *sides; /* [servers][2]: to the server, from it */
+    struct parcel **of_client; /* [servers][2][workers] */
+    struct parcel *spare_parcels;
+    struct posted *spare_posted;
+    struct ring *rings;
+    float *ring_sum; /* [ring_room] */
+    size_t ring_room;
+};
+
+/* values of transport_req.impl[0] */
+enum { REQ_BUSY = 1, REQ_DONE = 2, REQ_TOO_LONG = 3 };
+
+/* ---- events.c ---- */
+void events_push(struct world *w, double time, int rank, enum event_kind kind, struct parcel *p, uint64_t generation);
+struct event events_pop(struct world *w); /* the earliest; there is one */
+
+/* ---- server_link.c ---- */
+/* The parcel's bytes go over this side from now on, or when those of the same client before it are through. */
+void server_link_add(struct world *w, struct link_side *s, struct parcel *p);
+void server_link_finish(struct world *w, struct link_side *s); /* the first one's last byte is through */
+
+/* ---- messages.c: the transport's operations ---- */
+int messages_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *req);
+int messages_recv(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *req);
+int messages_test(struct transport *t, struct transport_req *req);
+int messages_cancel(struct transport *t, struct transport_req *req);
+void messages_weigh(struct transport *t, int64_t bytes);
+void messages_arrive(struct sim_rank *to, struct parcel *p);
+
+/* ---- rings.c ---- */
+int rings_join(struct transport *t, const struct transport_ring *ring, struct transport_req *req); /* transport_ops.ring */
+void rings_end(struct world *w, uint64_t serial); /* the time of EVENT_RING has come */
+
+/* ---- comm_sim.c ---- */
+/* A message of the operation that is being stepped is under way; it got through. */
+void world_posted(const struct sim_rank *r, struct transport_req *req);
+void world_through(struct sim_rank *r, struct transport_req *req, uint64_t state);
+/* Steps the rank's operations that got further, and runs it if that let it go on. */
+void world_wake(struct sim_rank *r);
+
+static inline bool world_same_group(const struct world *w, int a, int b)
+{
+    return w->cluster->groups && w->cluster->nodes[a].group == w->cluster->nodes[b].group;
+}
+
+static inline const struct virtual_link *world_link_between(const struct world *w, int a, int b)
+{
+    return world_same_group(w, a, b) ? &w->cluster->group_links : &w->cluster->links;
+}
+
+#endif
