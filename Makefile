@@ -26,7 +26,7 @@ CFLAGS  += -std=c11 -D_GNU_SOURCE -g $(OPT) $(WARN) $(SAN) -I. -MMD -MP -fPIC -f
 LDFLAGS += $(SAN)
 MPI_CFLAGS := $(shell $(MPICC) --showme:compile 2>/dev/null)
 MPI_LIBS   := $(shell $(MPICC) --showme:link 2>/dev/null)
-KERNEL_FLAGS := -O3 $(MARCH) -fopenmp
+KERNEL_FLAGS := -O3 $(MARCH) -fopenmp -fno-math-errno
 
 ROOMS   := common job store agent http coordinator cli kernels worker simulator
 src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c))
