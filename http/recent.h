@@ -4,7 +4,8 @@
  *   0 ms ──── given again ──── RENEW ──── the next who asks goes to the store, the others still get it ──── KEEP: nobody gets it
  *
  * What somebody changed over HTTP is in every answer that comes after: a change makes all that is kept old at once (recent_changed), and an answer
- * whose making began before the change is not kept. What the coordinator changes may be KEEP milliseconds late.
+ * whose making began before the change is not kept. A change of a job's state is in every answer to who heard of it by an event (stream.c). What
+ * else the coordinator changes may be KEEP milliseconds late.
  */
 #ifndef HTTP_RECENT_H
 #define HTTP_RECENT_H

@@ -198,7 +198,7 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
     if (copy_config(s, config, e) < 0 || open_socket(s, config->listen, e) < 0 ||
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
         !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) || !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
-        !(s->stream = stream_start(s->store_url, s->store_password, e)) || !(s->work = work_start(e)) || start_daemon(s, e) < 0) {
+        !(s->stream = stream_start(s->store_url, s->store_password, s->recent, e)) || !(s->work = work_start(e)) || start_daemon(s, e) < 0) {
         http_stop(s);
         return NULL;
     }

@@ -16,6 +16,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "http/recent.h"
 #include "http/reply.h"
 #include "store/store.h"
 
@@ -51,7 +52,8 @@ struct stream {
     pthread_mutex_t lock; /* of everything below, and of all clients and reference counts */
     pthread_cond_t wake;
     pthread_t thread;
-    struct store *store; /* the reader thread's */
+    struct store *store;   /* the reader thread's */
+    struct recent *recent; /* borrowed; has its own lock */
     bool finishing;
     struct event *ring[STREAM_RING];
     uint64_t head; /* events ever put in; ring[i % STREAM_RING] */
@@ -223,6 +225,12 @@ static void publish(struct stream *s, struct event *ev)
     }
 }
 
+static bool is_of_state(const json_t *event)
+{
+    const char *type = json_string_value(json_object_get(event, "type"));
+    return type && (strcmp(type, "job") == 0 || strcmp(type, "deleted") == 0);
+}
+
 static void publish_all(struct stream *s, const json_t *events, bool gap)
 {
     struct buf text;
@@ -237,6 +245,9 @@ static void publish_all(struct stream *s, const json_t *events, bool gap)
     {
         struct event_id id;
         char job[STORE_ID];
+        if (is_of_state(item)) {
+            recent_changed(s->recent);
+        }
         buf_reset(&text);
         if (event_print(&text, item, &id, job) && (ev = event_new(text.data, text.len))) {
             ev->id = id;
@@ -304,13 +315,14 @@ static void *reader_main(void *ctx)
 
 /* ---- from outside ------------------------------------------------------------------------------------------ */
 
-struct stream *stream_start(const char *store_url, const char *store_password, struct err *e)
+struct stream *stream_start(const char *store_url, const char *store_password, struct recent *recent, struct err *e)
 {
     struct stream *s = calloc(1, sizeof(*s));
     if (!s) {
         err_set(e, ERR_MEMORY, "cannot start the event stream: memory ran out");
         return NULL;
     }
+    s->recent = recent;
     s->store = store_open(store_url, store_password, e);
     if (!s->store) {
         free(s);

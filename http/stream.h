@@ -18,6 +18,7 @@
 
 #include "common/err.h"
 
+struct recent;
 struct stream;
 struct store;
 struct reply;
@@ -25,7 +26,8 @@ struct MHD_Connection;
 
 enum { STREAM_CLIENTS = 3500, STREAM_RING = 2048, STREAM_HEARTBEAT_SECONDS = 15 };
 
-struct stream *stream_start(const char *store_url, const char *store_password, struct err *e);
+/* `recent` is told before anybody hears that a job's state has changed: who asks for the job then, gets it as it is. Borrowed. */
+struct stream *stream_start(const char *store_url, const char *store_password, struct recent *recent, struct err *e);
 /* Every client's answer ends and every suspended connection is resumed; call before the daemon stops. */
 void stream_finish(struct stream *s);
 void stream_free(struct stream *s); /* after the daemon has stopped */

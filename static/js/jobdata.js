@@ -40,7 +40,8 @@ export class JobData extends EventTarget {
       tail: new Map(),
       lastRows: new Map(),
       fresh: false,
-      receivedAt: 0
+      receivedAt: 0,
+      turn: 0 /* of reading the job anew */
     });
     this.scale = {step: [], time: [], samples: []};
   }
@@ -153,9 +154,14 @@ export class JobData extends EventTarget {
       error: d.error ?? null
     });
     this.emit('job');
+    const turn = ++this.turn;
     try {
       const live = this.job;
-      this.job = await get(path(this.id));
+      const read = await get(path(this.id));
+      if (turn !== this.turn) { /* a later change is being read: its answer may have come first */
+        return;
+      }
+      this.job = read;
       if (!(this.job.workers || []).length) {
         this.job.workers = live.workers;
       }

@@ -48,7 +48,7 @@ function leadsTo(job) {
 
 export async function show(root, route) {
   document.title = 'Jobs · Evenstep';
-  const state = {jobs: new Map(), nodes: [], assignments: new Map(), sparks: new Map(), next: null, q: ''};
+  const state = {jobs: new Map(), nodes: [], assignments: new Map(), sparks: new Map(), turns: new Map(), next: null, q: ''};
   const sentence = h('h1', {class: 'lead'});
   const evidence = h('p', {class: 'sub'});
   const find = h('input', {
@@ -133,8 +133,13 @@ export async function show(root, route) {
   }
 
   async function readJob(id) {
+    const turn = (state.turns.get(id) || 0) + 1;
+    state.turns.set(id, turn);
     try {
-      state.jobs.set(id, await get(path(id)));
+      const job = await get(path(id));
+      if (turn === state.turns.get(id)) { /* else a later change is being read */
+        state.jobs.set(id, job);
+      }
     } catch (e) {
       if (e.status === 404) {
         state.jobs.delete(id);

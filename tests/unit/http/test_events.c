@@ -147,6 +147,32 @@ static void a_change_of_a_job_is_told_to_everybody(void **state)
     }
 }
 
+/* Many who ask for a job share an answer for some milliseconds: not past a change of its state that they were told of. */
+static void who_was_told_of_a_change_of_state_is_not_answered_with_the_state_before(void **state)
+{
+    struct site *s = *state;
+    static const enum job_state turns[] = {JOB_QUEUED, JOB_LAUNCHING, JOB_RUNNING, JOB_QUEUED};
+    char *text = calloc(1, TEXT), id[STORE_ID], path[64], told[40];
+    submit(s, SPEC("told"), id);
+    snprintf(path, sizeof path, "/api/v1/jobs/%s", id);
+    int fd = open_events(s, "", "");
+    expect_heard(fd, "event: hello", text);
+    for (int round = 0; round < 30; round++) {
+        struct answer before = get(s, path);
+        expect_status(&before, 200);
+        answer_release(&before);
+        text[0] = '\0';
+        move(s, id, turns[round % 3], turns[round % 3 + 1]);
+        snprintf(told, sizeof told, "\"state\":\"%s\"", jobstate_name(turns[round % 3 + 1]));
+        expect_heard(fd, told, text);
+        struct answer after = get(s, path);
+        assert_string_equal(json_string_value(json_object_get(after.json, "state")), jobstate_name(turns[round % 3 + 1]));
+        answer_release(&after);
+    }
+    close(fd);
+    free(text);
+}
+
 static void an_event_that_is_long_arrives_whole(void **state)
 {
     struct site *s = *state;
@@ -300,6 +326,7 @@ int main(void)
         cmocka_unit_test(an_id_that_was_trimmed_or_is_none_gives_a_gap),
         cmocka_unit_test(a_filter_lets_events_of_one_job_pass),
         cmocka_unit_test(a_change_of_a_job_is_told_to_everybody),
+        cmocka_unit_test(who_was_told_of_a_change_of_state_is_not_answered_with_the_state_before),
         cmocka_unit_test(an_event_that_is_long_arrives_whole),
         cmocka_unit_test(a_slow_submission_does_not_hold_up_streams),
         cmocka_unit_test(clients_that_leave_early_harm_nobody),
