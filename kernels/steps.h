@@ -15,6 +15,12 @@ int steps_readers(const struct network *net, int layer);
  * who reads it takes an image as it stands for the vector that it is. */
 bool steps_flatten_is_none(const struct network *net, int layer, const struct shape *stored, steps_keeps_shape_fn *keeps_shape);
 
+/* How much an input adds to the innermost axis of a concat: all of it where vectors are joined, which may still be stored as the images they were flattened from. */
+static inline size_t steps_joined(const struct shape *whole, const struct shape *input)
+{
+    return whole->rank == 1 ? shape_count(input) : (size_t)input->dim[2];
+}
+
 struct steps_cost {
     const struct layer *layer;
     double forward; /* of one sample, in floating-point operations or what takes as long */

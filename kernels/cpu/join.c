@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/steps.h"
 
 enum { PARALLEL_FROM = 16384 };
 
@@ -74,16 +75,11 @@ const struct cpu_op cpu_add = {
 
 /* ---- concat ------------------------------------------------------------------------------------------------------ */
 
-static size_t channels(const struct shape *s)
-{
-    return (size_t)s->dim[s->rank - 1];
-}
-
 static int concat_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t all = channels(&s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
+    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
-        size_t c = channels(&s->in[k]->shape);
+        size_t c = steps_joined(&s->out->shape, &s->in[k]->shape);
 #pragma omp parallel for if (rows * c > PARALLEL_FROM)
         for (size_t i = 0; i < rows; i++) {
             memcpy(element_at(s->out->data, i * all + at, p->bf16), element_at(s->in[k]->data, i * c, p->bf16), c * element_size(p->bf16));
@@ -95,9 +91,9 @@ static int concat_forward(struct cpu_program *p, struct cpu_step *s, const struc
 
 static int concat_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t all = channels(&s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
+    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
-        size_t c = channels(&s->in[k]->shape);
+        size_t c = steps_joined(&s->out->shape, &s->in[k]->shape);
         void *to = s->in_grad[k] ? *s->in_grad[k] : NULL;
 #pragma omp parallel for if (rows * c > PARALLEL_FROM)
         for (size_t i = 0; i < (to ? rows : 0); i++) {

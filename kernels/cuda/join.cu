@@ -2,6 +2,7 @@
  * memory, so its inputs interleave pixel by pixel: x_k [batch·h·w][c_k], y [batch·h·w][sum of c_k].
  */
 #include "kernels/cuda/pointwise.h"
+#include "kernels/steps.h"
 
 /* ---- add ------------------------------------------------------------------------------------------------------- */
 
@@ -80,16 +81,11 @@ template <typename T> KERNEL gather_part(T *part, const T *whole, size_t c, size
     }
 }
 
-static size_t channels(const struct shape *s)
-{
-    return (size_t)s->dim[s->rank - 1];
-}
-
 static int concat_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
-    size_t all = channels(&s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
+    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
-        size_t c = channels(&s->in[k]->shape), n = rows * c;
+        size_t c = steps_joined(&s->out->shape, &s->in[k]->shape), n = rows * c;
         cudaError_t code;
         CUDA_KIND(p, T, code = LAUNCH(spread_part<T>, cuda_blocks(p->dev, n), p->dev->build, (T *)s->out->data, (const T *)s->in[k]->data, c, all, at, n));
         TRY(cuda_check(code, "join channels", e));
@@ -100,9 +96,9 @@ static int concat_forward(struct cuda_program *p, struct cuda_step *s, bool trai
 
 static int concat_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
-    size_t all = channels(&s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
+    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
-        size_t c = channels(&s->in[k]->shape), n = rows * c;
+        size_t c = steps_joined(&s->out->shape, &s->in[k]->shape), n = rows * c;
         cudaError_t code = cudaSuccess;
         if (s->in_grad[k]) {
             CUDA_KIND(p, T, code = LAUNCH(gather_part<T>, cuda_blocks(p->dev, n), p->dev->build, (T *)*s->in_grad[k], (const T *)s->out->grad, c, all, at, n));

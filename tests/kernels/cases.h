@@ -98,6 +98,9 @@ static const struct layer_case graph_cases[] = {
      "{\"type\": \"concat\", \"inputs\": [\"d\", \"f\"]}", 3},
     {"{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 594},"
      "{\"type\": \"add\", \"inputs\": [\"d\", \"r\"]}", 3},
+    /* and are joined as vectors too where the image has one channel, so that flattening it moves nothing */
+    {"{\"type\": \"conv2d\", \"filters\": 1, \"kernel\": 3}, {\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"tanh\", \"name\": \"t\"},"
+     "{\"type\": \"concat\", \"inputs\": [\"f\", \"t\"]}", 3},
     {0},
 };
 
