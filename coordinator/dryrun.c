@@ -130,6 +130,30 @@ static json_t *nodes_json(struct store *store, const struct jobspec *spec, const
     return out;
 }
 
+static bool has_agent(const json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach(nodes, i, node)
+    {
+        if (json_is_true(json_object_get(node, "agent"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where no node can come, a job that asks for more than there are would wait for ever: that is said at once. Elsewhere it waits for hosts to join. */
+static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask, const char *waiting, struct jsonx_problems *problems)
+{
+    if (!d->alone || has_agent(ask->nodes) || placement_known(ask) >= ask->spec->workers) {
+        return false;
+    }
+    jsonx_problem(problems, ask->spec->n_nodes ? "/nodes" : "/workers",
+                  "this can never run: %s; hosts cannot join a service that keeps a store of its own (see its options --local-node and --store)", waiting);
+    return true;
+}
+
 /* As if every node were free; then as it is, to say whether it starts now. */
 static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec, const json_t *checked,
                      struct jsonx_problems *problems, struct err *e)
@@ -155,7 +179,7 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
         if (!placement_find(&now, &ask)) {
             snprintf(starts, sizeof starts, "waits for nodes: %s", now.waiting);
         }
-    } else {
+    } else if (!lacking && !is_never_enough(d, &ask, all.waiting, problems)) {
         snprintf(starts, sizeof starts, "waits for nodes: %s", all.waiting);
         json_array_append_new(warnings, json_sprintf("the job would wait in the queue: %s", all.waiting));
     }

@@ -3,10 +3,13 @@
 #ifndef COORDINATOR_DRYRUN_H
 #define COORDINATOR_DRYRUN_H
 
+#include <stdbool.h>
+
 #include "common/jsonx.h"
 
 struct dryrun {
     const char *store_url, *store_password, *data_dir, *roots, *local_host, *worker, *simulator; /* borrowed; simulator NULL: none */
+    bool alone; /* the store is this service's own: what nodes there are, its own options say, unless an agent of this machine joined */
 };
 
 /* As http_hooks.plan and .datasets; ctx is a struct dryrun. */

@@ -119,6 +119,11 @@ static struct census count(const struct placement_ask *ask)
     return c;
 }
 
+int placement_known(const struct placement_ask *ask)
+{
+    return count(ask).known;
+}
+
 static void explain(struct placement *out, const struct placement_ask *ask, const struct census *c, int wanted)
 {
     char named[80];

@@ -162,7 +162,8 @@ static int start_nodes(struct service *s, struct err *e)
 static int start_http(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
-    s->dryrun = (struct dryrun){s->url, c->password, c->data_dir, c->roots, c->host, c->worker, s->simulates ? c->simulator : NULL};
+    s->dryrun = (struct dryrun){s->url, c->password, c->data_dir, c->roots, c->host, c->worker, s->simulates ? c->simulator : NULL,
+                                s->is_private};
     struct http_config hc = {.listen = c->listen, .data_dir = c->data_dir, .static_dir = c->static_dir, .store_url = s->url,
                              .store_password = c->password, .token_file = c->token_file, .allow_hosts = c->allow_hosts};
     hc.hooks.ctx = &s->dryrun;

@@ -47,21 +47,22 @@ static bool read_input(struct network *net, struct fields *f, const json_t *v)
         return false;
     }
     jsonx_join(pointer, sizeof pointer, f->pointer, "input");
+    struct shape input = {.rank = (int)n};
     double count = 1;
-    net->input.rank = (int)n;
     for (size_t i = 0; i < n; i++) {
         double x;
         if (!fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i), true, 1,
                            n == 1 ? 16777216 : 65536, &x)) {
             return false;
         }
-        net->input.dim[i] = (int)x;
+        input.dim[i] = (int)x;
         count *= x;
     }
     if (count > 16777216) {
         fields_problem(f, "input", "'input' has %.0f elements, more than 16777216", count);
         return false;
     }
+    net->input = input; /* of rank 0 until it is known to be right */
     return true;
 }
 
@@ -131,8 +132,9 @@ static bool read_inputs(struct build *b, struct fields *f, int i, const struct l
         return false;
     }
     if (type != NULL && (n < type->min_inputs || n > type->max_inputs)) {
-        fields_problem(f, "inputs", "layer '%s' (%s) takes %d to %d inputs, not %d", l->name,
-                       catalog_get(type->id)->name, type->min_inputs, type->max_inputs, n);
+        char many[32];
+        snprintf(many, sizeof many, type->max_inputs == 1 ? "1 input" : "%d to %d inputs", type->min_inputs, type->max_inputs);
+        fields_problem(f, "inputs", "layer '%s' (%s) takes %s, not %d", l->name, catalog_get(type->id)->name, many, n);
         return false;
     }
     if (v == NULL) {
@@ -320,10 +322,12 @@ int network_build(struct network *net, const json_t *model, const char *pointer,
         snprintf(net->preset, sizeof net->preset, "%s", name);
         model = preset;
     }
-    fields_open(&f, model, full, pointer, problems);
-    if (f.given == NULL) {
+    if (!json_is_object(model)) {
+        char shown[48];
+        jsonx_problem(problems, pointer, "this must be the name of a preset, or an object with 'input' and 'layers', not %s", fields_show(shown, model));
         goto out;
     }
+    fields_open(&f, model, full, pointer, problems);
     bool input_good = read_input(net, &f, fields_need(&f, "input"));
     const json_t *layers = fields_need(&f, "layers");
     if (fields_param(&f, &loss_param)) {

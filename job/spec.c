@@ -194,7 +194,7 @@ static void check_together(struct jobspec *spec, int nodes, struct fields *f)
         spec_check_batching(spec, f->problems);
     }
     if (spec->data.format == CAT_FORMAT_GLYPHS && spec->network.n_layers > 0 && !spec->data.augment.crop &&
-        json_object_get(f->full, "data") != NULL && shape_count(&spec->network.input) != 28 * 28) {
+        json_object_get(f->full, "data") != NULL && spec->network.input.rank > 0 && shape_count(&spec->network.input) != 28 * 28) {
         fields_problem(f, "model", "the network takes %zu numbers, but a sample of 'glyphs' has 784", shape_count(&spec->network.input));
     }
 }

@@ -70,7 +70,7 @@ def test_the_dry_run_says_where_the_job_would_run(page):
     page.wait_text(".expect-body", "fast-1")
     assert re.search(r"First minibatch", page.text(".expect-body"))
     page.type(page.field("/workers"), "9")
-    page.wait_text(".expect", "9 workers")
+    page.wait_text('.field[data-pointer="/workers"] .fault', "it asks for 9 workers")
 
 
 def test_a_job_submitted_from_the_form_runs_to_its_end(page, service):

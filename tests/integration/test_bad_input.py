@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import socket
+import subprocess
 
 import pytest
 
@@ -55,7 +56,8 @@ DENSE = {"type": "dense", "units": 10}
     ("/data/samples", 10**15, "/data/samples"), ("/data/samples", 0, "/data/samples"),
     ("/optimizer/learning_rate", -0.1, "/optimizer/learning_rate"), ("/optimizer/learning_rate", 1e300, "/optimizer/learning_rate"),
     ("/optimizer", {"type": "sgdd"}, "did you mean 'sgd'"), ("/strategy", {"type": "__proto__"}, "/strategy/type"),
-    ("/model", "lenet6", "lenet5"), ("/model", {}, "/model"), ("/model", {"input": [28, 28, 1], "layers": []}, "/model/layers"),
+    ("/model", "lenet6", "lenet5"), ("/model", {}, "/model"), ("/model", 5, "the name of a preset"),
+    ("/model", {"input": [28, 28, 1], "layers": [{"type": "relu", "inputs": ["input"] * 2}, DENSE]}, "takes 1 input, not 2"), ("/model", {"input": [28, 28, 1], "layers": []}, "/model/layers"),
     ("/model", {"input": [28, 28, 1], "layers": [{"type": "conv2d", "filters": 4, "kernel": 29}, DENSE]}, "[28, 28, 1]"),
     ("/model", {"input": [28, 28, 1], "layers": [{"type": "flatten"}, {"type": "max_pool", "size": 2}, DENSE]}, "[784]"),
     ("/model", {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 10**9}, {"type": "dense", "units": 10**9}]}, "/model/layers"),
@@ -92,11 +94,41 @@ def test_a_body_that_is_no_json_object_is_refused_with_line_and_column(service, 
     assert words in answer.text, answer.text
 
 
-@pytest.mark.parametrize("change, words", [({"workers": 3}, "3 workers"), ({"nodes": ["a", "nobody"]}, "there is 1 node that the spec names")])
-def test_what_no_node_can_do_now_is_a_warning_of_the_dry_run(service, change, words):
-    """Not an error: nodes may come, and until then the job would wait."""
-    plan = service.post("jobs?dryRun=true", spec(**change)).json()
-    assert any(words in w for w in plan["warnings"]), plan["warnings"]
+NEVER_ENOUGH = [({"workers": 3}, "/workers", "it asks for 3 workers, and there are 2 nodes"),
+                ({"nodes": ["a", "nobody"]}, "/nodes", "it asks for 2 workers, and there is 1 node that the spec names")]
+
+
+@pytest.mark.parametrize("change, pointer, words", NEVER_ENOUGH)
+def test_more_workers_than_a_service_of_its_own_store_can_have_are_refused(service, change, pointer, words):
+    for query in ("?dryRun=true", ""):
+        answer = service.post("jobs" + query, spec(**change))
+        assert answer.status_code == 422 and [e["pointer"] for e in answer.json()["errors"]] == [pointer], answer.text
+        assert words in answer.json()["errors"][0]["message"]
+
+
+def test_a_job_waits_for_nodes_that_are_there_but_not_in_use(service):
+    assert service.post("nodes/b/drain").ok
+    try:
+        plan = service.post("jobs?dryRun=true", spec())
+        assert plan.status_code == 200 and "1 of the 2 nodes is lost, draining or disabled" in plan.json()["warnings"][0]
+    finally:
+        service.post("nodes/b/enable")
+
+
+def test_where_hosts_may_join_a_job_waits_for_them_and_says_so(tmp_path):
+    """The store is shared, so nodes may come."""
+    store = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", str(tmp_path / "shared.sock"), "--dir", str(tmp_path), "--save", ""],
+                             stdout=subprocess.DEVNULL)
+    try:
+        until("the store listens", (tmp_path / "shared.sock").exists)
+        with Service(nodes=("a=cpu:1",), options=("--store", f"unix:{tmp_path}/shared.sock")) as s:
+            for change, _, _ in NEVER_ENOUGH:
+                assert "it asks for" in s.post("jobs?dryRun=true", spec(**change)).json()["warnings"][0]
+            id = s.submit(spec(workers=3))
+            until("it is known why", lambda: s.job(id)["waiting"] == "it asks for 3 workers, and there is 1 node")
+    finally:
+        store.terminate()
+        store.wait()
 
 
 def talk(service, *pieces, whole=True):
