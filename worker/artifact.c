@@ -111,6 +111,7 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
     if (rc < 0) {
         return err_prefix(e, "cannot write the artifact '%s'", name);
     }
+    safetensors_drop_torn(dir);
     snprintf(path, sizeof(path), "%s/%s.safetensors", dir, name);
     json_t *meta = artifact_describe("evenstep-model", spec);
     set_number(meta, "step", (double)state->version);

@@ -123,6 +123,7 @@ int checkpoint_write(const char *job_dir, const struct jobspec *spec, const stru
     if (rc < 0) {
         return err_prefix(e, "cannot write a checkpoint");
     }
+    safetensors_drop_torn(dir);
     snprintf(path, path_bytes, "%s/step-%012lld.safetensors", dir, (long long)state->version);
     json_t *meta = artifact_describe("evenstep-checkpoint", spec);
     artifact_set(meta, "progress", progress_json(spec, state));

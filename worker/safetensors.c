@@ -3,8 +3,10 @@
  */
 #include "worker/safetensors.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +146,9 @@ int safetensors_write(const char *path, const struct safetensor *tensors, int n,
 {
     char temporary[4096 + 32];
     size_t head_bytes = 0;
-    snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid());
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash + 1 - path) : 0; /* a name with a dot is listed nowhere */
+    snprintf(temporary, sizeof(temporary), "%.*s.%s.%ld.tmp", folder, path, path + folder, (long)getpid());
     char *head = make_header(tensors, n, metadata, &head_bytes, e);
     if (!head) {
         return err_prefix(e, "cannot write '%.200s'", path);
@@ -172,6 +176,26 @@ int safetensors_write(const char *path, const struct safetensor *tensors, int n,
     }
     sync_folder(path);
     return 0;
+}
+
+static int is_torn(const struct dirent *d)
+{
+    return fnmatch(".*.safetensors.*.tmp", d->d_name, 0) == 0;
+}
+
+void safetensors_drop_torn(const char *dir)
+{
+    struct dirent **names;
+    char path[4096 + 300];
+    int n = scandir(dir, &names, is_torn, NULL);
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
+        unlink(path);
+        free(names[i]);
+    }
+    if (n >= 0) {
+        free(names);
+    }
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "common/rng.h"
 #include "worker/artifact.h"
@@ -258,17 +259,60 @@ static void when_the_disk_is_full_the_old_checkpoint_stays_and_the_error_says_wh
     free(names);
 }
 
-static void a_file_that_was_left_half_written_is_never_looked_at(void **state)
+/* By a keeper that was killed: a child that dies as soon as its file is there. */
+static void leave_half_written(struct place *p, const char *folder)
+{
+    char path[4096];
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rlimit little = {600, 600};
+        signal(SIGXFSZ, SIG_DFL);
+        setrlimit(RLIMIT_FSIZE, &little); /* the signal kills it in the middle of the write */
+        p->state->version = 99;
+        int rc = strcmp(folder, "checkpoints") == 0 ? checkpoint_write(p->dir, p->spec, p->state, 9, path, sizeof path, &err_)
+                                                    : artifact_write(p->dir, "model", p->spec, p->state, &err_);
+        _exit(rc == 0 ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+}
+
+static int files_in(struct place *p, const char *folder, bool hidden)
+{
+    char dir[4200];
+    struct dirent **names;
+    snprintf(dir, sizeof dir, "%s/%s", p->dir, folder);
+    int n = scandir(dir, &names, NULL, alphasort), count = 0;
+    for (int i = 0; i < n; i++) {
+        count += strcmp(names[i]->d_name, ".") != 0 && strcmp(names[i]->d_name, "..") != 0 && (names[i]->d_name[0] == '.') == hidden;
+        free(names[i]);
+    }
+    free(names);
+    return count;
+}
+
+static void a_file_that_was_left_half_written_is_never_looked_at_and_goes_with_the_next(void **state)
 {
     struct place *p = *state;
     struct checkpoint c;
-    char path[4096], dir[4096];
+    char path[4096];
     write_at(p, 10, 9, path);
-    snprintf(dir, sizeof dir, "%s/checkpoints", p->dir);
-    put_file(dir, "step-000000000099.safetensors.77.tmp", "half", 4);
+    leave_half_written(p, "checkpoints");
+    leave_half_written(p, "artifacts");
+    assert_int_equal(files_in(p, "checkpoints", true), 1);
+    assert_int_equal(files_in(p, "checkpoints", false), 1);
+    assert_int_equal(files_in(p, "artifacts", true), 1);
+    assert_int_equal(files_in(p, "artifacts", false), 0); /* listed nowhere */
     assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), 0);
     assert_int_equal(c.state.version, 10);
     checkpoint_release(&c);
+    write_at(p, 20, 9, path);
+    assert_int_equal(artifact_write(p->dir, "model", p->spec, p->state, &err_), 0);
+    assert_int_equal(files_in(p, "checkpoints", true) + files_in(p, "artifacts", true), 0);
+    assert_int_equal(files_in(p, "checkpoints", false), 2);
+    assert_int_equal(files_in(p, "artifacts", false), 1);
 }
 
 static void a_checkpoint_of_another_network_is_not_used(void **state)
@@ -475,7 +519,7 @@ int main(void)
         TEST_(every_altered_byte_of_the_header_and_any_of_the_body_is_noticed),
         TEST_(a_checkpoint_that_was_cut_at_any_byte_is_passed_over_for_the_one_before),
         TEST_(when_the_disk_is_full_the_old_checkpoint_stays_and_the_error_says_why),
-        TEST_(a_file_that_was_left_half_written_is_never_looked_at),
+        TEST_(a_file_that_was_left_half_written_is_never_looked_at_and_goes_with_the_next),
         TEST_(a_checkpoint_of_another_network_is_not_used),
         TEST_(an_artifact_has_the_tensors_and_the_figures),
         TEST_(init_takes_artifacts_and_checkpoints),
