@@ -94,6 +94,38 @@ def test_the_service_lists_data_sets_with_shape_classes_samples_and_digest(servi
     assert found["files"]["digest"] == sha.hexdigest()
 
 
+def test_an_array_is_the_same_however_numpy_saved_it(tmp_path):
+    """Byte order, Fortran order, width, packed or not: the digest is over the values. And what is cut or altered is told."""
+    rng = np.random.default_rng(3)
+    values = {"x": rng.normal(0, 1, (60, 5, 4, 3)).astype(np.float16), "y": rng.integers(0, 3, 60), "test_x": rng.normal(0, 1, (20, 5, 4, 3)).astype(np.float16),
+              "test_y": rng.integers(0, 3, 20)}
+    ways = {"plain": lambda a: a.astype("<f4"), "half": lambda a: a, "big": lambda a: a.astype(">f8"), "fortran": lambda a: np.asfortranarray(a.astype(">f4"))}
+    for way, change in ways.items():
+        (tmp_path / way).mkdir()
+        for name, a in values.items():
+            np.save(tmp_path / way / (name + ".npy"), change(a) if a.ndim > 1 else a.astype(">i2" if way == "big" else "<i8"))
+    for folder, order in (("packed", "big"), ("torn", "big"), ("altered", "plain"), ("bytes", None), ("bytes-fortran", None)):
+        (tmp_path / folder).mkdir()
+        for name, a in values.items():
+            if order:
+                blob = gzip.compress((tmp_path / order / (name + ".npy")).read_bytes())
+                blob = blob[:-20] if (folder, name) == ("torn", "x") else blob[:-6] + bytes([blob[-6] ^ 1]) + blob[-5:] if (folder, name) == ("altered", "x") else blob
+                (tmp_path / folder / (name + ".npy.gz")).write_bytes(blob)
+            else:
+                a = (np.abs(a) * 50).astype(np.uint8) if a.ndim > 1 else a
+                np.save(tmp_path / folder / (name + ".npy"), np.asfortranarray(a) if folder == "bytes-fortran" else a)
+    with Service(data=tmp_path, nodes=("a=cpu:1",)) as s:
+        found = until("every digest is known", lambda: (f := {d["path"]: d["digest"] for d in s.get("datasets").json()["datasets"]}) and
+                      all(f.get(k) for k in (*ways, "packed", "bytes", "bytes-fortran")) and f, 60)
+        assert {found[way] for way in (*ways, "packed")} == {found["plain"]}
+        assert found["bytes"] == found["bytes-fortran"] != found["plain"]
+        model = {"input": [5, 4, 3], "layers": [{"type": "dense", "units": 3}]}
+        for folder, words in (("torn", "'x.npy' ends after value"), ("altered", "'x.npy': incorrect data check")):
+            answer = s.post("jobs", spec(model=model, data={"format": "npy", "path": folder}, workers=1, batching={"global_batch": 20}))
+            told = answer.text if answer.status_code == 422 else s.wait(answer.json()["id"], "failed")["error"]["message"]
+            assert words in told, told
+
+
 def test_files_and_archive_train_to_the_same_bits(service):
     ids = [service.submit(cifar(path)) for path in ("files", "archive")]
     done = [service.wait(id, "succeeded") for id in ids]

@@ -1,25 +1,30 @@
-/* NumPy arrays: a folder with x.npy, y.npy, test_x.npy and test_y.npy, the first axis being samples.
+/* NumPy arrays: a folder with x.npy, y.npy, test_x.npy and test_y.npy, each also packed as .npy.gz, the first axis being samples.
  *
  * x: unsigned bytes are normalised like pictures, every other number becomes a float and is used as it is. Axes after the
  * first: [n] a vector, [h, w] a picture of one channel, [h, w, c]. y: whole numbers are labels (axis of samples only),
- * floats are targets. Format: "\x93NUMPY", version, length, a Python dictionary in text, then the values in C order.
+ * floats are targets. Format: "\x93NUMPY", version, length, a Python dictionary in text, then the values.
+ *
+ * What a newcomer would get wrong: values may stand in the other byte order, or with the first axis running fastest (Fortran order), and a packed
+ * file does not tell its size; so a header's promise is compared with what deflate could hold at most (1032:1) before memory is taken.
  */
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include "worker/data/dataset.h"
 
-enum { AXES = 4, HEAD_MAX = 65536, CHUNK = 4096 };
+enum { AXES = 4, HEAD_MAX = 65536, CHUNK = 4096, DEFLATE_RATIO = 1032 };
 
 struct npy_file {
-    FILE *f;
+    gzFile f; /* reads plain files too */
     const char *name;
     char kind; /* 'u' 'i' 'f' 'b' */
     int width; /* bytes of a value */
+    bool swapped, fortran;
     int rank;
     int64_t dim[AXES];
     int64_t each;   /* values of one sample */
@@ -44,28 +49,32 @@ static const char *find_key(const char *head, const char *key)
 
 static int parse_type(struct npy_file *in, const char *p, struct err *e)
 {
-    bool fits = p && p[0] == '\'' && (p[1] == '<' || p[1] == '|') && p[2] && strchr("uifb", p[2]) && isdigit((unsigned char)p[3]) && p[4] == '\'';
+    bool fits = p && p[0] == '\'' && p[1] && strchr("<>|", p[1]) && p[2] && strchr("uifb", p[2]) && isdigit((unsigned char)p[3]) && p[4] == '\'';
     int width = fits ? p[3] - '0' : 0;
-    if (!fits || (width != 1 && width != 2 && width != 4 && width != 8) || (p[2] == 'f' && width < 4)) {
-        return err_set(e, ERR_DATA, "'%s' has values of the type %.12s: little-endian floats of 4 or 8 bytes and whole numbers of 1 to 8 can be read",
-                       in->name, p ? p : "(none)");
+    if (!fits || (width != 1 && width != 2 && width != 4 && width != 8) || (p[2] == 'f' && width == 1) || (p[2] == 'b' && width != 1)) {
+        int shown = p && p[0] == '\'' && p[1] ? (int)strcspn(p + 1, "'") + 2 : 0;
+        return err_set(e, ERR_DATA, "'%s' has values of the type %.*s: floats of 2, 4 or 8 bytes and whole numbers of 1 to 8 can be read", in->name,
+                       shown > 0 && shown < 16 ? shown : 16, shown > 0 ? p : "of a record");
     }
     in->kind = p[2];
     in->width = width;
+    in->swapped = p[1] == '>' && width > 1;
     return 0;
 }
 
-static int parse_shape(struct npy_file *in, const char *p, struct err *e)
+static int parse_shape(struct npy_file *in, const char *shape, struct err *e)
 {
-    if (!p || *p != '(') {
+    if (!shape || *shape != '(') {
         return err_set(e, ERR_DATA, "'%s' has no shape in its header", in->name);
     }
     in->each = 1;
-    for (p++; *p && *p != ')';) {
+    for (const char *p = shape + 1; *p && *p != ')';) {
         char *end;
         long long v = strtoll(p, &end, 10);
         if (end == p || v < 0 || in->rank == AXES || v > ((int64_t)1 << 40)) {
-            return err_set(e, ERR_DATA, "'%s' has a shape that cannot be used: %.40s", in->name, p);
+            size_t shown = strcspn(shape, ")") + 1;
+            return err_set(e, ERR_DATA, "'%s' has the shape %.*s, which cannot be used: samples come first, then 0 to 3 axes", in->name,
+                           shown < 60 ? (int)shown : 60, shape);
         }
         in->dim[in->rank++] = v;
         if (in->rank > 1) {
@@ -82,12 +91,36 @@ static int parse_shape(struct npy_file *in, const char *p, struct err *e)
     return in->rank > 0 ? 0 : err_set(e, ERR_DATA, "'%s' is a single number, not samples", in->name);
 }
 
+static bool read_bytes(struct npy_file *in, void *to, size_t n)
+{
+    return gzread(in->f, to, (unsigned)n) == (int)n;
+}
+
+/* What zlib has against a packed file, or NULL. It looks ahead: a wrong checksum at the end of a small file is found at its begin. */
+static const char *damage(struct npy_file *in)
+{
+    int code;
+    const char *why = gzerror(in->f, &code), *colon = strrchr(why, ':'); /* "PATH: incorrect data check" */
+    return code == Z_OK || code == Z_STREAM_END ? NULL : colon ? colon + 1 + strspn(colon + 1, " ") : why;
+}
+
+static int parse_head(struct npy_file *in, const char *head, struct err *e)
+{
+    const char *order = find_key(head, "fortran_order");
+    in->fortran = order && strncmp(order, "True", 4) == 0;
+    if (!in->fortran && (!order || strncmp(order, "False", 5) != 0)) {
+        return err_set(e, ERR_DATA, "'%s' does not say in its header whether it is in Fortran order", in->name);
+    }
+    int rc = parse_type(in, find_key(head, "descr"), e);
+    return rc == 0 ? parse_shape(in, find_key(head, "shape"), e) : rc;
+}
+
 static int read_head(struct npy_file *in, struct err *e)
 {
     unsigned char b[12];
-    if (fread(b, 1, 10, in->f) != 10 || memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3 ||
-        (b[6] > 1 && fread(b + 10, 1, 2, in->f) != 2)) {
-        return err_set(e, ERR_DATA, "'%s' is not a .npy file: it does not begin as one does, at bytes 0 to 7", in->name);
+    if (!read_bytes(in, b, 10) || memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3 || (b[6] > 1 && !read_bytes(in, b + 10, 2))) {
+        return damage(in) ? err_set(e, ERR_DATA, "cannot read '%s': %s", in->name, damage(in))
+                          : err_set(e, ERR_DATA, "'%s' is not a .npy file: it does not begin as one does, at bytes 0 to 7", in->name);
     }
     size_t n = (size_t)b[8] | (size_t)b[9] << 8 | (b[6] > 1 ? (size_t)b[10] << 16 | (size_t)b[11] << 24 : 0);
     if (n > HEAD_MAX) {
@@ -97,59 +130,118 @@ static int read_head(struct npy_file *in, struct err *e)
     if (!head) {
         return err_set(e, ERR_MEMORY, "cannot read '%s': memory ran out", in->name);
     }
-    int rc = fread(head, 1, n, in->f) == n ? 0 : err_set(e, ERR_DATA, "'%s' ends within its header of %zu bytes", in->name, n);
     in->head_bytes = (b[6] > 1 ? 12 : 10) + (long)n;
-    const char *order = find_key(head, "fortran_order");
-    if (rc == 0 && (!order || strncmp(order, "False", 5) != 0)) {
-        rc = err_set(e, ERR_DATA, "'%s' is in Fortran order; save it with numpy.ascontiguousarray", in->name);
-    }
-    if (rc == 0) {
-        rc = parse_type(in, find_key(head, "descr"), e);
-    }
-    if (rc == 0) {
-        rc = parse_shape(in, find_key(head, "shape"), e);
-    }
+    int rc = read_bytes(in, head, n) ? parse_head(in, head, e) : err_set(e, ERR_DATA, "'%s' ends within its header of %zu bytes", in->name, n);
     free(head);
     return rc;
+}
+
+/* Does a file of this size hold so many values? */
+static int check_size(struct npy_file *in, const char *path, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) < 0) {
+        return err_errno(e, ERR_IO, "cannot look at '%s'", in->name);
+    }
+    bool packed = !gzdirect(in->f);
+    int64_t bytes = packed ? ((int64_t)st.st_size + 1) * DEFLATE_RATIO : (int64_t)st.st_size - in->head_bytes, room = bytes / in->width;
+    bool holds = in->dim[0] <= room / in->each;
+    if (!holds || (!packed && in->dim[0] * in->each * in->width != bytes)) {
+        return err_set(e, ERR_DATA, "'%s' should have %lld x %lld values of %d bytes after byte %ld, but has %lld %sbytes", in->name, (long long)in->dim[0],
+                       (long long)in->each, in->width, in->head_bytes, packed ? (long long)st.st_size : (long long)bytes, packed ? "packed " : "");
+    }
+    return 0;
 }
 
 static int open_npy(struct npy_file *in, const char *roots, const char *dir, const char *name, struct err *e)
 {
     char path[4096];
-    struct stat st;
     memset(in, 0, sizeof(*in));
     in->name = name;
     int rc = dataset_file(roots, dir, name, path, e);
     if (rc < 0) {
         return rc;
     }
-    in->f = fopen(path, "rb");
-    if (!in->f || fstat(fileno(in->f), &st) < 0) {
+    in->f = gzopen(path, "rb");
+    if (!in->f) {
         return err_errno(e, ERR_IO, "cannot open '%s'", name);
     }
+    gzbuffer(in->f, 1 << 18);
     rc = read_head(in, e);
-    if (rc < 0) {
-        return rc;
-    }
-    int64_t room = ((int64_t)st.st_size - in->head_bytes) / in->width;
-    if (in->dim[0] > room / in->each || in->dim[0] * in->each != room) {
-        return err_set(e, ERR_DATA, "'%s' should have %lld x %lld values after byte %ld, but has %lld", name, (long long)in->dim[0],
-                       (long long)in->each, in->head_bytes, (long long)room);
-    }
-    return 0;
+    return rc < 0 ? rc : check_size(in, path, e);
+}
+
+static double half_float(uint16_t h)
+{
+    int exponent = h >> 10 & 31, mantissa = h & 1023;
+    double v = exponent == 31 ? (mantissa ? NAN : INFINITY) : exponent ? ldexp(mantissa + 1024, exponent - 25) : ldexp(mantissa, -24);
+    return h >> 15 ? -v : v;
 }
 
 static double value_at(const struct npy_file *in, const char *p)
 {
-    union { int8_t i1; int16_t i2; int32_t i4; int64_t i8; uint8_t u1; uint16_t u2; uint32_t u4; uint64_t u8; float f4; double f8; } v;
-    memcpy(&v, p, (size_t)in->width);
+    union { char b[8]; int8_t i1; int16_t i2; int32_t i4; int64_t i8; uint8_t u1; uint16_t u2; uint32_t u4; uint64_t u8; float f4; double f8; } v = {{0}};
+    for (int i = 0; i < in->width; i++) {
+        v.b[i] = p[in->swapped ? in->width - 1 - i : i];
+    }
     if (in->kind == 'f') {
-        return in->width == 4 ? (double)v.f4 : v.f8;
+        return in->width == 2 ? half_float(v.u2) : in->width == 4 ? (double)v.f4 : v.f8;
     }
     if (in->kind == 'i') {
         return in->width == 1 ? v.i1 : in->width == 2 ? v.i2 : in->width == 4 ? v.i4 : (double)v.i8;
     }
     return in->width == 1 ? v.u1 : in->width == 2 ? v.u2 : in->width == 4 ? v.u4 : (double)v.u8;
+}
+
+/* Where the value that is number `at` in the file belongs when samples stand one after the other. */
+static int64_t place_of(const struct npy_file *in, int64_t at)
+{
+    int64_t index[AXES], place = 0;
+    if (!in->fortran) {
+        return at;
+    }
+    for (int k = 0; k < in->rank; k++) {
+        index[k] = at % in->dim[k];
+        at /= in->dim[k];
+    }
+    for (int k = 0; k < in->rank; k++) {
+        place = place * in->dim[k] + index[k];
+    }
+    return place;
+}
+
+/* Value number `at` of the file into its place. */
+static int put_value(const struct npy_file *in, char to, void *out, int64_t at, double v, struct err *e)
+{
+    int64_t place = place_of(in, at), byte = in->head_bytes + at * in->width;
+    if (in->kind == 'f' && !isfinite(v)) {
+        return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld", in->name, v, (long long)(place / in->each), (long long)byte);
+    }
+    if (to == 'u') {
+        ((uint8_t *)out)[place] = (uint8_t)v;
+    } else if (to == 'f') {
+        if (fabs(v) > FLT_MAX) {
+            return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld, which no float holds", in->name, v,
+                           (long long)(place / in->each), (long long)byte);
+        }
+        ((float *)out)[place] = (float)v;
+    } else if (v < 0 || v >= 1 << 24) {
+        return err_set(e, ERR_DATA, "'%s' has the label %.0f at sample %lld, at byte %lld", in->name, v, (long long)place, (long long)byte);
+    } else {
+        ((int32_t *)out)[place] = (int32_t)v;
+    }
+    return 0;
+}
+
+/* All values were read: is that the end? Only there zlib compares the checksum of a packed file. */
+static int check_end(struct npy_file *in, int64_t at, struct err *e)
+{
+    char more;
+    int got = gzread(in->f, &more, 1);
+    if (got > 0) {
+        return err_set(e, ERR_DATA, "'%s' goes on after byte %lld, where its header says that it ends", in->name, (long long)at);
+    }
+    return damage(in) ? err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name, (long long)at, damage(in)) : 0;
 }
 
 /* Reads every value, converted: kind 'u' to bytes, 'f' to floats, 'i' to labels. */
@@ -159,31 +251,19 @@ static int read_values(struct npy_file *in, char to, void *out, struct err *e)
     int64_t n = in->dim[0] * in->each;
     for (int64_t done = 0; done < n;) {
         size_t want = n - done < CHUNK ? (size_t)(n - done) : CHUNK;
-        if (fread(chunk, (size_t)in->width, want, in->f) != want) {
-            return err_set(e, ERR_DATA, "'%s' ends at value %lld of %lld, byte %lld", in->name, (long long)done, (long long)n,
-                           (long long)in->head_bytes + done * in->width);
+        if (!read_bytes(in, chunk, want * (size_t)in->width)) {
+            return err_set(e, ERR_DATA, "'%s' ends after value %lld of %lld, byte %lld%s%s", in->name, (long long)done, (long long)n,
+                           (long long)in->head_bytes + done * in->width, damage(in) ? ": " : "", damage(in) ? damage(in) : "");
         }
         for (size_t i = 0; i < want; i++) {
-            double v = value_at(in, chunk + i * (size_t)in->width);
-            int64_t at = done + (int64_t)i;
-            if (in->kind == 'f' && !isfinite(v)) {
-                return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld", in->name, v, (long long)(at / in->each),
-                               (long long)in->head_bytes + at * in->width);
-            }
-            if (to == 'u') {
-                ((uint8_t *)out)[at] = (uint8_t)v;
-            } else if (to == 'f') {
-                ((float *)out)[at] = (float)v;
-            } else if (v < 0 || v >= 1 << 24) {
-                return err_set(e, ERR_DATA, "'%s' has the label %.0f at sample %lld, at byte %lld", in->name, v, (long long)at,
-                               (long long)in->head_bytes + at * in->width);
-            } else {
-                ((int32_t *)out)[at] = (int32_t)v;
+            int rc = put_value(in, to, out, done + (int64_t)i, value_at(in, chunk + i * (size_t)in->width), e);
+            if (rc < 0) {
+                return rc;
             }
         }
         done += (int64_t)want;
     }
-    return 0;
+    return check_end(in, in->head_bytes + n * in->width, e);
 }
 
 static int read_x(struct dataset *d, struct dataset_part *part, struct npy_file *in, bool peek, struct err *e)
@@ -255,7 +335,7 @@ static int npy_read(struct dataset *d, const struct data_spec *spec, uint64_t se
                 rc = i == 0 ? read_x(d, part, &in, peek, e) : read_y(d, part, &in, peek, p == 0, e);
             }
             if (in.f) {
-                fclose(in.f);
+                gzclose(in.f);
             }
         }
     }

@@ -324,10 +324,14 @@ static void npy_arrays_that_cannot_be_used_are_refused_with_the_reason(void **st
     float x[4] = {1, 2, 3, 4};
     int32_t y[2] = {0, -3};
     in_set(p, dir);
-    put_npy(dir, "x.npy", ">f4", "2, 2", x, sizeof x);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "values of the type '>f4'");
+    put_npy(dir, "x.npy", "<c8", "2, 2", x, sizeof x);
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "values of the type '<c8': floats");
     put_npy(dir, "x.npy", "<f4", "200, 2", x, sizeof x);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "should have 200 x 2 values");
+    put_npy(dir, "x.npy", "<f4", "2, 2", x, sizeof x - 1);
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "but has 15 bytes");
+    put_npy(dir, "x.npy", "<f4", "1, 1, 2, 1, 2", x, sizeof x);
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "has the shape (1, 1, 2, 1, 2), which cannot be used");
     put_npy(dir, "x.npy", "<f4", "2, 2", x, sizeof x);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_NOT_FOUND, "no file 'y.npy'");
     put_npy(dir, "y.npy", "<i4", "2,", y, sizeof y);
