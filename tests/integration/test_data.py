@@ -3,7 +3,9 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import pathlib
+import shutil
 import sys
 import tarfile
 
@@ -213,6 +215,21 @@ def test_a_label_out_of_range_fails_the_job_with_file_and_byte(service, root):
     id = service.submit(broken(root, "mislabelled", change))
     done = service.wait(id, "failed")
     assert "'data_batch_2.bin' has the label 12 at byte 21511 (record 8)" in done["error"]["message"]
+
+
+def test_a_pipe_among_the_files_is_refused_and_holds_nobody_up(service, root):
+    """Who opens one waits for its other end, for ever: the list of data sets would never come."""
+    for folder, file in (("pipe-idx", "train-images-idx3-ubyte"), ("pipe-npy", "x.npy"), ("pipe-cifar", "data_batch_4.bin")):
+        source = {"pipe-idx": "digits", "pipe-npy": "vectors", "pipe-cifar": "files"}[folder]
+        shutil.copytree(root / source, root / folder)
+        (root / folder / file).unlink()
+        os.mkfifo(root / folder / file)
+        assert f"'{file}' is no regular file" in refusal(service, cifar(data={"format": source.replace("files", "cifar-10").replace("digits", "idx").replace("vectors", "npy"),
+                                                                              "path": folder}))
+    assert "files" in [d["path"] for d in service.get("datasets").json()["datasets"]]
+    os.mkfifo(root / "pipe.safetensors")
+    id = service.submit(cifar(init="pipe.safetensors"))
+    assert "it is no regular file" in service.wait(id, "failed")["error"]["message"]
 
 
 def test_swapped_and_altered_idx_files_are_refused(service, root):

@@ -100,6 +100,10 @@ int dataset_file(const char *roots, const char *dir, const char *name, char *out
     if (rc == 0) {
         return err_set(e, ERR_NOT_FOUND, "there is no file '%s' in '%.300s'", name, dir);
     }
+    struct stat st;
+    if (rc > 0 && stat(out, &st) == 0 && !S_ISREG(st.st_mode)) { /* whoever opened a pipe would wait for its other end */
+        return err_set(e, ERR_DATA, "'%s' is no regular file", name);
+    }
     return rc < 0 ? rc : 0;
 }
 

@@ -66,7 +66,7 @@ int manifest_open(const char *roots, const char *path, const char *name, struct 
     if (rc == 0) {
         return err_set(e, ERR_NOT_FOUND, "the file '%s' of data set '%s' has gone", name, path);
     }
-    int fd = rc < 0 ? rc : open(file, O_RDONLY | O_CLOEXEC);
+    int fd = rc < 0 ? rc : open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     return rc > 0 && fd < 0 ? err_errno(e, ERR_IO, "cannot open '%s'", file) : fd;
 }
 
