@@ -134,9 +134,10 @@ static void start_process(struct sched *s, struct run *r, const struct assignmen
         rc = r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, &e);
     }
     if (rc < 0) {
-        r->error = sched_error(err_name(e.code), e.message, -1, NULL, r->attempt.number);
-        log_warn("sched", "cannot launch", "job=%s attempt=%d why=%s", r->attempt.job, r->attempt.number,
-                 log_quote(quoted, sizeof quoted, e.message));
+        char told[sizeof e.message + sizeof e.hint + 2]; /* the job's error has no other place for what to do */
+        snprintf(told, sizeof told, "%s%s%s", e.message, e.hint[0] ? "; " : "", e.hint);
+        r->error = sched_error(err_name(e.code), told, -1, NULL, r->attempt.number);
+        log_warn("sched", "cannot launch", "job=%s attempt=%d why=%s", r->attempt.job, r->attempt.number, log_quote(quoted, sizeof quoted, told));
         return;
     }
     record_launch(s, r, NULL);

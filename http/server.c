@@ -128,7 +128,10 @@ static int open_socket(struct http_server *s, const char *address, struct err *e
     for (struct addrinfo *at = list; at && s->listen_fd < 0; at = at->ai_next) {
         s->listen_fd = bind_one(at);
     }
-    int rc = s->listen_fd < 0 ? err_errno(e, ERR_IO, "cannot listen on '%s'", address) : 0;
+    int why = errno, rc = s->listen_fd < 0 ? err_errno(e, ERR_IO, "cannot listen on '%s'", address) : 0;
+    if (rc < 0 && why == EADDRINUSE) {
+        err_hint(e, "another program, perhaps another evenstep serve, listens there: choose another --listen; port 0 takes a free one");
+    }
     freeaddrinfo(list);
     if (rc == 0) {
         s->port = bound_port(s->listen_fd);

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -173,3 +174,19 @@ def test_two_services_do_not_share_a_data_directory(service):
     out, err, status = run("serve", "--data-dir", str(service.dir), "--listen", "127.0.0.1:0")
     assert status == 1 and "another evenstep serve works in" in err
     assert service.get("nodes").status_code == 200
+
+
+def test_a_port_that_is_in_use_is_told_and_nothing_is_left(service, tmp_path):
+    _, err, status = run("serve", "--data-dir", str(tmp_path / "other"), "--listen", service.url.split("//")[1])
+    assert status == 1 and "Address already in use" in err and "choose another --listen" in err
+    assert not processes_of(str(tmp_path / "other"))
+
+
+def test_without_mpirun_a_job_fails_and_says_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "redis-server").symlink_to(shutil.which("redis-server"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with Service(nodes=("a=cpu:1",)) as s:
+        monkeypatch.undo()
+        id = s.submit(spec(workers=1, max_restarts=0))
+        error = s.wait(id, "failed")["error"]["message"]
+        assert "cannot start 'mpirun'" in error and "openmpi-bin" in error
