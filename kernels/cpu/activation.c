@@ -75,8 +75,8 @@ static void run(loop_fn *loop, void *out, const void *a, const void *b, const st
         run(kind##_grad_loop, *s->in_grad[0], s->out->grad, s->out->data, p, s);                                         \
         return 0;                                                                                                        \
     }                                                                                                                    \
-    const struct cpu_op cpu_##kind = {.name = title, .keeps_shape = true, .forward = kind##_forward,                     \
-                                      .backward = kind##_backward, .work = work};
+    const struct cpu_op cpu_##kind = {.name = title, .keeps_shape = true, .backward_reads = CPU_READS_OUT,               \
+                                      .forward = kind##_forward, .backward = kind##_backward, .work = work};
 
 static double work(const struct cpu_step *s)
 {

@@ -181,6 +181,16 @@ CPU_CLONES static void apply(void *restrict y, const void *restrict x, const str
     });
 }
 
+static void apply_all(struct cpu_program *p, struct cpu_step *s)
+{
+    const struct batch_norm *b = s->state;
+    size_t n = elements_of(s, p->head.batch), chunk = chunk_of(b);
+#pragma omp parallel for if (n > chunk)
+    for (size_t first = 0; first < n; first += chunk) {
+        apply(s->out->data, s->in[0]->data, b, p->bf16, s->relu, first, shorter(chunk, n - first));
+    }
+}
+
 static float *running(struct cpu_program *p, const struct cpu_step *s, int which)
 {
     return p->head.replica->host[DEV_STATS] + p->net->stats[s->layer->first_stat + which].first;
@@ -223,7 +233,6 @@ static void use_running(struct cpu_program *p, struct cpu_step *s)
 static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     struct batch_norm *b = s->state;
-    size_t n = elements_of(s, p->head.batch), chunk = chunk_of(b);
     const float *weight = cpu_param(p, s, 0), *bias = cpu_param(p, s, 1);
     if (in->training) {
         measure(p, s, elements_of(s, in->count));
@@ -236,10 +245,7 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
     }
     widen(b, b->scale);
     widen(b, b->shift);
-#pragma omp parallel for if (n > chunk)
-    for (size_t first = 0; first < n; first += chunk) {
-        apply(s->out->data, s->in[0]->data, b, p->bf16, s->relu, first, shorter(chunk, n - first));
-    }
+    apply_all(p, s);
     return 0;
 }
 
@@ -322,6 +328,8 @@ static double work(const struct cpu_step *s)
 const struct cpu_op cpu_batch_norm = {
     .name = "batch norm",
     .takes_relu = true,
+    .backward_reads = CPU_READS_IN,
+    .again = apply_all,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,

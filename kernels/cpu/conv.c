@@ -51,6 +51,7 @@ static double work(const struct cpu_step *s)
 const struct cpu_op cpu_conv = {
     .name = "convolution",
     .takes_relu = true,
+    .backward_reads = CPU_READS_IN | CPU_READS_RELU,
     .prepare = prepare,
     .forward = weighted_forward,
     .backward = weighted_backward,

@@ -2,11 +2,12 @@
  *
  * A program is an array of steps in the network's layer order; forward walks it up, backward down. A step owns what its
  * operator prepared (oneDNN primitives, masks); a value is one activation with its gradient. A value that several steps
- * read gets its gradient from the first of them in backward order directly, from the others through the program's spare
- * buffers, which the program adds; operators only ever write to `in_grad` and need not know.
+ * read gets its gradient from the first of them in backward order directly, from the others through spare memory, which the
+ * program adds; operators only ever write to `in_grad` and need not know.
  *
- * What a newcomer would get wrong: activations may be fp32 or bf16 (cpu/element.h). And a value's shape is the one it is STORED in. A flattened image is still stored row,
- * column, channel; the dense layer that reads it permutes its own copy (cpu/dense.c).
+ * What a newcomer would get wrong: activations may be fp32 or bf16 (cpu/element.h), and in the backward pass only those are
+ * there that an operator declares to read (cpu/places.c). And a value's shape is the one it is STORED in. A flattened image
+ * is still stored row, column, channel; the dense layer that reads it permutes its own copy (cpu/dense.c).
  */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
@@ -38,20 +39,28 @@ struct cpu_value {
     void *grad;         /* [batch][count], or NULL where nobody needs it */
     bool needs_grad;    /* some parameter stands before it */
     bool has_grad;      /* while building: a step that runs earlier in backward writes it already */
+    struct cpu_step *maker;
+    int again_before;   /* the step before whose backward pass it is made again; -1: none */
 };
 
 struct cpu_program;
 struct cpu_step;
 
+/* What of a step's activations its backward pass reads. */
+enum cpu_reads { CPU_READS_IN = 1, CPU_READS_OUT = 2, CPU_READS_RELU = 4 /* the output, if a relu is a part of the step */ };
+
 struct cpu_op {
     const char *name;
     bool takes_relu;  /* a relu that follows can become a part of it (cpu_step.relu) */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
+    unsigned backward_reads; /* enum cpu_reads; what is not declared may be gone by then */
     /* Called once the step's inputs and output are known, before memory is there. */
     int (*prepare)(struct cpu_program *p, struct cpu_step *s, struct err *e);
     int (*forward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
     /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's range of the flat block. */
     int (*backward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
+    /* NULL, or: writes the output of the last forward pass again, the same bits, from inputs that the backward pass reads anyway. */
+    void (*again)(struct cpu_program *p, struct cpu_step *s);
     void (*release)(struct cpu_step *s);
     /* Work of one sample forward, in floating-point operations or what takes as long. */
     double (*work)(const struct cpu_step *s);
@@ -64,7 +73,8 @@ struct cpu_step {
     int n_in;
     struct cpu_value *in[NET_INPUTS], *out;
     void **in_grad[NET_INPUTS];        /* where the input's gradient goes; NULL: nobody needs it */
-    bool adds[NET_INPUTS];             /* it goes to a spare buffer, and is added afterwards */
+    bool adds[NET_INPUTS];             /* it goes to `spare`, and is added afterwards */
+    void *spare[NET_INPUTS];
     bool relu;                         /* a relu that follows is done here too */
     bool backward;                     /* takes part in the backward pass */
     void *state;                       /* the operator's; freed by its release */
@@ -84,8 +94,6 @@ struct cpu_program {
     int *bucket_step;            /* [n_buckets] the step after which a bucket is complete */
     void *padded;                /* [batch][input], for minibatches that do not fill the program, or are rounded */
     struct cpu_value head_fp32;  /* what the loss reads and writes: the output, or its copy in fp32 */
-    void *spare[NET_INPUTS];     /* gradients that are added to others */
-    size_t spare_count[NET_INPUTS];
     void *scratch;               /* working memory, shared by all steps */
     size_t scratch_bytes;
     struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */
@@ -93,6 +101,8 @@ struct cpu_program {
 
 /* Fills steps, values, of_layer, output and buckets (cpu/graph.c); their arrays are there. Returns the number of values. */
 int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e);
+/* Gives every value and gradient its memory (cpu/places.c). */
+int cpu_places(struct cpu_program *p, struct err *e);
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e);
 /* The same for elements of activations. */

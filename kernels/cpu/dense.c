@@ -48,6 +48,7 @@ static double work(const struct cpu_step *s)
 const struct cpu_op cpu_dense = {
     .name = "inner product",
     .takes_relu = true,
+    .backward_reads = CPU_READS_IN | CPU_READS_RELU,
     .prepare = prepare,
     .forward = weighted_forward,
     .backward = weighted_backward,

@@ -125,11 +125,7 @@ static void route_gradients(struct cpu_program *p)
                 continue;
             }
             s->adds[k] = v->has_grad;
-            s->in_grad[k] = v->has_grad ? &p->spare[k] : &v->grad;
-            size_t count = (size_t)p->head.batch * v->count;
-            if (v->has_grad && p->spare_count[k] < count) {
-                p->spare_count[k] = count;
-            }
+            s->in_grad[k] = v->has_grad ? &s->spare[k] : &v->grad;
             v->has_grad = true;
         }
     }

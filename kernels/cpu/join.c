@@ -68,6 +68,7 @@ static double work(const struct cpu_step *s)
 const struct cpu_op cpu_add = {
     .name = "add",
     .takes_relu = true,
+    .backward_reads = CPU_READS_RELU,
     .forward = add_forward,
     .backward = add_backward,
     .work = work,

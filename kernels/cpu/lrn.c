@@ -155,6 +155,7 @@ static double work(const struct cpu_step *s)
 
 const struct cpu_op cpu_lrn = {
     .name = "local response normalisation",
+    .backward_reads = CPU_READS_IN | CPU_READS_OUT,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,

@@ -113,6 +113,7 @@ static int relu_backward(struct cpu_program *p, struct cpu_step *s, const struct
 const struct cpu_op cpu_relu = {
     .name = "relu",
     .keeps_shape = true,
+    .backward_reads = CPU_READS_OUT,
     .forward = relu_forward,
     .backward = relu_backward,
     .work = work,

@@ -1,7 +1,7 @@
 /* A network compiled for one minibatch size: its steps (cpu/graph.c) with their operators prepared and memory given, and how they are
  * run.
  *
- * Operators are prepared first, memory comes last, so that all scratch memory is one piece and gradients share buffers. Nothing is
+ * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where values and gradients stand is worked out in cpu/places.c. Nothing is
  * allocated when a program runs.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program. The rest of the input is zero and
@@ -73,55 +73,6 @@ static int prepare_steps(struct cpu_program *p, struct err *e)
     return 0;
 }
 
-/* A gradient lives from the step that writes it first to the step that made the value, so they take turns in a few buffers:
- * `owner` is the value that a buffer belongs to at the moment. */
-struct turn {
-    void *buffer;
-    size_t count;
-    const struct cpu_value *owner;
-};
-
-/* The smallest free buffer that is large enough, or a new one. */
-static int take_turn(struct cpu_program *p, struct turn *turns, int *n, struct cpu_value *v, struct err *e)
-{
-    size_t count = (size_t)p->head.batch * v->count;
-    struct turn *best = NULL;
-    for (int i = 0; i < *n; i++) {
-        bool fits = !turns[i].owner && turns[i].count >= count;
-        best = fits && (!best || turns[i].count < best->count) ? &turns[i] : best;
-    }
-    if (!best) {
-        best = &turns[(*n)++];
-        best->count = count;
-        best->buffer = cpu_alloc_elements(p, count, e);
-    }
-    best->owner = v;
-    v->grad = best->buffer;
-    return v->grad ? 0 : -ERR_MEMORY;
-}
-
-static int give_gradients(struct cpu_program *p, int n_values, struct err *e)
-{
-    struct turn *turns = calloc((size_t)n_values, sizeof(*turns));
-    int n = 0, rc = turns ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
-    if (rc == 0 && p->output->needs_grad) {
-        rc = take_turn(p, turns, &n, p->output, e);
-    }
-    for (int i = p->n_steps - 1; i >= 0 && rc == 0; i--) {
-        struct cpu_step *s = &p->steps[i];
-        for (int k = 0; k < s->n_in && rc == 0; k++) {
-            if (s->in_grad[k] && !s->in[k]->grad) {
-                rc = take_turn(p, turns, &n, s->in[k], e);
-            }
-        }
-        for (int k = 0; k < n; k++) {
-            turns[k].owner = turns[k].owner == s->out ? NULL : turns[k].owner;
-        }
-    }
-    free(turns);
-    return rc;
-}
-
 /* The loss works in fp32. */
 static int give_head(struct cpu_program *p, struct err *e)
 {
@@ -134,24 +85,13 @@ static int give_head(struct cpu_program *p, struct err *e)
     return p->head_fp32.data ? 0 : -ERR_MEMORY;
 }
 
-static int give_memory(struct cpu_program *p, int n_values, struct err *e)
+static int give_memory(struct cpu_program *p, struct err *e)
 {
-    size_t batch = (size_t)p->head.batch;
-    for (int i = 1; i < n_values; i++) {
-        if (!(p->values[i].data = cpu_alloc_elements(p, batch * p->values[i].count, e))) {
-            return -ERR_MEMORY;
-        }
-    }
-    int rc = give_gradients(p, n_values, e);
+    int rc = cpu_places(p, e);
     if (rc < 0 || (rc = give_head(p, e)) < 0) {
         return rc;
     }
-    for (int k = 0; k < NET_INPUTS; k++) {
-        if (p->spare_count[k] > 0 && !(p->spare[k] = cpu_alloc_elements(p, p->spare_count[k], e))) {
-            return -ERR_MEMORY;
-        }
-    }
-    p->padded = cpu_alloc_elements(p, batch * p->values[0].count, e);
+    p->padded = cpu_alloc_elements(p, (size_t)p->head.batch * p->values[0].count, e);
     p->scratch = p->padded ? cpu_alloc(p, (p->scratch_bytes + 3) / 4, e) : NULL;
     return p->scratch ? 0 : -ERR_MEMORY;
 }
@@ -173,7 +113,7 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
         return n_values;
     }
     rc = prepare_steps(p, e);
-    return rc < 0 ? rc : give_memory(p, n_values, e);
+    return rc < 0 ? rc : give_memory(p, e);
 }
 
 struct dev_program *cpu_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
@@ -250,18 +190,31 @@ static int run_loss(struct cpu_program *p, const struct dev_input *in, struct de
     return rc;
 }
 
+/* Inputs of step i that were not kept. */
+static void make_again(struct cpu_program *p, int i)
+{
+    const struct cpu_step *s = &p->steps[i];
+    for (int k = 0; k < s->n_in; k++) {
+        struct cpu_value *v = s->in[k];
+        if (v->maker && v->again_before == i && (k == 0 || s->in[0] != v)) {
+            v->maker->op->again(p, v->maker);
+        }
+    }
+}
+
 static int run_backward(struct cpu_program *p, const struct dev_input *in, dev_mark_fn *mark, void *ctx, struct err *e)
 {
     int bucket = 0;
     for (int i = p->n_steps - 1; i >= 0; i--) {
         struct cpu_step *s = &p->steps[i];
+        make_again(p, i);
         int rc = s->backward && s->op->backward ? s->op->backward(p, s, in, e) : 0;
         if (rc < 0) {
             return err_prefix(e, "gradient of layer '%s'", s->layer->name);
         }
         for (int k = 0; k < s->n_in; k++) {
             if (s->adds[k]) {
-                pointwise_add(p, s->in[k]->grad, p->spare[k], (size_t)p->head.batch * s->in[k]->count);
+                pointwise_add(p, s->in[k]->grad, s->spare[k], (size_t)p->head.batch * s->in[k]->count);
             }
         }
         if (bucket < p->head.n_buckets && p->bucket_step[bucket] == i) {

@@ -72,6 +72,15 @@ static void batch_norm_matches_on_images_and_vectors(void **state)
     check_model("{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}", 9, 9, 10);
 }
 
+/* Of two batch norms behind each other only one is made again for the backward pass; and one that several layers read. */
+static void what_is_made_again_for_the_backward_pass_is_the_same(void **state)
+{
+    check_between("{\"type\": \"batch_norm\"}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}", 4);
+    check_between("{\"type\": \"batch_norm\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
+                  "{\"type\": \"tanh\", \"name\": \"t\"}, {\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 6, \"kernel\": 1, \"inputs\": [\"r\"]},"
+                  "{\"type\": \"add\", \"inputs\": [\"t\", \"b\", \"r\"]}, {\"type\": \"relu\"}", 4);
+}
+
 static void batch_norm_keeps_running_statistics_and_evaluates_with_them(void **state)
 {
     static const char model[] = "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
@@ -127,6 +136,7 @@ int main(void)
         cmocka_unit_test(activations_match),
         cmocka_unit_test(lrn_matches_for_odd_and_even_windows_and_any_exponent),
         cmocka_unit_test(batch_norm_matches_on_images_and_vectors),
+        cmocka_unit_test(what_is_made_again_for_the_backward_pass_is_the_same),
         cmocka_unit_test(batch_norm_keeps_running_statistics_and_evaluates_with_them),
         cmocka_unit_test(graphs_add_and_concat_and_sum_the_gradients_of_every_reader),
         cmocka_unit_test(mean_squared_error_matches),

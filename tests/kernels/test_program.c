@@ -324,6 +324,7 @@ static size_t bytes_in_use(void)
     return m.uordblks + m.hblkhd;
 }
 
+/* The estimate is for any device, and the CPU keeps but half of a residual network's activations. */
 static void memory_needed_covers_what_a_program_takes_and_not_much_more(void **state)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -337,7 +338,7 @@ static void memory_needed_covers_what_a_program_takes_and_not_much_more(void **s
             struct bench *b = bench_new("cpu:2", models[m], &sgd);
             struct dev_program *p = bench_program(b, batch);
             size_t used = bytes_in_use() - before, needed = dev_memory_needed(&b->net, &sgd, batch);
-            if (used > needed || needed > 3 * used + ((size_t)40 << 20)) {
+            if (used > needed || needed > 5 * used + ((size_t)40 << 20)) {
                 fail_msg("%s, minibatch %d: %zu bytes are used, %zu were said to be needed", models[m], batch, used, needed);
             }
             b->dev->ops->program_free(p);

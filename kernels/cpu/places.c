@@ -1,0 +1,143 @@
+/* Where a program's activations and gradients stand: one block of memory, in which two of them share a place if they are never needed at the same time.
+ *
+ * Time is counted in steps: step i runs forward at i, the loss at n, step i backward at 2n - i. An activation is needed from the step that makes it to the
+ * last that reads it, and until that step's backward pass only if a gradient is worked out from it (cpu_op.backward_reads). One that can be made again
+ * (batch norm: one pass over its input, which is kept or the caller's) is needed twice, for a short time each: the program makes it again before its first use in the
+ * backward pass. So half of a residual network's activations need not be kept.
+ *
+ * What a newcomer would get wrong: an activation that a backward pass reads and does not declare is overwritten by then.
+ */
+#include <stdlib.h>
+
+#include "kernels/cpu/cpu.h"
+
+enum { TWICE = 2 };
+
+struct lease {
+    void **place;
+    size_t bytes, at;
+    int from[TWICE], to[TWICE]; /* both ends included; from > to: no second time */
+};
+
+struct leases {
+    struct lease *items;
+    int n;
+};
+
+static void add_lease(const struct cpu_program *p, struct leases *l, void **place, size_t count, int from, int to)
+{
+    size_t bytes = (size_t)p->head.batch * count * element_size(p->bf16);
+    l->items[l->n++] = (struct lease){.place = place, .bytes = (bytes + 63) / 64 * 64, .from = {from, 1}, .to = {to, 0}};
+}
+
+/* ---- when ------------------------------------------------------------------------------------------------------ */
+
+static bool reads_output(const struct cpu_step *s)
+{
+    return s->backward && ((s->op->backward_reads & CPU_READS_OUT) || (s->relu && (s->op->backward_reads & CPU_READS_RELU)));
+}
+
+static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step *maker)
+{
+    struct cpu_value *v = maker->out;
+    int n = p->n_steps, made = (int)(maker - p->steps), last = v == p->output ? n : made, first_back = -1, last_back = reads_output(maker) ? made : n;
+    for (int i = made + 1; i < n; i++) {
+        const struct cpu_step *s = &p->steps[i];
+        for (int k = 0; k < s->n_in; k++) {
+            if (s->in[k] == v) {
+                last = i > last ? i : last;
+                if (s->backward && (s->op->backward_reads & CPU_READS_IN)) {
+                    first_back = i;
+                    last_back = i < last_back ? i : last_back;
+                }
+            }
+        }
+    }
+    bool input_stays = !maker->in[0]->maker || maker->in[0]->again_before < 0;
+    v->maker = maker;
+    v->again_before = first_back >= 0 && maker->op->again && input_stays && !reads_output(maker) ? first_back : -1;
+    bool kept = v->again_before < 0 && last_back < n;
+    add_lease(p, l, &v->data, v->count, made, kept ? 2 * n - last_back : last);
+    if (v->again_before >= 0) {
+        l->items[l->n - 1].from[1] = 2 * n - first_back;
+        l->items[l->n - 1].to[1] = 2 * n - last_back;
+    }
+}
+
+/* From the step that writes it first to the one that made the value. */
+static void lease_gradients(struct cpu_program *p, struct leases *l, struct cpu_step *maker)
+{
+    struct cpu_value *v = maker->out;
+    int n = p->n_steps, made = (int)(maker - p->steps), first = v == p->output && v->needs_grad ? n : -1;
+    for (int i = n - 1; i > made && first < 0; i--) {
+        for (int k = 0; k < p->steps[i].n_in; k++) {
+            first = p->steps[i].in_grad[k] == &v->grad ? i : first;
+        }
+    }
+    if (first >= 0) {
+        add_lease(p, l, &v->grad, v->count, 2 * n - first, 2 * n - made);
+    }
+    for (int k = 0; k < maker->n_in; k++) {
+        if (maker->adds[k]) {
+            add_lease(p, l, &maker->spare[k], maker->in[k]->count, 2 * n - made, 2 * n - made);
+        }
+    }
+}
+
+/* ---- where ----------------------------------------------------------------------------------------------------- */
+
+static bool meet(const struct lease *a, const struct lease *b)
+{
+    for (int i = 0; i < TWICE; i++) {
+        for (int k = 0; k < TWICE; k++) {
+            if (a->from[i] <= a->to[i] && b->from[k] <= b->to[k] && a->from[i] <= b->to[k] && b->from[k] <= a->to[i]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static int larger_first(const void *x, const void *y)
+{
+    const struct lease *a = x, *b = y;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : a->from[0] - b->from[0];
+}
+
+/* The lowest place where nothing stands at the same time: after each conflict, from its end on again. */
+static size_t lowest(const struct lease *placed, int n, const struct lease *one)
+{
+    size_t at = 0;
+    for (int i = 0; i < n;) {
+        const struct lease *o = &placed[i++];
+        if (at < o->at + o->bytes && o->at < at + one->bytes && meet(o, one)) {
+            at = o->at + o->bytes;
+            i = 0;
+        }
+    }
+    return at;
+}
+
+int cpu_places(struct cpu_program *p, struct err *e)
+{
+    struct leases l = {calloc((size_t)p->n_steps * (2 + NET_INPUTS), sizeof(struct lease)), 0};
+    size_t bytes = 0;
+    if (!l.items) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    for (int i = 0; i < p->n_steps; i++) {
+        lease_data(p, &l, &p->steps[i]);
+        lease_gradients(p, &l, &p->steps[i]);
+    }
+    qsort(l.items, (size_t)l.n, sizeof(*l.items), larger_first);
+    for (int i = 0; i < l.n; i++) {
+        l.items[i].at = lowest(l.items, i, &l.items[i]);
+        bytes = l.items[i].at + l.items[i].bytes > bytes ? l.items[i].at + l.items[i].bytes : bytes;
+    }
+    char *block = (char *)cpu_alloc(p, bytes / sizeof(float), e);
+    for (int i = 0; i < l.n && block; i++) {
+        *l.items[i].place = block + l.items[i].at;
+    }
+    free(l.items);
+    return block ? 0 : -ERR_MEMORY;
+}
