@@ -13,7 +13,7 @@
 #include "http/request.h"
 #include "job/spec.h"
 
-enum { IDEMPOTENCY_KEY = 255, PRIORITY_MOST = 100000 };
+enum { IDEMPOTENCY_KEY = 255, PRIORITY_MOST = 1000 }; /* as a spec may say, job/spec_parts.c */
 
 static void wake(struct request *q)
 {

@@ -71,14 +71,21 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
     }
 }
 
-static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
+static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key, size_t key_bytes, const char *value, size_t value_bytes)
 {
     struct request *q = ctx;
     const char *names[ROUTE_PARAMS + 1];
     char pointer[200];
     int n = 0;
-    (void)kind;
+    if (memchr(key, 0, key_bytes) || (value && memchr(value, 0, value_bytes))) { /* what follows would not be seen */
+        jsonx_problem(&q->problems, jsonx_join(pointer, sizeof(pointer), "", key), "query parameter '%.60s' contains a zero byte", key);
+        return MHD_YES;
+    }
     for (const struct route_param *p = q->match.route->params; p && p->name; p++) {
+        if (strcmp(p->name, key) == 0 && MHD_lookup_connection_value(q->connection, kind, key) != value) {
+            jsonx_problem(&q->problems, jsonx_join(pointer, sizeof(pointer), "", key), "query parameter '%s' is given twice", key);
+            return MHD_YES;
+        }
         if (strcmp(p->name, key) == 0) {
             check_value(&q->problems, p, value ? value : "");
             return MHD_YES;
@@ -94,7 +101,7 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
 
 int request_check_query(struct request *q, struct err *e)
 {
-    MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, check_param, q);
+    MHD_get_connection_values_n(q->connection, MHD_GET_ARGUMENT_KIND, check_param, q);
     if (q->problems.count == 0) {
         return 0;
     }

@@ -131,6 +131,26 @@ def test_where_hosts_may_join_a_job_waits_for_them_and_says_so(tmp_path):
         store.wait()
 
 
+@pytest.mark.parametrize("query, pointer, words", [("limit=1&limit=2", "/limit", "given twice"), ("limit=1%00", "/limit", "zero byte"),
+                                                   ("limit=1&%00=2", "/", "zero byte")])
+def test_a_query_that_says_two_things_is_refused(service, query, pointer, words):
+    answer = service.get("jobs?" + query)
+    assert answer.status_code == 422 and answer.json()["errors"][0]["pointer"] == pointer and words in answer.json()["errors"][0]["message"]
+
+
+def test_a_priority_that_no_spec_could_have_is_refused_for_a_job_too(service):
+    assert service.post("nodes/a/drain").ok
+    id = service.submit(spec())
+    try:
+        assert service.ask("PATCH", "jobs/" + id, json={"priority": 1000}).json()["priority"] == 1000
+        assert "from -1000 to 1000" in service.ask("PATCH", "jobs/" + id, json={"priority": 1001}).text
+    finally:
+        assert service.post(f"jobs/{id}/cancel").ok
+        service.post("nodes/a/enable")
+        until("it has ended", lambda: service.job(id)["state"] == "cancelled")
+        assert service.ask("DELETE", "jobs/" + id).ok
+
+
 def talk(service, *pieces, whole=True):
     """Sends bytes as they are, for HOST the service's name and port; what is answered until the server ends the connection. What is no whole
     request would wait for its rest: the sending side is closed."""
