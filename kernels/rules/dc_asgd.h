@@ -22,7 +22,8 @@ RNG_FN float rule_dc(float w, float pulled, float g, float lambda)
 RNG_FN float rule_dc_adaptive(float w, float pulled, float *ms, float g, float lambda, float m, float eps)
 {
     *ms = m * *ms + (1.0f - m) * (g * g);
-    return rule_dc(w, pulled, g, lambda / sqrtf(*ms + eps));
+    float square = *ms + eps;
+    return rule_dc(w, pulled, g, lambda / sqrtf(square > 1e-37f ? square : 1e-37f)); /* eps may be 0, and so may every gradient until now */
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* Server rules: the loops that were compiled for several instruction sets against the formulas of SEMANTICS.md 1 and ALGORITHMS.md,
  * element by element in double.
  */
+#include "kernels/rules/dc_asgd.h"
 #include "tests/kernels/reference.h"
 
 enum { N = 1003 };
@@ -88,6 +89,13 @@ static void dc_asgd_compensates_before_the_step(void **state)
     }
 }
 
+static void without_eps_an_element_that_never_had_a_gradient_stays(void **state)
+{
+    float ms = 0;
+    assert_true(rule_dc_adaptive(0.5f, 0.25f, &ms, 0, 2, 0.95f, 0) == 0 && ms == 0);
+    assert_true(isfinite(rule_dc_adaptive(0.5f, 0.25f, &ms, 1e-30f, 2, 0.95f, 0)));
+}
+
 static void dc_asgd_without_lambda_is_asgd_bit_for_bit(void **state)
 {
     struct shard *was, *a = apply(CAT_STRATEGY_ASGD, true, false, true, &common, &was);
@@ -142,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_servers_make_a_momentum_step),
         cmocka_unit_test(dc_asgd_compensates_before_the_step),
+        cmocka_unit_test(without_eps_an_element_that_never_had_a_gradient_stays),
         cmocka_unit_test(dc_asgd_without_lambda_is_asgd_bit_for_bit),
         cmocka_unit_test(trust_weighs_the_kept_step_against_the_gradient),
         cmocka_unit_test(a_group_is_summed_with_each_gradients_own_weight),
