@@ -30,6 +30,7 @@ static const struct opt table[] = {
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where --local puts checkpoints and artifacts"},
     {"device", "NAME", OPT_STRING, "cpu:1", 0, 0, "device of every worker of --local, and of --evaluate"},
     {"slowdown", "LIST", OPT_STRING, "1", 0, 0, "emulated slowdown of each worker of --local, separated by commas"},
+    {"order", "FILE", OPT_STRING, NULL, 0, 0, "JSON array of ranks: the server of --local takes their gradients in this order (that of a virtual run gives its bits)"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
 };
@@ -227,6 +228,10 @@ int config_make_local(struct worker_config *c, struct err *e)
     }
     c->first_version = 1;
     free(first);
+    if (rc >= 0 && opt_string(c->options, "order")) {
+        c->order = jsonx_load(opt_string(c->options, "order"), 64 << 20, e);
+        rc = json_is_array(c->order) ? 0 : c->order ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks", opt_string(c->options, "order")) : -ERR_INVALID;
+    }
     if (rc >= 0 && c->spec->init[0]) {
         char path[4096];
         rc = dataset_find(c->data_roots, c->spec->init, path, e);
@@ -243,6 +248,7 @@ void config_release(struct worker_config *c)
     if (c->spec) {
         jobspec_release(c->spec);
     }
+    json_decref(c->order);
     free(c->spec);
     free(c->nodes);
     free(c->job_dir);

@@ -28,6 +28,7 @@ struct worker_config {
     char *data_roots;           /* owned */
     const char *cache;          /* where received data sets are kept; NULL: nowhere */
     int64_t cache_bytes;        /* at most */
+    json_t *order;              /* of --local: whose gradients a server takes, in this order; owned, or NULL */
     int first_version;
     int first_sizes[SPEC_WORKERS];
     double speeds[SPEC_WORKERS];

@@ -234,6 +234,7 @@ static int run_rank(struct process *w, struct err *e)
     env->first_version = c->first_version;
     env->job_dir = c->job_dir;
     env->init_path = c->init_path;
+    env->order = c->order;
     env->step_begin = step_begin;
     env->calibrated = calibrated;
     env->step_ctx = w;

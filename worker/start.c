@@ -279,6 +279,7 @@ void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct 
     out->first_version = env->first_version;
     memcpy(out->speeds, env->speeds, sizeof(out->speeds));
     out->job_start = comm_now(env->comm) - s->elapsed;
+    out->order = env->order;
 }
 
 uint8_t *start_decay(const struct network *net, struct err *e)

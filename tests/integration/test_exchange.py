@@ -12,6 +12,8 @@ import pytest
 from programs import AT_ROOT, BUILD
 from service import spec
 
+ROW = np.dtype([("step", "<i8"), ("local_step", "<i8"), ("bytes", "<u8"), ("time", "<f8"), ("epoch", "<f8"), ("f", "<f4", 7), ("batch", "<i4"), ("staleness", "<i4"),
+                ("rank", "<i2"), ("attempt", "<i2")])   # store/row.h
 CLUSTER = {"seed": 1, "nodes": [{"name": f"n{i}", "fixed_seconds": 0.001 * (i + 1), "seconds_per_sample": 0.0001 * (i + 1)} for i in range(4)]}
 
 
@@ -28,14 +30,19 @@ class Run:
         self.model, self.rows, self.evaluations = model, rows, evaluations
 
 
-def over_mpi(folder, job):
+def over_mpi(folder, job, order=None, fails=False):
     folder.mkdir()
     (folder / "job.json").write_text(json.dumps(job))
+    (folder / "order.json").write_text(json.dumps(order))
     env = {**os.environ, **AT_ROOT, "OMP_NUM_THREADS": "1"}
     command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none", "-np",
                str(job["workers"] + job["strategy"].get("servers", 1)),
-               str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out", str(folder)]
+               str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out", str(folder),
+               *(["--order", str(folder / "order.json")] if order else [])]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    if fails:
+        assert done.returncode != 0
+        return done.stderr
     assert done.returncode == 0, done.stderr[-3000:]
     lines = list(csv.reader(done.stdout.splitlines()))
     rows = [dict(rank=int(l[1]), step=int(l[2]), batch=int(l[5]), loss=float(l[6]), staleness=int(l[11])) for l in lines if l[0] == "row"]
@@ -74,6 +81,34 @@ FIXED_ORDER = [
 def test_the_same_bits_over_mpi_and_on_virtual_nodes(tmp_path, job):
     real = over_mpi(tmp_path / "mpi", job)
     assert np.array_equal(real.model.view(np.uint32), on_virtual_nodes(tmp_path / "virtual", job).view(np.uint32))
+
+
+def order_of(folder, workers):
+    """Whose gradients the virtual run's server took, one after the other: they came in the order of their times."""
+    rows = np.concatenate([np.fromfile(folder / "out" / "history" / f"rows-{i}.bin", dtype=ROW) for i in range(workers)])
+    return [int(r["rank"]) for r in rows[np.lexsort((rows["rank"], rows["time"]))]], [int(t) for t in rows[np.lexsort((rows["rank"], rows["time"]))]["staleness"]]
+
+
+SERVED = [{"type": "asgd"}, {"type": "asgd", "servers": 2}, {"type": "softsync", "n": 2, "rate": "tau"}, {"type": "softsync", "n": 1, "pull": "blocking"}, {"type": "ssp", "s": 1},
+          {"type": "dc-asgd", "adaptive": True, "lambda": 2.0}, {"type": "dc-asgdk"}, {"type": "ddc-asgd"}, {"type": "dbs-sgd", "c": 4}]
+
+
+@pytest.mark.parametrize("strategy", SERVED, ids=lambda s: "-".join(str(v) for v in s.values()))
+def test_in_the_order_of_a_virtual_run_a_server_over_mpi_makes_its_bits(tmp_path, strategy):
+    own = strategy["type"] in ("dc-asgdk", "ddc-asgd")
+    job = small(workers=4, strategy=strategy, batching=sizes(28, 20, 12, 4), evaluate={"every_epochs": 100},
+                optimizer={"type": "sgd", "learning_rate": 0.05, "momentum": 0 if own else 0.5, "weight_decay": 0.001})
+    virtual = on_virtual_nodes(tmp_path / "virtual", job)
+    order, staleness = order_of(tmp_path / "virtual", 4)
+    real = over_mpi(tmp_path / "mpi", job, order=order)
+    assert max(staleness) > 0 or strategy.get("pull") == "blocking"
+    assert [sorted(r["staleness"] for r in real.rows if r["rank"] == i) for i in range(4)] == [sorted(t for r, t in zip(order, staleness) if r == i) for i in range(4)]
+    assert np.array_equal(real.model.view(np.uint32), virtual.view(np.uint32))
+
+
+def test_an_order_that_cannot_be_is_told(tmp_path):
+    job = small(workers=2, strategy={"type": "softsync", "n": 1, "pull": "blocking"}, batching=sizes(32, 32))
+    assert "gradient 2 cannot be rank 0's" in over_mpi(tmp_path / "mpi", job, order=[0, 0], fails=True)
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])

@@ -58,6 +58,7 @@ static int take_gradient(struct server *s, const struct push_head *push, struct 
     k->grouped = true;
     server_set_out(s, k, NULL);
     k->pushes++;
+    s->taken++;
     s->least = -1;
     staleness_add(&k->staleness, (int)tau, (int)push->slice.count);
     if (updated) {
@@ -104,12 +105,27 @@ static int decide(struct server *s, struct err *e)
     return rc;
 }
 
+/* Who speaks next: whoever comes, unless the order was given. */
+static int whose_turn(const struct server *s, int *rank, struct err *e)
+{
+    const json_t *next = json_array_get(s->env->order, (size_t)s->taken);
+    *rank = next ? (int)json_integer_value(next) : TRANSPORT_ANY;
+    if (next && (*rank < 0 || *rank >= s->env->comm->workers || s->clients[*rank].parked)) {
+        return err_set(e, ERR_INVALID, "gradient %lld cannot be rank %d's, as the order has it: it computes none", (long long)s->taken + 1, *rank);
+    }
+    return 0;
+}
+
 static int receive(struct server *s, struct push_head *push, struct err *e)
 {
     struct comm *c = s->env->comm;
+    int from;
     struct message head, gradient, stats;
     char none, no_head;
-    message_recv(&head, c, TRANSPORT_ANY, TAG_PUSH, push, sizeof *push, NULL, 0);
+    if (whose_turn(s, &from, e) < 0) {
+        return -ERR_INVALID;
+    }
+    message_recv(&head, c, from, TAG_PUSH, push, sizeof *push, NULL, 0);
     int rc = comm_wait(c, &head.op, e);
     if (rc >= 0 && (push->rank < 0 || push->rank >= c->workers)) {
         return err_set(e, ERR_PEER, "a push came from rank %d, which is no worker", push->rank);

@@ -30,6 +30,7 @@ struct server {
     struct cursor cursor;
     struct slice *redo;  /* [RUN_SLICES] to be handed out again */
     int n_redo;
+    int64_t taken;       /* gradients since the start of this attempt */
     struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
     int grouped_by[SPEC_WORKERS];       /* and whose they are */
     int n_grouped;

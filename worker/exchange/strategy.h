@@ -100,6 +100,7 @@ struct rank_env {
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
     double job_start;                 /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version, double busy_fraction); /* servers: after an update; may be NULL */
+    const json_t *order;              /* array of ranks: whose gradients a server takes one after the other, then as they come; or NULL */
 };
 
 struct strategy; /* begins with const struct strategy_ops *ops */
