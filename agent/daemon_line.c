@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/daemon_parts.h"
+#include "common/host.h"
 #include "common/path.h"
 
 enum { WORDS = 96 };
@@ -53,9 +54,9 @@ char *daemon_tmp(char out[64], const char *parent, const struct request *r)
     return out;
 }
 
-static void write_argv(struct words *w, const struct daemon_config *c, const struct request *r)
+static int write_argv(struct words *w, const struct daemon_config *c, const struct request *r, struct err *e)
 {
-    char tmp[64];
+    char tmp[64], ports[16];
     word(w, "orted");
     option(w, "ess", "env");
     option(w, "ess_base_jobid", "%lld", (long long)r->family);
@@ -78,8 +79,11 @@ static void write_argv(struct words *w, const struct daemon_config *c, const str
     option(w, "oob_tcp_keepalive_intvl", "1");
     option(w, "oob_tcp_keepalive_probes", "3");
     if (c->ports) {
-        option(w, "oob_tcp_dynamic_ipv4_ports", "%s", c->ports);
+        int rc = host_free_ports(c->ports, r->nonce, ports, e);
+        option(w, "oob_tcp_dynamic_ipv4_ports", "%s", ports);
+        return rc;
     }
+    return 0;
 }
 
 static void inherit(struct words *w, const char *name)
@@ -134,8 +138,12 @@ int daemon_line_make(struct daemon_line *out, const struct daemon_config *c, con
     out->argv = argv.items;
     out->env = env.items;
     if (argv.items && env.items) {
-        write_argv(&argv, c, r);
         write_env(&env, c, r);
+        int rc = write_argv(&argv, c, r, e);
+        if (rc < 0) {
+            daemon_line_free(out);
+            return rc;
+        }
     }
     if (!argv.items || !env.items || argv.failed || env.failed) {
         daemon_line_free(out);

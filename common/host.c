@@ -290,6 +290,10 @@ static int find_interface(const struct wanted *w, char address[64], char network
             for (int k = 0; k < bits; k++) {
                 net[k / 8] |= (unsigned char)(b[k / 8] & (0x80 >> k % 8));
             }
+            if (n == 4 && bits == 32) { /* as pods have it; Open MPI 4 shifts by 32 then, and takes every interface for its own, the loopback too */
+                bits = 31;
+                net[3] &= 0xfe;
+            }
             inet_ntop(i->ifa_addr->sa_family, b, address, 64);
             inet_ntop(i->ifa_addr->sa_family, net, text, sizeof text);
             snprintf(network, 72, "%s/%d", text, bits);
@@ -327,4 +331,39 @@ int host_address(const char *subnet, const char *store_url, char address[64], ch
     }
     int rc = read_wanted(subnet, &w, e);
     return rc < 0 ? rc : find_interface(&w, address, network, subnet, e);
+}
+
+/* ---- ports --------------------------------------------------------------------------------------------------------- */
+
+static bool port_is_free(int port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_ANY)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+    if (fd < 0) {
+        return false;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    bool is = bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
+    close(fd);
+    return is;
+}
+
+int host_free_ports(const char *range, const char *salt, char out[16], struct err *e)
+{
+    char *end = NULL;
+    unsigned hash = 5381;
+    long first = strtol(range, &end, 10), n = (*end == '-' ? strtol(end + 1, NULL, 10) : first) - first + 1;
+    int found = 0;
+    for (; *salt; salt++) {
+        hash = hash * 33 + (unsigned char)*salt;
+    }
+    out[0] = 0;
+    for (long i = 0; i < n && found < 2; i++) {
+        int port = (int)(first + (long)((hash + (unsigned long)i) % (unsigned long)n));
+        if (port_is_free(port)) {
+            size_t at = strlen(out);
+            snprintf(out + at, 16 - at, "%s%d", found++ ? "," : "", port);
+        }
+    }
+    return found ? 0 : err_set(e, ERR_UNAVAILABLE, "no port of --mpi-ports %s is free on this host", range);
 }

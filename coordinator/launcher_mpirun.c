@@ -205,7 +205,11 @@ static int remote_options(struct command *c, const struct launcher_config *l, co
     option(c, "oob_tcp_keepalive_intvl", "1");
     option(c, "oob_tcp_keepalive_probes", "3");
     if (l->ports) {
-        option(c, "oob_tcp_dynamic_ipv4_ports", l->ports);
+        char ports[16];
+        if ((rc = host_free_ports(l->ports, a->job, ports, e)) < 0) {
+            return rc;
+        }
+        option(c, "oob_tcp_dynamic_ipv4_ports", print(c, "%s", ports));
         port_pairs(c, l->ports);
     }
     pair(c, print(c, "EVENSTEP_HOSTS=%s/hosts", l->data_dir));

@@ -62,8 +62,8 @@ class Hub(Service):
         self.place, self.store = place, f"redis://{place.address}:{PORT}"
         self.password = self.dir / "store-password"
         self.password.write_text("only-for-this-test\n")
-        self.options = ["--no-local-node", "--store", self.store, "--store-password-file", str(self.password)]
-        self.redis, self.quota = None, quota.Quota("hub", 0.5)
+        self.options = ["--mpi-ports", "20000-20127", "--no-local-node", "--store", self.store, "--store-password-file", str(self.password)]
+        self.redis, self.quota = None, quota.Quota(place.name, 0.5)
 
     def start_redis(self):
         folder = self.dir / "redis"
@@ -115,7 +115,7 @@ class Machine(Agent):
 
     def __init__(self, hub, place, cores=None, host=None, node=None, before=(), **kw):
         super().__init__(hub, host or place.name, node or f"{place.name}=cpu:1", store=hub.store,
-                         options=["--store-password-file", str(hub.password)], **kw)
+                         options=["--mpi-ports", "20000-20127", "--store-password-file", str(hub.password)], **kw)
         self.dir = hub.dir / f"agent-at-{place.name}"
         self.command[self.command.index("--data-dir") + 1] = str(self.dir)
         self.place, self.quota = place, quota.Quota(place.name, cores) if cores else None

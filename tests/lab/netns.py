@@ -124,6 +124,21 @@ class Network:
             self.close()
             raise
 
+    def route(self):
+        """From one subnet to routed hosts, as pods are: each has an address with 32 bits, and its way to anybody leads through the switch."""
+        gateway = "169.254.1.1"
+        self.switch.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+        for host in self.hosts.values():
+            number = host.address.rsplit(".", 1)[1]
+            host.address = f"10.88.{number}.2"
+            self.switch.run("ip", "link", "set", host.port, "nomaster")
+            self.switch.run("ip", "address", "add", f"{gateway}/32", "dev", host.port)
+            self.switch.run("ip", "route", "add", f"{host.address}/32", "dev", host.port)
+            host.run("ip", "address", "flush", "dev", "eth0", "scope", "global")
+            host.run("ip", "address", "add", f"{host.address}/32", "dev", "eth0")
+            host.run("ip", "route", "add", gateway, "dev", "eth0", "scope", "link")
+            host.run("ip", "route", "add", "default", "via", gateway)
+
     def __getitem__(self, name):
         return self.hosts[name]
 
