@@ -96,11 +96,20 @@ static json_t *server_json(const struct monitor *m, int r)
 
 /* ---- the live document -------------------------------------------------------------------------------------- */
 
+/* Where a job ends that has succeeded: after its epochs, or at the evaluation that reached its target. */
+static double end_epoch(const struct monitor *m)
+{
+    const json_t *last = json_array_get(m->evaluations, json_array_size(m->evaluations) - 1);
+    double target = m->spec->target_accuracy, epoch = json_number_value(json_object_get(last, "epoch"));
+    bool reached = last && target > 0 && json_number_value(json_object_get(last, "accuracy")) >= target;
+    return reached && epoch < m->spec->epochs ? epoch : m->spec->epochs;
+}
+
 static json_t *progress_json(const struct monitor *m)
 {
-    double epochs = m->spec->epochs, epoch = m->finished ? epochs : m->epoch < epochs ? m->epoch : epochs;
+    double epochs = m->spec->epochs, epoch = m->finished ? end_epoch(m) : m->epoch < epochs ? m->epoch : epochs;
     return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch", epoch, "epochs", epochs, "step", (json_int_t)m->step, "samples",
-                     (json_int_t)monitor_samples(m), "fraction", epochs > 0 ? epoch / epochs : 0.0);
+                     (json_int_t)monitor_samples(m), "fraction", m->finished ? 1.0 : epochs > 0 ? epoch / epochs : 0.0);
 }
 
 static json_t *metrics_json(const struct monitor *m)

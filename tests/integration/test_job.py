@@ -43,6 +43,16 @@ def test_an_asynchronous_job_runs_to_its_end_and_every_figure_is_there(service):
     assert 0 < job["staleness"]["update_mean"] < 4
 
 
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_a_job_that_reaches_its_target_ends_there_and_says_so(service, strategy):
+    id = service.submit(spec(epochs=200, target={"test_accuracy": 0.4}, strategy={"type": strategy}))
+    job = service.wait(id, "succeeded")
+    last = service.get(f"jobs/{id}/evaluations").json()["evaluations"][-1]
+    assert last["accuracy"] >= 0.4 and job["metrics"]["test_accuracy"] == last["accuracy"]
+    assert job["progress"]["epoch"] == last["epoch"] < 200 and job["progress"]["fraction"] == 1.0
+    assert abs(job["progress"]["samples"] - last["epoch"] * 2560) <= (0 if strategy == "sync" else 2 * 64)
+
+
 def test_minibatches_follow_the_measured_speeds_and_say_why():
     """Slow enough that the nodes' own speeds are measured, not who else has the processor at the moment."""
     with Service(nodes=["fast=cpu:1,slowdown=20", "slow=cpu:1,slowdown=80", "other=cpu:1,slowdown=20"]) as s:
