@@ -188,6 +188,7 @@ static void free_parcels(struct parcel *p)
     while (p) {
         struct parcel *next = p->next;
         free_parcels(p->behind);
+        free_parcels(p->riders);
         free(p);
         p = next;
     }
@@ -352,7 +353,34 @@ void world_step_begin(struct world *w, int rank)
     r->step_factor = 1 + jitter * z;
 }
 
+/* An evaluation in which all workers take part is a barrier, and still costs nothing: each goes on at the time at which it came. So the clock goes
+ * back to the first of them, which nobody sees: all have left before one goes on, and no message between them is under way. */
+static void give_back(struct sim_rank *r)
+{
+    struct world *w = r->world;
+    r->gathered = false;
+    r->blocked = true;
+    r->waiting = NULL;
+    r->wait_generation++;
+    if (++w->n_back == w->workers) {
+        w->n_back = 0;
+        for (int i = 0; i < w->workers; i++) {
+            struct sim_rank *k = &w->ranks[i];
+            events_push(w, k->free_since, i, EVENT_DEADLINE, NULL, k->wait_generation);
+            w->now = k->free_since < w->now ? k->free_since : w->now;
+        }
+    }
+    fiber_yield();
+    r->blocked = false;
+}
+
 void world_set_free(struct world *w, int rank, bool is_free)
 {
-    w->ranks[rank].free_sends = is_free;
+    struct sim_rank *r = &w->ranks[rank];
+    bool ends = r->free_sends && !is_free;
+    r->free_since = r->free_sends ? r->free_since : w->now;
+    r->free_sends = is_free;
+    if (ends && r->gathered) {
+        give_back(r);
+    }
 }

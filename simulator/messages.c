@@ -79,6 +79,7 @@ int messages_send(struct transport *t, int to, int tag, const void *data, size_t
     r->extra_bytes = 0;
     *p = (struct parcel){.from = r->rank, .to = to, .tag = tag, .data = data, .bytes = bytes, .send = req, .cost = cost};
     world_posted(r, req);
+    r->gathered = r->gathered || (r->free_sends && r->rank < w->workers && to < w->workers && w->now > 0);
     if (r->free_sends || (r->rank >= w->workers && to >= w->workers)) {
         events_push(w, w->now, to, EVENT_ARRIVE, p, 0);
         return 0;
@@ -89,10 +90,11 @@ int messages_send(struct transport *t, int to, int tag, const void *data, size_t
         events_push(w, leaves_at(w, r, to, control ? 0 : cost) + world_link_between(w, r->rank, to)->latency_seconds, to, EVENT_ARRIVE, p, 0);
         return 0;
     }
+    struct link_side *side = &w->sides[2 * (server - w->workers) + (server == r->rank)];
     p->latency = w->cluster->links.latency_seconds + w->cluster->server.latency_seconds;
     if (!control && (w->cluster->links.bytes_per_second > 0 || w->cluster->server.bytes_per_second > 0)) {
-        server_link_add(w, &w->sides[2 * (server - w->workers) + (server == r->rank)], p);
-    } else {
+        server_link_add(w, side, p);
+    } else if (!control || !server_link_ride(w, side, p)) {
         events_push(w, w->now + p->latency, to, EVENT_ARRIVE, p, 0);
     }
     return 0;

@@ -125,6 +125,7 @@ int rings_join(struct transport *t, const struct transport_ring *ring, struct tr
         return -ERR_UNSUPPORTED;
     }
     world_posted(me, req);
+    me->gathered = me->gathered || (me->free_sends && w->now > 0);
     r->who[ring->mine] = (struct ring_member){me->rank, ring->data, req};
     if (++r->joined == r->size) {
         const struct virtual_link *link = world_link_between(w, ring->members[0], ring->members[1]);

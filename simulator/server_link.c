@@ -57,6 +57,19 @@ void server_link_add(struct world *w, struct link_side *s, struct parcel *p)
     side_schedule(w, s);
 }
 
+bool server_link_ride(const struct world *w, struct link_side *s, struct parcel *header)
+{
+    struct parcel *last = s->of_client[header->to < w->workers ? header->to : header->from];
+    while (last && last->behind) {
+        last = last->behind;
+    }
+    if (last) {
+        header->next = last->riders;
+        last->riders = header;
+    }
+    return last != NULL;
+}
+
 void server_link_finish(struct world *w, struct link_side *s)
 {
     struct parcel *p = s->flows;
@@ -67,6 +80,10 @@ void server_link_finish(struct world *w, struct link_side *s)
     s->n--;
     s->of_client[p->to < w->workers ? p->to : p->from] = NULL;
     events_push(w, w->now + p->latency, p->to, EVENT_ARRIVE, p, 0);
+    for (struct parcel *header = p->riders; header; header = p->riders) {
+        p->riders = header->next;
+        events_push(w, w->now + p->latency, p->to, EVENT_ARRIVE, header, 0);
+    }
     side_schedule(w, s);
     if (p->behind) {
         server_link_add(w, s, p->behind);

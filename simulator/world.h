@@ -21,6 +21,7 @@ struct parcel { /* a message under way or not yet received */
     double latency;
     double ends_at; /* link counter at which its last byte is through */
     struct parcel *behind; /* of the same client and direction: begins when this one's bytes are through */
+    struct parcel *riders; /* headers that arrive with it */
     struct parcel *next;
 };
 
@@ -79,6 +80,8 @@ struct sim_rank {
     struct parcel *arrived[2], **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
+    double free_since; /* when what costs nothing began */
+    bool gathered;     /* it met all the other workers there */
     double out_free[2]; /* when what was sent by then has left: to others, to members of its group */
     int64_t steps;
 };
@@ -88,6 +91,7 @@ struct world {
     int workers, size;
     double now;
     struct sim_rank *ranks;
+    int n_back; /* workers that have left a free meeting of all, see give_back() */
     struct event *heap;
     size_t n_heap, heap_room;
     uint64_t serial;
@@ -111,6 +115,9 @@ struct event events_pop(struct world *w); /* the earliest; there is one */
 /* ---- server_link.c ---- */
 /* The parcel's bytes go over this side from now on, or when those of the same client before it are through. */
 void server_link_add(struct world *w, struct link_side *s, struct parcel *p);
+/* A header that is sent after bodies arrives with the last of them, so that a server that has it need not wait, and others with it. False: there
+ * are none, it goes by itself. */
+bool server_link_ride(const struct world *w, struct link_side *s, struct parcel *header);
 void server_link_finish(struct world *w, struct link_side *s); /* the first one's last byte is through */
 
 /* ---- messages.c: the transport's operations ---- */
