@@ -122,8 +122,8 @@ def test_a_host_that_is_told_to_stop_has_its_job_write_a_checkpoint_and_no_resta
         assert theta.stop() == 0
         assert "t1" not in states(service)
         done = service.job(id)["progress"]["step"]
-        until("the job goes on with three", lambda: service.job(id)["attempt"] == 2 and service.job(id)["state"] == "running")
-        assert service.job(id)["progress"]["step"] >= min(done, 40), "from the checkpoint that was written for it"
+        job = until("the job goes on with three", lambda: (j := service.job(id))["attempt"] == 2 and j["state"] == "running" and j["progress"]["step"] and j)
+        assert job["progress"]["step"] >= min(done, 40), "from the checkpoint that was written for it"
         service.post(f"jobs/{id}/cancel")
         service.wait(id, "cancelled")
         assert not (theta.dir / "alive").exists()
