@@ -137,7 +137,7 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
         size_t m = shorter(width, n - at);
         for (size_t k = 0; k < m; k++) {
             float v = GET(x, first + at + k), g = GET(dy, first + at + k), y = scale[k] * v + shift[k];
-            g = relu & (y <= 0) ? 0 : g;
+            g = (relu & (y <= 0)) ? 0 : g;
             sum[k] += g;
             products[k] += g * (v - mean[k]);
         }
@@ -176,7 +176,7 @@ CPU_CLONES static void apply(void *restrict y, const void *restrict x, const str
         size_t m = shorter(width, n - at);
         for (size_t k = 0; k < m; k++) {
             float v = scale[k] * GET(x, first + at + k) + shift[k];
-            PUT(y, first + at + k, relu & (v <= 0) ? 0 : v);
+            PUT(y, first + at + k, (relu & (v <= 0)) ? 0 : v);
         }
     });
 }
@@ -261,7 +261,7 @@ CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy
         size_t m = shorter(width, n - at);
         for (size_t k = 0; k < m; k++) {
             float v = GET(x, first + at + k), g = GET(dy, first + at + k), y = scale[k] * v + shift[k];
-            g = relu & (y <= 0) ? 0 : g;
+            g = (relu & (y <= 0)) ? 0 : g;
             PUT(dx, first + at + k, gain[k] * g + (slope[k] * v + base[k]));
         }
     });
