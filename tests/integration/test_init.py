@@ -114,7 +114,7 @@ def test_the_newest_checkpoints_and_the_best_artifact_are_kept(tmp_path):
 
 
 def test_through_the_service_jobs_pause_with_adams_state_and_continue_others(tmp_path):
-    with Service() as s:
+    with Service(nodes=("a=cpu:1,slowdown=20", "b=cpu:1,slowdown=20")) as s:  # or it is over before it can pause
         recipe = {"optimizer": OPTIMIZERS["adam"], "workers": 2, "epochs": 40, "evaluate": {"every_epochs": 40}, "batching": {"global_batch": 64, "policy": "equal"}}
         straight, halted = s.submit(job(**recipe)), None
         s.wait(straight, "succeeded")
