@@ -89,11 +89,11 @@ def rows():
     def steps(which):
         for model, batch, n, _ in which:
             for p in PRECISIONS:
-                yield f"step {model} {batch} {p}", lambda m=model, b=batch, k=n, q=p: step_row(m, 4 if TINY else b, 1 if TINY else k, q)
+                yield f"step {model} {batch} {p}", lambda m=model, b=batch, k=n, q=p: step_row(m, 2 if TINY else b, 1 if TINY else k, q)
     floats = 1000 if TINY else 10_000_000
     yield from steps(STEPS[:1] if TINY else STEPS[:2])
-    yield "change lenet5 128 96", lambda: change_row("lenet5", *((8, 6) if TINY else (128, 96)))
-    yield "change lenet5 96 128", lambda: change_row("lenet5", *((6, 8) if TINY else (96, 128)))
+    yield "change lenet5 128 96", lambda: change_row("lenet5", *((2, 1) if TINY else (128, 96)))
+    yield "change lenet5 96 128", lambda: change_row("lenet5", *((1, 2) if TINY else (96, 128)))
     yield "memory rule", lambda: memory_row("rule", floats, 2 if TINY else 200)
     yield "memory update", lambda: memory_row("update", floats, 2 if TINY else 200)
     yield "matrix", lambda: matrix_row(64 if TINY else 8192, 1 if TINY else 5)
