@@ -76,11 +76,12 @@ def test_a_killed_redis_is_started_again_and_nothing_accepted_is_lost():
         s.steps(id, 40)
         accepted = [s.submit(job_spec(1, name=f"waits-{i}")) for i in range(5)]
         os.kill(int((s.dir / "redis.pid").read_text()), signal.SIGKILL)
+        until("it is noticed", lambda: said(s, "is away"))
+        assert ranks_of(id), "training goes on without a store"
         until("the store is back", lambda: said(s, "the store is back"))
         assert said(s, "started again")
         listed = until("the API answers", lambda: (r := s.get("jobs")).ok and r.json()["jobs"])
         assert {j["id"] for j in listed} == {id, *accepted}
-        assert ranks_of(id), "training goes on without a store"
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1
         assert_whole(s, id, job)
