@@ -151,6 +151,18 @@ static bool wait_answer(const struct place *p, int *pid, double seconds)
     }
 }
 
+/* Somebody may listen: 1, it answered; -1, it said nothing for so long; 0, nobody does, or not any more (it was being killed). */
+static int outwait(const struct place *p, int *pid, double seconds)
+{
+    double until = clock_now() + seconds;
+    int there = answers(p, pid);
+    while (there == -1 && clock_now() < until) {
+        clock_sleep(0.005);
+        there = answers(p, pid);
+    }
+    return there;
+}
+
 static void end_process(long pid)
 {
     uint64_t ticks = proc_start_ticks((pid_t)pid);
@@ -218,8 +230,8 @@ static int launch(const struct place *p, struct err *e)
 
 static int start_locked(struct place *p, int *pid, struct err *e)
 {
-    int there = answers(p, pid);
-    if (there == 1 || (there == -1 && wait_answer(p, pid, START_S))) {
+    int there = outwait(p, pid, pid_of(p) ? START_S : 5);
+    if (there == 1) {
         return 0;
     }
     if (there == -1) {
