@@ -80,16 +80,16 @@ static const char *one_host_each(struct transport *t, int rank)
     return names[rank % 5];
 }
 
-static bool sum_of_fractions(float *x, size_t n)
+static bool sum_of_fractions(struct comm *c, float *x, size_t n)
 {
     struct allreduce a;
     struct err e;
     for (size_t i = 0; i < n; i++) {
-        x[i] = 1.0f / (float)(1 + i % 97 + (size_t)comm.rank * 31);
+        x[i] = 1.0f / (float)(1 + i % 97 + (size_t)c->rank * 31);
     }
-    allreduce_init(&a, &comm, COMM_ALL, n);
+    allreduce_init(&a, c, COMM_ALL, n);
     allreduce_start(&a, x, n, n % 2 ? 7 : 0);
-    bool ok = comm_wait(&comm, &a.op, &e) == 0;
+    bool ok = comm_wait(c, &a.op, &e) == 0;
     allreduce_release(&a);
     return ok;
 }
@@ -100,18 +100,24 @@ static void pieces_do_not_change_a_bit(void)
     static const size_t lengths[] = {63999, 64001, 262147, 1663370};
     const struct transport_ops *ops = transport->ops;
     struct transport_ops apart = *ops;
+    struct comm hosts;
+    struct err e;
     apart.host = one_host_each;
+    transport->ops = &apart;
+    bool set = comm_init(&hosts, transport, comm.workers, comm.servers, &e) == 0;
+    transport->ops = ops;
+    hosts.native = comm.native;
+    check_all(set && hosts.remote[COMM_ALL] == (is_worker() && comm.workers > 1) && !comm.remote[COMM_ALL], "what is between hosts is known");
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         size_t n = lengths[i];
         float *whole = malloc(n * sizeof(float)), *pieces = malloc(n * sizeof(float));
-        bool ok = !is_worker() || sum_of_fractions(whole, n);
-        transport->ops = &apart;
-        ok = ok && (!is_worker() || (sum_of_fractions(pieces, n) && memcmp(whole, pieces, n * sizeof(float)) == 0));
-        transport->ops = ops;
+        bool ok = !is_worker() || sum_of_fractions(&comm, whole, n);
+        ok = ok && (!is_worker() || (sum_of_fractions(&hosts, pieces, n) && memcmp(whole, pieces, n * sizeof(float)) == 0));
         check_all(ok, "a sum between hosts has the bits of one within a host");
         free(whole);
         free(pieces);
     }
+    comm_release(&hosts);
 }
 
 static void several_under_way_do_not_mix(void)

@@ -279,20 +279,10 @@ static int allreduce_step(struct comm_op *op, struct transport *t)
     return n < SHORT || (size_t)a->size > n ? doubling_step(a, t) : ring_step(a, t);
 }
 
-/* Do messages of this ring leave a host? */
-static bool leaves_host(const struct allreduce *a, struct transport *t)
-{
-    bool leaves = false;
-    for (int i = 1; i < a->size && !leaves; i++) {
-        leaves = strcmp(t->ops->host(t, member(a, i)), t->ops->host(t, member(a, 0))) != 0;
-    }
-    return leaves && !t->ops->weigh; /* on a virtual link a chunk is one message */
-}
-
 static void cut_pieces(struct allreduce *a)
 {
     size_t chunk = a->size > 0 ? a->n / (size_t)a->size : 0;
-    a->pieces = a->remote && chunk >= 2 * PIECE ? (int)(chunk / PIECE) : 1;
+    a->pieces = a->comm->remote[a->group] && chunk >= 2 * PIECE ? (int)(chunk / PIECE) : 1;
     a->window = a->pieces < ALLREDUCE_WINDOW ? a->pieces : ALLREDUCE_WINDOW;
     a->slot = (chunk + a->light + (size_t)a->size) / (size_t)a->pieces + 1;
     a->sent = a->sent_done = a->got = a->got_done = 0;
@@ -328,7 +318,6 @@ void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
     a->serial = c->serials[a->group]++;
     a->round = 0;
     a->in_busy = a->out_busy = a->begun = false;
-    a->remote = leaves_host(a, c->t);
     cut_pieces(a);
     c->t->ops->start(c->t, &a->op);
 }

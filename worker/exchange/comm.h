@@ -16,6 +16,7 @@ struct comm {
     int *members[COMM_GROUPS];  /* ranks, ascending; owned */
     int n_members[COMM_GROUPS]; /* 0: I am not in it */
     int place[COMM_GROUPS];     /* mine among them */
+    bool remote[COMM_GROUPS];   /* they are on several hosts, whose links are real */
     bool native;                /* exchange.allreduce is "mpi" */
     uint32_t serials[COMM_GROUPS]; /* all-reduces started per group: their tags */
     /* On a virtual clock without numbers (evenstep-simulate --timing-only): floats that cost time but do not exist, at the head of every
@@ -49,7 +50,6 @@ struct allreduce {
     int pieces, window;                 /* of a ring: messages of a chunk; how many may be under way at once in one direction */
     int sent, sent_done, got, got_done; /* begun and ended, in the order of the ring's messages */
     size_t slot;                        /* floats of scratch for one that is added */
-    bool remote;                        /* members are on several hosts */
     bool in_busy, out_busy, begun, adds, whole, own_scratch; /* whole: the transport runs the ring as one event */
     size_t scratch_n;
 };
