@@ -25,29 +25,65 @@ void plan_profile_key(const struct jobspec *spec, char out[PLAN_KEY])
     snprintf(out, PLAN_KEY, "%s%s%s", hash, usual ? "" : "-", usual ? "" : spec->precision);
 }
 
-struct profile *plan_profile(struct store *store, const char *node, const char *device, double slowdown, const char *nethash)
+/* What the store keeps of this node for the network, if it was this device that was measured; else NULL. New reference. */
+static json_t *read_kept(struct store *store, const char *node, const char *device, const char *nethash)
 {
-    json_t *j = store_profile_get(store, node, nethash, NULL);
-    struct profile *p = j ? calloc(1, sizeof *p) : NULL;
-    const char *measured = json_string_value(json_object_get(j, "device"));
-    /* a profile belongs to a device at a speed: one of another slowdown tells nothing */
-    bool same = measured && strcmp(measured, device) == 0 && json_number_value(json_object_get(j, "slowdown")) == slowdown;
-    if (p && (!same || profile_read(p, j) < 0 || p->count < 1)) {
+    json_t *kept = store_profile_get(store, node, nethash, NULL);
+    const char *measured = json_string_value(json_object_get(kept, "device"));
+    if (measured && strcmp(measured, device) == 0) {
+        return kept;
+    }
+    json_decref(kept);
+    return NULL;
+}
+
+/* A profile belongs to a device at a speed: one of another slowdown tells nothing. */
+static struct profile *profile_of(const json_t *kept, double slowdown)
+{
+    bool same = kept && json_number_value(json_object_get(kept, "slowdown")) == slowdown;
+    struct profile *p = same ? calloc(1, sizeof *p) : NULL;
+    if (p && (profile_read(p, kept) < 0 || p->count < 1)) {
         free(p);
         p = NULL;
     }
-    json_decref(j);
     return p;
+}
+
+struct profile *plan_profile(struct store *store, const char *node, const char *device, double slowdown, const char *nethash)
+{
+    json_t *kept = read_kept(store, node, device, nethash);
+    struct profile *p = profile_of(kept, slowdown);
+    json_decref(kept);
+    return p;
+}
+
+/* read_kept of each node, null where there is nothing. */
+static json_t *read_all(struct store *store, const struct jobspec *spec, const struct placement *p)
+{
+    char hash[PLAN_KEY];
+    json_t *out = json_array();
+    plan_profile_key(spec, hash);
+    for (int i = 0; i < p->count; i++) {
+        json_t *kept = read_kept(store, p->nodes[i].name, p->nodes[i].device, hash);
+        json_array_append_new(out, kept ? kept : json_null());
+    }
+    return out;
+}
+
+static struct profile **profiles_of(const json_t *kept, const struct placement *p)
+{
+    struct profile **out = calloc((size_t)p->count + 1, sizeof *out);
+    for (int i = 0; out && i < p->count; i++) {
+        out[i] = profile_of(json_array_get(kept, (size_t)i), p->nodes[i].slowdown);
+    }
+    return out;
 }
 
 struct profile **plan_profiles(struct store *store, const struct jobspec *spec, const struct placement *p)
 {
-    char hash[PLAN_KEY];
-    struct profile **out = calloc((size_t)p->count + 1, sizeof *out);
-    plan_profile_key(spec, hash);
-    for (int i = 0; out && i < p->count; i++) {
-        out[i] = plan_profile(store, p->nodes[i].name, p->nodes[i].device, p->nodes[i].slowdown, hash);
-    }
+    json_t *kept = read_all(store, spec, p);
+    struct profile **out = profiles_of(kept, p);
+    json_decref(kept);
     return out;
 }
 
@@ -59,20 +95,9 @@ void plan_profiles_free(struct profile **profiles, int count)
     free(profiles);
 }
 
-/* What an earlier job measured on this node's device to choose its algorithms (dev_tuning), or NULL. */
-static json_t *tuning_of(struct store *store, const struct placed *n, const char *nethash)
+/* kept: of read_all; a node's `tuning` is what an earlier job measured to choose algorithms on its device (dev_tuning). */
+static json_t *workers_json(const struct placement *p, const json_t *kept)
 {
-    json_t *profile = store_profile_get(store, n->name, nethash, NULL);
-    const char *device = json_string_value(json_object_get(profile, "device"));
-    json_t *tuning = device && strcmp(device, n->device) == 0 ? json_incref(json_object_get(profile, "tuning")) : NULL;
-    json_decref(profile);
-    return tuning;
-}
-
-static json_t *workers_json(struct store *store, const struct jobspec *spec, const struct placement *p)
-{
-    char hash[PLAN_KEY];
-    plan_profile_key(spec, hash);
     json_t *out = json_array();
     for (int i = 0; i < p->count; i++) {
         const struct placed *n = &p->nodes[i];
@@ -82,9 +107,9 @@ static json_t *workers_json(struct store *store, const struct jobspec *spec, con
             json_object_set_new(worker, "agent", json_true());
             json_object_set_new(worker, "address", json_string(n->address));
         }
-        json_t *tuning = tuning_of(store, n, hash);
+        json_t *tuning = json_object_get(json_array_get(kept, (size_t)i), "tuning");
         if (tuning) {
-            json_object_set_new(worker, "tuning", tuning);
+            json_object_set(worker, "tuning", tuning);
         }
         json_array_append_new(out, worker);
     }
@@ -196,7 +221,8 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     const struct placement *p = ask->placement;
     char job_dir[PATH_MAX], init[PATH_MAX] = "";
     json_t *plan = NULL, *sizes = json_array();
-    struct profile **profiles = plan_profiles(ask->store, spec, p);
+    json_t *kept = read_all(ask->store, spec, p);
+    struct profile **profiles = profiles_of(kept, p);
     if (check_workers(spec, p->count, e) < 0) {
         goto out;
     }
@@ -214,7 +240,7 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     int servers = spec->strategy.servers > 0 ? spec->strategy.servers : 1;
     json_t *speeds = speeds_json(p, profiles, spec->batching.global_batch / p->count > 0 ? spec->batching.global_batch / p->count : 1);
     plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o}", "job", ask->job, "attempt", ask->attempt, "spec",
-                     spec->json, "workers", workers_json(ask->store, spec, p), "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
+                     spec->json, "workers", workers_json(p, kept), "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
                      "init_path", init[0] ? json_string(init) : json_null(), "first", "version", first->version, "sizes", sizes, "speeds",
                      speeds);
     if (!plan) {
@@ -222,6 +248,7 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     }
 out:
     json_decref(sizes);
+    json_decref(kept);
     plan_profiles_free(profiles, p->count);
     return plan;
 }

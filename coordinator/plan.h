@@ -1,6 +1,6 @@
 /* The plan of an attempt: the document from which every rank starts (worker/config.c reads it).
  *
- *   {"job", "attempt", "spec": {…}, "workers": [{"rank","node","host","device","slowdown"}], "servers": 1, "job_dir",
+ *   {"job", "attempt", "spec": {…}, "workers": [{"rank","node","host","device","slowdown","threads","tuning"?}], "servers": 1, "job_dir",
  *    "data_roots": […], "init_path": null, "first": {"version": 1, "sizes": […]}, "speeds": […]}
  */
 #ifndef COORDINATOR_PLAN_H
