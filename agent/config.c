@@ -153,27 +153,9 @@ static int add_node(struct agent_config *c, const struct gpus *gpus, const char 
     return rc < 0 ? rc : 0;
 }
 
-/* A CPU is asked (the worker's program stands beside the agent's): some compute in bf16. */
-static void add_precisions(struct agent_config *c)
-{
-    char here[PATH_MAX], worker[PATH_MAX + 32];
-    size_t i;
-    json_t *node;
-    path_program_dir(here);
-    snprintf(worker, sizeof worker, "%s/evenstep-worker", here);
-    json_t *precisions = probe_cpu_precisions(worker);
-    json_array_foreach(c->nodes, i, node)
-    {
-        if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
-            json_object_set(node, "precisions", precisions);
-        }
-    }
-    json_decref(precisions);
-}
-
 static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct err *e)
 {
-    char text[80];
+    char text[80], here[PATH_MAX], worker[PATH_MAX + 32];
     int rc = 0, given = opt_count(c->options, "node");
     c->nodes = json_array();
     for (int i = 0; rc == 0 && i < given; i++) {
@@ -190,8 +172,10 @@ static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct er
     for (int i = 0; rc == 0 && i < opt_count(c->options, "label"); i++) {
         rc = node_label(c->nodes, opt_item(c->options, "label", i), e);
     }
+    path_program_dir(here);
+    snprintf(worker, sizeof worker, "%s/evenstep-worker", here); /* it stands beside the agent's */
     if (rc == 0) {
-        add_precisions(c);
+        probe_cpu_nodes(c->nodes, worker);
     }
     return rc;
 }

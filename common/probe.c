@@ -32,10 +32,19 @@ json_t *probe_device(const char *worker, const char *device, struct err *e)
     return j;
 }
 
-json_t *probe_cpu_precisions(const char *worker)
+void probe_cpu_nodes(json_t *nodes, const char *worker)
 {
     struct err ignored = {0};
-    json_t *probed = probe_device(worker, "cpu:1", &ignored), *precisions = json_incref(json_object_get(probed, "precisions"));
+    json_t *probed = NULL, *node;
+    bool asked = false;
+    size_t i;
+    json_array_foreach(nodes, i, node)
+    {
+        if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
+            probed = asked ? probed : probe_device(worker, "cpu:1", &ignored);
+            asked = true;
+            json_object_set(node, "precisions", json_object_get(probed, "precisions"));
+        }
+    }
     json_decref(probed);
-    return precisions;
 }

@@ -33,19 +33,18 @@ json_t *serve_config_node(const char *text, const char *host, struct err *e)
 int serve_config_probe(json_t *nodes, const char *worker, struct err *e)
 {
     size_t i;
-    json_t *node, *of_cpu = probe_cpu_precisions(worker);
+    json_t *node;
+    probe_cpu_nodes(nodes, worker);
     json_array_foreach(nodes, i, node)
     {
         const char *name = json_string_value(json_object_get(node, "name"));
         char device[64], quoted[600];
         snprintf(device, sizeof device, "%s", json_string_value(json_object_get(node, "device")));
         if (strncmp(device, "cpu", 3) == 0) {
-            json_object_set(node, "precisions", of_cpu);
             continue;
         }
         json_t *probed = probe_device(worker, device, e);
         if (!probed) {
-            json_decref(of_cpu);
             return err_prefix(e, "--local-node '%s=%s'", name, device);
         }
         const char *why = json_string_value(json_object_get(probed, "why"));
@@ -54,7 +53,6 @@ int serve_config_probe(json_t *nodes, const char *worker, struct err *e)
                  why ? log_quote(quoted, sizeof quoted, why) : "");
         json_decref(probed);
     }
-    json_decref(of_cpu);
     return 0;
 }
 
