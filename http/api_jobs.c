@@ -13,7 +13,7 @@
 #include "http/request.h"
 #include "job/spec.h"
 
-enum { IDEMPOTENCY_KEY = 255, PRIORITY_MOST = 1000 }; /* as a spec may say, job/spec_parts.c */
+enum { IDEMPOTENCY_KEY = 255 };
 
 static void wake(struct request *q)
 {
@@ -161,8 +161,8 @@ static int patch(struct request *q, struct reply *out, const json_t *body, const
     json_t *priority = json_object_get(body, "priority");
     struct store *store = request_store(q, e);
     json_int_t value = json_integer_value(priority);
-    if (!json_is_integer(priority) || value < -PRIORITY_MOST || value > PRIORITY_MOST) {
-        jsonx_problem(&q->problems, "/priority", "expected a whole number from %d to %d", -PRIORITY_MOST, PRIORITY_MOST);
+    if (!json_is_integer(priority) || value < -SPEC_PRIORITY || value > SPEC_PRIORITY) {
+        jsonx_problem(&q->problems, "/priority", "expected a whole number from %d to %d", -SPEC_PRIORITY, SPEC_PRIORITY);
         return err_set(e, ERR_INVALID, "the change of job '%s' is not valid: %s", id, q->problems.items[0].message);
     }
     if (!store || store_job_set_priority(store, id, (int)value, e) < 0) {

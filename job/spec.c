@@ -21,7 +21,7 @@ const struct catalog_param spec_top_params[] = {
     {"min_workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL, "nodes that a restart goes on with at least"},
     {"epochs", PARAM_INT, 0, 1, 1, 1000000, NULL, NULL, "passes over the training set"},
     {"seed", PARAM_INT, 0, 1, 0, 9007199254740992.0, NULL, NULL, "of everything random"},
-    {"priority", PARAM_INT, 0, 0, -1000, 1000, NULL, NULL, "higher is scheduled first"},
+    {"priority", PARAM_INT, 0, 0, -SPEC_PRIORITY, SPEC_PRIORITY, NULL, NULL, "higher is scheduled first"},
     {"max_restarts", PARAM_INT, 0, 3, 0, 1000, NULL, NULL, "attempts after the first"},
     {"max_seconds", PARAM_REAL, 0, 0, 0, 1e9, NULL, NULL, "the job stops after this time; 0: never"},
     {"precision", PARAM_ENUM, 0, 0, 0, 0, "fp32|tf32|bf16", "fp32", "arithmetic of the operations; tf32 needs GPUs, bf16 GPUs or CPUs with avx512_bf16; both keep weights and sums in fp32"},

@@ -6,7 +6,7 @@
 
 #include "job/network.h"
 
-enum { SPEC_NAME = 128, SPEC_PATH = 256, SPEC_WORKERS = 1024, SPEC_EPOCHS_AT = 64 };
+enum { SPEC_NAME = 128, SPEC_PATH = 256, SPEC_WORKERS = 1024, SPEC_PRIORITY = 1000, SPEC_EPOCHS_AT = 64 };
 
 enum batching_policy { BATCH_EQUAL, BATCH_STATIC, BATCH_DYNAMIC };
 enum weighting { WEIGHT_SAMPLE, WEIGHT_PLAIN };
