@@ -90,6 +90,12 @@ static inline size_t shorter(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* v, a value or its gradient, as a relu of y lets it through. */
+static inline float through_relu(float v, float y, bool relu)
+{
+    return (relu & (y <= 0)) ? 0 : v;
+}
+
 CPU_CLONES static void sum_rows(float *restrict sum, const void *restrict x, bool bf16, size_t width, size_t first, size_t n)
 {
     ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
@@ -136,8 +142,7 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
     ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
         size_t m = shorter(width, n - at);
         for (size_t k = 0; k < m; k++) {
-            float v = GET(x, first + at + k), g = GET(dy, first + at + k), y = scale[k] * v + shift[k];
-            g = (relu & (y <= 0)) ? 0 : g;
+            float v = GET(x, first + at + k), g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
             sum[k] += g;
             products[k] += g * (v - mean[k]);
         }
@@ -176,7 +181,7 @@ CPU_CLONES static void apply(void *restrict y, const void *restrict x, const str
         size_t m = shorter(width, n - at);
         for (size_t k = 0; k < m; k++) {
             float v = scale[k] * GET(x, first + at + k) + shift[k];
-            PUT(y, first + at + k, (relu & (v <= 0)) ? 0 : v);
+            PUT(y, first + at + k, through_relu(v, v, relu));
         }
     });
 }
@@ -260,8 +265,7 @@ CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy
     ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
         size_t m = shorter(width, n - at);
         for (size_t k = 0; k < m; k++) {
-            float v = GET(x, first + at + k), g = GET(dy, first + at + k), y = scale[k] * v + shift[k];
-            g = (relu & (y <= 0)) ? 0 : g;
+            float v = GET(x, first + at + k), g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
             PUT(dx, first + at + k, gain[k] * g + (slope[k] * v + base[k]));
         }
     });

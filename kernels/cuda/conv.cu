@@ -173,12 +173,10 @@ static struct cuda_choice *choice_of(struct cuda_program *p, const struct cuda_s
 {
     const struct layer *l = s->layer;
     const struct shape *in = &s->in[0]->shape;
-    struct cuda_choice wanted = {};
     int batch = power_of_two(p->head.batch);
-    int key[CUDA_CHOICE_KEY] = {p->precision,  batch,       in->dim[0],   in->dim[1],   in->dim[2],   l->units,
-                                l->kernel[0],  l->kernel[1], l->stride[0], l->stride[1], l->padding[0], l->padding[1]};
-    memcpy(wanted.key, key, sizeof(key));
-    struct cuda_choice *known = cuda_choice_find(p->dev, key);
+    const struct cuda_choice wanted = {NULL, {p->precision, batch, in->dim[0], in->dim[1], in->dim[2], l->units, l->kernel[0], l->kernel[1], l->stride[0],
+                                               l->stride[1], l->padding[0], l->padding[1]}, {}, {}};
+    struct cuda_choice *known = cuda_choice_find(p->dev, wanted.key);
     if (known) {
         return known;
     }
