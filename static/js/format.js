@@ -30,6 +30,17 @@ export function loss(x) {
   return Math.abs(x) >= 1 || x === 0 ? three(x) : Math.abs(x) >= 0.001 ? x.toFixed(3) : x.toPrecision(2);
 }
 
+/* With a capital letter at its head. */
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/* A message of the service as a sentence. */
+export function sentence(text) {
+  const t = String(text).trim();
+  return capital(t) + (/[.?!]$/.test(t) ? '' : '.');
+}
+
 export function percent(x, digits = 1) {
   return known(x) ? (100 * x).toFixed(digits) + NARROW + '%' : 'none';
 }

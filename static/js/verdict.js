@@ -4,7 +4,7 @@
    verdict(job, assignments) gives {parts, evidence, straggler, key}: parts is a list of texts and {node: name}; key
    names the cause, and the page changes its sentence only when the key changes or some seconds have passed. Speeds are
    compared per sample (computing time by minibatch), measured before the exchange. */
-import {bytes, duration, known, list, percent, plural, seconds, three, times} from './format.js';
+import {bytes, capital, duration, known, list, percent, plural, seconds, three, times} from './format.js';
 
 const SLOWER = 1.15;
 
@@ -91,8 +91,7 @@ function receiving(job) {
   const done = percent(share(all[0]), 0) + ' of ' + bytes(all[0].receiving.of_bytes);
   return {
     parts: all.length === 1 ? [{node: all[0].node}, ' receives the data set: ' + done + '.'] :
-                              [counted(all.length)[0].toUpperCase() + counted(all.length).slice(1) +
-                               ' nodes receive the data set: ' + done + '.'],
+                              [capital(counted(all.length)) + ' nodes receive the data set: ' + done + '.'],
     key: 'receives:' + Math.floor(10 * share(all[0]))
   };
 }

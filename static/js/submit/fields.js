@@ -2,6 +2,7 @@
    as it is where it is not, so that the service's own check says what is wrong. Errors stay at the field until it is
    right. */
 import {fill, h} from '../dom.js';
+import {capital} from '../format.js';
 import {icon} from '../icons.js';
 
 let serial = 0;
@@ -99,7 +100,7 @@ export function check(pointer, label, {help = '', onChange}) {
 
 /* A parameter of the catalogue. */
 export function parameter(pointer, p, onChange) {
-  const label = p.name.replace(/_/g, ' ').replace(/^./, (c) => c.toUpperCase());
+  const label = capital(p.name.replace(/_/g, ' '));
   const range =
       typeof p.min === 'number' && typeof p.max === 'number' && p.max < 1e9 ? 'from ' + p.min + ' to ' + p.max : '';
   if (p.type === 'boolean') {

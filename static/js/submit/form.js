@@ -1,7 +1,7 @@
 /* The form: made of the catalogue, so that a strategy, optimizer, schedule or format that is added there is offered
    here. It holds no state: show(spec) draws a spec, and every change is told by onChange(pointer, value). */
 import {fill, h, keyed} from '../dom.js';
-import {bytes, whole} from '../format.js';
+import {bytes, sentence, whole} from '../format.js';
 import {icon} from '../icons.js';
 import {nodeState} from '../states.js';
 
@@ -223,9 +223,4 @@ export function makeForm(catalog, datasets, nodes, onChange) {
   }
 
   return {node, show, faults, fields};
-}
-
-export function sentence(text) {
-  const t = String(text).trim();
-  return t.charAt(0).toUpperCase() + t.slice(1) + (/[.?!]$/.test(t) ? '' : '.');
 }

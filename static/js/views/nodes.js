@@ -4,7 +4,7 @@
 import {get, post, remove} from '../api.js';
 import {fill, h, keyed, say, segment, throttle} from '../dom.js';
 import {listen} from '../events.js';
-import {age, bytes, known, plural, three, whole} from '../format.js';
+import {age, bytes, known, plural, sentence, three, whole} from '../format.js';
 import {icon} from '../icons.js';
 import {flatten} from '../job/folds.js';
 import {active, nodeState} from '../states.js';
@@ -40,14 +40,14 @@ function makeRefusal(r) {
 
 function updateRefusal(row, r) {
   say(row.text,
-      'Host ' + r.host + (r.address ? ' at ' + r.address : '') + ' may not join: ' + r.message + '.' +
-          (r.hint ? ' ' + r.hint[0].toUpperCase() + r.hint.slice(1) + '.' : ''));
+      sentence('Host ' + r.host + (r.address ? ' at ' + r.address : '') + ' may not join: ' + r.message) +
+          (r.hint ? ' ' + sentence(r.hint) : ''));
 }
 
 export async function show(root, route) {
   document.title = 'Nodes · Evenstep';
   const state = {nodes: [], refused: [], jobs: new Map(), filter: 'all', chosen: route.params.get('node'), readAt: 0};
-  const sentence = h('p', {class: 'sub'});
+  const summary = h('p', {class: 'sub'});
   const filter = segment('Show', FILTERS.map(([id, text]) => [id, text]), 'all', (id) => {
     state.filter = id;
     draw();
@@ -70,7 +70,7 @@ export async function show(root, route) {
             tbody),
           none, fault),
         figure.node, detail);
-  fill(root, h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Nodes'})), filter), sentence, refused, sheet);
+  fill(root, h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Nodes'})), filter), summary, refused, sheet);
 
   async function read() {
     const [{nodes, refused: turnedAway}, {jobs}] = await Promise.all([get('nodes'), get('jobs', {state: 'running', limit: 100})]);
@@ -233,7 +233,7 @@ export async function show(root, route) {
                                  '');
     const busy = state.nodes.filter((n) => n.state === 'busy').length;
     const lost = state.nodes.filter((n) => n.state === 'lost').length;
-    say(sentence,
+    say(summary,
         state.nodes.length ?
             busy + ' of ' + plural(state.nodes.length, 'node') + ' ' + (busy === 1 ? 'trains' : 'train') +
                 (lost ? '; ' + lost + (lost === 1 ? ' has' : ' have') + ' not been heard of for more than 4 s.' :

@@ -2,11 +2,11 @@
    a moment; errors stand at the field and at the line; beneath, what would happen; the button comes last. */
 import {get, job as path, post} from '../api.js';
 import {fill, h, say} from '../dom.js';
-import {bytes, known, plural, whole} from '../format.js';
+import {bytes, known, plural, sentence, whole} from '../format.js';
 import {icon} from '../icons.js';
 import {flatten} from '../job/folds.js';
 import {makeEditor} from '../submit/editor.js';
-import {makeForm, sentence} from '../submit/form.js';
+import {makeForm} from '../submit/form.js';
 import {lineOf, places, print, setAt} from '../submit/json.js';
 import {showPrediction} from '../submit/prediction.js';
 
