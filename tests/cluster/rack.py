@@ -42,11 +42,6 @@ def isolated(name, command):
     return ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts", "--ipc", "sh", "-c", INIT, name, *map(str, command)]
 
 
-def remove(group):
-    until("the group is empty", lambda: not (group.path / "cgroup.procs").read_text().strip(), 30)
-    group.remove()
-
-
 def terminate(process):
     """SIGTERM to what `isolated` runs: unshare itself does not hand it on."""
     for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
@@ -107,7 +102,7 @@ class Hub(Service):
 
     def __exit__(self, *why):
         super().__exit__(*why)
-        remove(self.quota)
+        self.quota.remove()
 
 
 class Machine(Agent):
@@ -136,7 +131,7 @@ class Machine(Agent):
         self.place.up()  # or it cannot say that it leaves
         super().__exit__(*why)
         if self.quota:
-            remove(self.quota)
+            self.quota.remove()
 
 
 def node(hub, name):

@@ -4,6 +4,8 @@ A group is given the greatest weight too: what it may have it gets, however busy
 import os
 import pathlib
 
+from service import until
+
 V2 = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
 ROOT = pathlib.Path("/sys/fs/cgroup" if V2 else "/sys/fs/cgroup/cpu")
 PERIOD_US = 20000  # short beside a step, so that a step does not notice when in a period it began
@@ -37,4 +39,5 @@ class Quota:
         return ["sh", "-c", f'echo $$ > {self.path}/cgroup.procs && exec "$@"', "sh", *map(str, command)]
 
     def remove(self):
+        until("the group is empty", lambda: not (self.path / "cgroup.procs").read_text().strip(), 30)
         self.path.rmdir()
