@@ -1,4 +1,4 @@
-/* Dry runs and data sets: see dryrun.h. Data sets and strategies are the worker's business, so its program is asked (`--check`, `--datasets`),
+/* Dry runs and data sets: see dryrun.h. Data sets, strategies and the files that `init` names are the worker's business, so its program is asked (`--check`, `--datasets`),
  * with a limit of 5 s; placement and profiles are ours.
  */
 #include "coordinator/dryrun.h"
@@ -63,8 +63,8 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-/* Asks the worker's program, or the simulator's, what is wrong with a spec. */
-static json_t *check_spec(const struct dryrun *d, const json_t *spec, bool simulator, struct err *e)
+/* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with the file that its `init` is (NULL: none). */
+static json_t *check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator, struct err *e)
 {
     char dir[64], file[128];
     size_t n = 0;
@@ -75,7 +75,7 @@ static json_t *check_spec(const struct dryrun *d, const json_t *spec, bool simul
         return NULL;
     }
     snprintf(file, sizeof file, "%s/spec.json", dir);
-    const char *worker[] = {d->worker, "--check", file, "--roots", d->roots, NULL};
+    const char *worker[] = {d->worker, "--check", file, "--roots", d->roots, init ? "--init" : NULL, init, NULL};
     const char *virtual[] = {d->simulator, "--check", "--job", file, "--data", d->roots, NULL};
     if (text && proc_write_file(file, text, n, 0600, e) >= 0) {
         j = ask_program(simulator ? virtual : worker, dir, e);
@@ -192,7 +192,7 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
 /* It takes no node; what it may lack is memory on this host. */
 static json_t *virtual_plan(const struct dryrun *d, const json_t *spec, struct jsonx_problems *problems, struct err *e)
 {
-    json_t *checked = d->simulator ? check_spec(d, spec, true, e) : json_object();
+    json_t *checked = d->simulator ? check_spec(d, spec, NULL, true, e) : json_object();
     if (!checked) {
         return NULL;
     }
@@ -208,14 +208,18 @@ json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *proble
     struct store *store = store_open(d->store_url, d->store_password, e);
     json_t *checked = NULL, *plan = NULL;
     char init[PATH_MAX];
+    bool starts_from_file = false;
     struct err why = {0};
     if (!spec || !store || jobspec_parse(spec, json, problems) < 0) {
         goto out;
     }
-    if (spec->init[0] && plan_find_init(spec->init, d->roots, d->data_dir, init, &why) < 0) {
-        jsonx_problem(problems, "/init", "%s", why.message);
+    if (spec->init[0]) {
+        starts_from_file = plan_find_init(spec->init, d->roots, d->data_dir, init, &why) >= 0;
+        if (!starts_from_file) {
+            jsonx_problem(problems, "/init", "%s", why.message);
+        }
     }
-    checked = check_spec(d, json, false, e);
+    checked = check_spec(d, json, starts_from_file ? init : NULL, false, e);
     if (!checked) {
         goto out;
     }

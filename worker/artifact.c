@@ -1,11 +1,14 @@
 /* See artifact.h. Which tensors a file holds and what it says of itself; and the way back, from a file into a network, tensor by tensor.
  *
  * What a newcomer would get wrong: a file that was written elsewhere may have statistics of all norms or of none (a server has none); one that
- * has some must have all. What `allow` names is left as it was, and said.
+ * has some must have all. What `allow` names is left as it was, and said. Reading and checking are one walk over the tensors: whoever reads ends at
+ * the first that does not fit, whoever checks hears of all.
  */
 #include "worker/artifact.h"
 
 #include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,7 +148,29 @@ struct taking {
     bool met[SPEC_ALLOW];        /* patterns that met a tensor */
     struct buf left_out;         /* names, for the log */
     int n_left_out;
+    struct jsonx_problems *problems; /* of a check, which copies nothing; or NULL */
+    const char *pointer;
 };
+
+static bool checks_only(const struct taking *t)
+{
+    return t->problems;
+}
+
+/* Something does not fit: an error, which ends the reading, or one of a check's problems. */
+__attribute__((format(printf, 4, 5))) static int refuse(struct taking *t, enum err_code code, struct err *e, const char *fmt, ...)
+{
+    char text[500];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (checks_only(t)) {
+        jsonx_problem(t->problems, t->pointer, "%s", text);
+        return 0;
+    }
+    return err_set(e, code, "%s", text);
+}
 
 static bool allowed(struct taking *t, const char *name)
 {
@@ -188,16 +213,20 @@ static int take_tensor(struct taking *taking, const struct tensor *t, float *blo
     bool may_differ = allowed(taking, t->name);
     char why[300];
     if (fits(from, t, why)) {
-        memcpy(block + t->first, from->data, t->count * sizeof(float));
+        if (!checks_only(taking)) {
+            memcpy(block + t->first, from->data, t->count * sizeof(float));
+        }
         return 0;
     }
     if (may_differ) {
         leave_out(taking, t->name, why);
         return 0;
     }
-    err_set(e, ERR_DATA, "tensor '%s' %s", t->name, why);
-    err_hint(e, "\"init\": {\"path\": …, \"allow\": [\"%.60s\"]} starts without it", t->name);
-    return -ERR_DATA;
+    int rc = refuse(taking, ERR_DATA, e, "tensor '%s' %s", t->name, why);
+    if (rc < 0) {
+        err_hint(e, "\"init\": {\"path\": …, \"allow\": [\"%.60s\"]} starts without it", t->name);
+    }
+    return rc;
 }
 
 static bool belongs(const struct network *net, const char *name)
@@ -237,14 +266,15 @@ static int take_all(struct taking *t, float *params, float *stats, struct err *e
         if (belongs(net, name)) {
             continue;
         }
-        if (!allowed(t, name)) {
-            return err_set(e, ERR_DATA, "tensor '%s' is not one of the network's", name);
+        if (allowed(t, name)) {
+            leave_out(t, name, "is not one of the network's");
+        } else {
+            rc = refuse(t, ERR_DATA, e, "tensor '%s' is not one of the network's", name);
         }
-        leave_out(t, name, "is not one of the network's");
     }
     for (int i = 0; rc == 0 && t->how && i < t->how->n_allow; i++) {
         if (!t->met[i]) {
-            return err_set(e, ERR_INVALID, "'allow' names '%s', but neither the network nor the file has such a tensor", t->how->allow[i]);
+            rc = refuse(t, ERR_INVALID, e, "'allow' names '%s', but neither the network nor the file has such a tensor", t->how->allow[i]);
         }
     }
     return rc;
@@ -274,4 +304,19 @@ int artifact_read(const char *path, const struct network *net, const struct init
     rc = artifact_take(&s, net, how, params, stats, e);
     safetensors_close(&s);
     return rc < 0 ? err_prefix(e, "cannot use '%.200s'", path) : rc;
+}
+
+void artifact_check(const char *path, const struct network *net, const struct init_spec *how, const char *pointer, struct jsonx_problems *problems)
+{
+    struct safetensors file;
+    struct err why = {0};
+    if (safetensors_open(&file, path, false, &why) < 0) {
+        jsonx_problem(problems, pointer, "%s", why.message);
+        return;
+    }
+    struct taking t = {.file = &file, .net = net, .how = how, .problems = problems, .pointer = pointer};
+    buf_init(&t.left_out, 3000);
+    take_all(&t, NULL, NULL, &why);
+    buf_release(&t.left_out);
+    safetensors_close(&file);
 }

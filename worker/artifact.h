@@ -15,6 +15,8 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
  * `how` (NULL: strictly): tensors that its `allow` names may be any of these; then what is there stays, and a line of the log names them.
  * Returns how many were left out. */
 int artifact_read(const char *path, const struct network *net, const struct init_spec *how, float *params, float *stats, struct err *e);
+/* What artifact_read would not take, without reading numbers: every tensor that does not fit, each a problem at `pointer`. */
+void artifact_check(const char *path, const struct network *net, const struct init_spec *how, const char *pointer, struct jsonx_problems *problems);
 
 /* ---- what checkpoints are made of, too ---- */
 

@@ -12,6 +12,7 @@
 #include "worker/config.h"
 #include "worker/data/dataset.h"
 #include "worker/exchange/strategy.h"
+#include "worker/start.h"
 
 static const double digest_seconds = 1.5; /* the coordinator waits for 5 in all */
 
@@ -67,20 +68,23 @@ int check_device(const char *name, struct err *e)
     return print(out, e);
 }
 
-static void check_data(const struct jobspec *spec, const char *roots, json_t *out, struct jsonx_problems *problems)
+/* Samples of the training part, or 0 with a problem. */
+static int64_t check_data(const struct jobspec *spec, const char *roots, json_t *out, struct jsonx_problems *problems)
 {
     struct dataset d;
     struct err why = {0};
     if (dataset_peek(&d, &spec->data, roots, &why) < 0) {
         jsonx_problem(problems, spec->data.format == CAT_FORMAT_GLYPHS ? "/data" : "/data/path", "%s", why.message);
-        return;
+        return 0;
     }
-    json_object_set_new(out, "samples", json_integer((json_int_t)d.train.samples));
+    int64_t samples = d.train.samples;
+    json_object_set_new(out, "samples", json_integer((json_int_t)samples));
     json_object_set_new(out, "test_samples", json_integer((json_int_t)d.test.samples));
     if (dataset_check(&d, &spec->data, &spec->network, &why) < 0) {
         jsonx_problem(problems, "/data", "%s", why.message);
     }
     dataset_release(&d);
+    return samples;
 }
 
 static void check_batching(const struct jobspec *spec, json_t *out, struct jsonx_problems *problems)
@@ -99,7 +103,7 @@ static void check_batching(const struct jobspec *spec, json_t *out, struct jsonx
     json_object_set_new(out, "memory_bytes", memory);
 }
 
-int check_spec(const char *spec_file, const char *roots, struct err *e)
+int check_spec(const char *spec_file, const char *roots, const char *init, struct err *e)
 {
     struct jsonx_problems problems = {0};
     json_t *out = json_pack("{s:n, s:i, s:i}", "errors", "samples", 0, "test_samples", 0);
@@ -113,7 +117,10 @@ int check_spec(const char *spec_file, const char *roots, struct err *e)
         if (!ops) {
             jsonx_problem(&problems, "/strategy/type", "this build has no strategy '%s'", catalog_get(spec->strategy.type)->name);
         }
-        check_data(spec, roots, out, &problems);
+        int64_t samples = check_data(spec, roots, out, &problems);
+        if (init) {
+            start_check_init(spec, init, samples, &problems);
+        }
         check_batching(spec, out, &problems);
         jobspec_release(spec);
         free(spec);

@@ -9,6 +9,6 @@ int check_datasets(const char *roots, const char *cache, struct err *e); /* cach
 /* {"device": "cuda:0", "description", "memory_bytes", "threads", "precisions": [...], "why": null, or why `auto` is not a GPU}, or {"error": sentence}. */
 int check_device(const char *name, struct err *e);
 /* {"errors": [{"pointer", "message"}], "samples", "test_samples", "memory_bytes": [per worker, for the first minibatches]} */
-int check_spec(const char *spec_file, const char *roots, struct err *e);
+int check_spec(const char *spec_file, const char *roots, const char *init, struct err *e); /* init: the file that the spec's `init` is; NULL: not asked */
 
 #endif

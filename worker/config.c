@@ -16,6 +16,7 @@ static const struct opt table[] = {
     {"store-password", "TEXT", OPT_STRING, NULL, 0, 0, "its password (use the environment, EVENSTEP_STORE_PASSWORD)"},
     {"local", "SPEC", OPT_STRING, NULL, 0, 0, "trains this job spec without a store, rows to standard output as CSV"},
     {"check", "SPEC", OPT_STRING, NULL, 0, 0, "checks this job spec against the data sets, prints JSON"},
+    {"init", "FILE", OPT_STRING, NULL, 0, 0, "with --check: the file that the spec's `init` is, checked too"},
     {"probe", "DEVICE", OPT_STRING, NULL, 0, 0, "prints as JSON what this device is (cpu:THREADS, cuda:INDEX, auto), or why it cannot be used"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0, "prints the data sets beneath these folders as JSON"},
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},

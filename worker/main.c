@@ -325,7 +325,7 @@ int main(int argc, char **argv)
             rc = check_device(opt_string(w->config.options, "probe"), &e);
             break;
         case WORKER_CHECK:
-            rc = check_spec(w->config.spec_file, w->config.roots, &e);
+            rc = check_spec(w->config.spec_file, w->config.roots, opt_string(w->config.options, "init"), &e);
             break;
         case WORKER_EVALUATE:
             rc = evaluate(&w->config, &e);

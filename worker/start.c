@@ -98,28 +98,49 @@ static int check_same(const char *what, const char *then, int now, struct err *e
     return -ERR_INVALID;
 }
 
+/* Whether a job can go on from this checkpoint. */
+static int check_continues(const struct start *s, const struct jobspec *spec, int64_t samples, struct err *e)
+{
+    long long done = s->from.state.cursor.epoch, epochs = (long long)spec->epochs;
+    int rc = samples > 0 ? check_samples(s, samples, e) : 0;
+    rc = rc < 0 ? rc : check_same("optimizer", s->from.optimizer, spec->optimizer.type, e);
+    rc = rc < 0 ? rc : check_same("strategy", s->from.strategy, spec->strategy.type, e);
+    if (rc == 0 && epochs <= done) {
+        rc = err_set(e, ERR_INVALID, "there is nothing left to do: %lld epochs are done, and 'epochs' is %lld", done, epochs);
+        err_hint(e, "'epochs' counts from the first job's start; ask for more than it did");
+    }
+    return rc;
+}
+
 /* `init.continue`: as if the job that ended had been given our number of epochs, from its newest checkpoint on. */
 static int continue_job(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
     struct cursor *c = &s->from.state.cursor;
-    int64_t epochs = (int64_t)env->spec->epochs;
     int rc = checkpoint_open(env->init_path, env->spec, &s->from, e);
-    rc = rc < 0 ? rc : check_samples(s, samples, e);
-    rc = rc < 0 ? rc : check_same("optimizer", s->from.optimizer, env->spec->optimizer.type, e);
-    rc = rc < 0 ? rc : check_same("strategy", s->from.strategy, env->spec->strategy.type, e);
+    rc = rc < 0 ? rc : check_continues(s, env->spec, samples, e);
     if (rc < 0) {
         return rc;
     }
-    if (epochs <= c->epoch) {
-        err_set(e, ERR_INVALID, "there is nothing left to do: %lld epochs are done, and 'epochs' is %lld", (long long)c->epoch, (long long)epochs);
-        err_hint(e, "'epochs' counts from the first job's start; ask for more than it did");
-        return -ERR_INVALID;
-    }
-    c->epochs = epochs;
+    c->epochs = (int64_t)env->spec->epochs;
     s->restored = true;
     log_info("start", "goes on where another job ended", "path=%s version=%lld epoch=%lld", s->from.path, (long long)s->from.state.version,
              (long long)c->epoch);
     return 0;
+}
+
+void start_check_init(const struct jobspec *spec, const char *init_path, int64_t samples, struct jsonx_problems *problems)
+{
+    struct start s = {0};
+    struct err why = {0};
+    if (!spec->init_how.go_on) {
+        artifact_check(init_path, &spec->network, &spec->init_how, "/init", problems);
+        return;
+    }
+    int rc = checkpoint_open(init_path, spec, &s.from, &why);
+    if (rc < 0 || check_continues(&s, spec, samples, &why) < 0) {
+        jsonx_problem(problems, "/init", "%s", why.message);
+    }
+    start_release(&s);
 }
 
 /* Checkpoint, else init, else fresh parameters. */

@@ -136,3 +136,32 @@ def test_through_the_service_jobs_pause_with_adams_state_and_continue_others(tmp
         s.wait(head, "succeeded")
         logs = s.get(f"jobs/{head}/logs?rank=1").text  # the keeper's
         assert "fc2.weight" in logs and "fc2.bias" in logs
+
+
+def test_a_file_that_does_not_fit_is_refused_when_the_job_is_submitted_with_every_tensor_named(tmp_path):
+    (tmp_path / "junk.safetensors").write_bytes(b"no safetensors file")
+    with Service(data=tmp_path) as s:
+        first = s.submit(job(epochs=1))
+        s.wait(first, "succeeded")
+        model, whole = first + "/model.safetensors", {"path": first + "/checkpoints", "continue": True}
+
+        def refused(**changes):
+            answer = s.post("jobs", job(**changes))
+            assert answer.status_code == 422, answer.text
+            assert {e["pointer"] for e in answer.json()["errors"]} == {"/init"}, answer.text
+            return [e["message"] for e in answer.json()["errors"]]
+        assert refused(model=network(12), init=model) == ["tensor 'fc2.weight' has the shape [10, 16], the network needs [12, 16]",
+                                                          "tensor 'fc2.bias' has the shape [10], the network needs [12]"]
+        assert refused(model=network(12), init={"path": model, "allow": ["fc2.weight"]}) == ["tensor 'fc2.bias' has the shape [10], the network needs [12]"]
+        other = refused(model="mlp", init=model)
+        for name, how in {"dense1.weight": "is missing", "dense2.bias": "is missing", "fc1.weight": "is not one of the network's", "bn1.running_var": "is not one of the network's"}.items():
+            assert f"tensor '{name}' {how}" in other
+        assert refused(init={"path": model, "allow": ["fc3.*"]}) == ["'allow' names 'fc3.*', but neither the network nor the file has such a tensor"]
+        assert "its header should have" in refused(init="junk.safetensors")[0]
+        assert "there is no such file" in refused(init="nowhere.safetensors")[0]
+        assert "1 epochs are done, and 'epochs' is 1" in refused(init=whole, epochs=1)[0]
+        assert "the optimizer 'sgd', this one has 'adam'" in refused(init=whole, epochs=2, optimizer=OPTIMIZERS["adam"])[0]
+        assert "holds no checkpoint of this network" in refused(init=whole, epochs=2, model=network(12))[0]
+        for fits in ({"init": model}, {"init": {"path": model, "allow": ["fc2.*"]}, "model": network(12)}, {"init": whole, "epochs": 2}):
+            assert s.post("jobs?dryRun=true", job(**fits)).status_code == 200
+        assert [j["id"] for j in s.get("jobs").json()["jobs"]] == [first], "what was refused is not queued"

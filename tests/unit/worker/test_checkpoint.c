@@ -400,6 +400,16 @@ static void missing_extra_and_misshapen_tensors_are_named(void **state)
     list[2].dim[1] = swap;
     OK(safetensors_write(path, list, 4, meta, &err_));
     FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense1.weight' has the shape [");
+    struct jsonx_problems all = {0}; /* a check names each, reading the first */
+    snprintf(list[0].name, sizeof list[0].name, "conv9.weight");
+    OK(safetensors_write(path, list, 4, meta, &err_));
+    artifact_check(path, net, NULL, "/init", &all);
+    assert_int_equal(all.count, 3);
+    assert_string_equal(all.items[0].message, "tensor 'conv1.weight' is missing");
+    assert_non_null(strstr(all.items[1].message, "tensor 'dense1.weight' has the shape ["));
+    assert_string_equal(all.items[2].message, "tensor 'conv9.weight' is not one of the network's");
+    assert_string_equal(all.items[2].pointer, "/init");
+    jsonx_problems_release(&all);
     json_decref(meta);
     free(params);
 }
