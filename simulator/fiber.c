@@ -1,6 +1,6 @@
 /* Fibers: see fiber.h. ucontext makes a fiber's stack and enters it the first time; from then on _setjmp and _longjmp switch, because
  * swapcontext asks the kernel for the signal mask each time. The running fiber is a thread-local, so several schedulers may live in one
- * process. */
+ * process. AddressSanitizer is told of each switch (leave, arrive), or it would take a fiber's stack for a thread's that grew by gigabytes. */
 #include "simulator/fiber.h"
 
 #include <setjmp.h>
@@ -8,6 +8,24 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#endif
+#ifdef WITH_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+/* a stack that is not being run on: where it lies, and what AddressSanitizer keeps of it */
+struct stack {
+    const void *bottom;
+    size_t bytes;
+    void *kept;
+};
 
 struct fiber {
     ucontext_t first; /* before it has run */
@@ -17,14 +35,31 @@ struct fiber {
     void *arg;
     char *stack;
     size_t bytes;
+    struct stack own, callers;
     bool ended;
 };
 
 static _Thread_local struct fiber *running;
 
+/* Around each switch: `from` is left for `to`, and not come back to if `last`; then, on `to`: it came from `from`. */
+static void leave(struct stack *from, const struct stack *to, bool last)
+{
+#ifdef WITH_ASAN
+    __sanitizer_start_switch_fiber(last ? NULL : &from->kept, to->bottom, to->bytes);
+#endif
+}
+
+static void arrive(struct stack *to, struct stack *from)
+{
+#ifdef WITH_ASAN
+    __sanitizer_finish_switch_fiber(to->kept, &from->bottom, &from->bytes);
+#endif
+}
+
 static void begin(void)
 {
     struct fiber *f = running;
+    arrive(&f->own, &f->callers);
     f->fn(f->arg);
     f->ended = true;
     fiber_yield();
@@ -36,8 +71,8 @@ static bool prepare(struct fiber *f, size_t page)
     if (getcontext(&f->first) != 0) {
         return false;
     }
-    f->first.uc_stack.ss_sp = f->stack + page;
-    f->first.uc_stack.ss_size = f->bytes - page;
+    f->own.bottom = f->first.uc_stack.ss_sp = f->stack + page;
+    f->own.bytes = f->first.uc_stack.ss_size = f->bytes - page;
     f->first.uc_link = NULL;
     makecontext(&f->first, begin, 0);
     return true;
@@ -78,6 +113,7 @@ void fiber_resume(struct fiber *f)
 {
     BUG_ON(running || f->ended);
     running = f;
+    leave(&f->callers, &f->own, false);
     if (_setjmp(f->caller) == 0) {
         if (f->begun) {
             _longjmp(f->mine, 1);
@@ -85,6 +121,7 @@ void fiber_resume(struct fiber *f)
         f->begun = true;
         setcontext(&f->first);
     }
+    arrive(&f->callers, &f->own);
     running = NULL;
 }
 
@@ -92,9 +129,11 @@ void fiber_yield(void)
 {
     struct fiber *f = running;
     BUG_ON(!f);
+    leave(&f->own, &f->callers, f->ended);
     if (_setjmp(f->mine) == 0) {
         _longjmp(f->caller, 1);
     }
+    arrive(&f->own, &f->callers);
 }
 
 bool fiber_ended(const struct fiber *f)
