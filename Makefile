@@ -129,6 +129,18 @@ $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
 include tests/bench/build.mk
+# what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz target has libFuzzer for that)
+ifneq ($(SANITIZE),)
+ifeq ($(findstring fuzzer,$(SANITIZE)),)
+SAN_OPTIONS := $(BUILD)/tests/sanitizer/options.o
+$(SAN_OPTIONS): EXTRA = -DSANITIZER_REPORTS='"$(abspath $(BUILD))/reports"'
+$(SAN_OPTIONS): SAN := # it speaks before the sanitizer is there
+$(SAN_OPTIONS): | $(BUILD)/reports
+$(BUILD)/reports:
+	@mkdir -p $@
+$(PROGRAMS) $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests): $(SAN_OPTIONS)
+endif
+endif
 check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-cluster check-deploy
 SUITES ?= all

@@ -11,7 +11,7 @@ import time
 
 import redis
 
-from service import BUILD, until
+from service import BUILD, PATIENCE, until
 
 
 class Agent:
@@ -40,7 +40,7 @@ class Agent:
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(30 * PATIENCE)
 
     def kill(self):
         self.process.kill()

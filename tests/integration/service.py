@@ -19,11 +19,13 @@ import requests
 
 from programs import AT_ROOT, BUILD, ROOT  # noqa: F401  (ROOT for those who import it from here)
 
+PATIENCE = float(os.environ.get("EVENSTEP_TEST_PATIENCE", "1"))  # a sanitizer's programs take several times as long (tests/run)
 DEADLINE = 120
 
 
 def until(what, condition, seconds=DEADLINE, every=0.05):
-    """The first true value of condition(); fails after `seconds`."""
+    """The first true value of condition(); fails after `seconds`, times PATIENCE."""
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -115,7 +117,7 @@ class Service:
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(60)
+            self.process.wait(60 * PATIENCE)
 
     def kill(self):
         """As a crash: the service alone, neither its Redis nor its jobs."""
@@ -143,7 +145,7 @@ class Service:
     def ask(self, method, path, **kw):
         """An answer; on a machine so busy that Redis does not answer in time (503), the request is made again, as the hint says."""
         def answered():
-            answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=30, **kw)
+            answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=30 * PATIENCE, **kw)
             return [answer] if answer.status_code != 503 else None  # an answer of 4xx is false by itself
         return until(f"{method} {path} is answered", answered, 60)[0]
 
