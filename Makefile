@@ -159,6 +159,17 @@ check-browser: all ## the page in a real browser
 check-cluster: all ## four hosts in network namespaces, unequal quotas, links that fail (needs root)
 	tests/run cluster BUILD=$(BUILD)
 
+# Suites under sanitizers, each in a build folder of its own; what any process reports is a failure (tests/sanitizer/options.c)
+ASAN_SUITES ?= unit kernels mpi simulator integration browser cluster
+TSAN_SUITES ?= unit mpi $(addprefix integration/test_,job.py recovery.py agent.py) browser/test_live.py
+.PHONY: check-asan check-tsan
+check-asan: ## ASAN_SUITES with AddressSanitizer and UBSan, leaks too (docs/testing.md)
+	@+$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined OPT=-O1 CUDA=0 check-build
+	tests/run $(ASAN_SUITES) BUILD=$(BUILD)-asan
+check-tsan: ## TSAN_SUITES with ThreadSanitizer (docs/testing.md)
+	@+$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread OPT=-O1 CUDA=0 check-build
+	tests/run $(TSAN_SUITES) BUILD=$(BUILD)-tsan
+
 check-deploy: ## images and Compose: up, scaled, killed, stopped (needs root and Docker: deploy/setup deploy-test)
 	tests/run deploy
 
