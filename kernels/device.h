@@ -55,11 +55,13 @@ struct dev_source {
     const float *table;       /* [tables][256] */
 };
 struct dev_samples; /* opaque */
+struct dev_feed;    /* opaque: samples of one minibatch on their way to a device that has memory of its own */
 
 /* What one run of `compute` works on. */
 struct dev_input {
     const float *x;           /* [count][input shape], NHWC, normalised; host memory. NULL: `from` has the samples */
     const struct dev_samples *from; /* kept by this device; `sample` then are places in it */
+    const struct dev_feed *fed;     /* or NULL: x is this feed's, and was sent (feed_send) */
     const struct dev_view *view;    /* [count], with `from`; NULL: samples are taken whole */
     const void *y;            /* int32 labels [count], or float targets [count][output] for LOSS_MSE */
     const int64_t *sample;    /* [count] index in the data set: the counter of random choices */
@@ -116,6 +118,13 @@ struct device_ops {
     /* NULL, or: keeps samples on the device, so that `compute` gathers them there. ERR_MEMORY if they do not fit. */
     struct dev_samples *(*samples_new)(struct device *dev, const struct dev_source *from, struct err *e);
     void (*samples_free)(struct dev_samples *s);
+    /* NULL, or: room for `floats` of samples, *x, from which the device copies them beside whatever it computes. The caller writes to x, sends, and hands
+     * both to `compute`; until that has returned, or if nothing computes on what was sent, the feed may be written and sent again. Two feeds in turns
+     * hide the copies. Each is one thread's at a time. */
+    struct dev_feed *(*feed_new)(struct device *dev, size_t floats, float **x, struct err *e);
+    void (*feed_free)(struct dev_feed *f);
+    /* Begins to copy the first `floats` of x, and returns at once. */
+    int (*feed_send)(struct dev_feed *f, size_t floats, struct err *e);
     /* NULL, or rule_apply on the device's own memory: every pointer of `s` and `a` is the device's. */
     int (*rule)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
     json_t *(*tuning)(struct device *dev);               /* NULL, or dev_tuning */

@@ -180,6 +180,9 @@ static int prepare(struct trainer *t, struct err *e)
         rc = -ERR_DEVICE;
     }
     rc = rc < 0 ? rc : loader_keep(&t->loader, env->dev, e);
+    if (rc == 0) {
+        loader_feed(&t->loader, env->dev);
+    }
     rc = rc < 0 ? rc : 0;
     if (rc == 0 && !env->virtual_time) {
         rc = calibrate(t, e);
@@ -327,6 +330,8 @@ static int evaluate(struct trainer *t, const struct work *w, struct err *e)
         struct dev_input in = {0};
         struct dev_result r = {0};
         rc = loader_get_test(&t->loader, w->eval_first + done, n, &in, e);
+        int64_t rest = w->eval_count - done - n;
+        loader_hint_test(&t->loader, w->eval_first + done + n, rest < chunk ? rest : chunk);
         if (rc >= 0) {
             rc = t->env->dev->ops->compute(p, &in, &r, NULL, no_mark, NULL, e);
         }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/feed.h"
 #include "kernels/cuda/samples.h"
 
 enum { OLDEST_MAJOR = 8 };
@@ -143,7 +144,7 @@ static void close_device(struct device *dev)
     if (d->dnn) {
         cudnnDestroy(d->dnn);
     }
-    cudaStream_t streams[] = {d->main, d->copy, d->build};
+    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->build};
     for (cudaStream_t s : streams) {
         if (s) {
             cudaStreamDestroy(s);
@@ -162,7 +163,7 @@ static void close_device(struct device *dev)
 
 static int make_streams(struct cuda_device *d, struct err *e)
 {
-    cudaStream_t *streams[] = {&d->main, &d->copy, &d->build};
+    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->build};
     cudaEvent_t *events[] = {&d->tail, &d->copied};
     for (cudaStream_t *s : streams) {
         TRY(cuda_check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "make a stream", e));
@@ -225,6 +226,9 @@ const struct device_ops cuda_device_ops = {
     .use_precision = use_precision,
     .samples_new = cuda_samples_new,
     .samples_free = cuda_samples_free,
+    .feed_new = cuda_feed_new,
+    .feed_free = cuda_feed_free,
+    .feed_send = cuda_feed_send,
     .rule = cuda_rule,
     .tuning = cuda_tuning,
     .tune = cuda_tune,

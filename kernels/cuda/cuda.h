@@ -2,6 +2,7 @@
  *
  *   main stream    ── update ── compute ▇▇▇▇▇▇▇▇▇▇▇▇ ── update ──►      graphs, launched; results and buckets are marked by events
  *   copy stream                      └ bucket 0 ▇ ┘ bucket 1 ▇           blocks to and from their pinned mirrors
+ *   feed stream        ▇▇▇▇ next samples                                 a minibatch from the host, beside the step before (feed.cu)
  *   build stream     algorithms are measured, graphs are captured: never by the thread that trains
  *
  * A step, a value and an operator are what they are on the CPU; only what runs is different: forward and backward put work on the build stream
@@ -46,7 +47,7 @@ struct cuda_device {
     int index, processors;
     enum cuda_precision precision;
     char line[200], said[240];
-    cudaStream_t main, copy, build;
+    cudaStream_t main, copy, feed, build;
     cudaEvent_t tail, copied;       /* of the main and of the copy stream, for each other */
     pthread_mutex_t building;       /* held while a program is made: handles, build stream and choices are its holder's */
     cudnnHandle_t dnn;

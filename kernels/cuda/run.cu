@@ -1,5 +1,6 @@
-/* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy, the graphs are launched, and the caller is
- * told of each bucket when its event has come. The launches are all out before the first wait, so the GPU never waits for the host.
+/* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy (its samples, if they are on the GPU already or
+ * on their way there, from where they are: samples.cu, feed.cu), the graphs are launched, and the caller is told of each bucket when its event has
+ * come. The launches are all out before the first wait, so the GPU never waits for the host.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program; the rest of the input must be zero, not what a larger
  * minibatch left there, because a gradient of zero times not-a-number is not zero.
@@ -7,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cuda/feed.h"
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/samples.h"
 
@@ -28,10 +30,10 @@ static void fill_input(struct cuda_program *p, const struct dev_input *in)
     } else {
         memset(p->input_host + p->labels_at, 0, used * target);
     }
-    if (in->from) { /* what the host's x holds stays there, and `filled` with it */
-        if (in->view) {
-            memcpy(p->input_host + p->views_at, in->view, used * sizeof(*in->view));
-        }
+    if (in->from && in->view) {
+        memcpy(p->input_host + p->views_at, in->view, used * sizeof(*in->view));
+    }
+    if (in->from || in->fed) { /* what the host's x holds stays there, and `filled` with it */
         return;
     }
     memcpy(x, in->x, used * n * sizeof(*x));
@@ -44,10 +46,12 @@ static void fill_input(struct cuda_program *p, const struct dev_input *in)
 static int launch(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     cudaStream_t stream = p->dev->main;
-    size_t bytes = in->from ? p->x_at : p->input_bytes;
+    size_t bytes = in->from || in->fed ? p->x_at : p->input_bytes;
     TRY(cuda_check(cudaMemcpyAsync(p->input, p->input_host, bytes, cudaMemcpyHostToDevice, stream), "copy samples to the GPU", e));
     if (in->from) {
         TRY(cuda_samples_take(p, in, e));
+    } else if (in->fed) {
+        TRY(cuda_feed_take(p, in, e));
     }
     if (!in->training) {
         return cuda_check(cudaGraphLaunch(p->evaluate, stream), "start the network", e);
@@ -102,6 +106,8 @@ int cuda_program_compute(struct dev_program *program, const struct dev_input *in
     TRY(cuda_check_labels(p, in, e));
     if (in->from) {
         TRY(cuda_samples_check(p, in, e));
+    } else if (in->fed) {
+        TRY(cuda_feed_check(p, in, e));
     }
     fill_input(p, in);
     int rc = launch(p, in, e);

@@ -197,9 +197,11 @@ static int short_run(const struct network *net, const char *precision, struct er
     struct device *dev = dev_open("cuda:0", e);
     struct dev_replica r = {0};
     struct dev_program *p = NULL, *larger = NULL;
-    struct dev_input in = ref_input(net, 3, 5);
+    struct dev_input in = ref_input(net, 3, 5), fed = in;
     struct dev_result result;
-    float logits[3 * 3];
+    struct dev_feed *feed = NULL;
+    float logits[3 * 3], *x = NULL;
+    size_t floats = 3 * shape_count(&net->input);
     int rc = dev ? dev_use_precision(dev, precision, e) : -(int)e->code;
     rc = rc < 0 ? rc : dev->ops->replica_init(dev, &r, net, &adam, e);
     if (rc >= 0) {
@@ -216,8 +218,18 @@ static int short_run(const struct network *net, const char *precision, struct er
         in.training = false;
         rc = rc < 0 ? rc : dev->ops->compute(p, &in, &result, NULL, NULL, NULL, e);
         rc = rc < 0 ? rc : dev->ops->update(&r, 0.01, 1, e);
+        feed = rc < 0 ? NULL : dev->ops->feed_new(dev, floats, &x, e);
+        rc = rc < 0 ? rc : feed ? 0 : -(int)e->code;
+        if (rc == 0) {
+            memcpy(x, in.x, floats * sizeof(float));
+            fed.x = x;
+            fed.fed = feed;
+            rc = dev->ops->feed_send(feed, floats, e);
+        }
+        rc = rc < 0 ? rc : dev->ops->compute(larger, &fed, &result, NULL, NULL, NULL, e);
         rc = rc < 0 ? rc : dev->ops->fetch(&r, DEV_PARAMS, 0, r.count[DEV_PARAMS], e);
         work = judge_control()->calls();
+        dev->ops->feed_free(feed);
         if (p) {
             dev->ops->program_free(p);
         }

@@ -58,6 +58,21 @@ def test_samples_that_live_on_the_gpu_are_augmented_as_on_the_host(service):
     assert numpy.abs(blobs["c"] - blobs["g1"]).max() < 1e-4
 
 
+@pytest.mark.parametrize("nodes", [["g1"], ["c", "g1"]])
+def test_samples_that_the_host_gathers_go_to_the_gpu_ahead_of_their_step(service, nodes):
+    job = small(data={"format": "glyphs", "samples": 640, "test_samples": 200, "normalize": "picture"}, workers=len(nodes), epochs=3,
+                batching={"global_batch": 32, "policy": "dynamic"})
+    got, losses = {}, {}
+    for where in (["c"], nodes):
+        id = service.submit({**job, "nodes": where, "workers": len(where)})
+        losses[len(got)] = service.wait(id, "succeeded")["metrics"]["test_accuracy"]
+        logs = "".join(p.read_text(errors="replace") for p in (service.dir / "jobs" / id).rglob("*") if p.is_file() and p.suffix != ".safetensors")
+        assert ("samples go to the device beside the step before" in logs) == ("g1" in where)
+        got[len(got)] = parameters(service.artifact(id))
+    assert numpy.abs(got[0] - got[1]).max() < 1e-3
+    assert abs(losses[0] - losses[1]) < 0.011
+
+
 def test_asgd_on_a_gpu_beside_a_cpu_learns_as_sync_on_a_cpu(service):
     job = small(workers=3, nodes=["c", "g1", "g2"], strategy={"type": "asgd"}, epochs=4, batching={"global_batch": 63, "policy": "equal"})
     mixed = service.wait(service.submit(job), "succeeded")

@@ -11,23 +11,45 @@
 #include "common/log.h"
 #include "kernels/samples.h"
 
+static void slot_release(const struct loader *l, struct loader_slot *s)
+{
+    if (s->feed) {
+        l->feeds->ops->feed_free(s->feed);
+    } else {
+        free(s->x);
+    }
+    free(s->index);
+    free(s->view);
+    free(s->y);
+    memset(s, 0, sizeof *s);
+}
+
+/* x of a slot: a feed's, if the device takes samples so and has memory for it. */
+static float *slot_x(const struct loader *l, struct loader_slot *s, size_t floats)
+{
+    struct err why = {0};
+    char quoted[600];
+    float *x = NULL;
+    s->feed = l->feeds ? l->feeds->ops->feed_new(l->feeds, floats, &x, &why) : NULL;
+    if (l->feeds && !s->feed) {
+        log_warn("loader", "samples are copied in the step that uses them", "why=%s", log_quote(quoted, sizeof(quoted), why.message));
+    }
+    return s->feed ? x : malloc(floats * sizeof(float));
+}
+
 static int slot_room(const struct loader *l, struct loader_slot *s, int64_t count, struct err *e)
 {
     if (count <= s->room) {
         return 0;
     }
     size_t n = (size_t)count, target = l->data->y_labels ? 1 : (size_t)l->data->target;
-    free(s->index);
-    free(s->x);
-    free(s->view);
-    free(s->y);
+    slot_release(l, s);
     s->index = malloc(n * sizeof(*s->index));
     struct shape shape = dataset_shape(l->data, l->spec);
-    s->x = l->dev ? NULL : malloc(n * shape_count(&shape) * sizeof(float));
+    s->x = l->dev ? NULL : slot_x(l, s, n * shape_count(&shape));
     s->view = l->dev ? malloc(n * sizeof(*s->view)) : NULL;
     s->y = malloc(n * target * 4);
     s->room = s->index && (s->x || s->view) && s->y ? count : 0;
-    s->slice.count = 0;
     return s->room ? 0 : err_set(e, ERR_MEMORY, "cannot hold a minibatch of %lld samples: memory ran out", (long long)count);
 }
 
@@ -53,9 +75,14 @@ static int slot_fill(const struct loader *l, struct loader_slot *s, const struct
     } else {
         dataset_gather(l->data, part, l->spec, &visit, s->index, slice->count, s->x, s->y);
     }
+    if (s->feed) {
+        struct shape shape = dataset_shape(l->data, l->spec);
+        rc = l->feeds->ops->feed_send(s->feed, (size_t)slice->count * shape_count(&shape), e);
+    }
     s->slice = *slice;
+    s->slice.count = rc < 0 ? 0 : slice->count;
     s->test = test;
-    return 0;
+    return rc;
 }
 
 static bool holds(const struct loader_slot *s, const struct slice *slice, bool test)
@@ -74,12 +101,13 @@ static void *loader_main(void *arg)
             continue;
         }
         struct slice slice = l->wanted;
+        bool test = l->wanted_test;
         struct loader_slot *s = &l->slot[1 - l->current];
         struct err e = {0};
         l->wanted.count = 0;
         l->busy = true;
         pthread_mutex_unlock(&l->lock);
-        int rc = slot_fill(l, s, &slice, false, &e);
+        int rc = slot_fill(l, s, &slice, test, &e);
         pthread_mutex_lock(&l->lock);
         if (rc < 0) {
             s->slice.count = 0; /* loader_get will try itself, and report */
@@ -94,10 +122,7 @@ static void *loader_main(void *arg)
 static void slots_release(struct loader *l)
 {
     for (int i = 0; i < 2; i++) {
-        free(l->slot[i].index);
-        free(l->slot[i].x);
-        free(l->slot[i].view);
-        free(l->slot[i].y);
+        slot_release(l, &l->slot[i]);
     }
 }
 
@@ -155,12 +180,18 @@ int loader_keep(struct loader *l, struct device *dev, struct err *e)
     l->train = train;
     l->test = test;
     l->dev = dev;
-    for (int i = 0; i < 2; i++) { /* slots are made anew, without room for pictures */
-        l->slot[i].room = 0;
-        l->slot[i].slice.count = 0;
-    }
+    slots_release(l); /* they are made anew, without room for pictures */
     log_info("loader", "the device keeps the data set", "bytes=%.0f", bytes);
     return 1;
+}
+
+void loader_feed(struct loader *l, struct device *dev)
+{
+    if (!l->dev && dev->ops->feed_new) {
+        slots_release(l); /* they are made anew, as feeds */
+        l->feeds = dev;
+        log_info("loader", "samples go to the device beside the step before", "device=%s", dev->ops->name);
+    }
 }
 
 void loader_stop(struct loader *l)
@@ -199,6 +230,7 @@ static int get(struct loader *l, const struct slice *slice, bool test, struct de
         return rc;
     }
     in->x = s->x;
+    in->fed = s->feed;
     in->from = !l->dev ? NULL : test ? l->test : l->train;
     in->view = l->dev && s->viewed ? s->view : NULL;
     in->y = s->y;
@@ -221,15 +253,27 @@ int loader_get_test(struct loader *l, int64_t first, int64_t count, struct dev_i
     return get(l, &slice, true, in, e);
 }
 
-void loader_hint(struct loader *l, const struct slice *next)
+static void hint(struct loader *l, const struct slice *next, bool test)
 {
     if (!l->threaded || next->count <= 0) {
         return;
     }
     pthread_mutex_lock(&l->lock);
-    if (!holds(&l->slot[1 - l->current], next, false)) {
+    if (!holds(&l->slot[1 - l->current], next, test)) {
         l->wanted = *next;
+        l->wanted_test = test;
         pthread_cond_broadcast(&l->changed);
     }
     pthread_mutex_unlock(&l->lock);
+}
+
+void loader_hint(struct loader *l, const struct slice *next)
+{
+    hint(l, next, false);
+}
+
+void loader_hint_test(struct loader *l, int64_t first, int64_t count)
+{
+    struct slice slice = {0, first, count};
+    hint(l, &slice, true);
 }

@@ -1,7 +1,8 @@
 /* The loader: the next slice is gathered by a thread while the device computes the one before. The strategy's hint says what
  * probably comes next; a wrong hint costs the time of gathering, never a wrong sample.
  *
- * Two buffers take turns: what loader_get gave stays valid until the next loader_get, while the thread fills the other.
+ * Two buffers take turns: what loader_get gave stays valid until the next loader_get, while the thread fills the other, and sends it off to a device
+ * that has memory of its own (loader_feed): so the copy, too, is over before the samples are asked for.
  * They grow when a larger slice comes for the first time and then stay; a step allocates nothing.
  */
 #ifndef WORKER_DATA_LOADER_H
@@ -19,6 +20,7 @@ struct loader_slot {
     int64_t room;       /* samples that fit */
     int64_t *index;
     float *x;             /* NULL where the device keeps the samples */
+    struct dev_feed *feed; /* whose x is, or NULL: x is ours */
     struct dev_view *view;
     bool viewed;          /* `view` holds; else samples are whole */
     void *y;
@@ -30,6 +32,7 @@ struct loader {
     uint64_t seed;
     struct device *dev;              /* keeps the samples (loader_keep), or NULL */
     struct dev_samples *train, *test; /* test: NULL if there are none */
+    struct device *feeds;            /* takes samples through feeds (loader_feed), or NULL */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
@@ -37,6 +40,7 @@ struct loader {
     struct loader_slot slot[2];
     int current;          /* the slot that loader_get gave last */
     struct slice wanted;  /* for the other slot; count 0: nothing */
+    bool wanted_test;     /* of the test part */
     bool busy, stopping;  /* the thread works on the other slot */
 };
 
@@ -46,11 +50,15 @@ int loader_start(struct loader *l, const struct dataset *data, const struct data
 /* Has the device keep the samples, if it can and they take at most half of its free memory: then only places, views and labels are handed out.
  * Before the first hint. 1: it keeps them, 0: it does not, negative: an error that is none of memory. */
 int loader_keep(struct loader *l, struct device *dev, struct err *e);
+/* Where the device does not keep them: samples go through its feeds, if it has any. Before the first hint. A feed for which there is no memory is
+ * none: samples then are copied in the step that uses them. */
+void loader_feed(struct loader *l, struct device *dev);
 void loader_stop(struct loader *l);
 /* Points in->x, y, sample, count and epoch at the slice's samples, waiting for them or gathering them. */
 int loader_get(struct loader *l, const struct slice *slice, struct dev_input *in, struct err *e);
 /* Samples first … first+count of the test part. */
 int loader_get_test(struct loader *l, int64_t first, int64_t count, struct dev_input *in, struct err *e);
 void loader_hint(struct loader *l, const struct slice *next);
+void loader_hint_test(struct loader *l, int64_t first, int64_t count);
 
 #endif

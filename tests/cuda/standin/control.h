@@ -23,6 +23,8 @@ struct standin_control {
     long (*captures)(void);
     /* Times that the algorithms of a convolution's pass were measured, since fail_at. */
     long (*measured)(void);
+    /* Work, marks and waits that were put on streams and have not run. */
+    long (*waiting)(void);
 };
 #define STANDIN_CONTROL "standin_control"
 typedef const struct standin_control *standin_control_fn(void);

@@ -379,6 +379,7 @@ DRIVER cuCtxSynchronize(void)
 /* ---- control ---------------------------------------------------------------------------------------------------------------------- */
 
 extern void standin_set_eager(int on);
+extern long standin_waiting(void);
 
 static void fail_at(long n)
 {
@@ -413,6 +414,7 @@ extern "C" __attribute__((visibility("default"))) const struct standin_control *
         [] { return now.kernels; },
         [] { return now.captures; },
         [] { return now.measured; },
+        standin_waiting,
     };
     return &control;
 }

@@ -77,6 +77,16 @@ void standin_drain_all(void)
     }
 }
 
+long standin_waiting(void)
+{
+    LOCKED;
+    long n = 0;
+    for (cudaStream_t s : streams) {
+        n += (long)s->items.size();
+    }
+    return n;
+}
+
 void standin_set_eager(int on)
 {
     LOCKED;

@@ -1,0 +1,99 @@
+/* Minibatches that the host gathers, on their way to the GPU while it computes the one before. No twin: on the CPU they are where they are.
+ *
+ *   loader     gathers into feed 0 │ sends │ gathers into feed 1 │ sends │
+ *   feed stream                      ▇▇▇▇▇▇▇▇                       ▇▇▇▇▇▇▇▇     pinned memory ─► the feed's own memory on the GPU
+ *   main stream  …step k-1 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│ step k ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│      ▇: the feed's memory ─► the program's input, within the GPU
+ *
+ * Only that short copy is in line with the steps: it waits for the event behind the feed's copy, which has long come if gathering keeps up. A program's
+ * own input cannot be the target, because the step before still reads it.
+ *
+ * What a newcomer would get wrong: nothing guards a feed's memory on the GPU against being overwritten while a step reads it, and nothing needs to:
+ * `compute` is over when it returns, and until then its caller leaves the feed alone (device.h). And the copy has a stream of its own, because whoever
+ * fetches a bucket waits for the copy stream.
+ */
+#include <stdlib.h>
+
+#include "kernels/cuda/feed.h"
+
+struct dev_feed {
+    struct cuda_device *dev;
+    struct cuda_arena arena;
+    float *host, *device; /* [room]; the former pinned */
+    size_t room, sent;
+    cudaEvent_t there;
+};
+
+static int build(struct dev_feed *f, struct err *e)
+{
+    TRY(cuda_enter(f->dev, e));
+    TRY(cuda_want(&f->arena, &f->device, f->room, false, e));
+    TRY(cuda_give(&f->arena, 0, f->dev->feed, e));
+    TRY(cuda_check(cudaHostAlloc((void **)&f->host, f->room * sizeof(float), cudaHostAllocPortable), "allocate pinned memory", e));
+    return cuda_check(cudaEventCreateWithFlags(&f->there, cudaEventDisableTiming), "make an event", e);
+}
+
+struct dev_feed *cuda_feed_new(struct device *dev, size_t floats, float **x, struct err *e)
+{
+    struct dev_feed *f = (struct dev_feed *)calloc(1, sizeof(*f));
+    if (!f) {
+        err_set(e, ERR_MEMORY, "memory ran out");
+        return NULL;
+    }
+    f->dev = (struct cuda_device *)dev;
+    f->room = floats > 0 ? floats : 1;
+    if (build(f, e) < 0) {
+        err_prefix(e, "cannot make room for a minibatch on its way to '%.100s'", f->dev->line);
+        cuda_feed_free(f);
+        return NULL;
+    }
+    *x = f->host;
+    return f;
+}
+
+void cuda_feed_free(struct dev_feed *f)
+{
+    if (!f) {
+        return;
+    }
+    cudaSetDevice(f->dev->index);
+    cudaStreamSynchronize(f->dev->feed); /* a minibatch that nobody took may still be on its way */
+    if (f->there) {
+        cudaEventDestroy(f->there);
+    }
+    if (f->host) {
+        cudaFreeHost(f->host);
+    }
+    cuda_arena_free(&f->arena);
+    cudaGetLastError();
+    free(f);
+}
+
+int cuda_feed_send(struct dev_feed *f, size_t floats, struct err *e)
+{
+    if (floats > f->room) {
+        return err_set(e, ERR_INTERNAL, "%zu numbers do not fit a feed for %zu", floats, f->room);
+    }
+    TRY(cuda_enter(f->dev, e));
+    f->sent = 0;
+    TRY(cuda_check(cudaMemcpyAsync(f->device, f->host, floats * sizeof(float), cudaMemcpyHostToDevice, f->dev->feed), "copy samples to the GPU", e));
+    TRY(cuda_check(cudaEventRecord(f->there, f->dev->feed), "mark a copy of samples", e));
+    f->sent = floats;
+    return 0;
+}
+
+int cuda_feed_check(const struct cuda_program *p, const struct dev_input *in, struct err *e)
+{
+    size_t used = (size_t)in->count * p->graph.values[0].count;
+    return in->x == in->fed->host && in->fed->sent >= used && in->fed->dev == p->dev
+               ? 0 : err_set(e, ERR_INTERNAL, "%zu numbers were sent for a minibatch of %zu", in->fed->sent, used);
+}
+
+int cuda_feed_take(struct cuda_program *p, const struct dev_input *in, struct err *e)
+{
+    cudaStream_t stream = p->dev->main;
+    size_t used = (size_t)in->count * p->graph.values[0].count, all = (size_t)p->head.batch * p->graph.values[0].count;
+    float *to = (float *)(p->input + p->x_at);
+    TRY(cuda_check(cudaStreamWaitEvent(stream, in->fed->there, 0), "wait for samples", e));
+    TRY(cuda_check(cudaMemcpyAsync(to, in->fed->device, used * sizeof(float), cudaMemcpyDeviceToDevice, stream), "copy samples on the GPU", e));
+    return used == all ? 0 : cuda_check(cudaMemsetAsync(to + used, 0, (all - used) * sizeof(float), stream), "clear samples that are not there", e);
+}
