@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/flat.h"
 #include "simulator/world.h"
 
 enum { RING_BY_MESSAGES = 16 };
@@ -63,20 +64,6 @@ static size_t ring_chunk(const struct ring *r, int chunk)
     return begin > r->hollow ? begin - r->hollow : 0;
 }
 
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-
-/* Four at a time, whatever the compiler thinks of it: with a thousand members this is most of a step. */
-static void add_below(float *sum, const float *own, size_t n)
-{
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        *(four *)(sum + i) = *(const four *)(own + i) + *(four *)(sum + i);
-    }
-    for (; i < n; i++) {
-        sum[i] = own[i] + sum[i];
-    }
-}
-
 /* In the order of the messages: chunk c starts at member c and is added to by the next ones in turn. */
 static void ring_add(struct world *w, const struct ring *r)
 {
@@ -93,7 +80,7 @@ static void ring_add(struct world *w, const struct ring *r)
         }
         memcpy(w->ring_sum, r->who[c].data + begin, n * sizeof(float));
         for (int k = 1; k < r->size; k++) {
-            add_below(w->ring_sum, r->who[(c + k) % r->size].data + begin, n);
+            flat_add(w->ring_sum, r->who[(c + k) % r->size].data + begin, n);
         }
         for (int k = 0; k < r->size; k++) {
             memcpy(r->who[k].data + begin, w->ring_sum, n * sizeof(float));

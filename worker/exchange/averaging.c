@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/flat.h"
 #include "worker/exchange/lockstep.h"
 #include "worker/exchange/moments.h"
 
@@ -88,13 +89,6 @@ static struct strategy *start_hier(struct rank_env *env, const struct run_state 
 
 /* ---- averages --------------------------------------------------------------------------------------------------- */
 
-static void put(float *to, const float *from, size_t n, float share)
-{
-    for (size_t i = 0; i < n; i++) {
-        to[i] = share * from[i];
-    }
-}
-
 /* Blocks, weighed by this rank's share, into the buffer; how many floats. */
 static size_t gather(struct averaging *s, bool optim, double share)
 {
@@ -102,10 +96,10 @@ static size_t gather(struct averaging *s, bool optim, double share)
     struct err ignored;
     size_t n = s->n_params;
     r->dev->ops->fetch(r, DEV_PARAMS, 0, s->n_params, &ignored);
-    put(s->sum, r->host[DEV_PARAMS], s->n_params, (float)share);
+    flat_scale(s->sum, r->host[DEV_PARAMS], (float)share, s->n_params);
     if (optim && s->n_optim) {
         r->dev->ops->fetch(r, DEV_OPTIM, 0, s->n_optim, &ignored);
-        put(s->sum + n, r->host[DEV_OPTIM], s->n_optim, (float)share);
+        flat_scale(s->sum + n, r->host[DEV_OPTIM], (float)share, s->n_optim);
         n += s->n_optim;
     }
     if (s->n_stats) {
@@ -151,17 +145,6 @@ static int average_group(struct averaging *s, struct err *e)
     return rc < 0 ? rc : load(s, false, e);
 }
 
-/* How far two points are apart, in the length of the whole block; NaN without numbers. */
-static float distance(const float *a, const float *b, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        double d = (double)a[i] - b[i];
-        sum += d * d;
-    }
-    return n > 0 ? (float)sqrt(sum) : NAN;
-}
-
 static int average_all(struct averaging *s, double step_seconds, struct err *e)
 {
     size_t n = gather(s, true, share_of(s->mine_in_all, s->all_samples));
@@ -172,7 +155,7 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     s->group_samples = s->mine_in_group = s->all_samples = s->mine_in_all = 0;
     if (rc >= 0) {
         lockstep_agree(&s->l, words);
-        s->distance = distance(s->l.env->replica->host[DEV_PARAMS], s->sum, s->n_params);
+        s->distance = s->n_params > 0 ? (float)flat_distance(s->l.env->replica->host[DEV_PARAMS], s->sum, s->n_params) : NAN; /* without numbers */
     }
     return rc < 0 ? rc : load(s, true, e);
 }

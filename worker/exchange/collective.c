@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/flat.h"
 #include "worker/exchange/comm.h"
 
 enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12 };
@@ -133,10 +134,8 @@ static int ring_receive(struct allreduce *a, struct transport *t, int last)
 static void ring_add(struct allreduce *a, int k)
 {
     struct piece p = ring_piece(a, k, true);
-    float *restrict sum = a->data + p.begin;
-    const float *restrict other = ring_slot(a, k);
-    for (size_t i = 0; p.adds && i < p.n; i++) {
-        sum[i] += other[i];
+    if (p.adds) {
+        flat_add(a->data + p.begin, ring_slot(a, k), p.n);
     }
 }
 
@@ -248,8 +247,8 @@ static int doubling_step(struct allreduce *a, struct transport *t)
         if (a->in_busy || a->out_busy) {
             return 0;
         }
-        for (size_t i = 0; a->adds && i < a->n; i++) {
-            a->data[i] += a->scratch[i];
+        if (a->adds) {
+            flat_add(a->data, a->scratch, a->n);
         }
         a->begun = false;
     }

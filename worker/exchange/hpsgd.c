@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/flat.h"
 #include "worker/exchange/lockstep.h"
 #include "worker/exchange/moments.h"
 
@@ -158,8 +159,8 @@ static int merge(struct hpsgd *s, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    for (size_t i = 0; summed && i < s->n; i++) {
-        s->w[i] -= s->flying[i];
+    if (summed) {
+        flat_subtract(s->w, s->flying, s->n);
     }
     s->in_flight = false;
     memcpy(r->host[DEV_PARAMS], s->w, s->n * sizeof(float));
@@ -262,12 +263,9 @@ static int local_step(struct hpsgd *s, double rate, struct err *e)
     float *x = r->host[DEV_PARAMS];
     const float *g = r->host[DEV_GRADS];
     double clip = dev_clip(g, s->n, 1, env->spec->optimizer.clip_norm);
-    float eta = (float)rate, weight = (float)(rate * lockstep_share(&s->l)), scale = (float)clip, decay = (float)env->spec->optimizer.weight_decay;
-    for (size_t i = 0; i < s->n; i++) {
-        float u = scale * g[i] + (env->decay[i] ? decay * x[i] : 0);
-        s->g[i] += weight * u;
-        x[i] -= eta * u;
-    }
+    struct flat_step step = {.scale = (float)clip, .decay = (float)env->spec->optimizer.weight_decay, .rate = (float)rate,
+                             .weight = (float)(rate * lockstep_share(&s->l))};
+    flat_descend(x, s->g, g, env->decay, &step, s->n);
     return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/flat.h"
 #include "worker/exchange/lockstep.h"
 #include "worker/exchange/moments.h"
 
@@ -98,9 +99,7 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
     float share = (float)lockstep_share(&s->l);
     struct err ignored;
     r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &ignored);
-    for (size_t i = 0; i < b->count; i++) {
-        g[i] *= share;
-    }
+    flat_scale(g, g, share, b->count);
     if (index < n_buckets - 1) {
         allreduce_start(&s->buckets[index], g, b->count, 0);
     }

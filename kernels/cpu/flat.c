@@ -1,0 +1,58 @@
+/* Loops over flat blocks: see flat.h. Each is a function of its own, compiled for several instruction sets. */
+#include "kernels/flat.h"
+
+#include <math.h>
+
+#include "kernels/cpu/cpu.h"
+
+CPU_CLONES void flat_add(float *restrict sum, const float *restrict other, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += other[i];
+    }
+}
+
+CPU_CLONES void flat_subtract(float *restrict w, const float *restrict d, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        w[i] -= d[i];
+    }
+}
+
+CPU_CLONES void flat_scale(float *to, const float *from, float share, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = share * from[i];
+    }
+}
+
+CPU_CLONES void flat_descend(float *restrict x, float *restrict sum, const float *restrict g, const uint8_t *restrict decays,
+                             const struct flat_step *step, size_t n)
+{
+    float scale = step->scale, decay = step->decay, rate = step->rate, weight = step->weight;
+    for (size_t i = 0; i < n; i++) {
+        float u = scale * g[i] + (decays[i] ? decay * x[i] : 0);
+        sum[i] += weight * u;
+        x[i] -= rate * u;
+    }
+}
+
+CPU_CLONES double flat_distance(const float *restrict a, const float *restrict b, size_t n)
+{
+    double lane[FLAT_LANES] = {0}, sum = 0;
+    size_t whole = n / FLAT_LANES * FLAT_LANES;
+    for (size_t i = 0; i < whole; i += FLAT_LANES) {
+        for (size_t k = 0; k < FLAT_LANES; k++) {
+            double d = (double)a[i + k] - (double)b[i + k];
+            lane[k] += d * d;
+        }
+    }
+    for (size_t i = whole; i < n; i++) {
+        double d = (double)a[i] - (double)b[i];
+        lane[i - whole] += d * d;
+    }
+    for (size_t k = 0; k < FLAT_LANES; k++) {
+        sum += lane[k];
+    }
+    return sqrt(sum);
+}

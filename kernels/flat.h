@@ -1,0 +1,28 @@
+/* Loops over flat blocks of floats in main memory, which strategies have between two computations: sums of gradients, weights, steps that leave the
+ * optimizer out. Everything is worked out element by element in fp32, so no result depends on the instructions that the machine has. Blocks do not
+ * overlap unless it is said that they may be the same.
+ */
+#ifndef KERNELS_FLAT_H
+#define KERNELS_FLAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* sum[i] += other[i] */
+void flat_add(float *sum, const float *other, size_t n);
+/* w[i] -= d[i] */
+void flat_subtract(float *w, const float *d, size_t n);
+/* to[i] = share * from[i]; they may be the same. */
+void flat_scale(float *to, const float *from, float share, size_t n);
+
+struct flat_step {
+    float scale, decay; /* of the gradient, of the weight where decays[i] is 1: u = scale*g + decay*x */
+    float rate, weight; /* x -= rate*u; sum += weight*u */
+};
+/* A step of plain SGD whose updates are collected (hpsgd). */
+void flat_descend(float *x, float *sum, const float *g, const uint8_t *decays, const struct flat_step *step, size_t n);
+/* The length of a - b: summed in double over FLAT_LANES lanes (element i belongs to lane i modulo FLAT_LANES), which are added up in order. */
+enum { FLAT_LANES = 8 };
+double flat_distance(const float *a, const float *b, size_t n);
+
+#endif
