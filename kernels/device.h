@@ -89,6 +89,20 @@ struct dev_program_head {
 struct rule_state;
 struct rule_args;
 
+/* For an exchange that sends from the device's own memory and receives into it: gradients there in the flat block's order. Any thread. */
+struct dev_memory_ops {
+    /* Any MPI can read and write this memory, not only one that knows of GPUs. */
+    bool (*reachable)(struct device *dev);
+    /* `floats` of the device's memory, to be given back; NULL: ERR_MEMORY. */
+    float *(*take)(struct device *dev, size_t floats, struct err *e);
+    void (*give_back)(struct device *dev, float *memory);
+    /* As fetch and store, but from and to `near`, of which [0] is float `first` of the block; what is fetched is multiplied with scale. */
+    int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *near, struct err *e);
+    int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, const float *near, struct err *e);
+    /* sum[i] += other[i]; over when it returns. n = 0: the calling thread is made ready to hand pointers of the device to a library. */
+    int (*add)(struct device *dev, float *sum, const float *other, size_t n, struct err *e);
+};
+
 struct device_ops {
     const char *name; /* "cpu" */
     /* `args` is what follows the colon: threads, or the index of a GPU. */
@@ -125,6 +139,7 @@ struct device_ops {
     void (*feed_free)(struct dev_feed *f);
     /* Begins to copy the first `floats` of x, and returns at once. */
     int (*feed_send)(struct dev_feed *f, size_t floats, struct err *e);
+    const struct dev_memory_ops *memory; /* NULL: host memory is all there is */
     /* NULL, or rule_apply on the device's own memory: every pointer of `s` and `a` is the device's. */
     int (*rule)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
     json_t *(*tuning)(struct device *dev);               /* NULL, or dev_tuning */

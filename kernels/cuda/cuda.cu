@@ -144,7 +144,7 @@ static void close_device(struct device *dev)
     if (d->dnn) {
         cudnnDestroy(d->dnn);
     }
-    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->build};
+    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->ring, d->build};
     for (cudaStream_t s : streams) {
         if (s) {
             cudaStreamDestroy(s);
@@ -163,7 +163,7 @@ static void close_device(struct device *dev)
 
 static int make_streams(struct cuda_device *d, struct err *e)
 {
-    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->build};
+    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->ring, &d->build};
     cudaEvent_t *events[] = {&d->tail, &d->copied};
     for (cudaStream_t *s : streams) {
         TRY(cuda_check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "make a stream", e));
@@ -229,6 +229,7 @@ const struct device_ops cuda_device_ops = {
     .feed_new = cuda_feed_new,
     .feed_free = cuda_feed_free,
     .feed_send = cuda_feed_send,
+    .memory = &cuda_memory_ops,
     .rule = cuda_rule,
     .tuning = cuda_tuning,
     .tune = cuda_tune,

@@ -3,6 +3,7 @@
  *   main stream    ── update ── compute ▇▇▇▇▇▇▇▇▇▇▇▇ ── update ──►      graphs, launched; results and buckets are marked by events
  *   copy stream                      └ bucket 0 ▇ ┘ bucket 1 ▇           blocks to and from their pinned mirrors
  *   feed stream        ▇▇▇▇ next samples                                 a minibatch from the host, beside the step before (feed.cu)
+ *   ring stream              sums of an exchange that sends from the GPU's memory (near.cu): the communication thread's
  *   build stream     algorithms are measured, graphs are captured: never by the thread that trains
  *
  * A step, a value and an operator are what they are on the CPU; only what runs is different: forward and backward put work on the build stream
@@ -47,7 +48,7 @@ struct cuda_device {
     int index, processors;
     enum cuda_precision precision;
     char line[200], said[240];
-    cudaStream_t main, copy, feed, build;
+    cudaStream_t main, copy, feed, ring, build;
     cudaEvent_t tail, copied;       /* of the main and of the copy stream, for each other */
     pthread_mutex_t building;       /* held while a program is made: handles, build stream and choices are its holder's */
     cudnnHandle_t dnn;
@@ -144,6 +145,9 @@ int cuda_replica_init(struct device *dev, struct dev_replica *r, const struct ne
 void cuda_replica_release(struct dev_replica *r);
 int cuda_fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
 int cuda_store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
+/* The same to and from memory of the GPU, at once. */
+int cuda_fetch_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *near, struct err *e);
+int cuda_store_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n, const float *near, struct err *e);
 
 /* ---- programs -------------------------------------------------------------------------------------------------------------- */
 
@@ -314,6 +318,7 @@ static inline size_t cuda_element(const struct cuda_program *p)
 }
 
 extern const struct device_ops cuda_device_ops;
+extern const struct dev_memory_ops cuda_memory_ops;
 extern const struct cuda_op cuda_conv, cuda_dense, cuda_max_pool, cuda_average_pool, cuda_global_pool, cuda_batch_norm, cuda_lrn, cuda_relu,
     cuda_leaky, cuda_tanh, cuda_sigmoid, cuda_dropout, cuda_flatten, cuda_add, cuda_concat;
 

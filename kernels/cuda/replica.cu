@@ -32,17 +32,17 @@ DEVICE_FN uint64_t place_of(struct span s, uint64_t i)
     return block * s.at + cuda_place(s.tensors, s.n_tensors, rest);
 }
 
-KERNEL gather(float *staging, const float *block, struct span s)
+KERNEL gather(float *to, const float *block, float scale, struct span s)
 {
     for (size_t i = port_index(); i < s.n; i += port_stride()) {
-        staging[i] = block[place_of(s, i)];
+        to[i] = scale * block[place_of(s, i)];
     }
 }
 
-KERNEL scatter(float *block, const float *staging, struct span s)
+KERNEL scatter(float *block, const float *from, struct span s)
 {
     for (size_t i = port_index(); i < s.n; i += port_stride()) {
-        block[place_of(s, i)] = staging[i];
+        block[place_of(s, i)] = from[i];
     }
 }
 
@@ -278,23 +278,62 @@ static int check_range(const struct cuda_replica *r, enum dev_block b, size_t fi
     return first <= count && n <= count - first ? 0 : err_set(e, ERR_INTERNAL, "floats %zu to %zu of a block of %zu", first, first + n, count);
 }
 
+/* [first, first+n) of the block to `to` on the GPU. */
+static int put_gather(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *to, struct err *e)
+{
+    return cuda_check(LAUNCH(gather, cuda_blocks(r->dev, n), r->dev->copy, to, r->block[b], scale, span_of(r, b, first, n)), "reorder a block", e);
+}
+
+static int put_scatter(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, const float *from, struct err *e)
+{
+    return cuda_check(LAUNCH(scatter, cuda_blocks(r->dev, n), r->dev->copy, r->block[b], from, span_of(r, b, first, n)), "reorder a block", e);
+}
+
+static int begin_fetch(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
+{
+    TRY(cuda_enter(r->dev, e));
+    TRY(check_range(r, b, first, n, e));
+    return r->marking ? 0 : order(r->dev->copy, r->dev->main, r->dev->tail, e);
+}
+
 int cuda_fetch(struct dev_replica *head, enum dev_block b, size_t first, size_t n, struct err *e)
 {
     struct cuda_replica *r = cuda_replica(head);
     cudaStream_t copy = r->dev->copy;
-    TRY(cuda_enter(r->dev, e));
-    TRY(check_range(r, b, first, n, e));
-    if (!r->marking) {
-        TRY(order(copy, r->dev->main, r->dev->tail, e));
-    }
+    TRY(begin_fetch(r, b, first, n, e));
     for (size_t done = 0; done < n; done += r->staging_floats) {
         size_t part = n - done < r->staging_floats ? n - done : r->staging_floats;
         float *to = head->host[b] + first + done;
-        TRY(cuda_check(LAUNCH(gather, cuda_blocks(r->dev, part), copy, r->staging, r->block[b], span_of(r, b, first + done, part)),
-                       "reorder a block", e));
+        TRY(put_gather(r, b, first + done, part, 1, r->staging, e));
         TRY(cuda_check(cudaMemcpyAsync(to, r->staging, part * sizeof(float), cudaMemcpyDeviceToHost, copy), "copy from the GPU", e));
     }
     return cuda_check(cudaStreamSynchronize(copy), "fetch a block from the GPU", e);
+}
+
+int cuda_fetch_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, float scale, float *near, struct err *e)
+{
+    struct cuda_replica *r = cuda_replica(head);
+    TRY(begin_fetch(r, b, first, n, e));
+    if (n > 0) {
+        TRY(put_gather(r, b, first, n, scale, near, e));
+    }
+    return cuda_check(cudaStreamSynchronize(r->dev->copy), "fetch a block on the GPU", e);
+}
+
+int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, const float *near, struct err *e)
+{
+    struct cuda_replica *r = cuda_replica(head);
+    TRY(cuda_enter(r->dev, e));
+    TRY(check_range(r, b, first, n, e));
+    if (b != DEV_GRADS) { /* nobody has more to do behind them: no rounded copy, no steps of adam's */
+        return err_set(e, ERR_INTERNAL, "only gradients are stored from memory of the GPU");
+    }
+    if (n == 0) {
+        return 0;
+    }
+    TRY(order(r->dev->copy, r->dev->main, r->dev->tail, e));
+    TRY(put_scatter(r, b, first, n, near, e));
+    return order(r->dev->main, r->dev->copy, r->dev->copied, e);
 }
 
 int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t n, struct err *e)
@@ -311,8 +350,7 @@ int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t 
         size_t part = n - done < r->staging_floats ? n - done : r->staging_floats;
         const float *from = head->host[b] + first + done;
         TRY(cuda_check(cudaMemcpyAsync(r->staging, from, part * sizeof(float), cudaMemcpyHostToDevice, copy), "copy to the GPU", e));
-        TRY(cuda_check(LAUNCH(scatter, cuda_blocks(r->dev, part), copy, r->block[b], r->staging, span_of(r, b, first + done, part)),
-                       "reorder a block", e));
+        TRY(put_scatter(r, b, first + done, part, r->staging, e));
     }
     if (b == DEV_PARAMS && r->weights) {
         TRY(cuda_check(LAUNCH(to_bf16, cuda_blocks(r->dev, r->params.at), copy, r->weights, r->block[b], (size_t)r->params.at),

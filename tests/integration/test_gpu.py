@@ -73,6 +73,37 @@ def test_samples_that_the_host_gathers_go_to_the_gpu_ahead_of_their_step(service
     assert abs(losses[0] - losses[1]) < 0.011
 
 
+def over_mpi(folder, job, devices, pointers):
+    """The job on these devices, a worker each; its artifact and what it logged. pointers: worker i hands device pointers to MPI."""
+    folder.mkdir()
+    (folder / "job.json").write_text(json.dumps(job))
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none"]
+    for i, device in enumerate([*devices, "cpu:1"]):  # the last one keeps
+        at = [] if i == 0 else [":"]
+        hand = "1" if i < len(devices) and pointers[i] else "0"
+        command += [*at, "-np", "1", "-x", f"EVENSTEP_STANDIN_DEVICE_POINTERS={hand}", str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out",
+                    str(folder), "--device", device]
+    env = {**os.environ, **WITH_GPU, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return (folder / "artifacts" / "model.safetensors").read_bytes(), done.stderr.count("gradients are exchanged from the device's memory")
+
+
+@pytest.mark.parametrize("devices, pointers", [(["cuda:0"] * 2, [1, 1]), (["cuda:0"] * 3, [1, 0, 1]), (["cuda:0", "cpu:1", "cuda:0"], [1, 1, 1])])
+def test_gradients_sent_from_the_gpus_memory_give_the_bits_of_those_sent_through_the_host(tmp_path, devices, pointers):
+    """As with an MPI that takes device pointers: real MPI moves what the stand-ins call memory of a GPU. Ranks that do so and ranks that do not get along."""
+    if not PLUGIN.exists():
+        pytest.skip(f"{PLUGIN} is not built (make check-build)")
+    model = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 60}, {"type": "relu"}, {"type": "dense", "units": 120}, {"type": "tanh"},
+                                              {"type": "dense", "units": 10}]}  # buckets: a short one, one that goes round a ring, and the last
+    job = {**spec(model=model, data={"format": "glyphs", "samples": 320, "test_samples": 40}, workers=len(devices), epochs=2), "exchange": {"bucket_bytes": 4096},
+           "batching": {"global_batch": 48, "policy": "equal"}}
+    host, none = over_mpi(tmp_path / "host", job, devices, [0] * len(devices))
+    near, some = over_mpi(tmp_path / "near", job, devices, pointers)
+    assert (none, some) == (0, sum(p for p, d in zip(pointers, devices) if d.startswith("cuda")))
+    assert parameters(host).tobytes() == parameters(near).tobytes()
+
+
 def test_asgd_on_a_gpu_beside_a_cpu_learns_as_sync_on_a_cpu(service):
     job = small(workers=3, nodes=["c", "g1", "g2"], strategy={"type": "asgd"}, epochs=4, batching={"global_batch": 63, "policy": "equal"})
     mixed = service.wait(service.submit(job), "succeeded")

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/device.h"
 #include "kernels/flat.h"
 #include "worker/exchange/comm.h"
 
@@ -34,7 +35,9 @@ void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, 
 
 void allreduce_release(struct allreduce *a)
 {
-    if (a->own_scratch) {
+    if (a->own_scratch && a->dev) {
+        a->dev->ops->memory->give_back(a->dev, a->scratch);
+    } else if (a->own_scratch) {
         free(a->scratch);
     }
     a->scratch = NULL;
@@ -80,6 +83,15 @@ static int send_floats(struct allreduce *a, struct transport *t, int to, size_t 
 static int failed(struct allreduce *a)
 {
     return err_set(&a->op.err, ERR_PEER, "an all-reduce of %zu floats failed on rank %d", a->n, a->comm->rank);
+}
+
+static int add(struct allreduce *a, float *sum, const float *other, size_t n)
+{
+    if (a->dev) {
+        return a->dev->ops->memory->add(a->dev, sum, other, n, &a->op.err);
+    }
+    flat_add(sum, other, n);
+    return 0;
 }
 
 /* Messages of a ring count from 0: P pieces in each of 2(S-1) rounds. Where piece k of this member goes out of, or comes into. */
@@ -131,12 +143,10 @@ static int ring_receive(struct allreduce *a, struct transport *t, int last)
     return 0;
 }
 
-static void ring_add(struct allreduce *a, int k)
+static int ring_add(struct allreduce *a, int k)
 {
     struct piece p = ring_piece(a, k, true);
-    if (p.adds) {
-        flat_add(a->data + p.begin, ring_slot(a, k), p.n);
-    }
+    return p.adds ? add(a, a->data + p.begin, ring_slot(a, k), p.n) : 0;
 }
 
 /* 1: something came or went, 0: nothing. */
@@ -144,7 +154,9 @@ static int ring_tests(struct allreduce *a, struct transport *t)
 {
     int moved = 0, rc = 1;
     while (a->got_done < a->got && (rc = t->ops->test(t, &a->ins[a->got_done % a->window])) > 0) {
-        ring_add(a, a->got_done++);
+        if (ring_add(a, a->got_done++) < 0) {
+            return -ERR_DEVICE;
+        }
         moved = 1;
     }
     while (rc >= 0 && a->sent_done < a->sent && (rc = t->ops->test(t, &a->outs[a->sent_done % a->window])) > 0) {
@@ -247,8 +259,8 @@ static int doubling_step(struct allreduce *a, struct transport *t)
         if (a->in_busy || a->out_busy) {
             return 0;
         }
-        if (a->adds) {
-            flat_add(a->data, a->scratch, a->n);
+        if (a->adds && add(a, a->data, a->scratch, a->n) < 0) {
+            return -ERR_DEVICE;
         }
         a->begun = false;
     }
@@ -272,6 +284,9 @@ static int allreduce_step(struct comm_op *op, struct transport *t)
     if (a->size <= 1 || a->hollow + a->n == 0) {
         return 1;
     }
+    if (a->dev && a->dev->ops->memory->add(a->dev, NULL, NULL, 0, &op->err) < 0) {
+        return -ERR_DEVICE;
+    }
     if (a->comm->native && t->ops->native_sum && a->group == COMM_ALL) {
         return native_step(a, t);
     }
@@ -287,24 +302,42 @@ static void cut_pieces(struct allreduce *a)
     a->sent = a->sent_done = a->got = a->got_done = 0;
 }
 
-/* A chunk of the ring, or a whole short vector; and the control words. */
-static void make_scratch(struct allreduce *a, size_t most_light)
+/* Floats of scratch: a chunk of the ring, or a whole short vector; and the control words. */
+static size_t scratch_floats(const struct allreduce *a, size_t most_light)
 {
-    struct comm *c = a->comm;
+    const struct comm *c = a->comm;
     size_t members = c->n_members[a->group] > 1 ? (size_t)c->n_members[a->group] : 1;
     size_t chunk = c->hollow[a->group] ? a->scratch_n : a->scratch_n / members + 2, least = a->scratch_n < SHORT ? a->scratch_n : SHORT;
-    a->scratch = malloc(((chunk > least ? chunk : least) + most_light + members + ALLREDUCE_WINDOW) * sizeof(float));
-    BUG_ON(!a->scratch);
+    return (chunk > least ? chunk : least) + most_light + members + ALLREDUCE_WINDOW;
+}
+
+static size_t most_words(const struct comm *c)
+{
+    return 16 + 3 * (size_t)c->workers;
+}
+
+int allreduce_place(struct allreduce *a, struct device *dev, struct err *e)
+{
+    BUG_ON(a->scratch || a->comm->native);
+    float *scratch = dev->ops->memory->take(dev, scratch_floats(a, most_words(a->comm)), e);
+    if (!scratch) {
+        return -ERR_MEMORY;
+    }
+    a->scratch = scratch;
     a->own_scratch = true;
+    a->dev = dev;
+    return 0;
 }
 
 void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
 {
     struct comm *c = a->comm;
-    size_t most_light = 16 + 3 * (size_t)c->workers;
+    size_t most_light = most_words(c);
     BUG_ON(n > a->scratch_n || light > n || light > most_light);
     if (!a->scratch) {
-        make_scratch(a, most_light);
+        a->scratch = malloc(scratch_floats(a, most_light) * sizeof(float));
+        BUG_ON(!a->scratch);
+        a->own_scratch = true;
     }
     memset(&a->op, 0, sizeof a->op);
     a->op.step = allreduce_step;

@@ -10,6 +10,8 @@
 
 enum comm_group { COMM_ALL, COMM_MINE, COMM_LEADERS, COMM_GROUPS };
 
+struct device; /* kernels/device.h */
+
 struct comm {
     struct transport *t; /* borrowed */
     int rank, workers, servers; /* servers >= 1: rank W is always there */
@@ -41,6 +43,7 @@ enum { ALLREDUCE_WINDOW = 8 };
 struct allreduce {
     struct comm_op op;
     struct comm *comm;
+    struct device *dev; /* whose memory data and scratch are (allreduce_place); NULL: the host's */
     enum comm_group group;
     float *data, *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
     size_t n, hollow, light;
@@ -55,6 +58,9 @@ struct allreduce {
 };
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
 void allreduce_release(struct allreduce *a);
+/* From now on `data` is in the memory of this device, which adds it. Other members need not do the same: messages and the order of additions
+ * stay what they are. Never with comm.native. Negative: it has no memory for it, and nothing has changed. */
+int allreduce_place(struct allreduce *a, struct device *dev, struct err *e);
 void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light);
 /* 1 done, 0 not yet, negative failed. */
 int comm_test(struct comm_op *op);

@@ -13,6 +13,9 @@
 
 #include <limits.h>
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -286,10 +289,21 @@ static int mpi_native_sum(struct transport *t, float *data, size_t n, struct tra
     return 0;
 }
 
+/* Of messages: Open MPI promises it for them, and not for sums that do not block (docs/decisions/0004-device-pointers.md). */
+static bool mpi_device_memory(struct transport *t)
+{
+    (void)t;
+#ifdef OMPI_HAVE_MPI_EXT_CUDA
+    return MPIX_Query_cuda_support() == 1;
+#else
+    return false;
+#endif
+}
+
 static const struct transport_ops mpi_ops = {
     .rank = mpi_rank, .size = mpi_size, .host = mpi_host, .send = mpi_send, .recv = mpi_recv, .test = mpi_test,
     .cancel = mpi_cancel, .now = mpi_now, .start = mpi_start, .wait = mpi_wait, .pace = mpi_pace,
-    .native_sum = mpi_native_sum,
+    .device_memory = mpi_device_memory, .native_sum = mpi_native_sum,
 };
 
 int comm_mpi_use_native(struct transport *t, int workers, struct err *e)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep.h"
 #include "worker/exchange/moments.h"
@@ -28,7 +29,34 @@ struct sync {
     size_t firsts[BUCKETS], floats[BUCKETS];
     int n_buckets;
     float *tail;               /* last bucket, running statistics, the words */
+    float *near;               /* gradients in the device's memory, for messages from there; NULL: all go through the host */
 };
+
+static const struct dev_memory_ops *memory_of(const struct sync *s)
+{
+    return s->l.env->replica->dev->ops->memory;
+}
+
+/* Buckets but the last, which carries words of the host, are summed where they are if MPI takes them from there. Each rank decides for itself:
+ * the messages are the same. */
+static void open_near(struct sync *s)
+{
+    const struct comm *c = s->l.env->comm;
+    struct device *dev = s->l.env->replica ? s->l.env->replica->dev : NULL;
+    struct transport *t = c->t;
+    struct err why = {0};
+    char quoted[600];
+    if (!dev || !dev->ops->memory || c->native || c->workers < 2 ||
+        !((t->ops->device_memory && t->ops->device_memory(t)) || dev->ops->memory->reachable(dev))) {
+        return;
+    }
+    s->near = dev->ops->memory->take(dev, s->l.env->n_params, &why);
+    if (s->near) {
+        log_info("sync", "gradients are exchanged from the device's memory", "floats=%zu", s->l.env->n_params);
+    } else {
+        log_warn("sync", "gradients are exchanged through the host", "why=%s", log_quote(quoted, sizeof quoted, why.message));
+    }
+}
 
 static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
 {
@@ -39,6 +67,7 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     }
     s->base.ops = &strategy_sync;
     lockstep_init(&s->l, env, state);
+    open_near(s);
     return &s->base;
 }
 
@@ -56,6 +85,10 @@ static void init_bucket(struct sync *s, const struct dev_bucket *b, int index, i
     allreduce_init(&s->buckets[index], c, COMM_ALL, b->count + extra);
     s->firsts[index] = b->first;
     s->floats[index] = b->count;
+    struct err ignored; /* no memory for it on the device: this bucket goes through the host */
+    if (s->near && !extra) {
+        allreduce_place(&s->buckets[index], s->l.env->replica->dev, &ignored);
+    }
     if (extra) {
         s->tail = malloc((b->count + extra) * sizeof(float));
         BUG_ON(!s->tail);
@@ -98,6 +131,11 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
     float *g = r->host[DEV_GRADS] + b->first;
     float share = (float)lockstep_share(&s->l);
     struct err ignored;
+    if (s->buckets[index].dev) {
+        memory_of(s)->fetch(r, DEV_GRADS, b->first, b->count, share, s->near + b->first, &ignored);
+        allreduce_start(&s->buckets[index], s->near + b->first, b->count, 0);
+        return;
+    }
     r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &ignored);
     flat_scale(g, g, share, b->count);
     if (index < n_buckets - 1) {
@@ -124,6 +162,18 @@ static void start_tail(struct sync *s, const struct dev_result *r)
     allreduce_start(&s->buckets[last], s->tail, n + env->n_stats + lockstep_words(&s->l), lockstep_words(&s->l));
 }
 
+/* The sums, to where the update reads them: in one go, or each bucket from where it was summed. */
+static int store_sums(struct sync *s, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    int rc = s->near ? 0 : r->dev->ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e);
+    for (int i = 0; s->near && i < s->n_buckets && rc >= 0; i++) {
+        rc = s->buckets[i].dev ? memory_of(s)->store(r, DEV_GRADS, s->firsts[i], s->floats[i], s->near + s->firsts[i], e)
+                               : r->dev->ops->store(r, DEV_GRADS, s->firsts[i], s->floats[i], e);
+    }
+    return rc;
+}
+
 static int wait_buckets(struct sync *s, struct err *e)
 {
     int rc = 0, last = s->n_buckets - 1;
@@ -133,7 +183,7 @@ static int wait_buckets(struct sync *s, struct err *e)
     if (rc >= 0) {
         struct dev_replica *r = s->l.env->replica;
         memcpy(r->host[DEV_GRADS] + s->firsts[last], s->tail, s->floats[last] * sizeof(float));
-        rc = r->dev->ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e);
+        rc = store_sums(s, e);
         if (rc >= 0 && r->count[DEV_STATS] > 0) {
             moments_settle(r->host[DEV_STATS], s->tail + s->floats[last], s->l.env->mean_of, r->count[DEV_STATS]);
             rc = r->dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
@@ -199,6 +249,9 @@ static void release(struct strategy *base)
     struct sync *s = (struct sync *)base;
     for (int i = 0; i < s->n_buckets; i++) {
         allreduce_release(&s->buckets[i]);
+    }
+    if (s->near) {
+        memory_of(s)->give_back(s->l.env->replica->dev, s->near);
     }
     lockstep_release(&s->l);
     free(s->buckets);

@@ -62,6 +62,8 @@ struct transport_ops {
     /* Marks that `share` (0..1) of this step's computing for `count` samples is done: sleeps on a node with an emulated slowdown,
      * advances virtual time in the simulator, else nothing. */
     void (*pace)(struct transport *t, double share, int count);
+    /* It sends from, and receives into, memory of a GPU. NULL: it does not. */
+    bool (*device_memory)(struct transport *t);
     /* Starts the library's own sum of n floats over all workers, in place; `r` tests done. All workers start theirs in the same order. NULL where
      * there is none. */
     int (*native_sum)(struct transport *t, float *data, size_t n, struct transport_req *r);
