@@ -104,41 +104,32 @@ CPU_CLONES static void backward_pixel(const struct lrn *l, float *line, const st
     });
 }
 
-/* What the other pass left in the margins goes. */
-static void clear(const struct lrn *l, float *line)
-{
-    memset(line, 0, l->line * sizeof(float));
-}
-
-static int forward(struct cpu_program *p, struct cpu_step *step, const struct dev_input *in, struct err *e)
+/* A pass over all pixels; what the other pass left in a line's margins goes first. */
+static void every_pixel(const struct cpu_program *p, const struct cpu_step *step,
+                        void (*pass)(const struct lrn *l, float *line, const struct cpu_step *step, bool bf16, size_t at, size_t c))
 {
     struct lrn *l = step->state;
     size_t c = (size_t)step->out->shape.dim[2], pixels = (size_t)p->head.batch * step->out->count / c;
 #pragma omp parallel if (pixels > 64)
     {
         float *line = line_of_thread(l);
-        clear(l, line);
+        memset(line, 0, l->line * sizeof(float));
 #pragma omp for
         for (size_t i = 0; i < pixels; i++) {
-            forward_pixel(l, line, step, p->bf16, i * c, c);
+            pass(l, line, step, p->bf16, i * c, c);
         }
     }
+}
+
+static int forward(struct cpu_program *p, struct cpu_step *step, const struct dev_input *in, struct err *e)
+{
+    every_pixel(p, step, forward_pixel);
     return 0;
 }
 
 static int backward(struct cpu_program *p, struct cpu_step *step, const struct dev_input *in, struct err *e)
 {
-    struct lrn *l = step->state;
-    size_t c = (size_t)step->out->shape.dim[2], pixels = (size_t)p->head.batch * step->out->count / c;
-#pragma omp parallel if (pixels > 64)
-    {
-        float *line = line_of_thread(l);
-        clear(l, line);
-#pragma omp for
-        for (size_t i = 0; i < pixels; i++) {
-            backward_pixel(l, line, step, p->bf16, i * c, c);
-        }
-    }
+    every_pixel(p, step, backward_pixel);
     return 0;
 }
 

@@ -93,24 +93,13 @@ static int read_raw(gzFile f, const char *name, int64_t want, bool peek, struct 
     return 0;
 }
 
-static gzFile open_packed(const char *path, const char *name, struct err *e)
-{
-    gzFile f = gzopen(path, "rb");
-    if (!f) {
-        err_errno(e, ERR_IO, "cannot open '%s'", name);
-        return NULL;
-    }
-    gzbuffer(f, 1 << 18);
-    return f;
-}
-
 static int read_folder(const struct cifar *c, struct raw *raw, const char *roots, const char *dir, bool peek, struct err *e)
 {
     int rc = 0;
     for (int i = 0; rc == 0 && i < count_files(c); i++) {
         char path[4096];
         rc = dataset_file(roots, dir, c->files[i], path, e);
-        gzFile f = rc == 0 ? open_packed(path, c->files[i], e) : NULL;
+        gzFile f = rc == 0 ? dataset_open_file(path, c->files[i], e) : NULL;
         if (!f) {
             return rc < 0 ? rc : -ERR_IO;
         }
@@ -186,7 +175,7 @@ static int read_members(const struct cifar *c, gzFile f, struct raw *raw, bool p
 
 static int read_archive(const struct cifar *c, struct raw *raw, const char *path, bool peek, struct err *e)
 {
-    gzFile f = open_packed(path, c->archive, e);
+    gzFile f = dataset_open_file(path, c->archive, e);
     if (!f) {
         return -ERR_IO;
     }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include "common/hex.h"
 #include "common/rng.h"
@@ -105,6 +106,17 @@ int dataset_file(const char *roots, const char *dir, const char *name, char *out
         return err_set(e, ERR_DATA, "'%s' is no regular file", name);
     }
     return rc < 0 ? rc : 0;
+}
+
+gzFile dataset_open_file(const char *path, const char *name, struct err *e)
+{
+    gzFile f = gzopen(path, "rb");
+    if (!f) {
+        err_errno(e, ERR_IO, "cannot open '%s'", name);
+        return NULL;
+    }
+    gzbuffer(f, 1 << 18);
+    return f;
 }
 
 static const struct dataset_format *format_find(int id)

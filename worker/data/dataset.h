@@ -37,6 +37,8 @@ void dataset_release(struct dataset *d);
 int dataset_find(const char *roots, const char *path, char *out, struct err *e);
 /* The same for file NAME or NAME.gz of folder `dir`. */
 int dataset_file(const char *roots, const char *dir, const char *name, char *out, struct err *e);
+/* A gzFile of what dataset_file found, which reads what is packed and what is not; NULL after an error, which calls the file `name`. */
+struct gzFile_s *dataset_open_file(const char *path, const char *name, struct err *e);
 /* {"path","format","shape","classes","samples","test_samples","digest"} of every data set beneath the roots, two levels deep. The
  * digest is that of dataset_open with the format's defaults; it takes reading everything, so it is kept in the file `cache` (NULL: none)
  * with the sizes and times of the files, and is null where `seconds` were over before its turn came. New reference. */

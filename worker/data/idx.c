@@ -4,7 +4,6 @@
  * Sizes come from the file, so they are compared with what the file can hold before anything is allocated: exactly, or,
  * as deflate never packs better than 1032:1, by that bound.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,14 +103,9 @@ static int open_idx(struct idx_file *in, const char *roots, const char *dir, con
     memset(in, 0, sizeof(*in));
     snprintf(in->name, sizeof(in->name), "%s", name);
     int rc = dataset_file(roots, dir, name, path, e);
-    if (rc < 0) {
-        return rc;
+    if (rc < 0 || !(in->f = dataset_open_file(path, name, e))) {
+        return rc < 0 ? rc : -ERR_IO;
     }
-    in->f = gzopen(path, "rb");
-    if (!in->f) {
-        return err_errno(e, ERR_IO, "cannot open '%s'", name);
-    }
-    gzbuffer(in->f, 1 << 18);
     rc = read_header(in, rank_min, rank_max, e);
     return rc < 0 ? rc : check_size(in, path, e);
 }

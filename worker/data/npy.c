@@ -159,14 +159,9 @@ static int open_npy(struct npy_file *in, const char *roots, const char *dir, con
     memset(in, 0, sizeof(*in));
     in->name = name;
     int rc = dataset_file(roots, dir, name, path, e);
-    if (rc < 0) {
-        return rc;
+    if (rc < 0 || !(in->f = dataset_open_file(path, name, e))) {
+        return rc < 0 ? rc : -ERR_IO;
     }
-    in->f = gzopen(path, "rb");
-    if (!in->f) {
-        return err_errno(e, ERR_IO, "cannot open '%s'", name);
-    }
-    gzbuffer(in->f, 1 << 18);
     rc = read_head(in, e);
     return rc < 0 ? rc : check_size(in, path, e);
 }
