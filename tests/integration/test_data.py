@@ -228,8 +228,7 @@ def test_a_pipe_among_the_files_is_refused_and_holds_nobody_up(service, root):
                                                                               "path": folder}))
     assert "files" in [d["path"] for d in service.get("datasets").json()["datasets"]]
     os.mkfifo(root / "pipe.safetensors")
-    id = service.submit(cifar(init="pipe.safetensors"))
-    assert "it is no regular file" in service.wait(id, "failed")["error"]["message"]
+    assert "/init" in (said := refusal(service, cifar(init="pipe.safetensors"))) and "it is no regular file" in said
 
 
 def test_swapped_and_altered_idx_files_are_refused(service, root):
