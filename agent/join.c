@@ -60,7 +60,7 @@ int join_ask(struct store *s, const struct sign_key *secret, const json_t *who, 
     double until = clock_now() + patience;
     while (rc == 0) {
         struct err why = {0};
-        char *answer = store_mail_take(s, box, &why);
+        char *answer = store_mail_take(s, box, 0, &why);
         if (answer) {
             rc = open_answer(answer, secret, nonce, out, e);
             free(answer);

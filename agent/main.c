@@ -156,7 +156,7 @@ static void turn(struct agent *a)
 {
     char box[96];
     snprintf(box, sizeof box, "host.%s", a->config.host);
-    char *text = store_mail_take(a->store, box, NULL);
+    char *text = store_mail_take(a->store, box, 0, NULL);
     if (text) {
         take_request(a, text);
     }

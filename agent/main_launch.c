@@ -103,7 +103,7 @@ static int take_answer(struct launch *l, int *code, struct err *e)
 {
     char box[96];
     snprintf(box, sizeof box, "answer.%s", l->nonce);
-    char *text = store_mail_take(l->store, box, NULL);
+    char *text = store_mail_take(l->store, box, 0, NULL);
     json_t *body = text ? sign_open(&l->key, "answer", text, NULL) : NULL;
     const char *state = json_string_value(json_object_get(body, "state")), *nonce = json_string_value(json_object_get(body, "nonce"));
     const char *message = json_string_value(json_object_get(body, "message"));

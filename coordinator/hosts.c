@@ -21,8 +21,8 @@
 #include "job/node.h"
 #include "store/store.h"
 
-static const double turn_seconds = 0.1;
-enum { ANSWER_SECONDS = 30, HOST_NAME = 40 };
+static const double away_seconds = 0.25;
+enum { ANSWER_SECONDS = 30, HOST_NAME = 40, WAIT_MS = 250 };
 
 struct hosts {
     struct store *store; /* the thread's */
@@ -214,11 +214,12 @@ static void *run(void *arg)
     }
     while (!atomic_load(&h->stopping)) {
         told = told || store_secret_put(h->store, HOSTKEY_COORDINATOR, h->id, 0, NULL) >= 0;
-        char *text = store_mail_take(h->store, "join", NULL);
+        struct err why = {0};
+        char *text = store_mail_take(h->store, "join", WAIT_MS, &why);
         if (text) {
             take_join(h, text);
-        } else {
-            clock_sleep(turn_seconds);
+        } else if (why.code) {
+            clock_sleep(away_seconds);
         }
         free(text);
     }

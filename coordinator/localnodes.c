@@ -26,17 +26,14 @@ static int beat(struct localnodes *l, struct err *e)
 {
     size_t i;
     json_t *node;
+    int rc = store_nodes_put(l->store, l->nodes, e);
     json_array_foreach(l->nodes, i, node)
     {
-        int rc = store_node_put(l->store, node, e);
         json_t *gpu = rc < 0 ? NULL : gpus_of_device(l->gpus, json_string_value(json_object_get(node, "device")));
         rc = gpu ? store_gpu_put(l->store, json_string_value(json_object_get(node, "name")), gpu, e) : rc;
         json_decref(gpu);
-        if (rc < 0) {
-            return rc;
-        }
     }
-    return 0;
+    return rc < 0 ? rc : 0;
 }
 
 static void *run(void *arg)

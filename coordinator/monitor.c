@@ -14,15 +14,9 @@
 #include <string.h>
 
 enum { READ_ENTRIES = 200, READS_PER_TURN = 5, READS_ALL = 1 << 30 };
-static const double flush_seconds = 1.0, profile_seconds_between = 10.0;
+static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0, beats_seconds = 0.25;
 
 /* ---- rows --------------------------------------------------------------------------------------------------- */
-
-struct reading {
-    struct monitor *m;
-    struct err *e;
-    int rc;
-};
 
 static void see_row(struct monitor *m, const struct row *row)
 {
@@ -44,70 +38,66 @@ static void see_row(struct monitor *m, const struct row *row)
     }
 }
 
-static void on_rows(void *ctx, const void *bytes, size_t n)
+static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err *e)
 {
-    struct reading *reading = ctx;
-    struct monitor *m = reading->m;
+    struct monitor *m = ctx;
     const char *p = bytes;
-    for (size_t at = 0; at + sizeof(struct row) <= n && reading->rc >= 0; at += sizeof(struct row)) {
+    int rc = 0;
+    (void)rank; /* the rows say */
+    for (size_t at = 0; at + sizeof(struct row) <= n && rc >= 0; at += sizeof(struct row)) {
         struct row row;
         memcpy(&row, p + at, sizeof row);
         if (row.rank < 0 || row.rank >= m->workers) {
             continue;
         }
-        reading->rc = history_append(m->history, &row, 1, reading->e);
-        if (reading->rc >= 0 && row.attempt == m->attempt) {
+        rc = history_append(m->history, &row, 1, e);
+        if (rc >= 0 && row.attempt == m->attempt) {
             see_row(m, &row);
         }
     }
+    return rc;
 }
 
-/* Of each rank `most` reads, so that a long backlog does not make one turn long: other jobs, and who cancels this one, wait for it. */
-static int read_rows(struct monitor *m, int most, struct err *e)
+/* `most` reads, so that a long backlog does not make one turn long: other jobs, and who cancels this one, wait for it. With `facts`, no rows are read
+ * while a fact waits, and *facts is set. */
+static int read_rows(struct monitor *m, int most, bool *facts, struct err *e)
 {
-    for (int r = 0; r < m->workers + m->servers; r++) {
-        struct rank_watch *w = &m->ranks[r];
-        struct reading reading = {m, e, 0};
-        int n, reads = 0;
-        do {
-            char before[sizeof w->at];
-            memcpy(before, w->at, sizeof before);
-            n = store_rows_read(m->store, m->job, r, w->at, READ_ENTRIES, on_rows, &reading, e);
-            if (reading.rc < 0) { /* not all of them are ours yet */
-                memcpy(w->at, before, sizeof before);
-                return reading.rc;
-            }
-            if (n < 0) {
-                return n;
-            }
-        } while (n == READ_ENTRIES && ++reads < most);
+    int n = READ_ENTRIES;
+    for (int reads = 0; n == READ_ENTRIES && reads < most; reads++) {
+        n = store_rows_read(m->store, m->job, m->tails, m->workers + m->servers, READ_ENTRIES, facts ? m->facts_at : NULL, facts, on_rows, m, e);
     }
-    return 0;
+    return n < 0 ? n : 0;
 }
 
 int monitor_read_rows(struct monitor *m, struct err *e)
 {
-    return read_rows(m, READS_ALL, e);
+    return read_rows(m, READS_ALL, NULL, e);
 }
 
 /* Rows leave the store only after they are on disk, and after their place was written down. */
 static int flush_rows(struct monitor *m, struct err *e)
 {
-    int rc = history_flush(m->history, e);
-    for (int r = 0; rc >= 0 && r < m->workers + m->servers; r++) {
+    int rc = history_flush(m->history, e), n = 0, ranks = m->workers + m->servers;
+    struct store_tail *safe = calloc((size_t)ranks, sizeof *safe);
+    for (int r = 0; safe && rc >= 0 && r < ranks; r++) {
         struct rank_watch *w = &m->ranks[r];
         w->untrimmed |= strcmp(w->safe, w->at) != 0;
         memcpy(w->safe, w->at, sizeof w->safe);
-    }
-    if (rc >= 0) {
-        rc = monitor_save(m, e);
-    }
-    for (int r = 0; rc >= 0 && r < m->workers + m->servers; r++) {
-        if (m->ranks[r].untrimmed) {
-            rc = store_rows_trim(m->store, m->job, r, m->ranks[r].safe, e);
-            m->ranks[r].untrimmed = rc < 0;
+        if (w->untrimmed) {
+            safe[n++] = (struct store_tail){r, w->safe};
         }
     }
+    if (!safe) {
+        return err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", m->job);
+    }
+    rc = rc < 0 ? rc : monitor_save(m, e);
+    if (rc >= 0 && n > 0) {
+        rc = store_rows_trim(m->store, m->job, safe, n, e);
+    }
+    for (int i = 0; rc >= 0 && i < n; i++) {
+        m->ranks[safe[i].rank].untrimmed = false;
+    }
+    free(safe);
     return rc;
 }
 
@@ -181,9 +171,18 @@ static int watch_gate(struct monitor *m, struct err *e)
     return rc;
 }
 
+/* Readers of the history, and of the logs, see what has come; now and then it is synced, and leaves the store. */
+static int keep_rows(struct monitor *m, double now, struct err *e)
+{
+    long logs = m->log_offset;
+    int rc = monitor_due(&m->flush_at, now, flush_seconds) ? flush_rows(m, e) : history_show(m->history, e);
+    monitor_read_logs(m, false);
+    return rc >= 0 && m->log_offset != logs ? monitor_save(m, e) : rc; /* so that whoever comes after us does not tell them apart again */
+}
+
 /* ---- the turn ----------------------------------------------------------------------------------------------- */
 
-static bool due(double *last, double now, double every)
+bool monitor_due(double *last, double now, double every)
 {
     if (now - *last < every) {
         return false;
@@ -192,23 +191,27 @@ static bool due(double *last, double now, double every)
     return true;
 }
 
-static int read_all(struct monitor *m, struct err *e)
+/* A fact is rare: rows tell on the way whether one waits. Then it goes first, and they are read after it. */
+static int read_all(struct monitor *m, double now, struct err *e)
 {
-    int rc = monitor_read_facts(m, false, e);
-    if (rc >= 0) {
-        rc = read_beats(m, e);
+    bool facts = !m->gate_open;
+    int rc = monitor_due(&m->beats_at, now, beats_seconds) ? read_beats(m, e) : 0;
+    if (rc >= 0 && m->gate_open) {
+        rc = read_rows(m, READS_PER_TURN, &facts, e);
     }
-    if (rc >= 0) {
-        rc = watch_gate(m, e);
+    if (rc < 0 || !facts) {
+        return rc;
     }
-    return rc >= 0 && m->gate_open ? read_rows(m, READS_PER_TURN, e) : rc;
+    rc = monitor_read_facts(m, false, e);
+    rc = rc < 0 ? rc : watch_gate(m, e);
+    return rc >= 0 && m->gate_open ? read_rows(m, READS_PER_TURN, NULL, e) : rc;
 }
 
 /* A disk that refuses the history stops neither the minibatches nor what people see: rows wait in the store. */
 int monitor_tick(struct monitor *m, double now, struct err *e)
 {
     struct err disk = {0};
-    int rc = read_all(m, e);
+    int rc = read_all(m, now, e);
     if (rc == -ERR_IO) {
         disk = *e;
         rc = 0;
@@ -216,15 +219,14 @@ int monitor_tick(struct monitor *m, double now, struct err *e)
     if (rc >= 0) {
         rc = monitor_balance(m, e);
     }
-    if (rc >= 0 && due(&m->flush_at, now, flush_seconds)) {
-        rc = flush_rows(m, e);
-        monitor_read_logs(m, false);
+    if (rc >= 0 && monitor_due(&m->show_at, now, show_seconds)) {
+        rc = keep_rows(m, now, e);
     }
     if (rc == -ERR_IO) {
         disk = *e;
         rc = 0;
     }
-    if (rc >= 0 && due(&m->profile_at, now, profile_seconds_between)) {
+    if (rc >= 0 && monitor_due(&m->profile_at, now, profile_seconds_between)) {
         rc = monitor_keep_profiles(m, e);
     }
     rc = rc >= 0 ? monitor_publish(m, now, e) : rc;
@@ -237,7 +239,8 @@ int monitor_tick(struct monitor *m, double now, struct err *e)
 
 int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
 {
-    int rc = read_all(m, e);
+    m->beats_at = -1e9;
+    int rc = read_all(m, now, e);
     if (rc >= 0) { /* all of them; where the gate is closed it ended before anybody knew: its rows, if any, stand where they are */
         rc = monitor_read_rows(m, e);
     }
@@ -249,7 +252,7 @@ int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
     }
     monitor_read_logs(m, true);
     m->finished = finished;
-    m->live_at = m->points_at = m->detail_at = -1e9;
+    m->live_at = m->detail_at = -1e9;
     return rc >= 0 ? monitor_publish(m, now, e) : rc;
 }
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20, unmeasured_limit = 60, comm_least = 5, confirm_seconds = 1.0;
-static const double fresh_seconds = 1.5; /* six heartbeats: who is older than that does not just happen to be between two */
+static const double fresh_seconds = 1.5; /* three heartbeats and more: who is older than that does not just happen to be between two */
 
 enum kind { KIND_STARTING, KIND_SLOW, KIND_COMPUTING, KIND_WAITING, KIND_SERVING, KIND_DONE };
 enum fault { FAULT_NONE, FAULT_WAITS, FAULT_STUCK, FAULT_SILENT }; /* the last one weighs most */

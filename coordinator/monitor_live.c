@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double live_seconds = 0.25, points_seconds = 0.1, detail_seconds = 1.0, speed_seconds = 5.0;
+static const double live_seconds = 0.25, detail_seconds = 1.0, speed_seconds = 5.0;
 
 static json_t *real_or_null(double x)
 {
@@ -149,10 +149,9 @@ static json_t *point_json(const struct monitor *m, const struct row *row)
                      real_or_null((double)row->extra[0]));
 }
 
-static int send_points(struct monitor *m, struct err *e)
+static json_t *points_json(struct monitor *m)
 {
     json_t *rows = json_array();
-    double samples = (double)monitor_samples(m);
     for (int r = 0; r < m->workers; r++) {
         struct thinned *points = &m->ranks[r].points;
         for (int i = 0; i < points->count; i++) {
@@ -160,48 +159,30 @@ static int send_points(struct monitor *m, struct err *e)
         }
         thin_reset(points, points->most);
     }
-    json_t *body = json_pack("{s:o, s:f}", "rows", rows, "samples", samples);
-    int rc = json_array_size(rows) ? store_event(m->store, m->job, "rows", body, e) : 0;
-    json_decref(body);
-    return rc;
-}
-
-static int send_live(struct monitor *m, struct err *e)
-{
-    json_t *live = monitor_live_json(m);
-    int rc = live ? store_doc_set(m->store, m->job, "live", live, e) : err_set(e, ERR_INTERNAL, "cannot make the live document");
-    if (rc >= 0) {
-        rc = store_event(m->store, m->job, "live", live, e);
+    if (json_array_size(rows) > 0) {
+        return json_pack("{s:o, s:f}", "rows", rows, "samples", (double)monitor_samples(m));
     }
-    json_decref(live);
-    return rc;
-}
-
-static int send_detail(struct monitor *m, struct err *e)
-{
-    json_t *j = monitor_staleness_json(m);
-    int rc = store_doc_set(m->store, m->job, "detail:staleness", j, e);
-    if (rc >= 0) {
-        rc = store_event(m->store, m->job, "staleness", j, e);
-    }
-    json_decref(j);
-    return rc;
+    json_decref(rows);
+    return NULL;
 }
 
 int monitor_publish(struct monitor *m, double now, struct err *e)
 {
-    int rc = 0;
-    if (now - m->live_at >= live_seconds) {
-        m->live_at = now;
-        rc = send_live(m, e);
+    struct store_news news[3];
+    json_t *points = points_json(m);
+    int n = 0;
+    if (monitor_due(&m->live_at, now, live_seconds)) {
+        news[n++] = (struct store_news){"live", "live", monitor_live_json(m)};
     }
-    if (rc >= 0 && now - m->points_at >= points_seconds) {
-        m->points_at = now;
-        rc = send_points(m, e);
+    if (points) {
+        news[n++] = (struct store_news){NULL, "rows", points};
     }
-    if (rc >= 0 && now - m->detail_at >= detail_seconds) {
-        m->detail_at = now;
-        rc = send_detail(m, e);
+    if (monitor_due(&m->detail_at, now, detail_seconds)) {
+        news[n++] = (struct store_news){"detail:staleness", "staleness", monitor_staleness_json(m)};
+    }
+    int rc = n ? store_publish(m->store, m->job, news, n, e) : 0;
+    for (int i = 0; i < n; i++) {
+        json_decref((json_t *)news[i].body);
     }
     return rc;
 }

@@ -34,6 +34,7 @@ static void open_ranks(struct monitor *m, const json_t *plan)
         }
         snprintf(w->at, sizeof w->at, "0-0");
         snprintf(w->safe, sizeof w->safe, "0-0");
+        m->tails[r] = (struct store_tail){r, w->at};
         w->last_step = w->last_local = -1;
         staleness_init(&w->staleness);
         thin_reset(&w->points, EVENT_POINTS / m->workers > 0 ? EVENT_POINTS / m->workers : 1);
@@ -116,8 +117,9 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
     snprintf(m->data_dir, sizeof m->data_dir, "%s", config->data_dir);
     plan_profile_key(m->spec, m->nethash);
     m->ranks = calloc((size_t)(m->workers + m->servers) + 1, sizeof *m->ranks);
+    m->tails = calloc((size_t)(m->workers + m->servers) + 1, sizeof *m->tails);
     m->names = calloc((size_t)m->workers + 1, sizeof *m->names);
-    if (!m->ranks || !m->names || m->workers < 1 || !recent_init(&m->recent, m->workers)) {
+    if (!m->ranks || !m->tails || !m->names || m->workers < 1 || !recent_init(&m->recent, m->workers)) {
         err_set(e, ERR_MEMORY, "cannot open the monitor of job '%s': memory ran out", m->job);
         monitor_close(m);
         return NULL;
@@ -159,6 +161,7 @@ void monitor_close(struct monitor *m)
     json_decref(m->outcome);
     json_decref(m->evaluations);
     free(m->ranks);
+    free(m->tails);
     free(m->names);
     free(m);
 }

@@ -14,7 +14,7 @@
 struct rank_watch {
     char node[64], device[64];
     double slowdown;
-    char at[32], safe[32];   /* rows of its stream are read up to `at`, and on disk up to `safe` */
+    char at[STORE_PLACE], safe[STORE_PLACE]; /* rows of its stream are read up to `at`, and on disk up to `safe` */
     bool untrimmed;          /* some that are on disk are still in the store */
     int64_t last_step, last_local; /* of the newest row of this attempt */
     int64_t rows;            /* of this attempt */
@@ -34,6 +34,7 @@ struct monitor {
     const struct jobspec *spec;
     const char **names;         /* [workers], into ranks */
     struct rank_watch *ranks;   /* [workers + servers] */
+    struct store_tail *tails;   /* [workers + servers]: `at` of each; owned */
     struct recent_rows recent;
     struct history *history;
     struct balancer balancer;
@@ -43,14 +44,14 @@ struct monitor {
      * that are superseded first. */
     bool gate_open;
     int64_t keeper_seen_at;     /* time of the first heartbeat that says it serves */
-    char facts_at[32];
+    char facts_at[STORE_PLACE];
     json_t *outcome;            /* or NULL; owned */
     json_t *evaluations;        /* array; owned */
     int profiles_told;          /* calibrated by workers in this attempt */
     int64_t step, dropped;
     double epoch;
     bool stop, pause;           /* as last written into control */
-    double live_at, points_at, flush_at, profile_at, detail_at; /* when each was last done */
+    double beats_at, live_at, show_at, flush_at, profile_at, detail_at; /* when each was last done */
     double grace_until, launched_at, suspect_since;
     long log_offset;
     bool finished;
@@ -58,6 +59,7 @@ struct monitor {
 
 /* monitor.c */
 int monitor_read_rows(struct monitor *m, struct err *e);
+bool monitor_due(double *last, double now, double every); /* then *last is now */
 /* monitor_assign.c */
 int monitor_balance(struct monitor *m, struct err *e); /* decides on minibatches, and tells */
 int monitor_keep_profiles(struct monitor *m, struct err *e);

@@ -232,7 +232,8 @@ static int look_at_all(struct sched *s, const json_t *ids, struct queue_state *q
 
 int queue_tick(struct sched *s, double now, struct err *e)
 {
-    json_t *ids = store_job_ids(s->store, JOB_QUEUED, e);
+    json_t *seen_ids = s->look_at > -1e17 ? json_object_get(s->look, "queued") : NULL;
+    json_t *ids = seen_ids ? json_incref(seen_ids) : store_job_ids(s->store, JOB_QUEUED, e);
     if (!ids) {
         return -(int)e->code;
     }

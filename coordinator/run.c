@@ -88,6 +88,7 @@ static int watch_states(struct sched *s, struct run *r, enum job_state state, st
         return 0;
     }
     log_info("sched", "running", "job=%s attempt=%d", r->attempt.job, r->attempt.number);
+    sched_woken(s);
     return store_job_transition(s->store, r->attempt.job, JOB_LAUNCHING, JOB_RUNNING, NULL, e);
 }
 
@@ -333,6 +334,18 @@ static int finish(struct sched *s, struct run *r, double now, struct err *e)
     return rc < 0 ? rc : 1;
 }
 
+/* As the scheduler saw it; of a run that came since, or where something has changed, asked of the store. */
+static int read_state(struct sched *s, const struct run *r, enum job_state *state, struct err *e)
+{
+    const json_t *seen = s->look_at > -1e17 ? json_object_get(json_object_get(s->look, "states"), r->attempt.job) : NULL;
+    int found = json_is_string(seen) ? jobstate_find(json_string_value(seen)) : -1;
+    if (found >= 0) {
+        *state = (enum job_state)found;
+        return 0;
+    }
+    return store_job_state(s->store, r->attempt.job, state, e);
+}
+
 int run_tick(struct sched *s, struct run *r, double now, struct err *e)
 {
     enum job_state state = JOB_RUNNING;
@@ -340,7 +353,7 @@ int run_tick(struct sched *s, struct run *r, double now, struct err *e)
     if (r->over || (r->error && !r->attempt.pid)) {
         return poll_process(r) ? finish(s, r, now, e) : 0;
     }
-    int rc = store_job_state(s->store, r->attempt.job, &state, e);
+    int rc = read_state(s, r, &state, e);
     if (rc == -ERR_NOT_FOUND) {
         stop_process(r, stop_grace);
         err_clear(e);

@@ -15,7 +15,7 @@
 #include "coordinator/recover.h"
 #include "coordinator/run.h"
 
-static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3, complain_seconds = 30, leaving_seconds = 0.5;
+static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3, complain_seconds = 30, leaving_seconds = 1, look_seconds = 0.5;
 
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
@@ -32,7 +32,7 @@ struct sched *sched_new(const struct sched_config *c, struct err *e)
     s->virtual_jobs = c->virtual_jobs > 0 ? c->virtual_jobs : 1;
     s->mpirun = c->mpirun;
     s->simulator = c->simulator;
-    s->sweep_at = s->queue_at = s->last_tick = s->quiet_until = -1e18;
+    s->sweep_at = s->queue_at = s->look_at = s->last_tick = s->quiet_until = -1e18;
     return s;
 }
 
@@ -47,6 +47,7 @@ void sched_free(struct sched *s)
         run_free(r);
     }
     json_decref(s->waiting_since);
+    json_decref(s->look);
     free(s->queue_seen);
     free(s);
 }
@@ -117,7 +118,7 @@ static void drop_run(struct sched *s, struct run *gone)
         s->n_runs--;
     }
     run_free(gone);
-    s->queue_at = -1e18;
+    s->queue_at = s->look_at = -1e18; /* its job may be in it again */
 }
 
 /* The first failure is told, then one every half minute, with how many there were. */
@@ -194,11 +195,29 @@ static void give_grace(struct sched *s, double until)
     }
 }
 
+/* The queue, who is cancelled, and the state of each job in hand. They change by what we do ourselves, and by requests, after which we are woken;
+ * so it is enough to look twice a second otherwise. */
+static int look_at_store(struct sched *s, double now, struct err *e)
+{
+    json_t *ids = json_array();
+    for (struct run *r = s->runs; r; r = r->next) {
+        json_array_append_new(ids, json_string(r->attempt.job));
+    }
+    json_t *look = store_overview(s->store, ids, e);
+    json_decref(ids);
+    if (look) {
+        json_decref(s->look);
+        s->look = look;
+        s->look_at = now;
+    }
+    return look ? 0 : -(int)e->code;
+}
+
 /* Is the store there? When it comes back, or when this process itself had no CPU, ages of heartbeats mean nothing for a while. */
 static bool check_store(struct sched *s, double now)
 {
     struct err e = {0};
-    bool away = store_ping(s->store, &e) < 0;
+    bool away = (s->store_away || now - s->look_at >= look_seconds) && look_at_store(s, now, &e) < 0;
     if (away && !s->store_away) {
         char quoted[600];
         log_warn("sched", "the store is away; jobs go on", "why=%s", log_quote(quoted, sizeof quoted, e.message));
@@ -218,15 +237,15 @@ static bool check_store(struct sched *s, double now)
 /* A job that was cancelled before it ran belongs to no run: it is swept at once. */
 static bool has_orphan(struct sched *s)
 {
-    json_t *ids = store_job_ids(s->store, JOB_CANCELLING, NULL), *id;
-    bool found = false;
+    json_t *id;
     size_t i;
-    json_array_foreach(ids, i, id)
+    json_array_foreach(json_object_get(s->look, "cancelling"), i, id)
     {
-        found |= !run_find(s, json_string_value(id));
+        if (!run_find(s, json_string_value(id))) {
+            return true;
+        }
     }
-    json_decref(ids);
-    return found;
+    return false;
 }
 
 void sched_tick(struct sched *s, double now)
@@ -243,6 +262,7 @@ void sched_tick(struct sched *s, double now)
     if (now - s->sweep_at >= sweep_seconds || (!s->draining && has_orphan(s))) {
         rc = recover_jobs(s, now, &e);
         s->sweep_at = rc >= 0 ? now : s->sweep_at;
+        s->look_at = -1e18;
     }
     watch_leaving(s, now);
     tick_runs(s, now);
@@ -253,6 +273,11 @@ void sched_tick(struct sched *s, double now)
         s->store_away |= e.code == ERR_UNAVAILABLE;
         log_warn("sched", "a turn failed, it is tried again", "why=%s", log_quote(quoted, sizeof quoted, e.message));
     }
+}
+
+void sched_woken(struct sched *s)
+{
+    s->look_at = -1e18;
 }
 
 void sched_drain(struct sched *s)

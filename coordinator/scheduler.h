@@ -28,6 +28,8 @@ struct sched *sched_new(const struct sched_config *config, struct err *e);
 void sched_free(struct sched *s);
 /* Everything that is due at `now` (seconds, any origin, never backwards). Failures of the store are logged and tried again. */
 void sched_tick(struct sched *s, double now);
+/* Somebody changed something in the store: the next turn looks at it. */
+void sched_woken(struct sched *s);
 bool sched_store_away(const struct sched *s); /* at the last turn */
 int sched_running(const struct sched *s); /* attempts in hand */
 /* From now on nothing starts, and running attempts write a checkpoint and go back to the queue (a clean stop of the coordinator). */

@@ -22,7 +22,7 @@ int store_did(const char *id, redisReply *r, struct err *e)
 
 /* ---- fields --------------------------------------------------------------------------------------------- */
 
-static const struct script set_script = {
+static struct script set_script = {.text =
     "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
     "if ARGV[2] then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[1], ARGV[1]) end\n"
     "return 1\n"};
@@ -59,7 +59,7 @@ char *store_job_field(struct store *s, const char *id, const char *field, struct
     return copy;
 }
 
-static const struct script increment_script = {
+static struct script increment_script = {.text =
     "if redis.call('EXISTS', KEYS[1]) == 0 then return false end\n"
     "return redis.call('HINCRBY', KEYS[1], ARGV[1], 1)\n"};
 
@@ -84,7 +84,7 @@ int64_t store_job_increment(struct store *s, const char *id, const char *field, 
 
 /* ---- documents ------------------------------------------------------------------------------------------ */
 
-static const struct script doc_script = {
+static struct script doc_script = {.text =
     "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
     "if ARGV[1] ~= '' then\n"
     "  if ARGV[2] then redis.call('HSET', KEYS[2], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[2], ARGV[1]) end\n"
@@ -144,7 +144,7 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
     return j;
 }
 
-static const struct script assign_script = {
+static struct script assign_script = {.text =
     "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
     "redis.call('RPUSH', KEYS[2], ARGV[1])\n"
     "redis.call('LTRIM', KEYS[2], -10000, -1)\n"

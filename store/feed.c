@@ -1,9 +1,11 @@
-/* The feed: rows, facts and heartbeats from ranks up to the monitor; events from everybody out to browsers.
+/* What the coordinator reads of the ranks: rows, facts and heartbeats (report.c has the other end).
  *
- * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every stream has a cap, so a
- * coordinator that is away for long costs memory only up to it. A reader of events must be told when what it wanted next has
- * been trimmed already: that is the gap. What ranks append names the job's own key as an argument, not among the script's keys: a user of Redis who
- * may only read that key (the workers', docs/deployment.md) could not call the script otherwise. Times of heartbeats are Redis's own, so clocks of hosts need not agree.
+ *   es:job:ID:facts ─┐
+ *   …:rows:0 … R    ─┴─► one XREAD for all of them ─► history's buffer ─► disk ─► trimmed here
+ *
+ * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every stream has a cap, so a coordinator that is away for
+ * long costs memory only up to it. What a newcomer would get wrong: facts go first. Where one waits, no rows are handed out: what it says (from which
+ * checkpoint an attempt went on) may decide what becomes of them.
  */
 #include "store/internal.h"
 
@@ -14,187 +16,164 @@
 #include "common/jsonx.h"
 #include "store/row.h"
 
-enum { READ_MOST = 10000, BLOCK_MOST_MS = 60000 };
+enum { READ_MOST = 10000 };
 
 static int code_of(const struct err *e)
 {
     return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
 }
 
-/* ---- appending to a job's streams ------------------------------------------------------------------------ */
-
-/* KEYS stream; ARGV cap field bytes job. */
-static const struct script add_script = {
-    "if redis.call('EXISTS', ARGV[4]) == 0 then return 0 end\n"
-    "redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', ARGV[2], ARGV[3])\n"
-    "return 1\n"};
-
-static int stream_add(struct store *s, const char *id, const char *suffix, int most, const char *field, const void *bytes,
-                      size_t n, struct err *e)
-{
-    char job[STORE_KEY], key[STORE_KEY], cap[16];
-    int rc = store_job_key(job, id, "", e);
-    if (rc < 0 || (rc = store_job_key(key, id, suffix, e)) < 0) {
-        return rc;
-    }
-    snprintf(cap, sizeof cap, "%d", most);
-    const char *keys[] = {key};
-    const char *args[] = {cap, field, bytes, job};
-    size_t lens[] = {strlen(cap), strlen(field), n, strlen(job)};
-    redisReply *r = store_script(s, &add_script, 1, keys, 4, args, lens, e);
-    if (!r) {
-        return code_of(e);
-    }
-    int64_t added = 0;
-    rc = reply_int(r, &added, e);
-    freeReplyObject(r);
-    return rc < 0 ? rc : added ? 0 : store_no_job(id, e);
-}
-
-static int rows_suffix(char out[32], int rank, struct err *e)
-{
-    if (rank < 0 || rank >= STORE_RANKS) {
-        return err_set(e, ERR_INVALID, "rank %d is not within 0 and %d", rank, STORE_RANKS - 1);
-    }
-    snprintf(out, 32, ":rows:%d", rank);
-    return 0;
-}
-
-int store_rows_add(struct store *s, const char *id, int rank, const void *rows, size_t bytes, struct err *e)
-{
-    char suffix[32];
-    int rc = rows_suffix(suffix, rank, e);
-    if (rc < 0) {
-        return rc;
-    }
-    if (bytes == 0 || bytes % sizeof(struct row) || bytes > STORE_ROWS_BYTES) {
-        return err_set(e, ERR_INVALID, "cannot store rows of rank %d: %zu bytes are no whole rows of %zu, up to %d", rank, bytes,
-                       sizeof(struct row), STORE_ROWS_BYTES);
-    }
-    return stream_add(s, id, suffix, STORE_ROWS_ENTRIES, "r", rows, bytes, e);
-}
-
-int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e)
-{
-    char *text = store_dump(fact, "a fact", e);
-    if (!text) {
-        return code_of(e);
-    }
-    int rc = stream_add(s, id, ":facts", STORE_FACTS, "j", text, strlen(text), e);
-    free(text);
-    return rc;
-}
-
 /* ---- reading streams ------------------------------------------------------------------------------------- */
 
-struct stream_entry {
-    const char *id;
-    const redisReply *fields;
+static int check_place(const char *last, struct err *e)
+{
+    return store_stream_valid(last) ? 0 : err_set(e, ERR_INVALID, "'%.40s' is no place in a stream", last ? last : "");
+}
+
+/* What is read at once: keys of streams, and from where. */
+struct reading {
+    int n;
+    char (*keys)[STORE_KEY];
+    const char **argv; /* XREAD COUNT count STREAMS keys places */
 };
 
-/* The i-th entry of [[id, [field, value, …]], …]; fields is NULL for one that was deleted meanwhile. */
-static int entry_at(const redisReply *list, int i, struct stream_entry *out, struct err *e)
+static int reading_init(struct reading *out, const char *id, const char *facts, const struct store_tail *tails, int n, struct err *e)
 {
-    const redisReply *r = list->element[i];
-    if (reply_array(r, 2, e) < 2 || reply_text(r->element[0], &out->id, NULL, e) <= 0 || !store_stream_valid(out->id)) {
-        return err_set(e, ERR_DATA, "the store answered with an entry that is none");
+    int first = facts ? 1 : 0, rc = facts ? check_place(facts, e) : 0;
+    *out = (struct reading){.n = first + n, .keys = calloc((size_t)n + 1, sizeof *out->keys), .argv = calloc(2 * (size_t)n + 6, sizeof *out->argv)};
+    if (!out->keys || !out->argv) {
+        return err_set(e, ERR_MEMORY, "cannot read what the ranks of job '%s' report: memory ran out", id);
     }
-    out->fields = r->element[1]->type == REDIS_REPLY_ARRAY ? r->element[1] : NULL;
-    return 0;
-}
-
-/* The entries in the answer of XREAD on one stream: [[key, entries]]. 0: none. */
-static int entries_of(const redisReply *r, const redisReply **list, struct err *e)
-{
-    int n = reply_array(r, 1, e);
-    if (n <= 0) {
-        return n;
+    if (facts && rc >= 0) {
+        rc = store_job_key(out->keys[0], id, ":facts", e);
+        out->argv[4 + out->n] = facts;
     }
-    if (reply_array(r->element[0], 2, e) < 2) {
-        return err_set(e, ERR_DATA, "the store answered with something else than a stream");
-    }
-    *list = r->element[0]->element[1];
-    return reply_array(*list, 0, e);
-}
-
-/* Reads after `last`; negative on failure, else the number of entries in *list (part of *reply, the caller frees). */
-static int stream_read(struct store *s, const char *id, const char *suffix, const char *last, int count, redisReply **reply,
-                       const redisReply **list, struct err *e)
-{
-    char key[STORE_KEY];
-    int rc = store_job_key(key, id, suffix, e);
-    *reply = NULL;
-    if (rc < 0) {
-        return rc;
-    }
-    if (!store_stream_valid(last)) {
-        return err_set(e, ERR_INVALID, "'%.40s' is no place in a stream", last ? last : "");
-    }
-    count = count < 1 ? 1 : count > READ_MOST ? READ_MOST : count;
-    *reply = store_commandf(s, e, "XREAD COUNT %d STREAMS %s %s", count, key, last);
-    return *reply ? entries_of(*reply, list, e) : code_of(e);
-}
-
-int store_rows_read(struct store *s, const char *id, int rank, char last[32], int count, store_rows_fn *fn, void *ctx, struct err *e)
-{
-    char suffix[32];
-    redisReply *r;
-    const redisReply *list = NULL;
-    int rc = rows_suffix(suffix, rank, e);
-    if (rc < 0) {
-        return rc;
-    }
-    int n = stream_read(s, id, suffix, last, count, &r, &list, e), seen = 0;
-    for (int i = 0; i < n; i++) {
-        struct stream_entry at;
-        if ((rc = entry_at(list, i, &at, e)) < 0) {
-            break;
+    for (int i = 0; rc >= 0 && i < n; i++) {
+        if ((rc = check_place(tails[i].last, e)) >= 0) {
+            rc = store_rows_key(out->keys[first + i], id, tails[i].rank, e);
+            out->argv[4 + out->n + first + i] = tails[i].last;
         }
-        size_t len = 0;
-        const char *bytes = reply_field(at.fields, "r", &len);
-        if (bytes && len && len % sizeof(struct row) == 0) { /* anything else is none of ours */
-            fn(ctx, bytes, len);
-        }
-        snprintf(last, 32, "%s", at.id);
-        seen++;
     }
-    if (r) {
-        freeReplyObject(r);
-    }
-    return n < 0 ? n : rc < 0 ? rc : seen;
-}
-
-int store_rows_trim(struct store *s, const char *id, int rank, const char *upto, struct err *e)
-{
-    char suffix[32], key[STORE_KEY], first[64];
-    int rc = rows_suffix(suffix, rank, e);
-    if (rc < 0 || (rc = store_job_key(key, id, suffix, e)) < 0) {
-        return rc;
-    }
-    if (!store_stream_valid(upto)) {
-        return err_set(e, ERR_INVALID, "'%.40s' is no place in a stream", upto ? upto : "");
-    }
-    char *dash = NULL;
-    unsigned long long ms = strtoull(upto, &dash, 10), seq = strtoull(dash + 1, NULL, 10);
-    snprintf(first, sizeof first, "%llu-%llu", seq == ~0ull ? ms + 1 : ms, seq + 1); /* the first that stays */
-    redisReply *r = store_commandf(s, e, "XTRIM %s MINID = %s", key, first);
-    int64_t gone = 0;
-    rc = r ? reply_int(r, &gone, e) : code_of(e);
-    if (r) {
-        freeReplyObject(r);
+    for (int i = 0; i < out->n; i++) {
+        out->argv[4 + i] = out->keys[i];
     }
     return rc;
 }
 
-json_t *store_facts_read(struct store *s, const char *id, char last[32], int count, struct err *e)
+/* Hands out the rows of one stream, and moves its place behind what was taken. Returns how many entries it saw. */
+static int take_rows(const redisReply *list, int n, const struct store_tail *tail, store_rows_fn *fn, void *ctx, struct err *e)
 {
-    redisReply *r;
+    for (int i = 0; i < n; i++) {
+        struct stream_entry at;
+        size_t len = 0;
+        int rc = reply_entry(list, i, &at, e);
+        const char *bytes = rc < 0 ? NULL : reply_field(at.fields, "r", &len);
+        if (bytes && len && len % sizeof(struct row) == 0) { /* anything else is none of ours */
+            rc = fn(ctx, tail->rank, bytes, len, e);
+        }
+        if (rc < 0) {
+            return rc;
+        }
+        snprintf(tail->last, STORE_PLACE, "%s", at.id);
+    }
+    return n;
+}
+
+/* Only streams that have something new are in the answer, in the order in which they were asked for. */
+static int take_streams(const redisReply *r, const struct reading *reading, const struct store_tail *tails, bool *facts, store_rows_fn *fn,
+                        void *ctx, struct err *e)
+{
+    int streams = reply_array(r, 0, e), most = 0, k = 0, first = facts ? 1 : 0;
+    for (int i = 0; i < streams; i++) {
+        const redisReply *list = NULL;
+        const char *key = "";
+        int n = reply_stream(r->element[i], &key, &list, e);
+        if (n < 0) {
+            return n;
+        }
+        while (k < reading->n && strcmp(reading->keys[k], key) != 0) {
+            k++;
+        }
+        if (k == reading->n) {
+            return err_set(e, ERR_DATA, "the store answered with a stream that nobody asked for");
+        }
+        if (k < first) {
+            *facts = true;
+            return 0;
+        }
+        if ((n = take_rows(list, n, &tails[k - first], fn, ctx, e)) < 0) {
+            return n;
+        }
+        most = n > most ? n : most;
+    }
+    return streams < 0 ? streams : most;
+}
+
+int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n, int count, const char *facts_at, bool *facts,
+                    store_rows_fn *fn, void *ctx, struct err *e)
+{
+    char most[16];
+    struct reading reading;
+    redisReply *r = NULL;
+    int rc = reading_init(&reading, id, facts_at, tails, n, e);
+    snprintf(most, sizeof most, "%d", count < 1 ? 1 : count > READ_MOST ? READ_MOST : count);
+    if (rc >= 0) {
+        reading.argv[0] = "XREAD";
+        reading.argv[1] = "COUNT";
+        reading.argv[2] = most;
+        reading.argv[3] = "STREAMS";
+        r = store_command(s, 4 + 2 * reading.n, reading.argv, NULL, e);
+        rc = r ? take_streams(r, &reading, tails, facts, fn, ctx, e) : code_of(e);
+    }
+    if (r) {
+        freeReplyObject(r);
+    }
+    free(reading.keys);
+    free(reading.argv);
+    return rc;
+}
+
+/* The first place that stays when everything up to `upto` goes. */
+static void place_after(const char *upto, char first[64])
+{
+    char *dash = NULL;
+    unsigned long long ms = strtoull(upto, &dash, 10), seq = strtoull(dash + 1, NULL, 10);
+    snprintf(first, 64, "%llu-%llu", seq == ~0ull ? ms + 1 : ms, seq + 1);
+}
+
+int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n, struct err *e)
+{
+    char key[STORE_KEY], first[64];
+    redisReply **replies = calloc((size_t)n + 1, sizeof(redisReply *));
+    int rc = replies ? 0 : err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", id), sent = 0;
+    for (int i = 0; rc >= 0 && i < n; i++) {
+        if ((rc = store_rows_key(key, id, tails[i].rank, e)) >= 0 && (rc = check_place(tails[i].last, e)) >= 0) {
+            place_after(tails[i].last, first);
+            rc = store_append(s, e, "XTRIM %s MINID = %s", key, first);
+            sent += rc >= 0;
+        }
+    }
+    int answered = sent ? store_replies(s, replies, rc < 0 ? NULL : e) : 0;
+    for (int i = 0; answered >= 0 && i < sent; i++) {
+        freeReplyObject(replies[i]);
+    }
+    free(replies);
+    return rc < 0 ? rc : answered;
+}
+
+json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count, struct err *e)
+{
+    char key[STORE_KEY];
     const redisReply *list = NULL;
-    int n = stream_read(s, id, ":facts", last, count, &r, &list, e);
+    if (store_job_key(key, id, ":facts", e) < 0 || check_place(last, e) < 0) {
+        return NULL;
+    }
+    redisReply *r = store_commandf(s, e, "XREAD COUNT %d STREAMS %s %s", count < 1 ? 1 : count > READ_MOST ? READ_MOST : count, key, last);
+    int n = r ? reply_only_stream(r, &list, e) : -1;
     json_t *out = n < 0 ? NULL : json_array();
     for (int i = 0; out && i < n; i++) {
         struct stream_entry at;
-        if (entry_at(list, i, &at, e) < 0) {
+        if (reply_entry(list, i, &at, e) < 0) {
             json_decref(out);
             out = NULL;
             break;
@@ -205,7 +184,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[32], int cou
         if (j) {
             json_array_append_new(out, j);
         }
-        snprintf(last, 32, "%s", at.id);
+        snprintf(last, STORE_PLACE, "%s", at.id);
     }
     if (r) {
         freeReplyObject(r);
@@ -215,48 +194,9 @@ json_t *store_facts_read(struct store *s, const char *id, char last[32], int cou
 
 /* ---- heartbeats ------------------------------------------------------------------------------------------ */
 
-/* KEYS beats; ARGV rank, JSON without its opening brace, job. */
-static const struct script beat_script = {
-    "if redis.call('EXISTS', ARGV[3]) == 0 then return 0 end\n"
-    "local t = redis.call('TIME')\n"
-    "redis.call('HSET', KEYS[1], ARGV[1], string.format('{\"at\":%d', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[2])\n"
-    "return 1\n"};
-
-static const struct script beats_script = {
+static struct script beats_script = {.text =
     "local t = redis.call('TIME')\n"
     "return {string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000)), redis.call('HGETALL', KEYS[1])}\n"};
-
-int store_beat_set(struct store *s, const char *id, int rank, const json_t *beat, struct err *e)
-{
-    char job[STORE_KEY], key[STORE_KEY], field[16];
-    int rc = store_job_key(job, id, "", e);
-    if (rc < 0 || (rc = store_job_key(key, id, ":beats", e)) < 0) {
-        return rc;
-    }
-    if (rank < 0 || rank >= STORE_RANKS || !json_is_object(beat)) {
-        return err_set(e, ERR_INVALID, "cannot store the heartbeat of rank %d: the rank or the document is not valid", rank);
-    }
-    json_t *copy = json_copy((json_t *)beat);
-    json_object_del(copy, "at");
-    char *text = store_dump(copy, "a heartbeat", e);
-    bool empty = json_object_size(copy) == 0;
-    json_decref(copy);
-    if (!text) {
-        return code_of(e);
-    }
-    text[0] = ','; /* "{…}" follows the time that the script puts first */
-    snprintf(field, sizeof field, "%d", rank);
-    const char *keys[] = {key};
-    const char *args[] = {field, empty ? "}" : text, job};
-    redisReply *r = store_script(s, &beat_script, 1, keys, 3, args, NULL, e);
-    free(text);
-    int64_t done = 0;
-    rc = r ? reply_int(r, &done, e) : code_of(e);
-    if (r) {
-        freeReplyObject(r);
-    }
-    return rc < 0 ? rc : done ? 0 : store_no_job(id, e);
-}
 
 json_t *store_beats(struct store *s, const char *id, struct err *e)
 {
@@ -303,101 +243,4 @@ int store_beats_clear(struct store *s, const char *id, struct err *e)
     }
     freeReplyObject(r);
     return 0;
-}
-
-/* ---- events ---------------------------------------------------------------------------------------------- */
-
-int store_event(struct store *s, const char *job, const char *type, const json_t *body, struct err *e)
-{
-    char *text = body ? store_dump(body, "an event", e) : strdup("{}");
-    if (!text) {
-        return code_of(e);
-    }
-    redisReply *r = store_commandf(s, e, "XADD es:events MAXLEN ~ %d * job %s type %s j %s", (int)STORE_EVENTS, job ? job : "", type, text);
-    free(text);
-    if (!r) {
-        return code_of(e);
-    }
-    freeReplyObject(r);
-    return 0;
-}
-
-/* The id of the first or the last event that is kept ("0-0": there is none). */
-static int event_end(struct store *s, bool newest, char out[32], struct err *e)
-{
-    redisReply *r = newest ? store_commandf(s, e, "XREVRANGE es:events + - COUNT 1") : store_commandf(s, e, "XRANGE es:events - + COUNT 1");
-    int n = r ? reply_array(r, 0, e) : code_of(e);
-    struct stream_entry at;
-    snprintf(out, 32, "0-0");
-    if (n > 0 && (n = entry_at(r, 0, &at, e)) == 0) {
-        snprintf(out, 32, "%s", at.id);
-    }
-    if (r) {
-        freeReplyObject(r);
-    }
-    return n < 0 ? n : 0;
-}
-
-static json_t *event_json(const struct stream_entry *at)
-{
-    size_t len = 0;
-    const char *job = reply_field(at->fields, "job", NULL), *type = reply_field(at->fields, "type", NULL);
-    const char *text = reply_field(at->fields, "j", &len);
-    json_t *data = text ? jsonx_parse(text, len, NULL) : NULL;
-    return json_pack("{s:s, s:s, s:s, s:o}", "id", at->id, "job", job ? job : "", "type", type ? type : "", "data",
-                     data ? data : json_object());
-}
-
-/* "$" becomes the newest id, so that nothing between two calls is missed; an id from the future (another store) starts anew. */
-static int event_place(struct store *s, char last[32], bool *gap, struct err *e)
-{
-    bool from_now = !strcmp(last, "$");
-    if (!from_now && !store_stream_valid(last)) {
-        return err_set(e, ERR_INVALID, "'%.40s' is no event's id", last);
-    }
-    char newest[32];
-    int rc = event_end(s, true, newest, e);
-    if (rc == 0 && (from_now || store_stream_compare(last, newest) > 0)) {
-        *gap = !from_now;
-        snprintf(last, 32, "%s", newest);
-    }
-    return rc;
-}
-
-json_t *store_events_read(struct store *s, char last[32], int count, int block_ms, bool *gap, struct err *e)
-{
-    bool missed = false;
-    char most[16], wait[16], first[32];
-    if (event_place(s, last, &missed, e) < 0) {
-        return NULL;
-    }
-    block_ms = block_ms > BLOCK_MOST_MS ? BLOCK_MOST_MS : block_ms;
-    snprintf(most, sizeof most, "%d", count < 1 ? 1 : count > READ_MOST ? READ_MOST : count);
-    snprintf(wait, sizeof wait, "%d", block_ms > 0 ? block_ms : 1);
-    const char *blocking[] = {"XREAD", "COUNT", most, "BLOCK", wait, "STREAMS", "es:events", last};
-    const char *plain[] = {"XREAD", "COUNT", most, "STREAMS", "es:events", last};
-    redisReply *r = block_ms > 0 ? store_wait(s, block_ms, 8, blocking, e) : store_wait(s, 0, 6, plain, e);
-    const redisReply *list = NULL;
-    int n = r ? entries_of(r, &list, e) : -1;
-    json_t *out = n < 0 ? NULL : json_array();
-    for (int i = 0; out && i < n; i++) {
-        struct stream_entry at;
-        if (entry_at(list, i, &at, e) < 0 || (i == 0 && strcmp(last, "0-0") && event_end(s, false, first, e) < 0)) {
-            json_decref(out);
-            out = NULL;
-            break;
-        }
-        if (i == 0 && strcmp(last, "0-0")) {
-            missed |= store_stream_compare(last, first) < 0;
-        }
-        json_array_append_new(out, event_json(&at));
-        snprintf(last, 32, "%s", at.id);
-    }
-    if (r) {
-        freeReplyObject(r);
-    }
-    if (out && gap) {
-        *gap = missed;
-    }
-    return out;
 }

@@ -313,19 +313,30 @@ int history_append(struct history *h, const struct row *rows, int n, struct err 
     return rc == 0 ? emit(h, h->frontier, PENDING_MOST, e) : rc;
 }
 
-int history_flush(struct history *h, struct err *e)
+static int write_out(struct history *h, bool sync, struct err *e)
 {
     int rc = 0;
     for (int r = 0; r < h->workers && rc == 0; r++) {
-        rc = pyramid_writer_flush(&h->ranks[r].rows, true, e);
+        rc = pyramid_writer_flush(&h->ranks[r].rows, sync, e);
     }
+    return rc == 0 ? pyramid_writer_flush(&h->steps, false, e) : rc; /* made again from the rows if it is lost */
+}
+
+int history_show(struct history *h, struct err *e)
+{
+    return write_out(h, false, e);
+}
+
+int history_flush(struct history *h, struct err *e)
+{
+    int rc = write_out(h, true, e);
     if (rc == 0 && h->evaluations_dirty) {
         if (fdatasync(h->evaluations_fd)) {
             return err_errno(e, ERR_IO, "cannot sync '%s/evaluations.bin'", h->dir);
         }
         h->evaluations_dirty = false;
     }
-    return rc == 0 ? pyramid_writer_flush(&h->steps, false, e) : rc; /* made again from the rows if it is lost */
+    return rc;
 }
 
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy, struct err *e)

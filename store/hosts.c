@@ -33,7 +33,7 @@ static int done(redisReply *r, struct err *e)
 /* ---- hosts ------------------------------------------------------------------------------------------------- */
 
 /* KEYS host hosts; ARGV name json instance. A host belongs to one agent: another instance is refused while this one reports. */
-static const struct script put_script = {
+static struct script put_script = {.text =
     "local t = redis.call('TIME')\n"
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
     "local old = redis.call('HMGET', KEYS[1], 'instance', 'at')\n"
@@ -67,7 +67,7 @@ int store_host_put(struct store *s, const json_t *host, struct err *e)
     return rc < 0 ? rc : n ? 0 : err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already", name);
 }
 
-static const struct script read_script = {
+static struct script read_script = {.text =
     "local t = redis.call('TIME')\n"
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
     "local names, out = ARGV, {}\n"
@@ -120,7 +120,7 @@ json_t *store_host_get(struct store *s, const char *name, struct err *e)
     return host;
 }
 
-static const struct script remove_script = {
+static struct script remove_script = {.text =
     "if redis.call('HGET', KEYS[1], 'instance') ~= ARGV[2] then return 0 end\n"
     "redis.call('SREM', KEYS[2], ARGV[1])\n"
     "return redis.call('DEL', KEYS[1])\n"};
@@ -138,7 +138,7 @@ int store_host_remove(struct store *s, const char *name, const char *instance, s
 
 /* ---- boxes ------------------------------------------------------------------------------------------------- */
 
-static const struct script mail_script = {
+static struct script mail_script = {.text =
     "local n = redis.call('RPUSH', KEYS[1], ARGV[1])\n"
     "if n > tonumber(ARGV[3]) then redis.call('LTRIM', KEYS[1], -tonumber(ARGV[3]), -1) end\n"
     "redis.call('EXPIRE', KEYS[1], ARGV[2])\n"
@@ -160,16 +160,21 @@ int store_mail_put(struct store *s, const char *box, const char *text, int secon
     return done(store_script(s, &mail_script, 1, keys, 3, args, NULL, e), e);
 }
 
-char *store_mail_take(struct store *s, const char *box, struct err *e)
+char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e)
 {
-    char key[STORE_KEY], *copy = NULL;
+    char key[STORE_KEY], wait[32], *copy = NULL;
     const char *text = NULL;
     err_clear(e);
     if (store_name_key(key, "es:mail:", box, e) < 0) {
         return NULL;
     }
-    redisReply *r = store_commandf(s, e, "LPOP %s", key);
-    if (r && reply_text(r, &text, NULL, e) > 0 && !(copy = strdup(text))) {
+    snprintf(wait, sizeof wait, "%.3f", block_ms / 1000.0);
+    const char *blocking[] = {"BLPOP", key, wait};
+    redisReply *r = block_ms > 0 ? store_wait(s, block_ms, 3, blocking, e) : store_commandf(s, e, "LPOP %s", key), *message = r;
+    if (r && block_ms > 0) { /* [key, message], or nil */
+        message = reply_array(r, 2, e) > 0 ? r->element[1] : NULL;
+    }
+    if (message && reply_text(message, &text, NULL, e) > 0 && !(copy = strdup(text))) {
         err_set(e, ERR_MEMORY, "cannot read a message: memory ran out");
     }
     if (r) {
@@ -229,7 +234,7 @@ json_t *store_refused(struct store *s, struct err *e)
 }
 
 /* ARGV host json most seconds; the value is "TIME JSON". */
-static const struct script refusal_script = {
+static struct script refusal_script = {.text =
     "local t = redis.call('TIME')\n"
     "redis.call('HSET', KEYS[1], ARGV[1], string.format('%d ', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[2])\n"
     "while redis.call('HLEN', KEYS[1]) > tonumber(ARGV[3]) do\n"
@@ -261,7 +266,7 @@ int store_refusal_remove(struct store *s, const char *host, struct err *e)
     return done(store_commandf(s, e, "HDEL es:refusals %s", host), e);
 }
 
-static const struct script refusals_script = {
+static struct script refusals_script = {.text =
     "local t = redis.call('TIME')\n"
     "local now, names, out = t[1] * 1000 + math.floor(t[2] / 1000), redis.call('HKEYS', KEYS[1]), {}\n"
     "table.sort(names)\n"

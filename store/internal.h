@@ -6,6 +6,7 @@
 #define STORE_INTERNAL_H
 
 #include <hiredis/hiredis.h>
+#include <stdatomic.h>
 
 #include "store/store.h"
 
@@ -32,23 +33,31 @@ struct store {
     char address[256];   /* host or path */
     int port, db;
     redisContext *redis;  /* commands; NULL while not connected */
-    redisContext *events; /* XREAD BLOCK waits here */
+    redisContext *events; /* what blocks waits here */
+    int events_ms;        /* the time limit that its socket has */
+    int appended;         /* commands whose replies have not been taken */
 };
 
 /* A Lua script; the hash is computed at first use (by any thread, always to the same bytes). */
 struct script {
     const char *text;
+    char sha[41];
+    atomic_bool hashed;
 };
 
 /* One command by its arguments (binary safe). The reply is never NULL on success and never an error; freeReplyObject. */
 redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens, struct err *e);
 /* As redisCommand. */
 redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...);
+/* Several commands that go out together: append them, then take as many replies as were appended. A failure frees them all. */
+int store_append(struct store *s, struct err *e, const char *fmt, ...);
+int store_replies(struct store *s, redisReply **out, struct err *e);
 /* On the second connection; waits block_ms beyond the usual. */
 redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e);
+bool store_follows(struct store *s); /* the second connection stands, since the last call at least */
 /* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are NUL-terminated strings, except that
  * lens (if not NULL) gives lengths of args. */
-redisReply *store_script(struct store *s, const struct script *script, int nkeys, const char **keys, int nargs,
+redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs,
                          const char **args, const size_t *lens, struct err *e);
 
 /* Readers: the value, or an error that says what was expected. */
@@ -59,6 +68,14 @@ int reply_record(const redisReply *r, size_t at_least, struct err *e);          
 int reply_clock(const redisReply *r, double *ms, struct err *e);                   /* what a script said of Redis's own clock */
 bool reply_is_status(const redisReply *r, const char *text);
 json_t *reply_json(const redisReply *r, struct err *e); /* NULL without error for nil */
+/* Entries of streams, [[id, [field, value, …]], …]; fields is NULL for one that was deleted meanwhile. */
+struct stream_entry {
+    const char *id;
+    const redisReply *fields;
+};
+int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct err *e);
+int reply_stream(const redisReply *r, const char **key, const redisReply **list, struct err *e); /* one of XREAD's answer; count of entries */
+int reply_only_stream(const redisReply *r, const redisReply **list, struct err *e);              /* XREAD of one stream; 0: nothing new */
 /* The value of a field in a flat array of pairs, or NULL. */
 const char *reply_field(const redisReply *pairs, const char *name, size_t *len);
 
@@ -66,6 +83,7 @@ const char *reply_field(const redisReply *pairs, const char *name, size_t *len);
 char *store_dump(const json_t *j, const char *what, struct err *e);
 /* "es:job:ID" + suffix into key; ERR_NOT_FOUND for what cannot be an id. */
 int store_job_key(char key[STORE_KEY], const char *id, const char *suffix, struct err *e);
+int store_rows_key(char key[STORE_KEY], const char *id, int rank, struct err *e);
 int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e);
 int store_no_job(const char *id, struct err *e);
 /* Compares stream ids "ms-seq"; a malformed one is an error of -2. */

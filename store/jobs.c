@@ -34,7 +34,7 @@
 
 /* KEYS job jobs queue state:queued events number idempotency; ARGV id spec name priority created digest lifetime.
  * Gives {0, id}; {1, id} for a key that was used with this spec; {2, id} for one used with another; {3} if the id is taken. */
-static const struct script create_script = {
+static struct script create_script = {.text =
     LUA_SCORE LUA_EVENT
     "if KEYS[7] then\n"
     "  local old = redis.call('GET', KEYS[7])\n"
@@ -130,7 +130,7 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
 /* ---- states --------------------------------------------------------------------------------------------- */
 
 /* KEYS job queue events state:from state:to; ARGV id from to now error ended. Gives the state before, or nil. */
-static const struct script transition_script = {
+static struct script transition_script = {.text =
     LUA_SCORE LUA_EVENT
     "local f = redis.call('HMGET', KEYS[1], 'state', 'number', 'priority')\n"
     "if not f[1] then return false end\n"
@@ -245,7 +245,7 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
 /* ---- deleting, priority --------------------------------------------------------------------------------- */
 
 /* KEYS job jobs queue events; ARGV id ranks. Gives the state; only an ended job is deleted. */
-static const struct script delete_script = {
+static struct script delete_script = {.text =
     "local f = redis.call('HMGET', KEYS[1], 'state', 'idempotency', 'name')\n"
     "local state = f[1]\n"
     "if not state then return false end\n"
@@ -295,7 +295,7 @@ int store_job_delete(struct store *s, const char *id, struct err *e)
 }
 
 /* KEYS job queue events; ARGV id priority. 1, or 0 if there is no such job. */
-static const struct script priority_script = {
+static struct script priority_script = {.text =
     LUA_SCORE LUA_EVENT
     "local f = redis.call('HMGET', KEYS[1], 'state', 'number')\n"
     "if not f[1] then return 0 end\n"

@@ -120,7 +120,7 @@ json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisRe
 }
 
 /* ARGV ids. For each {hash, live}. */
-static const struct script read_script = {
+static struct script read_script = {.text =
     "local out = {}\n"
     "for i, id in ipairs(ARGV) do\n"
     "  out[i] = {redis.call('HGETALL', 'es:job:' .. id), redis.call('GET', 'es:job:' .. id .. ':live')}\n"
@@ -178,7 +178,7 @@ struct entries {
 };
 
 /* KEYS index; ARGV rev bound count. Flat: id name priority number … beyond the bound. */
-static const struct script light_script = {
+static struct script light_script = {.text =
     "local ids\n"
     "if ARGV[1] == '1' then ids = redis.call('ZREVRANGEBYSCORE', KEYS[1], '(' .. ARGV[2], '-inf', 'LIMIT', 0, ARGV[3])\n"
     "else ids = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[2], '+inf', 'LIMIT', 0, ARGV[3]) end\n"
@@ -390,14 +390,9 @@ json_t *store_job_list(struct store *s, const char *state, const char *q, const 
     return out;
 }
 
-json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
+static json_t *ids_of(const redisReply *r, struct err *e)
 {
-    char key[64] = "es:queue";
-    if (state != JOB_QUEUED) {
-        snprintf(key, sizeof key, "es:state:%s", jobstate_name(state));
-    }
-    redisReply *r = store_commandf(s, e, "ZRANGE %s 0 -1", key);
-    int n = r ? reply_array(r, 0, e) : -1;
+    int n = reply_array(r, 0, e);
     json_t *out = n < 0 ? NULL : json_array();
     for (int i = 0; out && i < n; i++) {
         const char *id = NULL;
@@ -405,8 +400,64 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
             json_array_append_new(out, json_string(id));
         }
     }
+    return out;
+}
+
+json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
+{
+    char key[64] = "es:queue";
+    if (state != JOB_QUEUED) {
+        snprintf(key, sizeof key, "es:state:%s", jobstate_name(state));
+    }
+    redisReply *r = store_commandf(s, e, "ZRANGE %s 0 -1", key);
+    json_t *out = r ? ids_of(r, e) : NULL;
     if (r) {
         freeReplyObject(r);
     }
+    return out;
+}
+
+/* The replies of what store_overview asks: queue, who is cancelled, and the state of each of the ids. */
+static json_t *overview_of(redisReply *const *replies, const json_t *ids, struct err *e)
+{
+    json_t *out = json_pack("{s:o*, s:o*, s:{}}", "queued", ids_of(replies[0], e), "cancelling", ids_of(replies[1], e), "states"), *id;
+    size_t i;
+    json_array_foreach(ids, i, id)
+    {
+        const char *state = NULL;
+        int rc = reply_text(replies[2 + i], &state, NULL, e);
+        if (rc >= 0) {
+            json_object_set_new(json_object_get(out, "states"), json_string_value(id), rc > 0 ? json_string(state) : json_null());
+        }
+    }
+    if (json_object_size(out) == 3) {
+        return out;
+    }
+    json_decref(out);
+    return NULL;
+}
+
+json_t *store_overview(struct store *s, const json_t *ids, struct err *e)
+{
+    size_t i, n = json_array_size(ids);
+    json_t *id, *out = NULL;
+    redisReply **replies = calloc(n + 2, sizeof(redisReply *));
+    if (!replies) {
+        err_set(e, ERR_MEMORY, "cannot look at the jobs: memory ran out");
+        return NULL;
+    }
+    int rc = store_append(s, e, "ZRANGE es:queue 0 -1");
+    rc = rc < 0 ? rc : store_append(s, e, "ZRANGE es:state:%s 0 -1", jobstate_name(JOB_CANCELLING));
+    json_array_foreach(ids, i, id)
+    {
+        rc = rc < 0 ? rc : store_append(s, e, "HGET es:job:%s state", json_string_value(id));
+    }
+    if (rc >= 0 && store_replies(s, replies, e) >= 0) {
+        out = overview_of(replies, ids, e);
+        for (i = 0; i < n + 2; i++) {
+            freeReplyObject(replies[i]);
+        }
+    }
+    free(replies);
     return out;
 }

@@ -35,40 +35,63 @@ static int count_and_free(redisReply *r, int64_t *n, struct err *e)
     "    '{\"name\":' .. cjson.encode(name) .. ',\"change\":\"' .. what .. '\"}')\n"                                    \
     "end\n"
 
-/* KEYS node nodes; ARGV name json. Told to browsers when the node is new, was lost or has changed, not at each heartbeat. */
-static const struct script put_script = {
+/* KEYS nodes, then node keys; ARGV name json of each. Told to browsers when a node is new, was lost or has changed, not at each heartbeat. */
+static struct script put_script = {.text =
     LUA_NODE_EVENT
     "local t = redis.call('TIME')\n"
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
-    "local old = redis.call('HMGET', KEYS[1], 'json', 'at')\n"
-    "redis.call('HSET', KEYS[1], 'json', ARGV[2], 'at', string.format('%d', now))\n"
-    "redis.call('SADD', KEYS[2], ARGV[1])\n"
-    "if old[1] ~= ARGV[2] then tell(ARGV[1], 'put')\n"
-    "elseif now - tonumber(old[2] or '0') > 4000 then tell(ARGV[1], 'back') end\n"
+    "for i = 2, #KEYS do\n"
+    "  local name, json = ARGV[2 * i - 3], ARGV[2 * i - 2]\n"
+    "  local old = redis.call('HMGET', KEYS[i], 'json', 'at')\n"
+    "  redis.call('HSET', KEYS[i], 'json', json, 'at', string.format('%d', now))\n"
+    "  redis.call('SADD', KEYS[1], name)\n"
+    "  if old[1] ~= json then tell(name, 'put')\n"
+    "  elseif now - tonumber(old[2] or '0') > 4000 then tell(name, 'back') end\n"
+    "end\n"
     "return 1\n"};
+
+int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
+{
+    size_t n = json_array_size(nodes), made = 0;
+    char (*node_keys)[STORE_KEY] = calloc(n + 1, sizeof *node_keys), **texts = calloc(n + 1, sizeof *texts);
+    const char **keys = calloc(n + 1, sizeof *keys), **args = calloc(2 * n + 1, sizeof *args);
+    int rc = node_keys && texts && keys && args ? 0 : err_set(e, ERR_MEMORY, "cannot register nodes: memory ran out");
+    for (; rc == 0 && made < n; made++) {
+        const json_t *node = json_array_get(nodes, made);
+        const char *name = json_string_value(json_object_get(node, "name"));
+        if ((rc = store_name_key(node_keys[made], "es:node:", name, e)) < 0 || !(texts[made] = store_dump(node, "a node", e))) {
+            rc = rc < 0 ? rc : code_of(e);
+            break;
+        }
+        keys[made + 1] = node_keys[made];
+        args[2 * made] = name;
+        args[2 * made + 1] = texts[made];
+    }
+    if (rc == 0 && n > 0) {
+        int64_t done = 0;
+        keys[0] = "es:nodes";
+        rc = count_and_free(store_script(s, &put_script, (int)n + 1, keys, 2 * (int)n, args, NULL, e), &done, e);
+    }
+    for (size_t i = 0; texts && i < made; i++) {
+        free(texts[i]);
+    }
+    free(texts);
+    free(node_keys);
+    free(keys);
+    free(args);
+    return rc;
+}
 
 int store_node_put(struct store *s, const json_t *node, struct err *e)
 {
-    char key[STORE_KEY];
-    const char *name = json_string_value(json_object_get(node, "name"));
-    int rc = store_name_key(key, "es:node:", name, e);
-    if (rc < 0) {
-        return rc;
-    }
-    char *text = store_dump(node, "a node", e);
-    if (!text) {
-        return code_of(e);
-    }
-    const char *keys[] = {key, "es:nodes"};
-    const char *args[] = {name, text};
-    int64_t n = 0;
-    rc = count_and_free(store_script(s, &put_script, 2, keys, 2, args, NULL, e), &n, e);
-    free(text);
+    json_t *nodes = json_pack("[O]", node);
+    int rc = store_nodes_put(s, nodes, e);
+    json_decref(nodes);
     return rc;
 }
 
 /* KEYS gpu; ARGV json seconds. Apart from the node's document, every change of which is told to browsers. */
-static const struct script gpu_script = {
+static struct script gpu_script = {.text =
     "redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])\n"
     "return 1\n"};
 
@@ -90,7 +113,7 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
 }
 
 /* ARGV names, or none for all: {clock, {name, hash, claim, gpu}, …}. */
-static const struct script read_script = {
+static struct script read_script = {.text =
     "local t = redis.call('TIME')\n"
     "local names = ARGV\n"
     "if #names == 0 then names = redis.call('SMEMBERS', 'es:nodes') end\n"
@@ -212,7 +235,7 @@ out:
 }
 
 /* KEYS node nodes; ARGV name. */
-static const struct script remove_script = {
+static struct script remove_script = {.text =
     LUA_NODE_EVENT
     "local n = redis.call('DEL', KEYS[1])\n"
     "redis.call('SREM', KEYS[2], ARGV[1])\n"
@@ -232,7 +255,7 @@ int store_node_remove(struct store *s, const char *name, struct err *e)
     return rc < 0 ? rc : n ? 0 : no_node(name, e);
 }
 
-static const struct script set_script = {
+static struct script set_script = {.text =
     LUA_NODE_EVENT
     "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
     "if ARGV[3] then redis.call('HSET', KEYS[1], ARGV[2], ARGV[3]) else redis.call('HDEL', KEYS[1], ARGV[2]) end\n"
@@ -257,7 +280,7 @@ int store_node_set(struct store *s, const char *name, const char *field, const c
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
 
-static const struct script claim_script = {
+static struct script claim_script = {.text =
     LUA_NODE_EVENT
     "local old = redis.call('GET', KEYS[1])\n"
     "if old then return old == ARGV[2] and 1 or 0 end\n"
@@ -265,14 +288,14 @@ static const struct script claim_script = {
     "tell(ARGV[1], 'claimed')\n"
     "return 1\n"};
 
-static const struct script release_script = {
+static struct script release_script = {.text =
     LUA_NODE_EVENT
     "if redis.call('GET', KEYS[1]) ~= ARGV[2] then return 0 end\n"
     "redis.call('DEL', KEYS[1])\n"
     "tell(ARGV[1], 'released')\n"
     "return 1\n"};
 
-static int claim(struct store *s, const struct script *script, const char *name, const char *job, struct err *e)
+static int claim(struct store *s, struct script *script, const char *name, const char *job, struct err *e)
 {
     char key[STORE_KEY];
     int rc = store_name_key(key, "es:claim:", name, e);

@@ -203,7 +203,7 @@ static int launch(const struct place *p, struct err *e)
     const char *const argv[] = {"redis-server", "--port", "0", "--unixsocket", p->socket, "--unixsocketperm", "700",
                                 "--dir", p->data, "--appendonly", "yes", "--appendfsync", "always", "--save", "",
                                 "--daemonize", "yes", "--pidfile", p->pidfile, "--logfile", p->logfile,
-                                "--maxmemory-policy", "noeviction", "--stop-writes-on-bgsave-error", "no", NULL};
+                                "--maxmemory-policy", "noeviction", "--hz", "4", "--stop-writes-on-bgsave-error", "no", NULL};
     struct proc_spec spec = {.argv = argv, .stdout_path = p->logfile, .stderr_path = p->logfile, .cwd = p->data, .new_session = true};
     pid_t pid = proc_start(&spec, e);
     if (pid < 0) {

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -252,6 +253,7 @@ static int ready(struct store *s, redisContext **slot, struct err *e)
     }
     if (!*slot) {
         *slot = connect_store(s, e);
+        s->events_ms = slot == &s->events ? STORE_CALL_MS : s->events_ms;
     }
     return *slot ? 0 : -ERR_UNAVAILABLE;
 }
@@ -293,6 +295,47 @@ redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...)
     return check(s, &s->redis, r, e);
 }
 
+int store_append(struct store *s, struct err *e, const char *fmt, ...)
+{
+    if (s->appended == 0 && ready(s, &s->redis, e) < 0) {
+        return -ERR_UNAVAILABLE;
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    redisvAppendCommand(s->redis, fmt, ap); /* where memory ran out, taking the replies says so */
+    va_end(ap);
+    s->appended++;
+    return 0;
+}
+
+int store_replies(struct store *s, redisReply **out, struct err *e)
+{
+    int n = s->appended, rc = 0;
+    s->appended = 0;
+    for (int i = 0; i < n; i++) {
+        void *r = NULL;
+        out[i] = NULL;
+        if (s->redis && redisGetReply(s->redis, &r) != REDIS_OK) {
+            r = NULL;
+        }
+        if (s->redis && !(out[i] = check(s, &s->redis, r, rc < 0 ? NULL : e))) {
+            rc = -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
+        }
+    }
+    for (int i = 0; rc < 0 && i < n; i++) {
+        if (out[i]) {
+            freeReplyObject(out[i]);
+            out[i] = NULL;
+        }
+    }
+    return rc;
+}
+
+bool store_follows(struct store *s)
+{
+    return s->events && still_good(s->events);
+}
+
 redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e)
 {
     if (ready(s, &s->events, e) < 0) {
@@ -300,10 +343,11 @@ redisReply *store_wait(struct store *s, int block_ms, int argc, const char **arg
     }
     int ms = STORE_CALL_MS + block_ms;
     struct timeval limit = {ms / 1000, ms % 1000 * 1000};
-    if (redisSetTimeout(s->events, limit) != REDIS_OK) {
+    if (ms != s->events_ms && redisSetTimeout(s->events, limit) != REDIS_OK) {
         away(s, e, "its socket takes no time limit");
         return NULL;
     }
+    s->events_ms = ms;
     return check(s, &s->events, redisCommandArgv(s->events, argc, argv, NULL), e);
 }
 
@@ -333,11 +377,23 @@ void store_hex_sha256(const void *bytes, size_t n, char out[65])
     hex_digest(EVP_sha256(), bytes, n, out);
 }
 
-redisReply *store_script(struct store *s, const struct script *script, int nkeys, const char **keys, int nargs,
+static const char *hash_of(struct script *script)
+{
+    if (!atomic_load_explicit(&script->hashed, memory_order_acquire)) {
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+        pthread_mutex_lock(&lock);
+        hex_digest(EVP_sha1(), script->text, strlen(script->text), script->sha);
+        atomic_store_explicit(&script->hashed, true, memory_order_release);
+        pthread_mutex_unlock(&lock);
+    }
+    return script->sha;
+}
+
+redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs,
                          const char **args, const size_t *lens, struct err *e)
 {
-    char sha[41], count[16];
-    hex_digest(EVP_sha1(), script->text, strlen(script->text), sha);
+    const char *sha = hash_of(script);
+    char count[16];
     snprintf(count, sizeof count, "%d", nkeys);
     int argc = 3 + nkeys + nargs;
     const char **argv = calloc((size_t)argc, sizeof *argv);

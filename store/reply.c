@@ -107,6 +107,34 @@ const char *reply_field(const redisReply *pairs, const char *name, size_t *len)
     return NULL;
 }
 
+/* ---- streams -------------------------------------------------------------------------------------------- */
+
+int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct err *e)
+{
+    const redisReply *r = list->element[i];
+    if (reply_array(r, 2, e) < 2 || reply_text(r->element[0], &out->id, NULL, e) <= 0 || !store_stream_valid(out->id)) {
+        return err_set(e, ERR_DATA, "the store answered with an entry that is none");
+    }
+    out->fields = r->element[1]->type == REDIS_REPLY_ARRAY ? r->element[1] : NULL;
+    return 0;
+}
+
+int reply_stream(const redisReply *r, const char **key, const redisReply **list, struct err *e)
+{
+    if (reply_array(r, 2, e) < 2 || reply_text(r->element[0], key, NULL, e) <= 0) {
+        return err_set(e, ERR_DATA, "the store answered with something else than a stream");
+    }
+    *list = r->element[1];
+    return reply_array(*list, 0, e);
+}
+
+int reply_only_stream(const redisReply *r, const redisReply **list, struct err *e)
+{
+    const char *key;
+    int n = reply_array(r, 1, e);
+    return n <= 0 ? n : reply_stream(r->element[0], &key, list, e);
+}
+
 /* ---- keys and documents --------------------------------------------------------------------------------- */
 
 char *store_dump(const json_t *j, const char *what, struct err *e)
@@ -148,6 +176,16 @@ int store_job_key(char key[STORE_KEY], const char *id, const char *suffix, struc
     }
     snprintf(key, STORE_KEY, "es:job:%s%s", id, suffix);
     return 0;
+}
+
+int store_rows_key(char key[STORE_KEY], const char *id, int rank, struct err *e)
+{
+    char suffix[32];
+    if (rank < 0 || rank >= STORE_RANKS) {
+        return err_set(e, ERR_INVALID, "rank %d is not within 0 and %d", rank, STORE_RANKS - 1);
+    }
+    snprintf(suffix, sizeof suffix, ":rows:%d", rank);
+    return store_job_key(key, id, suffix, e);
 }
 
 int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Jobs per state, and the sizes of what grows. */
-static const struct script count_script = {
+static struct script count_script = {.text =
     "local out = {}\n"
     "for i, state in ipairs(ARGV) do out[i] = redis.call('ZCARD', 'es:state:' .. state) end\n"
     "out[#out + 1] = redis.call('SCARD', 'es:nodes')\n"

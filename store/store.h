@@ -80,27 +80,56 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
-/* ---- feed (feed.c): rows, facts, heartbeats up; events out ---------------------------------------------- */
-/* n packed rows of one rank in one entry. */
-int store_rows_add(struct store *s, const char *id, int rank, const void *rows, size_t bytes, struct err *e);
-/* Calls fn for each entry after `last` (updated; start with "0-0"), at most `count`. Returns entries seen. */
-typedef void store_rows_fn(void *ctx, const void *rows, size_t bytes);
-int store_rows_read(struct store *s, const char *id, int rank, char last[32], int count, store_rows_fn *fn, void *ctx, struct err *e);
-int store_rows_trim(struct store *s, const char *id, int rank, const char *upto, struct err *e); /* after they are on disk */
+/* What a scheduler asks at every turn, in one journey: {"queued": [ids in queue order], "cancelling": [ids], "states": {ID: name, or null: no such
+ * job}}, the last of the ids that were given (array of strings). */
+json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
+
+/* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) -------------------------- */
+enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
+/* A turn of a rank's pulse. All of it is borrowed but `control`. */
+struct store_report {
+    const void *rows;    /* packed (store/row.h); one entry */
+    size_t rows_bytes;   /* 0: none */
+    const json_t *beat;  /* heartbeat, or NULL */
+    bool wants_control;
+    json_t *control;     /* out: the document, or NULL: there is none; the caller's */
+};
+int store_report(struct store *s, const char *id, int rank, struct store_report *report, struct err *e);
 int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e);
-json_t *store_facts_read(struct store *s, const char *id, char last[32], int count, struct err *e); /* array, last updated */
-int store_beat_set(struct store *s, const char *id, int rank, const json_t *beat, struct err *e);
+struct store_tail {
+    int rank;
+    char *last; /* [STORE_PLACE]; moves on with what is taken */
+};
+/* Takes an entry; negative: it is not taken, and the reading ends with that. */
+typedef int store_rows_fn(void *ctx, int rank, const void *rows, size_t bytes, struct err *e);
+/* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how many the busiest had. With facts_at, none are
+ * handed out where a fact waits beyond that place: *facts is set. Else both are NULL. */
+int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n, int count, const char *facts_at, bool *facts,
+                    store_rows_fn *fn, void *ctx, struct err *e);
+int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n, struct err *e); /* up to there, after they are on disk */
+json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count, struct err *e); /* array, last updated */
 json_t *store_beats(struct store *s, const char *id, struct err *e); /* {"0": {...}}; each has "at" in ms by Redis's clock, and "age" in s */
 int store_beats_clear(struct store *s, const char *id, struct err *e);
-/* Events: job may be "" (nodes). Types: "job" "live" "rows" "evaluation" "assignment" "staleness" "node" "log" "deleted". */
+
+/* ---- events (events.c): what browsers are told ------------------------------------------------------------ */
+/* job may be "" (nodes). Types: "job" "live" "rows" "evaluation" "assignment" "staleness" "node" "log" "deleted". */
 int store_event(struct store *s, const char *job, const char *type, const json_t *body, struct err *e);
-/* Events after `last` ("$": from now on; it is updated). [{"id","job","type","data"}]. block_ms 0: does not wait.
+/* Documents and events of a job that are new together, in one journey: all of them or none. */
+enum { STORE_NEWS = 4 };
+struct store_news {
+    const char *doc;    /* "live" or "detail:NAME" that becomes body, or NULL */
+    const char *event;  /* type of the event that carries it, or NULL */
+    const json_t *body;
+};
+int store_publish(struct store *s, const char *id, const struct store_news *news, int n, struct err *e);
+/* Events after `last` ("$": from now on; it is updated). [{"id","job","type","data"}]; data is JSON as text. block_ms 0: does not wait.
  * *gap: `last` is older than the oldest kept. */
-json_t *store_events_read(struct store *s, char last[32], int count, int block_ms, bool *gap, struct err *e);
+json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms, bool *gap, struct err *e);
 
 /* ---- nodes (nodes.c) ------------------------------------------------------------------------------------ */
 /* node: {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{},"quantum", …}. Heartbeat with each call. */
 int store_node_put(struct store *s, const json_t *node, struct err *e);
+int store_nodes_put(struct store *s, const json_t *nodes, struct err *e); /* of an array of them, in one journey */
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 json_t *store_node_get(struct store *s, const char *name, struct err *e); /* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
@@ -119,9 +148,10 @@ int store_host_put(struct store *s, const json_t *host, struct err *e);
 json_t *store_host_get(struct store *s, const char *name, struct err *e); /* adds "lost", "heartbeat_age_seconds" */
 json_t *store_hosts(struct store *s, struct err *e);
 int store_host_remove(struct store *s, const char *name, const char *instance, struct err *e); /* if it is that instance's */
-/* A box keeps its last 64 messages, until `seconds` after the newest. Take: the oldest, the caller frees; NULL without error: none. */
+/* A box keeps its last 64 messages, until `seconds` after the newest. Take: the oldest, the caller frees; NULL without error: none. block_ms: how
+ * long one is waited for. */
 int store_mail_put(struct store *s, const char *box, const char *text, int seconds, struct err *e);
-char *store_mail_take(struct store *s, const char *box, struct err *e);
+char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e);
 int store_lease_set(struct store *s, const char *name, int seconds, struct err *e); /* 0: gives it back */
 int store_lease_there(struct store *s, const char *name, struct err *e);            /* 1, 0 or negative */
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */

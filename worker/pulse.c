@@ -17,7 +17,8 @@
 #include "store/store.h"
 
 enum { ROWS = 16384, ROWS_AT_ONCE = 512, FACTS = 256 };
-static const double turn_seconds = 0.05, beat_seconds = 0.25, control_seconds = 0.1;
+static const long turn_ns = 200000000; /* a whole number of them makes a second */
+static const double beat_seconds = 0.25;
 
 struct pulse {
     struct store *store; /* the thread's */
@@ -220,29 +221,6 @@ void pulse_ended(struct pulse *p, const char *outcome, const struct err *why)
 
 /* ---- the thread's side ------------------------------------------------------------------------------------ */
 
-/* Sends packed rows until none is left or the store is away; -1 then. */
-static int send_rows(struct pulse *p)
-{
-    struct row batch[ROWS_AT_ONCE];
-    for (;;) {
-        pthread_mutex_lock(&p->lock);
-        uint64_t first = p->first_row, n = p->n_rows - first < ROWS_AT_ONCE ? p->n_rows - first : ROWS_AT_ONCE;
-        for (uint64_t i = 0; i < n; i++) {
-            batch[i] = p->rows[(first + i) % ROWS];
-        }
-        pthread_mutex_unlock(&p->lock);
-        if (n == 0) {
-            return 0;
-        }
-        if (store_rows_add(p->store, p->job, p->rank, batch, n * sizeof(batch[0]), NULL) < 0) {
-            return -1;
-        }
-        pthread_mutex_lock(&p->lock);
-        p->first_row = p->first_row > first + n ? p->first_row : first + n;
-        pthread_mutex_unlock(&p->lock);
-    }
-}
-
 static int send_facts(struct pulse *p)
 {
     for (;;) {
@@ -266,7 +244,7 @@ static int send_facts(struct pulse *p)
     }
 }
 
-static int send_beat(struct pulse *p)
+static json_t *beat_json(struct pulse *p)
 {
     double comm_age = p->comm_age ? p->comm_age(p->comm_ctx) : 0;
     pthread_mutex_lock(&p->lock);
@@ -282,9 +260,7 @@ static int send_beat(struct pulse *p)
         json_object_set_new(beat, "receiving", json_pack("{s:I, s:I}", "bytes", (json_int_t)p->received, "of_bytes", (json_int_t)p->receives));
     }
     pthread_mutex_unlock(&p->lock);
-    int rc = beat ? store_beat_set(p->store, p->job, p->rank, beat, NULL) : 0;
-    json_decref(beat);
-    return rc;
+    return beat;
 }
 
 static bool asked(const json_t *j, const char *key)
@@ -293,13 +269,8 @@ static bool asked(const json_t *j, const char *key)
     return json_is_true(v) || json_integer_value(v) != 0;
 }
 
-static int read_control(struct pulse *p)
+static void take_control(struct pulse *p, const json_t *j)
 {
-    struct err e = {0};
-    json_t *j = store_doc_get(p->store, p->job, "control", &e);
-    if (!j) {
-        return e.code == ERR_NONE ? 0 : -1;
-    }
     const json_t *sizes = json_object_get(j, "sizes");
     int version = (int)json_integer_value(json_object_get(j, "version"));
     bool checkpoint = asked(j, "checkpoint");
@@ -315,16 +286,60 @@ static int read_control(struct pulse *p)
     p->control.checkpoint = p->control.checkpoint || (checkpoint && !p->checkpoint_asked);
     p->checkpoint_asked = checkpoint;
     pthread_mutex_unlock(&p->lock);
-    json_decref(j);
-    return 0;
 }
 
-/* Sleeps until the next turn, or until something urgent is queued. Returns whether the pulse is to end. */
+/* Sends packed rows until none is left or the store is away; -1 then. The last of them go with the heartbeat, if one is due; control comes back
+ * with either. */
+static int report(struct pulse *p, bool beats)
+{
+    struct row batch[ROWS_AT_ONCE];
+    for (;;) {
+        pthread_mutex_lock(&p->lock);
+        uint64_t first = p->first_row, left = p->n_rows - first, n = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+        for (uint64_t i = 0; i < n; i++) {
+            batch[i] = p->rows[(first + i) % ROWS];
+        }
+        pthread_mutex_unlock(&p->lock);
+        bool last = left == n;
+        json_t *beat = last && beats ? beat_json(p) : NULL;
+        struct store_report r = {batch, n * sizeof(batch[0]), beat, last && p->reads_control, NULL};
+        int rc = n || beat ? store_report(p->store, p->job, p->rank, &r, NULL) : 0;
+        json_decref(beat);
+        if (rc < 0) {
+            return -1;
+        }
+        if (r.control) {
+            take_control(p, r.control);
+        }
+        json_decref(r.control);
+        pthread_mutex_lock(&p->lock);
+        p->first_row = p->first_row > first + n ? p->first_row : first + n;
+        pthread_mutex_unlock(&p->lock);
+        if (last) {
+            return 0;
+        }
+    }
+}
+
+/* Rows go before facts, for the fact that ends a job comes last; and heartbeats after them, for what a heartbeat tells (a phase) is made sense of by facts. */
+static int send_all(struct pulse *p, bool beats)
+{
+    pthread_mutex_lock(&p->lock);
+    bool facts = p->n_facts > 0;
+    pthread_mutex_unlock(&p->lock);
+    if (facts && (report(p, false) < 0 || send_facts(p) < 0)) {
+        return -1;
+    }
+    return report(p, beats);
+}
+
+/* Sleeps until the next turn, or until something urgent is queued. Turns are at the same moments in all ranks, by the clock on the wall: what comes
+ * to Redis together is synced to its file together, and the coordinator reads it right after. Returns whether the pulse is to end. */
 static bool sleep_turn(struct pulse *p)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)(turn_seconds * 1e9);
+    until.tv_nsec = (until.tv_nsec / turn_ns + 1) * turn_ns;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     pthread_mutex_lock(&p->lock);
@@ -339,22 +354,15 @@ static bool sleep_turn(struct pulse *p)
 static void *pulse_main(void *arg)
 {
     struct pulse *p = arg;
-    double beat_at = 0, control_at = 0;
+    double beat_at = 0;
     bool away = false;
     pthread_setname_np(pthread_self(), "pulse");
     for (;;) {
         bool stopping = sleep_turn(p);
         double now = clock_now();
-        int rc = send_rows(p); /* before the facts: the fact that ends a job comes last */
-        rc = rc < 0 ? rc : send_facts(p);
-        if (rc >= 0 && p->reads_control && (stopping || now >= control_at)) {
-            rc = read_control(p);
-            control_at = now + control_seconds;
-        }
-        if (rc >= 0 && (stopping || now >= beat_at)) {
-            rc = send_beat(p);
-            beat_at = now + beat_seconds;
-        }
+        bool beats = stopping || now >= beat_at;
+        int rc = send_all(p, beats);
+        beat_at = rc >= 0 && beats ? now + beat_seconds : beat_at;
         if (away != (rc < 0)) {
             away = rc < 0;
             log_write(away ? LOG_WARN : LOG_INFO, "pulse", away ? "the store is away, training goes on" : "the store is back", "rank=%d",
@@ -364,7 +372,7 @@ static void *pulse_main(void *arg)
             return NULL;
         }
         if (stopping) {
-            clock_sleep(turn_seconds);
+            clock_sleep((double)turn_ns / 1e9);
         }
     }
 }

@@ -86,11 +86,14 @@ static struct store *the_store(void)
         BUG_ON(rc < 0 && (!why.code || !why.message[0]));                                                                                       \
     } while (0)
 
-static void on_rows(void *ctx, const void *bytes, size_t n)
+static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err *e)
 {
     (void)ctx;
+    (void)rank;
+    (void)e;
     BUG_ON(n % sizeof(struct row));
     fuzz_read(bytes, n);
+    return 0;
 }
 
 static const char job[] = "0123456789abcdef";
@@ -115,9 +118,11 @@ static void read_lists(struct store *s)
 
 static void read_feed(struct store *s)
 {
-    char last[32] = "0-0";
+    char last[STORE_PLACE] = "0-0", other[STORE_PLACE] = "0-0", facts_at[STORE_PLACE] = "0-0";
     bool gap;
-    RETURNS(store_rows_read(s, job, 0, last, 100, on_rows, NULL, e));
+    struct store_tail tails[2] = {{0, last}, {1, other}};
+    bool facts = false;
+    RETURNS(store_rows_read(s, job, tails, 2, 100, facts_at, &facts, on_rows, NULL, e));
     MUST(store_facts_read(s, job, last, 100, e));
     MUST(store_events_read(s, last, 100, 0, &gap, e));
     MUST(store_beats(s, job, e));
@@ -143,7 +148,7 @@ static void read_hosts(struct store *s)
 {
     MUST(store_hosts(s, e));
     MUST(store_host_get(s, "host", e));
-    free(store_mail_take(s, "box", NULL));
+    free(store_mail_take(s, "box", 0, NULL));
     RETURNS(store_lease_there(s, "lease", e));
     MUST(store_refused(s, e));
     MUST(store_refusals(s, e));

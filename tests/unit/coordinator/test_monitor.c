@@ -30,17 +30,20 @@ static int points_of(struct world *w, const char *id, const char *series)
     return n;
 }
 
-static void none(void *ctx, const void *rows, size_t bytes)
+static int none(void *ctx, int rank, const void *rows, size_t bytes, struct err *e)
 {
+    (void)rank;
     (void)rows;
+    (void)e;
     *(size_t *)ctx += bytes;
+    return 0;
 }
 
 static size_t bytes_in_store(struct world *w, const char *id, int rank)
 {
     char last[32] = "0-0";
     size_t bytes = 0;
-    OK(store_rows_read(w->store, id, rank, last, 1000, none, &bytes, &err_));
+    OK(rows_of(w->store, id, rank, last, 1000, none, &bytes, &err_));
     return bytes;
 }
 
@@ -132,13 +135,13 @@ static void accounting_comes_from_the_counters_in_heartbeats(void **state)
         json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i, s:o, s:i}", "rank", r, "attempt", 1, "phase", "computing", "progress_age", 0.0,
                                  "comm_age", 0.0, "step", 8, "epoch", 0.5, "samples", 128, "updates", 4, "staleness", staleness_dump(&s),
                                  "rows_dropped", 3);
-        OK(store_beat_set(w->store, id, r, beat, &err_));
+        OK(report_beat(w->store, id, r, beat, &err_));
         json_decref(beat);
         staleness_release(&s);
     }
     json_t *server = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f}", "rank", 2, "attempt", 1, "phase", "serving", "progress_age", 0.0, "comm_age", 0.0, "step",
                                8, "busy_fraction", 0.25);
-    OK(store_beat_set(w->store, id, 2, server, &err_));
+    OK(report_beat(w->store, id, 2, server, &err_));
     json_decref(server);
     pass(w, 2);
     json_t *job = job_of(w, id);
@@ -165,7 +168,7 @@ static void heartbeats_of_an_earlier_attempt_count_for_nothing(void **state)
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
     json_t *beat = json_of("{\"rank\": 0, \"attempt\": 0, \"phase\": \"computing\", \"progress_age\": 99, \"samples\": 999}");
-    OK(store_beat_set(w->store, id, 0, beat, &err_));
+    OK(report_beat(w->store, id, 0, beat, &err_));
     json_decref(beat);
     pass(w, 3);
     assert_int_equal(last_attempt(w, id)->stops, 0);
@@ -192,7 +195,7 @@ static void rows_leave_the_store_once_they_are_on_disk(void **state)
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 50, id);
     assert_true(bytes_in_store(w, id, 0) > 0);
-    pass(w, 3);
+    pass(w, 6);
     assert_int_equal(bytes_in_store(w, id, 0), 0);
     assert_int_equal(bytes_in_store(w, id, 1), 0);
     assert_int_equal(points_of(w, id, "train_loss"), 50);
@@ -206,7 +209,7 @@ static void a_long_backlog_is_read_over_several_turns(void **state)
     json_t *job = job_of(w, id);
     assert_in_range((int)number_at(job, "/progress/step"), 500, 1500);
     json_decref(job);
-    pass(w, 3);
+    pass(w, 6);
     assert_int_equal(points_of(w, id, "train_loss"), 2500);
     assert_int_equal(bytes_in_store(w, id, 1), 0);
 }

@@ -306,7 +306,7 @@ static inline int attempts_of(struct world *w, const char *id)
 
 static inline void say_row(struct world *w, const char *id, const struct row *row)
 {
-    OK(store_rows_add(w->store, id, row->rank, row, sizeof *row, &err_));
+    OK(report_rows(w->store, id, row->rank, row, sizeof *row, &err_));
 }
 
 static inline void say_fact(struct world *w, const char *id, const char *text)
@@ -320,7 +320,7 @@ static inline void say_beat(struct world *w, const char *id, int rank, const cha
 {
     json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank, "attempt", last_attempt(w, id)->number, "phase", phase,
                              "progress_age", progress_age, "comm_age", comm_age, "step", 0, "epoch", 0.0, "samples", 0, "updates", 0);
-    OK(store_beat_set(w->store, id, rank, beat, &err_));
+    OK(report_beat(w->store, id, rank, beat, &err_));
     json_decref(beat);
 }
 

@@ -69,6 +69,30 @@ static inline json_t *json_of(const char *text)
     return j;
 }
 
+/* What a rank's pulse says, one thing at a time. */
+static inline int report_rows(struct store *s, const char *id, int rank, const void *rows, size_t bytes, struct err *e)
+{
+    return store_report(s, id, rank, &(struct store_report){.rows = rows, .rows_bytes = bytes}, e);
+}
+
+static inline int report_beat(struct store *s, const char *id, int rank, const json_t *beat, struct err *e)
+{
+    return store_report(s, id, rank, &(struct store_report){.beat = beat}, e);
+}
+
+/* The rows of one rank beyond its place. */
+static inline int rows_of(struct store *s, const char *id, int rank, char *last, int count, store_rows_fn *fn, void *ctx, struct err *e)
+{
+    struct store_tail tail = {rank, last};
+    return store_rows_read(s, id, &tail, 1, count, NULL, NULL, fn, ctx, e);
+}
+
+/* What the i-th of these events says. */
+static inline json_t *said_by(json_t *events, size_t i)
+{
+    return json_of(json_string_value(json_object_get(json_array_get(events, i), "data")));
+}
+
 /* "/a/b/0" of a document; borrowed. */
 static inline json_t *at(json_t *j, const char *path)
 {

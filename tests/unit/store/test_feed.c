@@ -22,17 +22,24 @@ static void raw(struct place *p, const char *command)
 struct seen {
     int rows;
     int64_t last_step;
+    int ranks; /* a bit for each that was heard of */
+    bool refuses;
 };
 
-static void see(void *ctx, const void *rows, size_t bytes)
+static int see(void *ctx, int rank, const void *rows, size_t bytes, struct err *e)
 {
     struct seen *seen = ctx;
     struct row row;
+    seen->ranks |= 1 << rank;
+    if (seen->refuses) {
+        return err_set(e, ERR_IO, "the disk is full");
+    }
     for (size_t at_byte = 0; at_byte < bytes; at_byte += sizeof row) {
         memcpy(&row, (const char *)rows + at_byte, sizeof row);
         seen->rows++;
         seen->last_step = row.step;
     }
+    return 0;
 }
 
 static void rows_come_out_as_they_went_in_and_leave_once_trimmed(void **state)
@@ -44,21 +51,120 @@ static void rows_come_out_as_they_went_in_and_leave_once_trimmed(void **state)
     new_job(s, spec_text, 0, id);
     for (int i = 0; i < 10; i++) {
         rows[2].step = 10 * i;
-        OK(store_rows_add(s, id, 7, rows, sizeof rows, &err_));
+        OK(report_rows(s, id, 7, rows, sizeof rows, &err_));
     }
-    assert_int_equal(store_rows_read(s, id, 7, last, 4, see, &seen, &err_), 4);
+    assert_int_equal(rows_of(s, id, 7, last, 4, see, &seen, &err_), 4);
     assert_int_equal(seen.rows, 12);
     assert_int_equal(seen.last_step, 30);
-    OK(store_rows_trim(s, id, 7, last, &err_));
-    assert_int_equal(store_rows_read(s, id, 7, again, 100, see, &seen, &err_), 6);
+    OK(store_rows_trim(s, id, &(struct store_tail){7, last}, 1, &err_));
+    assert_int_equal(rows_of(s, id, 7, again, 100, see, &seen, &err_), 6);
     assert_int_equal(seen.rows, 30);
     assert_int_equal(seen.last_step, 90);
-    assert_int_equal(store_rows_read(s, id, 7, again, 100, see, &seen, &err_), 0);
-    assert_int_equal(store_rows_read(s, id, 8, last, 100, see, &seen, &err_), 0);
-    assert_int_equal(store_rows_add(s, id, 7, rows, 79, &err_), -ERR_INVALID);
-    assert_int_equal(store_rows_add(s, id, -1, rows, 80, &err_), -ERR_INVALID);
+    assert_int_equal(rows_of(s, id, 7, again, 100, see, &seen, &err_), 0);
+    assert_int_equal(rows_of(s, id, 8, last, 100, see, &seen, &err_), 0);
+    assert_int_equal(report_rows(s, id, 7, rows, 79, &err_), -ERR_INVALID);
+    assert_int_equal(report_rows(s, id, -1, rows, 80, &err_), -ERR_INVALID);
     snprintf(last, sizeof last, "nonsense");
-    assert_int_equal(store_rows_read(s, id, 7, last, 4, see, &seen, &err_), -ERR_INVALID);
+    assert_int_equal(rows_of(s, id, 7, last, 4, see, &seen, &err_), -ERR_INVALID);
+}
+
+static void all_ranks_are_read_at_once_each_from_its_place(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID], last[3][STORE_PLACE] = {"0-0", "0-0", "0-0"};
+    struct store_tail tails[3] = {{0, last[0]}, {1, last[1]}, {2, last[2]}};
+    struct row row = {.step = 1};
+    struct seen seen = {0};
+    new_job(s, spec_text, 0, id);
+    for (int i = 0; i < 5; i++) {
+        OK(report_rows(s, id, 0, &row, sizeof row, &err_));
+        OK(report_rows(s, id, i % 2 ? 0 : 2, &row, sizeof row, &err_));
+    }
+    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), 4); /* the busiest */
+    assert_int_equal(seen.rows, 7);
+    assert_int_equal(seen.ranks, 5); /* rank 1 said nothing */
+    assert_string_equal(last[1], "0-0");
+    seen.refuses = true;
+    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), -ERR_IO);
+    seen.refuses = false;
+    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), 3); /* what was refused comes again */
+    assert_int_equal(seen.rows, 10);
+    OK(store_rows_trim(s, id, tails, 3, &err_));
+    snprintf(last[0], STORE_PLACE, "0-0");
+    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), 0);
+}
+
+static void rows_wait_while_a_fact_does(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID], last[STORE_PLACE] = "0-0", facts_at[STORE_PLACE] = "0-0";
+    struct store_tail tail = {0, last};
+    struct row row = {.step = 1};
+    struct seen seen = {0};
+    bool facts = false;
+    json_t *fact = json_of("{\"type\":\"restored\"}");
+    new_job(s, spec_text, 0, id);
+    OK(report_rows(s, id, 0, &row, sizeof row, &err_));
+    OK(store_fact_add(s, id, fact, &err_));
+    assert_int_equal(store_rows_read(s, id, &tail, 1, 10, facts_at, &facts, see, &seen, &err_), 0);
+    assert_true(facts);
+    assert_int_equal(seen.rows, 0);
+    json_decref(store_facts_read(s, id, facts_at, 10, &err_));
+    facts = false;
+    assert_int_equal(store_rows_read(s, id, &tail, 1, 10, facts_at, &facts, see, &seen, &err_), 1);
+    assert_false(facts);
+    assert_int_equal(seen.rows, 1);
+    json_decref(fact);
+}
+
+static void a_report_carries_rows_and_heartbeat_and_brings_control(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID], last[STORE_PLACE] = "0-0";
+    struct row row = {.step = 4};
+    struct seen seen = {0};
+    json_t *beat = json_of("{\"phase\":\"computing\"}"), *control = json_of("{\"version\":2}");
+    struct store_report report = {&row, sizeof row, beat, true, NULL};
+    new_job(s, spec_text, 0, id);
+    OK(store_report(s, id, 1, &report, &err_));
+    assert_null(report.control); /* there is none yet */
+    OK(store_doc_set(s, id, "control", control, &err_));
+    OK(store_report(s, id, 1, &report, &err_));
+    assert_int_equal(number_at(report.control, "/version"), 2);
+    assert_int_equal(rows_of(s, id, 1, last, 10, see, &seen, &err_), 2);
+    json_t *got = store_beats(s, id, &err_);
+    assert_string_equal(text_at(got, "/1/phase"), "computing");
+    json_decref(got);
+    json_decref(report.control);
+    json_decref(control);
+    json_decref(beat);
+}
+
+static void documents_and_events_are_published_together(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char id[STORE_ID], last[STORE_PLACE] = "$";
+    bool gap;
+    json_t *one = json_of("{\"a\":1}"), *two = json_of("{\"b\":2}");
+    struct store_news news[] = {{"live", "live", one}, {NULL, "rows", two}, {"detail:x", NULL, two}};
+    new_job(s, spec_text, 0, id);
+    json_decref(store_events_read(s, last, 10, 0, &gap, &err_));
+    OK(store_publish(s, id, news, 3, &err_));
+    json_t *live = store_doc_get(s, id, "live", &err_), *detail = store_doc_get(s, id, "detail:x", &err_);
+    assert_true(json_equal(live, one));
+    assert_true(json_equal(detail, two));
+    json_t *got = store_events_read(s, last, 10, 0, &gap, &err_);
+    assert_int_equal(json_array_size(got), 2);
+    assert_string_equal(text_at(got, "/1/type"), "rows");
+    json_t *said = said_by(got, 1);
+    assert_true(json_equal(said, two));
+    json_decref(said);
+    assert_int_equal(store_publish(s, "feedfeedfeedfeed", news, 3, &err_), -ERR_NOT_FOUND);
+    json_decref(got);
+    json_decref(live);
+    json_decref(detail);
+    json_decref(one);
+    json_decref(two);
 }
 
 static void a_key_of_another_type_is_an_error_and_no_crash(void **state)
@@ -69,7 +175,7 @@ static void a_key_of_another_type_is_an_error_and_no_crash(void **state)
     new_job(p->store, spec_text, 0, id);
     snprintf(command, sizeof command, "SET es:job:%s:rows:0 text", id);
     raw(p, command);
-    assert_int_equal(store_rows_read(p->store, id, 0, last, 10, see, &seen, &err_), -ERR_DATA);
+    assert_int_equal(rows_of(p->store, id, 0, last, 10, see, &seen, &err_), -ERR_DATA);
     snprintf(command, sizeof command, "LPUSH es:job:%s:beats x", id);
     raw(p, command);
     assert_null(store_beats(p->store, id, &err_));
@@ -109,8 +215,8 @@ static void heartbeats_carry_the_age_by_the_clock_of_redis(void **state)
     char id[STORE_ID];
     json_t *beat = json_of("{\"phase\":\"computing\",\"at\":5}"), *empty = json_object();
     new_job(s, spec_text, 0, id);
-    OK(store_beat_set(s, id, 0, beat, &err_));
-    OK(store_beat_set(s, id, 12, empty, &err_));
+    OK(report_beat(s, id, 0, beat, &err_));
+    OK(report_beat(s, id, 12, empty, &err_));
     json_t *got = store_beats(s, id, &err_);
     assert_int_equal(json_object_size(got), 2);
     assert_string_equal(text_at(got, "/0/phase"), "computing");
@@ -142,13 +248,17 @@ static void a_change_of_state_is_told_as_an_event(void **state)
     assert_int_equal(json_array_size(got), 3);
     assert_false(gap);
     assert_string_equal(text_at(got, "/0/type"), "job");
-    assert_string_equal(text_at(got, "/0/data/state"), "queued");
-    assert_string_equal(text_at(got, "/0/data/name"), "a \"quoted\" name");
-    assert_string_equal(text_at(got, "/1/data/from"), "queued");
-    assert_string_equal(text_at(got, "/1/data/state"), "launching");
+    json_t *first = said_by(got, 0), *second = said_by(got, 1), *third = said_by(got, 2);
+    assert_string_equal(text_at(first, "/state"), "queued");
+    assert_string_equal(text_at(first, "/name"), "a \"quoted\" name");
+    assert_string_equal(text_at(second, "/from"), "queued");
+    assert_string_equal(text_at(second, "/state"), "launching");
     assert_string_equal(text_at(got, "/2/job"), id);
-    assert_int_equal(number_at(got, "/2/data/step"), 3);
+    assert_int_equal(number_at(third, "/step"), 3);
     assert_string_equal(text_at(got, "/2/id"), last);
+    json_decref(first);
+    json_decref(second);
+    json_decref(third);
     json_decref(got);
     json_decref(body);
 }
@@ -300,6 +410,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_out_as_they_went_in_and_leave_once_trimmed),
+        cmocka_unit_test(all_ranks_are_read_at_once_each_from_its_place),
+        cmocka_unit_test(rows_wait_while_a_fact_does),
+        cmocka_unit_test(a_report_carries_rows_and_heartbeat_and_brings_control),
+        cmocka_unit_test(documents_and_events_are_published_together),
         cmocka_unit_test(a_key_of_another_type_is_an_error_and_no_crash),
         cmocka_unit_test(facts_are_read_once_in_order),
         cmocka_unit_test(heartbeats_carry_the_age_by_the_clock_of_redis),

@@ -68,7 +68,7 @@ struct seen {
     bool ordered;
 };
 
-static void on_rows(void *ctx, const void *rows, size_t bytes)
+static int on_rows(void *ctx, int rank, const void *rows, size_t bytes, struct err *e)
 {
     struct seen *s = ctx;
     const struct row *r = rows;
@@ -77,14 +77,18 @@ static void on_rows(void *ctx, const void *rows, size_t bytes)
         s->last = r[i].step;
         s->rows++;
     }
+    (void)rank;
+    (void)e;
+    return 0;
 }
 
 static struct seen read_rows(struct place *p, int64_t until)
 {
     struct seen s = {.ordered = true};
-    char last[32] = "0-0";
+    char last[STORE_PLACE] = "0-0";
+    struct store_tail tail = {0, last};
     for (double by = clock_now() + 20; s.last < until && clock_now() < by;) {
-        store_rows_read(p->store, job, 0, last, 1000, on_rows, &s, &err_);
+        store_rows_read(p->store, job, &tail, 1, 1000, NULL, NULL, on_rows, &s, &err_);
     }
     return s;
 }

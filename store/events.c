@@ -1,0 +1,172 @@
+/* Events: what browsers are told, one stream from everybody to everybody who watches.
+ *
+ * It is capped, so a reader must be told when what it wanted next has been trimmed already: that is the gap. What a newcomer would get wrong: a
+ * place in the stream may be of another store (one that was emptied, or of yesterday's address), and lie in the future; nothing would ever come
+ * after it. Both are asked of Redis once per connection or stranger, not with every read of somebody who follows closely.
+ */
+#include "store/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+enum { READ_MOST = 10000, BLOCK_MOST_MS = 60000 };
+
+static int code_of(const struct err *e)
+{
+    return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------- */
+
+int store_event(struct store *s, const char *job, const char *type, const json_t *body, struct err *e)
+{
+    char *text = body ? store_dump(body, "an event", e) : strdup("{}");
+    if (!text) {
+        return code_of(e);
+    }
+    redisReply *r = store_commandf(s, e, "XADD es:events MAXLEN ~ %d * job %s type %s j %s", (int)STORE_EVENTS, job ? job : "", type, text);
+    free(text);
+    if (!r) {
+        return code_of(e);
+    }
+    freeReplyObject(r);
+    return 0;
+}
+
+/* KEYS job live detail events; ARGV job's id, then for each: the document's field ("live", or of the details; "": none), the event's type ("": none), JSON. */
+static struct script publish_script = {.text =
+    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
+    "for i = 3, #ARGV, 3 do\n"
+    "  local doc, event, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]\n"
+    "  if doc == 'live' then redis.call('SET', KEYS[2], text) elseif doc ~= '' then redis.call('HSET', KEYS[3], doc, text) end\n"
+    "  if event ~= '' then redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[2], '*', 'job', ARGV[1], 'type', event, 'j', text) end\n"
+    "end\n"
+    "return 1\n"};
+
+int store_publish(struct store *s, const char *id, const struct store_news *news, int n, struct err *e)
+{
+    char job[STORE_KEY], live[STORE_KEY], detail[STORE_KEY], cap[16];
+    const char *args[2 + 3 * STORE_NEWS];
+    char *texts[STORE_NEWS] = {0};
+    int rc = store_job_key(job, id, "", e), made = 0;
+    BUG_ON(n < 0 || n > STORE_NEWS);
+    if (rc < 0 || (rc = store_job_key(live, id, ":live", e)) < 0 || (rc = store_job_key(detail, id, ":detail", e)) < 0) {
+        return rc;
+    }
+    snprintf(cap, sizeof cap, "%d", (int)STORE_EVENTS);
+    args[0] = id;
+    args[1] = cap;
+    for (; made < n; made++) {
+        const char *doc = news[made].doc ? news[made].doc : "", **arg = args + 2 + 3 * (size_t)made;
+        if (!(texts[made] = store_dump(news[made].body, "what is new of a job", e))) {
+            rc = code_of(e);
+            break;
+        }
+        arg[0] = !strncmp(doc, "detail:", 7) ? doc + 7 : doc;
+        arg[1] = news[made].event ? news[made].event : "";
+        arg[2] = texts[made];
+    }
+    const char *keys[] = {job, live, detail, "es:events"};
+    rc = rc < 0 || n == 0 ? rc : store_did(id, store_script(s, &publish_script, 4, keys, 2 + 3 * n, args, NULL, e), e);
+    for (int i = 0; i < made; i++) {
+        free(texts[i]);
+    }
+    return rc;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------- */
+
+/* The id of the first or the last event that is kept ("0-0": there is none). */
+static int event_end(struct store *s, bool newest, char out[STORE_PLACE], struct err *e)
+{
+    redisReply *r = newest ? store_commandf(s, e, "XREVRANGE es:events + - COUNT 1") : store_commandf(s, e, "XRANGE es:events - + COUNT 1");
+    int n = r ? reply_array(r, 0, e) : code_of(e);
+    struct stream_entry at;
+    snprintf(out, STORE_PLACE, "0-0");
+    if (n > 0 && (n = reply_entry(r, 0, &at, e)) == 0) {
+        snprintf(out, STORE_PLACE, "%s", at.id);
+    }
+    if (r) {
+        freeReplyObject(r);
+    }
+    return n < 0 ? n : 0;
+}
+
+static json_t *event_json(const struct stream_entry *at)
+{
+    const char *job = reply_field(at->fields, "job", NULL), *type = reply_field(at->fields, "type", NULL);
+    const char *text = reply_field(at->fields, "j", NULL);
+    return json_pack("{s:s, s:s, s:s, s:s}", "id", at->id, "job", job ? job : "", "type", type ? type : "", "data", text ? text : "{}");
+}
+
+/* "$" becomes the newest id, so that nothing between two calls is missed; an id from the future (another store) starts anew. */
+static int event_place(struct store *s, char last[STORE_PLACE], bool *gap, struct err *e)
+{
+    bool from_now = !strcmp(last, "$");
+    if (!from_now && !store_stream_valid(last)) {
+        return err_set(e, ERR_INVALID, "'%.40s' is no event's id", last);
+    }
+    char newest[STORE_PLACE];
+    int rc = event_end(s, true, newest, e);
+    if (rc == 0 && (from_now || store_stream_compare(last, newest) > 0)) {
+        *gap = !from_now;
+        snprintf(last, STORE_PLACE, "%s", newest);
+    }
+    return rc;
+}
+
+/* Is what follows `last` not there any more? */
+static int find_gap(struct store *s, const char *last, bool *gap, struct err *e)
+{
+    char first[STORE_PLACE];
+    int rc = strcmp(last, "0-0") ? event_end(s, false, first, e) : 0;
+    *gap |= rc == 0 && strcmp(last, "0-0") && store_stream_compare(last, first) < 0;
+    return rc;
+}
+
+static redisReply *read_after(struct store *s, const char *last, int count, int block_ms, struct err *e)
+{
+    char most[16], wait[16];
+    block_ms = block_ms > BLOCK_MOST_MS ? BLOCK_MOST_MS : block_ms;
+    snprintf(most, sizeof most, "%d", count);
+    snprintf(wait, sizeof wait, "%d", block_ms > 0 ? block_ms : 1);
+    const char *blocking[] = {"XREAD", "COUNT", most, "BLOCK", wait, "STREAMS", "es:events", last};
+    const char *plain[] = {"XREAD", "COUNT", most, "STREAMS", "es:events", last};
+    return block_ms > 0 ? store_wait(s, block_ms, 8, blocking, e) : store_wait(s, 0, 6, plain, e);
+}
+
+json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms, bool *gap, struct err *e)
+{
+    bool missed = false, follows = block_ms > 0 && strcmp(last, "$") && store_follows(s);
+    count = count < 1 ? 1 : count > READ_MOST ? READ_MOST : count;
+    if (!follows && event_place(s, last, &missed, e) < 0) {
+        return NULL;
+    }
+    redisReply *r = read_after(s, last, count, block_ms, e);
+    const redisReply *list = NULL;
+    int n = r ? reply_only_stream(r, &list, e) : -1, rc = n < 0 ? -1 : 0;
+    /* the stream keeps more than are read at once: who follows, and gets fewer, has got all of them */
+    if (n > 0 && (!follows || n == count)) {
+        rc = find_gap(s, last, &missed, e);
+    }
+    json_t *out = rc < 0 ? NULL : json_array();
+    for (int i = 0; out && i < n; i++) {
+        struct stream_entry at;
+        if (reply_entry(list, i, &at, e) < 0) {
+            json_decref(out);
+            out = NULL;
+            break;
+        }
+        json_array_append_new(out, event_json(&at)); /* one that is no text is left out */
+        snprintf(last, STORE_PLACE, "%s", at.id);
+    }
+    if (r) {
+        freeReplyObject(r);
+    }
+    if (out && gap) {
+        *gap = missed;
+    }
+    return out;
+}
