@@ -22,7 +22,7 @@
 #include "store/store.h"
 
 static const double away_seconds = 0.25;
-enum { ANSWER_SECONDS = 30, HOST_NAME = 40, WAIT_MS = 250 };
+enum { ANSWER_SECONDS = 30, HOST_NAME = 40, WAIT_MS = 500 };
 
 struct hosts {
     struct store *store; /* the thread's */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { READ_ENTRIES = 200, READS_PER_TURN = 5, READS_ALL = 1 << 30 };
-static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0, beats_seconds = 0.25;
+static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0, beats_seconds = 0.4;
 
 /* ---- rows --------------------------------------------------------------------------------------------------- */
 

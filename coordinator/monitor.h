@@ -2,7 +2,7 @@
  *
  *   store: rows ─┬─► history on disk ─► rows leave the store     store: facts ─► evaluations, restored, ended
  *                └─► balancer ─► assignment, control             store: beats ─► counters, worker states, who is lost
- *                         every 250 ms: live document, events for the browsers
+ *                         live document, events for the browsers
  *
  * It lives in the scheduler's thread and owns no connection. What it has read is remembered in the document "detail:monitor",
  * so a restarted coordinator goes on where the old one ended.

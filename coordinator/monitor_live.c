@@ -1,4 +1,4 @@
-/* What people see of a running attempt: the live document (DESIGN.md section 9), at most four times a second, and the events that
+/* What people see of a running attempt: the live document (DESIGN.md section 9), some twice a second, and the events that
  * carry it, thinned rows and staleness to the browsers. Every number is defined in SEMANTICS.md; nothing is decided here.
  */
 #include "coordinator/monitor_parts.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double live_seconds = 0.25, detail_seconds = 1.0, speed_seconds = 5.0;
+static const double live_seconds = 0.4, detail_seconds = 1.0, speed_seconds = 5.0;
 
 static json_t *real_or_null(double x)
 {

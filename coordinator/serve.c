@@ -1,4 +1,4 @@
-/* `evenstep serve`: starts everything, then turns the scheduler every 200 ms, and at once when the HTTP room wakes it.
+/* `evenstep serve`: starts everything, then turns the scheduler every 160 ms, and at once when the HTTP room wakes it.
  *
  *   store (private or given) ─► local nodes ─► HTTP ─► "ready" ─► sched_tick … ─► on SIGTERM: drain, stop
  *
@@ -31,7 +31,7 @@
 #include "coordinator/scheduler.h"
 #include "http/server.h"
 
-enum { TURN_MS = 200, AFTER_PULSES_MS = 20 };
+enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };
 static const double drain_seconds = 20, store_retry_least = 1, store_retry_most = 30;
 
 static int wake_fd = -1; /* the signal handler's way into the loop */
@@ -239,7 +239,7 @@ static int start(struct service *s, struct err *e)
 
 /* ---- run and stop ------------------------------------------------------------------------------------------- */
 
-/* Turns come right after those of the ranks' pulses (worker/pulse.c), by the clock on the wall: what they report is on its way to the browsers 20 ms
+/* Turns come right after those of the ranks' pulses (worker/pulse.c), by the clock on the wall: what they report is on its way to the browsers 15 ms
  * later. Where a host's clock is wrong that takes up to a turn longer, and nothing else. */
 static void wait_turn(struct service *s)
 {

@@ -16,7 +16,7 @@
 #include "common/jsonx.h"
 #include "store/row.h"
 
-enum { READ_MOST = 10000 };
+enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of "es:job:ID:rows:R" */
 
 static int code_of(const struct err *e)
 {
@@ -33,25 +33,24 @@ static int check_place(const char *last, struct err *e)
 /* What is read at once: keys of streams, and from where. */
 struct reading {
     int n;
-    char (*keys)[STORE_KEY];
+    char (*keys)[RANK_KEY];
     const char **argv; /* XREAD COUNT count STREAMS keys places */
 };
 
 static int reading_init(struct reading *out, const char *id, const char *facts, const struct store_tail *tails, int n, struct err *e)
 {
-    int first = facts ? 1 : 0, rc = facts ? check_place(facts, e) : 0;
+    int first = facts ? 1 : 0, rc = 0;
     *out = (struct reading){.n = first + n, .keys = calloc((size_t)n + 1, sizeof *out->keys), .argv = calloc(2 * (size_t)n + 6, sizeof *out->argv)};
     if (!out->keys || !out->argv) {
         return err_set(e, ERR_MEMORY, "cannot read what the ranks of job '%s' report: memory ran out", id);
     }
-    if (facts && rc >= 0) {
-        rc = store_job_key(out->keys[0], id, ":facts", e);
-        out->argv[4 + out->n] = facts;
-    }
-    for (int i = 0; rc >= 0 && i < n; i++) {
-        if ((rc = check_place(tails[i].last, e)) >= 0) {
-            rc = store_rows_key(out->keys[first + i], id, tails[i].rank, e);
-            out->argv[4 + out->n + first + i] = tails[i].last;
+    for (int i = 0; rc >= 0 && i < out->n; i++) {
+        char key[STORE_KEY];
+        const struct store_tail *tail = i < first ? NULL : &tails[i - first];
+        out->argv[4 + out->n + i] = tail ? tail->last : facts;
+        if ((rc = check_place(out->argv[4 + out->n + i], e)) >= 0) {
+            rc = tail ? store_rows_key(key, id, tail->rank, e) : store_job_key(key, id, ":facts", e);
+            snprintf(out->keys[i], RANK_KEY, "%s", rc < 0 ? "" : key);
         }
     }
     for (int i = 0; i < out->n; i++) {

@@ -17,8 +17,8 @@
 #include "store/store.h"
 
 enum { ROWS = 16384, ROWS_AT_ONCE = 512, FACTS = 256 };
-static const long turn_ns = 200000000; /* a whole number of them makes a second */
-static const double beat_seconds = 0.25;
+static const int64_t turn_ns = 160000000;
+static const double beat_seconds = 0.4;
 
 struct pulse {
     struct store *store; /* the thread's */
@@ -339,9 +339,9 @@ static bool sleep_turn(struct pulse *p)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec = (until.tv_nsec / turn_ns + 1) * turn_ns;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
+    int64_t next = (until.tv_sec * 1000000000LL + until.tv_nsec) / turn_ns * turn_ns + turn_ns;
+    until.tv_sec = next / 1000000000LL;
+    until.tv_nsec = next % 1000000000LL;
     pthread_mutex_lock(&p->lock);
     if (!p->stopping) {
         pthread_cond_timedwait(&p->wake, &p->lock, &until);
