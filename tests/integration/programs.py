@@ -5,6 +5,7 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
+SANITIZED = (BUILD / "tests/sanitizer/options.o").exists()
 # Open MPI refuses to start as root, as tests in a container are, until it is told twice
 AT_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # a rank without a service (evenstep-worker --local): its threads yield to the other ranks' while they wait
