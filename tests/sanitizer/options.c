@@ -27,7 +27,7 @@ extern int MPI_Init(int *argc, char ***argv) __attribute__((weak)); /* in progra
 
 const char *__asan_default_options(void)
 {
-    return REPORTS("asan") "detect_leaks=1:strict_string_checks=1";
+    return REPORTS("asan") "detect_leaks=1:strict_string_checks=1:print_suppressions=0";
 }
 
 /* Open MPI and what it stands on keep memory to the end. Its plug-ins' asprintf hides its caller from the unwinder; our own uses are in programs
@@ -68,9 +68,11 @@ const char *__tsan_default_options(void)
     return REPORTS("tsan") "second_deadlock_stack=1";
 }
 
+/* Open MPI's TCP transport takes the locks of an endpoint and of its process in one order when peers are made known and in the other when they
+ * go: both on the thread that starts and stops MPI, so they never wait for each other. */
 const char *__tsan_default_suppressions(void)
 {
-    return "";
+    return "deadlock:mca_btl_tcp.so\n";
 }
 
 int dlclose(void *library)
