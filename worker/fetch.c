@@ -297,6 +297,9 @@ static int share(struct trip *t, const struct err *own, struct err *e)
         t->piece = malloc(CHUNK);
         rc = t->piece ? pass_files(t, e) : err_set(e, ERR_MEMORY, "cannot pass the data set on: memory ran out");
     }
+    if (rc < 0) {
+        comm_abandon(t->f->comm); /* the piece may be on its way */
+    }
     free(t->piece);
     json_decref(t->verdict);
     return rc;

@@ -217,28 +217,41 @@ static void a_broadcast_reaches_everybody(void)
     check_all(ok, "a broadcast from any rank reaches everybody");
 }
 
-static void a_wait_has_a_deadline(void)
+struct endless {
+    struct comm_op op;
+    int steps;
+};
+
+static int goes_on(struct comm_op *op, struct transport *t)
 {
-    struct message m;
+    ((struct endless *)op)->steps++;
+    return 0;
+}
+
+/* The last that a rank exchanges: it failed, and what it had under way may be freed. */
+static void a_wait_that_ends_at_its_deadline_ends_the_exchange(void)
+{
     struct err e = {0};
-    int head, ok = 1;
+    int ok = 1, head = 3;
     if (comm.rank == 0) {
-        double deadline = comm.deadline;
+        struct endless *a = calloc(1, sizeof *a), b = {.op = {.step = goes_on}};
+        a->op.step = goes_on;
+        transport->ops->start(transport, &a->op);
+        transport->ops->start(transport, &b.op);
         comm.deadline = 0.05;
-        message_recv(&m, &comm, 1, 9, &head, sizeof head, NULL, 0);
-        ok = comm_wait(&comm, &m.op, &e) == -ERR_TIMEOUT;
-        comm.deadline = deadline;
+        ok = comm_wait(&comm, &a->op, &e) == -ERR_TIMEOUT && a->steps > 0;
+        memset(a, 0, sizeof *a); /* whoever still took a step would jump to 0 */
+        free(a);
+        comm.deadline = 0;
+        int steps = b.steps;
+        ok = ok && comm_wait(&comm, &b.op, &e) == -ERR_PEER;
+        struct message m;
+        message_send(&m, &comm, 1, 9, &head, sizeof head, NULL, 0);
+        ok = ok && comm_wait(&comm, &m.op, &e) == -ERR_PEER && strstr(e.message, "exchanges nothing more");
+        comm_abandon(&comm); /* once more does no harm */
+        ok = ok && b.steps == steps;
     }
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (comm.rank == 1) { /* now it comes: the receive that was given up still takes it */
-        struct message s;
-        head = 3;
-        message_send(&s, &comm, 0, 9, &head, sizeof head, NULL, 0);
-        ok = comm_wait(&comm, &s.op, &e) == 0;
-    } else if (comm.rank == 0) {
-        ok = ok && comm_wait(&comm, &m.op, &e) == 0 && head == 3;
-    }
-    check_all(ok, "a wait ends at its deadline");
+    check_all(ok, "a wait that ends at its deadline ends the exchange, and nothing under way is touched any more");
 }
 
 /* The library's own sums, beside messages and sums of a group, which stay ours. */
@@ -270,7 +283,7 @@ int main(int argc, char **argv)
     messages_carry_header_and_body();
     a_broadcast_reaches_everybody();
     mpis_own_sums_are_exact();
-    a_wait_has_a_deadline();
+    a_wait_that_ends_at_its_deadline_ends_the_exchange();
     comm_release(&comm);
     return test_end();
 }

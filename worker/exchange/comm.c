@@ -109,6 +109,7 @@ int comm_wait(struct comm *c, struct comm_op *op, struct err *e)
     double deadline = c->deadline > 0 ? comm_now(c) + c->deadline : 0;
     int rc = c->t->ops->wait(c->t, op, deadline);
     if (rc == 0) {
+        comm_abandon(c);
         return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank, c->deadline);
     }
     if (rc < 0) {
@@ -118,6 +119,13 @@ int comm_wait(struct comm *c, struct comm_op *op, struct err *e)
         return err_set(e, ERR_PEER, "an exchange of rank %d failed", c->rank);
     }
     return 0;
+}
+
+void comm_abandon(struct comm *c)
+{
+    if (c->t->ops->abandon) {
+        c->t->ops->abandon(c->t);
+    }
 }
 
 /* ---- messages ---------------------------------------------------------------------------------------------- */

@@ -33,11 +33,11 @@ struct comm_mpi {
     int rank, size;
     char (*hosts)[64];
     pthread_t thread;
-    pthread_mutex_t lock;   /* guards queue, stopping */
-    pthread_cond_t arrived; /* the queue is no longer empty, or stopping */
-    pthread_cond_t ended;   /* an operation ended */
+    pthread_mutex_t lock;   /* guards queue, stopping, abandoned, gone */
+    pthread_cond_t arrived; /* the queue is no longer empty, or stopping, or abandoned */
+    pthread_cond_t ended;   /* an operation ended, or the thread */
     struct comm_op *queue;  /* not yet seen by the thread */
-    bool stopping;
+    bool stopping, abandoned, gone;
     _Atomic double turn;    /* when the thread last went round */
     bool moved;             /* a message came through since the thread last looked; its own */
     double hot_until;       /* large messages that were posted may be moving until then; the thread's own */
@@ -126,18 +126,18 @@ static void end_op(struct comm_mpi *m, struct comm_op *op, int rc)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Takes what was queued; with nothing under way it waits for more. False: stop. */
+/* Takes what was queued; with nothing under way it waits for more. False: stop, whatever is under way if it was abandoned. */
 static bool take_queue(struct comm_mpi *m, struct comm_op **running)
 {
     pthread_mutex_lock(&m->lock);
-    while (!*running && !m->queue && !m->stopping) {
+    while (!*running && !m->queue && !m->stopping && !m->abandoned) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += 1; /* shows that it lives */
         pthread_cond_timedwait(&m->arrived, &m->lock, &until);
         m->turn = clock_now();
     }
-    bool stop = m->stopping && !m->queue;
+    bool stop = m->stopping && !m->queue, abandoned = m->abandoned;
     struct comm_op **at = running;
     while (*at) {
         at = &(*at)->next;
@@ -145,7 +145,7 @@ static bool take_queue(struct comm_mpi *m, struct comm_op **running)
     *at = m->queue;
     m->queue = NULL;
     pthread_mutex_unlock(&m->lock);
-    return !(stop && !*running);
+    return !abandoned && !(stop && !*running);
 }
 
 /* Up to 200 microseconds; in a long wait up to a hundredth of it, which nobody notices: with 200 a rank that waits for a slow node takes 5 % of a
@@ -189,7 +189,23 @@ static void *communicate(void *arg)
             sleep_us = next_sleep(sleep_us, now - idle_since);
         }
     }
+    pthread_mutex_lock(&m->lock);
+    m->gone = true;
+    pthread_cond_broadcast(&m->ended);
+    pthread_mutex_unlock(&m->lock);
     return NULL;
+}
+
+static void mpi_abandon(struct transport *t)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    pthread_mutex_lock(&m->lock);
+    m->abandoned = true;
+    pthread_cond_signal(&m->arrived);
+    while (!m->gone) {
+        pthread_cond_wait(&m->ended, &m->lock);
+    }
+    pthread_mutex_unlock(&m->lock);
 }
 
 static void mpi_start(struct transport *t, struct comm_op *op)
@@ -200,10 +216,14 @@ static void mpi_start(struct transport *t, struct comm_op *op)
     atomic_store(&op->state, 0);
     pthread_mutex_lock(&m->lock);
     struct comm_op **at = &m->queue;
-    while (*at) {
+    while (*at && !m->abandoned) {
         at = &(*at)->next;
     }
-    *at = op;
+    if (m->abandoned) {
+        atomic_store(&op->state, err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, since it failed", m->rank));
+    } else {
+        *at = op;
+    }
     pthread_cond_signal(&m->arrived);
     pthread_mutex_unlock(&m->lock);
 }
@@ -214,15 +234,17 @@ static int mpi_wait(struct transport *t, struct comm_op *op, double deadline)
     struct timespec until = {.tv_sec = (time_t)deadline};
     until.tv_nsec = (long)((deadline - (double)until.tv_sec) * 1e9);
     pthread_mutex_lock(&m->lock);
-    while (atomic_load_explicit(&op->state, memory_order_acquire) == 0) {
+    while (atomic_load_explicit(&op->state, memory_order_acquire) == 0 && !m->abandoned) {
         if (deadline <= 0) {
             pthread_cond_wait(&m->ended, &m->lock);
         } else if (pthread_cond_timedwait(&m->ended, &m->lock, &until) != 0 && clock_now() >= deadline) {
             break;
         }
     }
+    bool abandoned = m->abandoned;
     pthread_mutex_unlock(&m->lock);
-    return atomic_load_explicit(&op->state, memory_order_acquire);
+    int state = atomic_load_explicit(&op->state, memory_order_acquire);
+    return state == 0 && abandoned ? -ERR_PEER : state;
 }
 
 /* ---- time ---------------------------------------------------------------------------------------------------- */
@@ -302,7 +324,7 @@ static bool mpi_device_memory(struct transport *t)
 
 static const struct transport_ops mpi_ops = {
     .rank = mpi_rank, .size = mpi_size, .host = mpi_host, .send = mpi_send, .recv = mpi_recv, .test = mpi_test,
-    .cancel = mpi_cancel, .now = mpi_now, .start = mpi_start, .wait = mpi_wait, .pace = mpi_pace,
+    .cancel = mpi_cancel, .now = mpi_now, .start = mpi_start, .wait = mpi_wait, .abandon = mpi_abandon, .pace = mpi_pace,
     .device_memory = mpi_device_memory, .native_sum = mpi_native_sum,
 };
 

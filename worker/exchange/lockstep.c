@@ -319,6 +319,9 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
         rc = env->save ? env->save(env->ctx, state, e) : 0;
     }
     env->comm->deadline = deadline;
+    if (rc < 0) {
+        comm_abandon(env->comm); /* a block may still be coming */
+    }
     json_decref(extra);
     free(params);
     free(optim);

@@ -205,6 +205,9 @@ int server_serve(const struct server_policy *policy, struct rank_env *env, const
     rc = rc < 0 ? rc : flush(s, e);
     rc = rc < 0 ? rc : server_order(s, ORDER_END, outcome, e);
     env->comm->deadline = deadline;
+    if (rc < 0) {
+        comm_abandon(env->comm); /* answers that are on their way lie in what goes now */
+    }
     server_release(s);
     free(s);
     return rc < 0 ? rc : outcome;

@@ -192,6 +192,9 @@ int shard_serve(const struct server_policy *policy, struct rank_env *env, const 
         rc = settle_sent(&s, i, e);
     }
     env->comm->deadline = deadline;
+    if (rc < 0) {
+        comm_abandon(env->comm); /* what is on its way to workers goes now */
+    }
     release(&s);
     return rc < 0 ? rc : order.rank; /* the outcome */
 }

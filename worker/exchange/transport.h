@@ -59,6 +59,9 @@ struct transport_ops {
     void (*start)(struct transport *t, struct comm_op *op); /* runs op in the background; op stays the caller's */
     /* Blocks the caller until the op ended or `deadline` (of now(); 0: none) passed: 1, 0, or negative. */
     int (*wait)(struct transport *t, struct comm_op *op, double deadline);
+    /* Once this returns nothing that is under way is touched any more, and whatever is started fails: for a rank that failed, before it frees or
+     * leaves what its operations point to. NULL where no thread runs them. */
+    void (*abandon)(struct transport *t);
     /* Marks that `share` (0..1) of this step's computing for `count` samples is done: sleeps on a node with an emulated slowdown,
      * advances virtual time in the simulator, else nothing. */
     void (*pace)(struct transport *t, double share, int count);
