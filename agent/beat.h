@@ -1,5 +1,5 @@
-/* The agent's heartbeat: the host and its nodes, every second, from a thread with a store connection of its own, so that starting a daemon does
- * not make them look lost. */
+/* The agent's heartbeat: the host and its nodes, every second, from a thread with a store connection of its own, so that starting a daemon
+ * does not make them look lost. */
 #ifndef AGENT_BEAT_H
 #define AGENT_BEAT_H
 

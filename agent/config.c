@@ -125,8 +125,8 @@ static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
     }
     int index = (int)strtol(device + 5, NULL, 10), count = gpus_count(gpus);
     if (index >= count) {
-        err_set(e, ERR_DEVICE, "--node '%s=%s': this host has %d GPU%s that its driver tells of", json_string_value(json_object_get(node, "name")),
-                device, count, count == 1 ? "" : "s");
+        err_set(e, ERR_DEVICE, "--node '%s=%s': this host has %d GPU%s that its driver tells of",
+                json_string_value(json_object_get(node, "name")), device, count, count == 1 ? "" : "s");
         return err_hint(e, "GPUs are counted from 0; in a container they must be handed in");
     }
     int64_t bytes = gpus_memory(gpus, index);
@@ -202,7 +202,8 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
     c->store = opt_string(c->options, "store");
     c->cache_bytes = (int64_t)opt_int(c->options, "data-limit") * 1000000;
     if (opt_positionals(c->options) || !c->store) {
-        return err_set(e, ERR_INVALID, c->store ? "evenstep-agent takes options only, not '%s'" : "--store is wanted: the coordinator's store",
+        return err_set(e, ERR_INVALID,
+                       c->store ? "evenstep-agent takes options only, not '%s'" : "--store is wanted: the coordinator's store",
                        opt_positional(c->options, 0));
     }
     rc = log_level_of(opt_string(c->options, "log-level"), &c->log_level, e);

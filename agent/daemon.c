@@ -3,8 +3,8 @@
  *   started ── its mpirun ends, or the link to it breaks ─────► it ends by itself
  *      └────── its lease is gone for LEASE_PATIENCE seconds ──► TERM, KILL; then what still carries EVENSTEP_LAUNCH=NONCE
  *
- * What a newcomer would get wrong: a store that is away says nothing about leases. Time counts only over answers of the store that say "gone",
- * so a restart of Redis ends no training.
+ * What a newcomer would get wrong: a store that is away says nothing about leases. Time counts only over answers of the store that say
+ * "gone", so a restart of Redis ends no training.
  */
 #include "agent/daemon.h"
 

@@ -1,8 +1,8 @@
 /* The command line and the environment of Open MPI's daemon (daemon.h). Both are written here from checked fields and from what this agent
  * was configured with; nothing is taken over from mpirun's command, and nothing of our environment but what is named.
  *
- * What belongs to this host alone (interface, folder of shared memory) reaches the ranks as EVENSTEP_MCA_…, which evenstep-worker turns into
- * Open MPI's variables: OMPI_MCA_… itself would be overwritten by mpirun's, which hold for all hosts.
+ * What belongs to this host alone (interface, folder of shared memory) reaches the ranks as EVENSTEP_MCA_…, which evenstep-worker turns
+ * into Open MPI's variables: OMPI_MCA_… itself would be overwritten by mpirun's, which hold for all hosts.
  */
 #include <limits.h>
 #include <stdarg.h>
@@ -96,7 +96,8 @@ static void inherit(struct words *w, const char *name)
 
 static void write_env(struct words *w, const struct daemon_config *c, const struct request *r)
 {
-    static const char *const kept[] = {"HOME", "USER", "LOGNAME", "TZ", "LD_LIBRARY_PATH", "OPAL_PREFIX", "PMIX_PKGLIBDIR", /* of a bundle */
+    /* of a bundle */
+    static const char *const kept[] = {"HOME", "USER", "LOGNAME", "TZ", "LD_LIBRARY_PATH", "OPAL_PREFIX", "PMIX_PKGLIBDIR",
                                        "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OMP_PROC_BIND", "OMP_PLACES"};
     char here[PATH_MAX], shm[64];
     path_program_dir(here);

@@ -1,5 +1,5 @@
-/* The agent's half of joining: see join.h. A refusal whose signature does not fit is still told, as what it is: somebody says that the secret
- * is wrong. Whoever can write to the store can make an agent wait, but not make it believe.
+/* The agent's half of joining: see join.h. A refusal whose signature does not fit is still told, as what it is: somebody says that the
+ * secret is wrong. Whoever can write to the store can make an agent wait, but not make it believe.
  */
 #include "agent/join.h"
 

@@ -1,11 +1,11 @@
-/* evenstep-agent: once on every host. It joins with the cluster's secret, tells of its nodes, and starts Open MPI's daemon when the coordinator
- * asks (DESIGN.md decision 3).
+/* evenstep-agent: once on every host. It joins with the cluster's secret, tells of its nodes, and starts Open MPI's daemon when the
+ * coordinator asks (DESIGN.md decision 3).
  *
  *     options ─► join ─► heartbeat ─► requests ─► daemons …
  *     on SIGTERM: says that it leaves ─► jobs write a checkpoint, their daemons end ─► host and nodes leave the store
  *
- * What a newcomer would get wrong: a daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so daemons are started by the main thread
- * alone, which lives as long as the agent. And nothing in a box is believed before its signature is checked.
+ * What a newcomer would get wrong: a daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so daemons are started by the main
+ * thread alone, which lives as long as the agent. And nothing in a box is believed before its signature is checked.
  */
 #include <errno.h>
 #include <signal.h>
@@ -56,8 +56,8 @@ static json_t *who(const struct agent *a)
     {
         json_array_append(names, json_object_get(node, "name"));
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o}", "host", a->config.host, "instance", a->instance, "address", a->config.address, "network",
-                     a->config.network, "versions", a->config.versions, "nodes", names);
+    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o}", "host", a->config.host, "instance", a->instance, "address", a->config.address,
+                     "network", a->config.network, "versions", a->config.versions, "nodes", names);
 }
 
 static void wait_a_little(double seconds)

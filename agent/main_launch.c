@@ -1,11 +1,11 @@
-/* evenstep-launch: mpirun's launch agent (plm_rsh_agent). In place of ssh it asks the host's agent, in a signed request of named fields, to start
- * Open MPI's daemon, and stays until that has ended:
+/* evenstep-launch: mpirun's launch agent (plm_rsh_agent). In place of ssh it asks the host's agent, in a signed request of named fields, to
+ * start Open MPI's daemon, and stays until that has ended:
  *
  *     mpirun ─ evenstep-launch HOST orted -mca … ─ request ─► store ─► agent of HOST ─ orted
  *
  * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's command is not passed on: its few
- * numbers are, and the agent writes a command of its own. Its environment comes from launcher_mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS (folder
- * of the hosts' keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT. What it says on stderr is in the attempt's log.
+ * numbers are, and the agent writes a command of its own. Its environment comes from launcher_mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS
+ * (folder of the hosts' keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT. What it says on stderr is in the attempt's log.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -66,7 +66,9 @@ static int read_key(struct launch *l, struct err *e)
     if (text) {
         text[strcspn(text, "\n")] = 0;
     }
-    int rc = text && sign_unhex(text, &l->key, NULL) == 0 ? 0 : err_set(e, ERR_NOT_FOUND, "the host '%s' has not joined: it has no key", l->host);
+    int rc = text && sign_unhex(text, &l->key, NULL) == 0
+                 ? 0
+                 : err_set(e, ERR_NOT_FOUND, "the host '%s' has not joined: it has no key", l->host);
     free(text);
     return rc;
 }

@@ -59,7 +59,8 @@ static char *list_problems(const json_t *errors)
     json_t *one;
     buf_init(&lines, MOST_BYTES);
     json_array_foreach((json_t *)errors, i, one) {
-        const char *pointer = json_string_value(json_object_get(one, "pointer")), *message = json_string_value(json_object_get(one, "message"));
+        const char *pointer = json_string_value(json_object_get(one, "pointer")),
+                   *message = json_string_value(json_object_get(one, "message"));
         buf_addf(&lines, "  %s%s%s\n", pointer ? pointer : "", pointer && *pointer ? ": " : "", message ? message : "");
     }
     char *text = lines.len > 0 && !lines.failed ? strdup(lines.data) : NULL;
@@ -80,7 +81,8 @@ static enum err_code code_of(long status)
 /* application/problem+json as an error. */
 static void explain(struct client *c, const json_t *problem, long status, struct err *e)
 {
-    const char *title = json_string_value(json_object_get(problem, "title")), *detail = json_string_value(json_object_get(problem, "detail"));
+    const char *title = json_string_value(json_object_get(problem, "title")),
+               *detail = json_string_value(json_object_get(problem, "detail"));
     const char *hint = json_string_value(json_object_get(problem, "hint"));
     err_set(e, code_of(status), "%s", detail && *detail ? detail : title ? title : "the service refused");
     if (hint && *hint) {
@@ -107,7 +109,8 @@ static json_t *read_answer(struct client *c, struct buf *answer, long status, st
 
 static bool is_loopback(const char *url)
 {
-    static const char *const hosts[] = {"http://127.", "http://localhost", "http://[::1]", "https://127.", "https://localhost", "https://[::1]"};
+    static const char *const hosts[] = {"http://127.",  "http://localhost",  "http://[::1]",
+                                        "https://127.", "https://localhost", "https://[::1]"};
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         if (strncmp(url, hosts[i], strlen(hosts[i])) == 0) {
             return true;

@@ -102,8 +102,8 @@ static void print_jobs(const json_t *jobs)
     json_t *job;
     json_array_foreach((json_t *)jobs, i, job) {
         const json_t *progress = json_object_get(job, "progress"), *metrics = json_object_get(job, "metrics");
-        printf("%-18s %-24.24s %-11s %7.0f %% %9s  %s\n", text(job, "id"), text(job, "name"), text(job, "state"), 100 * number(progress, "fraction"),
-               figure(accuracy, metrics, "test_accuracy", "%.2f %%", 100), text(job, "created"));
+        printf("%-18s %-24.24s %-11s %7.0f %% %9s  %s\n", text(job, "id"), text(job, "name"), text(job, "state"),
+               100 * number(progress, "fraction"), figure(accuracy, metrics, "test_accuracy", "%.2f %%", 100), text(job, "created"));
     }
 }
 
@@ -112,8 +112,8 @@ static void list_jobs(struct session *s, const char *state, long most)
 {
     char path[1024], cursor[512] = "";
     for (long left = most; left > 0;) {
-        snprintf(path, sizeof path, "/api/v1/jobs?limit=%ld%s%.32s%s%s", left < 100 ? left : 100, state ? "&state=" : "", state ? state : "",
-                 cursor[0] ? "&cursor=" : "", cursor);
+        snprintf(path, sizeof path, "/api/v1/jobs?limit=%ld%s%.32s%s%s", left < 100 ? left : 100, state ? "&state=" : "",
+                 state ? state : "", cursor[0] ? "&cursor=" : "", cursor);
         json_t *answer = session_call(s, "GET", path, NULL);
         const json_t *jobs = json_object_get(answer, "jobs");
         const char *next = json_string_value(json_object_get(answer, "next"));
@@ -212,11 +212,11 @@ static void print_workers(const json_t *workers)
     if (json_array_size(workers) == 0) {
         return;
     }
-    printf("  %4s %-16s %-8s %9s %11s %11s %9s %9s  %s\n", "rank", "node", "device", "minibatch", "samples/s", "compute ms", "wait ms", "staleness",
-           "state");
+    printf("  %4s %-16s %-8s %9s %11s %11s %9s %9s  %s\n", "rank", "node", "device", "minibatch", "samples/s", "compute ms", "wait ms",
+           "staleness", "state");
     json_array_foreach((json_t *)workers, i, w) {
-        printf("  %4.0f %-16s %-8s %9.0f %11.0f %11.1f %9.1f %9.2f  %s\n", number(w, "rank"), text(w, "node"), text(w, "device"), number(w, "batch"),
-               number(w, "samples_per_second"), 1e3 * number(w, "compute_seconds"), 1e3 * number(w, "wait_seconds"),
+        printf("  %4.0f %-16s %-8s %9.0f %11.0f %11.1f %9.1f %9.2f  %s\n", number(w, "rank"), text(w, "node"), text(w, "device"),
+               number(w, "batch"), number(w, "samples_per_second"), 1e3 * number(w, "compute_seconds"), 1e3 * number(w, "wait_seconds"),
                number(json_object_get(w, "staleness"), "mean"), text(w, "state"));
     }
 }
@@ -231,13 +231,14 @@ static void print_job(const json_t *job)
         printf("  waits: %s\n", text(job, "waiting"));
     }
     if (json_object_size(progress) > 0) {
-        printf("  epoch %.2f of %.0f, step %.0f, %.0f samples\n", number(progress, "epoch"), number(progress, "epochs"), number(progress, "step"),
-               number(progress, "samples"));
+        printf("  epoch %.2f of %.0f, step %.0f, %.0f samples\n", number(progress, "epoch"), number(progress, "epochs"),
+               number(progress, "step"), number(progress, "samples"));
         printf("  train loss %s, test loss %s, test accuracy %s, %s samples/s, %s per step\n", figure(a, metrics, "train_loss", "%.4f", 1),
                figure(b, metrics, "test_loss", "%.4f", 1), figure(c, metrics, "test_accuracy", "%.2f %%", 100),
                figure(d, metrics, "samples_per_second", "%.0f", 1), figure(e, metrics, "step_seconds", "%.1f ms", 1e3));
         printf("  staleness: %s over updates, %s over nodes, p95 %s, at most %s\n", figure(a, staleness, "update_mean", "%.2f", 1),
-               figure(b, staleness, "node_mean", "%.2f", 1), figure(c, staleness, "p95", "%.0f", 1), figure(d, staleness, "max", "%.0f", 1));
+               figure(b, staleness, "node_mean", "%.2f", 1), figure(c, staleness, "p95", "%.0f", 1),
+               figure(d, staleness, "max", "%.0f", 1));
     }
     if (json_is_object(error)) {
         printf("  error: %s\n", text(error, "message"));

@@ -17,7 +17,8 @@
 enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
 
 static const struct opt options[] = {
-    {"data", "FOLDER", OPT_STRING, NULL, 0, 0, "a folder, a data set beneath the data roots, or glyphs (default: what the model was trained on)"},
+    {"data", "FOLDER", OPT_STRING, NULL, 0, 0,
+     "a folder, a data set beneath the data roots, or glyphs (default: what the model was trained on)"},
     {"data-roots", "ROOTS", OPT_STRING, NULL, 0, 0, "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
     {"format", "NAME", OPT_STRING, NULL, 0, 0, "format of --data (default: found out from its files)"},
     {"part", "NAME", OPT_STRING, "test", 0, 0, "test or train"},
@@ -201,8 +202,8 @@ static void print_answer(const json_t *a)
 {
     const json_t *data = json_object_get(a, "data"), *classes = json_object_get(a, "classes"), *confusion = json_object_get(a, "confusion");
     printf("%s: %.0f parameters\n", text(a, "model"), number(a, "parameters"));
-    printf("%s%s%s, %s: %.0f samples, on %s\n", text(data, "format"), *text(data, "path") ? " " : "", text(data, "path"), text(data, "part"),
-           number(a, "samples"), text(a, "device"));
+    printf("%s%s%s, %s: %.0f samples, on %s\n", text(data, "format"), *text(data, "path") ? " " : "", text(data, "path"),
+           text(data, "part"), number(a, "samples"), text(a, "device"));
     if (!json_is_array(classes)) {
         printf("loss %.6g\n", number(a, "loss"));
         return;

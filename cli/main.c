@@ -33,7 +33,9 @@ static void help(FILE *out)
     for (int i = 0; i < COMMANDS; i++) {
         fprintf(out, "  %-8s %-12s %s\n", commands[i].name, commands[i].arguments, commands[i].help);
     }
-    fprintf(out, "\nCommands talk to EVENSTEP_URL (http://127.0.0.1:8080) with the token EVENSTEP_TOKEN.\n`evenstep COMMAND --help` says more.\n");
+    fprintf(
+        out,
+        "\nCommands talk to EVENSTEP_URL (http://127.0.0.1:8080) with the token EVENSTEP_TOKEN.\n`evenstep COMMAND --help` says more.\n");
 }
 
 int main(int argc, char **argv)
@@ -59,6 +61,7 @@ int main(int argc, char **argv)
         return 2;
     }
     const char *near = jsonx_nearest(name, names, COMMANDS);
-    fprintf(stderr, "evenstep: there is no command '%.40s'%s%s%s\n", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    fprintf(stderr, "evenstep: there is no command '%.40s'%s%s%s\n", name, near ? "; did you mean '" : "", near ? near : "",
+            near ? "'?" : "");
     return 2;
 }

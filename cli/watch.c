@@ -56,9 +56,9 @@ static void describe(const json_t *job, double left, char *out, size_t size)
     if (left > 0) {
         snprintf(eta, sizeof eta, "  about %d:%02d left", (int)left / 60, (int)left % 60);
     }
-    snprintf(out, size, "%s [%s] %3.0f %%  epoch %.1f/%.0f  loss %.4f%s  %.0f samples/s  staleness %.1f%s", state_of(job), bar, 100 * fraction,
-             number(progress, "epoch"), number(progress, "epochs"), number(metrics, "train_loss"), tested, number(metrics, "samples_per_second"),
-             number(recent, "update_mean"), eta);
+    snprintf(out, size, "%s [%s] %3.0f %%  epoch %.1f/%.0f  loss %.4f%s  %.0f samples/s  staleness %.1f%s", state_of(job), bar,
+             100 * fraction, number(progress, "epoch"), number(progress, "epochs"), number(metrics, "train_loss"), tested,
+             number(metrics, "samples_per_second"), number(recent, "update_mean"), eta);
 }
 
 struct view {

@@ -1,6 +1,6 @@
-/* GPUs through NVML: see gpu.h. The library comes with the driver, so nothing is linked: its functions are found by name, and their few types
- * are written out here as NVML's documentation has them. NVML counts devices by PCI bus, CUDA by default by speed: workers are started with
- * CUDA_DEVICE_ORDER=PCI_BUS_ID, so that cuda:1 is the same card to both.
+/* GPUs through NVML: see gpu.h. The library comes with the driver, so nothing is linked: its functions are found by name, and their few
+ * types are written out here as NVML's documentation has them. NVML counts devices by PCI bus, CUDA by default by speed: workers are
+ * started with CUDA_DEVICE_ORDER=PCI_BUS_ID, so that cuda:1 is the same card to both.
  */
 #include "common/gpu.h"
 

@@ -72,7 +72,8 @@ int64_t host_memory(void)
 {
     double limit[2] = {0};
     int64_t all = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if ((read_numbers("/sys/fs/cgroup/memory.max", limit) >= 1 || read_numbers("/sys/fs/cgroup/memory/memory.limit_in_bytes", limit) >= 1) &&
+    if ((read_numbers("/sys/fs/cgroup/memory.max", limit) >= 1 ||
+         read_numbers("/sys/fs/cgroup/memory/memory.limit_in_bytes", limit) >= 1) &&
         limit[0] > 0 && limit[0] < (double)all) {
         return (int64_t)limit[0];
     }
@@ -153,7 +154,8 @@ json_t *host_versions(struct err *e)
         return NULL;
     }
     at += strlen("(Open MPI) ");
-    return json_pack("{s:s, s:s%, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", at, (int)strcspn(at, " \n"), "protocol", EVENSTEP_PROTOCOL);
+    return json_pack("{s:s, s:s%, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", at, (int)strcspn(at, " \n"), "protocol",
+                     EVENSTEP_PROTOCOL);
 }
 
 /* ---- address ------------------------------------------------------------------------------------------------------ */
@@ -290,7 +292,8 @@ static int find_interface(const struct wanted *w, char address[64], char network
             for (int k = 0; k < bits; k++) {
                 net[k / 8] |= (unsigned char)(b[k / 8] & (0x80 >> k % 8));
             }
-            if (n == 4 && bits == 32) { /* as pods have it; Open MPI 4 shifts by 32 then, and takes every interface for its own, the loopback too */
+            /* as pods have it; Open MPI 4 shifts by 32 then, and takes every interface for its own, the loopback too */
+            if (n == 4 && bits == 32) {
                 bits = 31;
                 net[3] &= 0xfe;
             }

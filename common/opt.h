@@ -25,8 +25,8 @@ struct opt_values; /* parsed; owns every string */
 /* Parses argv[0..argc) (no program name). Positionals are kept in order. `--config FILE` is known to every
  * table. NULL with every problem in the message (separated by "; ") if anything is wrong. */
 struct opt_values *opt_parse(const struct opt *table, int argc, char **argv, struct err *e);
-/* How a program begins: as opt_parse, and `--help` (every table has it) is answered. 0: *v is the caller's; 1: the help was printed, *v is NULL;
- * negative: *v is NULL. */
+/* How a program begins: as opt_parse, and `--help` (every table has it) is answered. 0: *v is the caller's; 1: the help was printed, *v is
+ * NULL; negative: *v is NULL. */
 int opt_begin(const struct opt *table, const char *usage, int argc, char **argv, struct opt_values **v, struct err *e);
 void opt_free(struct opt_values *v);
 const char *opt_string(const struct opt_values *v, const char *name); /* NULL if not given, no default */

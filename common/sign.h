@@ -35,8 +35,8 @@ json_t *sign_open(const struct sign_key *key, const char *kind, const char *text
 /* What a message says without asking who wrote it: for telling whose key to try. New reference or NULL. */
 json_t *sign_peek(const char *text);
 
-/* Messages also carry "nonce" and "at" (ms since 1970). One that was made longer ago than SIGN_WINDOW_MS, or by a clock that is further ahead
- * (ERR_TIMEOUT), before `not_before` (ERR_TIMEOUT), or that was seen before (ERR_CONFLICT), is refused. */
+/* Messages also carry "nonce" and "at" (ms since 1970). One that was made longer ago than SIGN_WINDOW_MS, or by a clock that is further
+ * ahead (ERR_TIMEOUT), before `not_before` (ERR_TIMEOUT), or that was seen before (ERR_CONFLICT), is refused. */
 enum { SIGN_WINDOW_MS = 60000 };
 struct sign_seen {
     struct sign_nonce *items; /* owned */

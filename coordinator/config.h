@@ -30,7 +30,8 @@ struct serve_config {
 /* 1: help was printed. On failure the message has every mistake, separated by "; ". */
 int serve_config_read(struct serve_config *c, int argc, char **argv, struct err *e);
 void serve_config_release(struct serve_config *c);
-/* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": a node document, or NULL with an error. `auto` stays the device until serve_config_probe. */
+/* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": a node document, or NULL with an error. `auto` stays the device until
+ * serve_config_probe. */
 json_t *serve_config_node(const char *text, const char *host, struct err *e);
 /* Finds out what devices other than "cpu:THREADS" are; one that cannot be used is an error that says why, `auto` then is the CPU. */
 int serve_config_probe(json_t *nodes, const char *worker, struct err *e);

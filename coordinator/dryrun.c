@@ -1,5 +1,5 @@
-/* Dry runs and data sets: see dryrun.h. Data sets, strategies and the files that `init` names are the worker's business, so its program is asked (`--check`, `--datasets`),
- * with a limit of 5 s; placement and profiles are ours.
+/* Dry runs and data sets: see dryrun.h. Data sets, strategies and the files that `init` names are the worker's business, so its program is
+ * asked (`--check`, `--datasets`), with a limit of 5 s; placement and profiles are ours.
  */
 #include "coordinator/dryrun.h"
 
@@ -63,7 +63,8 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-/* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with the file that its `init` is (NULL: none). */
+/* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with the file that its `init` is (NULL:
+ * none). */
 static json_t *check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator, struct err *e)
 {
     char dir[64], file[128];
@@ -91,7 +92,8 @@ static void take_problems(struct jsonx_problems *problems, const json_t *errors)
     json_t *one;
     json_array_foreach(errors, i, one)
     {
-        const char *pointer = json_string_value(json_object_get(one, "pointer")), *message = json_string_value(json_object_get(one, "message"));
+        const char *pointer = json_string_value(json_object_get(one, "pointer")),
+                   *message = json_string_value(json_object_get(one, "message"));
         jsonx_problem(problems, pointer ? pointer : "", "%s", message ? message : "not valid");
     }
 }
@@ -121,9 +123,10 @@ static json_t *nodes_json(struct store *store, const struct jobspec *spec, const
         jsonx_problem(problems, "/batching", "%s", why.message);
     }
     for (int i = 0; first && i < p->count; i++) {
-        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node", p->nodes[i].name, "device", p->nodes[i].device,
-                                             "batch", first->sizes[i], "memory_bytes",
-                                             json_array_get(memory, (size_t)i) ? json_incref(json_array_get(memory, (size_t)i)) : json_null()));
+        json_array_append_new(out,
+                              json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node", p->nodes[i].name, "device", p->nodes[i].device,
+                                        "batch", first->sizes[i], "memory_bytes",
+                                        json_array_get(memory, (size_t)i) ? json_incref(json_array_get(memory, (size_t)i)) : json_null()));
     }
     plan_profiles_free(profiles, p->count);
     free(first);
@@ -143,14 +146,17 @@ static bool has_agent(const json_t *nodes)
     return false;
 }
 
-/* Where no node can come, a job that asks for more than there are would wait for ever: that is said at once. Elsewhere it waits for hosts to join. */
+/* Where no node can come, a job that asks for more than there are would wait for ever: that is said at once. Elsewhere it waits for
+ * hosts to join. */
 static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask, const char *waiting, struct jsonx_problems *problems)
 {
     if (!d->alone || has_agent(ask->nodes) || placement_known(ask) >= ask->spec->workers) {
         return false;
     }
-    jsonx_problem(problems, ask->spec->n_nodes ? "/nodes" : "/workers",
-                  "this can never run: %s; hosts cannot join a service that keeps a store of its own (see its options --local-node and --store)", waiting);
+    jsonx_problem(
+        problems, ask->spec->n_nodes ? "/nodes" : "/workers",
+        "this can never run: %s; hosts cannot join a service that keeps a store of its own (see its options --local-node and --store)",
+        waiting);
     return true;
 }
 
@@ -170,7 +176,8 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
     const json_t *lacking = placement_lacking(&ask);
     if (lacking) {
         jsonx_problem(problems, "/precision", "node '%s' (%s) does not compute in %s, and too few others do",
-                      json_string_value(json_object_get(lacking, "name")), json_string_value(json_object_get(lacking, "device")), spec->precision);
+                      json_string_value(json_object_get(lacking, "name")), json_string_value(json_object_get(lacking, "device")),
+                      spec->precision);
     }
     if (placement_find(&all, &ask)) {
         placed = nodes_json(store, spec, &all, memory, problems);

@@ -1,7 +1,7 @@
 /* Hosts that join: see hosts.h.
  *
- * What a newcomer would get wrong: a join may be sent again by whoever can write to the store. A second one with the same nonce, or one from before
- * this process started, would give the host another key and shut out its agent; so both are refused.
+ * What a newcomer would get wrong: a join may be sent again by whoever can write to the store. A second one with the same nonce, or one
+ * from before this process started, would give the host another key and shut out its agent; so both are refused.
  */
 #include "coordinator/hosts.h"
 
@@ -48,7 +48,8 @@ static int check_instance(struct hosts *h, const json_t *join, struct err *e)
     json_t *host = store_host_get(h->store, text_of(join, "host"), NULL);
     int rc = 0;
     if (host && !json_is_true(json_object_get(host, "lost")) && strcmp(text_of(host, "instance"), text_of(join, "instance")) != 0) {
-        rc = err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already, from %s", text_of(join, "host"), text_of(host, "address"));
+        rc = err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already, from %s", text_of(join, "host"),
+                     text_of(host, "address"));
         err_hint(e, "stop it, or give this one another name: --host");
     }
     json_decref(host);
@@ -63,7 +64,8 @@ static int check_nodes(struct hosts *h, const json_t *join, struct err *e)
     {
         const char *text = json_string_value(name);
         json_t *node = text ? store_node_get(h->store, text, NULL) : NULL;
-        bool theirs = node && strcmp(text_of(node, "state"), "lost") != 0 && json_number_value(json_object_get(node, "heartbeat_age_seconds")) < 4 &&
+        bool theirs = node && strcmp(text_of(node, "state"), "lost") != 0 &&
+                      json_number_value(json_object_get(node, "heartbeat_age_seconds")) < 4 &&
                       (strcmp(text_of(node, "host"), text_of(join, "host")) != 0 || !json_is_true(json_object_get(node, "agent")));
         if (theirs) {
             err_set(e, ERR_CONFLICT, "the node '%s' of the host '%s' is offered by the host '%s' already", text, text_of(join, "host"),
@@ -156,8 +158,8 @@ static int welcome(struct hosts *h, const json_t *join, struct err *e)
     char salt_hex[SIGN_HEX], wrapped[SIGN_HEX];
     const char *host = text_of(join, "host");
     json_t *document = json_pack("{s:s, s:s, s:s, s:s, s:O, s:O}", "name", host, "instance", text_of(join, "instance"), "address",
-                                 text_of(join, "address"), "network", text_of(join, "network"), "versions", json_object_get(join, "versions"),
-                                 "nodes", json_object_get(join, "nodes"));
+                                 text_of(join, "address"), "network", text_of(join, "network"), "versions",
+                                 json_object_get(join, "versions"), "nodes", json_object_get(join, "nodes"));
     int rc = document ? store_host_put(h->store, document, e) : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
     json_decref(document);
     if (rc < 0 || (rc = sign_random(&key, e)) < 0 || (rc = sign_random(&salt, e)) < 0 || (rc = write_key(h, host, &key, e)) < 0) {
@@ -195,7 +197,13 @@ static void take_join(struct hosts *h, const char *text)
         rc = welcome(h, join, &e);
     }
     if (rc < 0) {
-        refuse(h, join, rc == -ERR_UNSUPPORTED ? "version" : rc == -ERR_TIMEOUT ? "expired" : rc == -ERR_CONFLICT ? "taken" : rc == -ERR_DEVICE ? "device" : "invalid", &e);
+        refuse(h, join,
+               rc == -ERR_UNSUPPORTED ? "version"
+               : rc == -ERR_TIMEOUT   ? "expired"
+               : rc == -ERR_CONFLICT  ? "taken"
+               : rc == -ERR_DEVICE    ? "device"
+                                      : "invalid",
+               &e);
     }
     json_decref(join);
 }

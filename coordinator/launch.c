@@ -1,6 +1,7 @@
 /* How a queued job's next attempt starts.
  *
- *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► plan, control, clean heartbeats into the store ─► launcher ─► pid into the store
+ *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► plan, control, clean heartbeats into the store ─► launcher ─► pid into the
+ *   store
  *
  * The order matters: whoever dies between two of these leaves a state from which recover.c can go on. The process is started last, and
  * until its pid is in the store it is known by its environment.
@@ -80,8 +81,8 @@ static int write_documents(struct sched *s, struct run *r, const struct assignme
         return rc;
     }
     const json_t *doc = json_object_get(r->plan, "first");
-    json_t *control = json_pack("{s:O, s:O, s:b, s:b, s:b}", "version", json_object_get(doc, "version"), "sizes", json_object_get(doc, "sizes"),
-                                "stop", 0, "pause", 0, "checkpoint", 0);
+    json_t *control = json_pack("{s:O, s:O, s:b, s:b, s:b}", "version", json_object_get(doc, "version"), "sizes",
+                                json_object_get(doc, "sizes"), "stop", 0, "pause", 0, "checkpoint", 0);
     const char **names = calloc((size_t)first->workers + 1, sizeof *names);
     for (int i = 0; names && i < first->workers; i++) {
         names[i] = json_string_value(json_object_get(json_array_get(json_object_get(r->plan, "workers"), (size_t)i), "node"));
@@ -113,7 +114,8 @@ static int record_launch(struct sched *s, const struct run *r, struct err *e)
 
 static int open_monitor(struct sched *s, struct run *r, double now, struct err *e)
 {
-    struct monitor_config c = {.store = s->store, .data_dir = s->data_dir, .host = s->local_host, .spec = r->spec, .plan = r->plan, .now = now};
+    struct monitor_config c = {
+        .store = s->store, .data_dir = s->data_dir, .host = s->local_host, .spec = r->spec, .plan = r->plan, .now = now};
     if (r->launcher == s->simulator) {
         return 0;
     }
@@ -137,7 +139,8 @@ static void start_process(struct sched *s, struct run *r, const struct assignmen
         char told[sizeof e.message + sizeof e.hint + 2]; /* the job's error has no other place for what to do */
         snprintf(told, sizeof told, "%s%s%s", e.message, e.hint[0] ? "; " : "", e.hint);
         r->error = sched_error(err_name(e.code), told, -1, NULL, r->attempt.number);
-        log_warn("sched", "cannot launch", "job=%s attempt=%d why=%s", r->attempt.job, r->attempt.number, log_quote(quoted, sizeof quoted, told));
+        log_warn("sched", "cannot launch", "job=%s attempt=%d why=%s", r->attempt.job, r->attempt.number,
+                 log_quote(quoted, sizeof quoted, told));
         return;
     }
     record_launch(s, r, NULL);

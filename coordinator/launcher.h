@@ -21,7 +21,8 @@ struct attempt {
 struct launcher {
     void *ctx;
     const char *name; /* "mpirun", "simulator", "fake" */
-    /* plan: {"job","attempt","workers":[{"rank","node","host","device","slowdown"}],"servers":n, "job_dir", …}. Fills a->pid and start_ticks. */
+    /* plan: {"job","attempt","workers":[{"rank","node","host","device","slowdown"}],"servers":n, "job_dir", …}. Fills a->pid and
+     * start_ticks. */
     int (*start)(void *ctx, struct attempt *a, const json_t *plan, struct err *e);
     /* 0 running, 1 ended (*exit_code, and what stderr's end says in `why`). */
     int (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
@@ -38,8 +39,8 @@ struct launcher_config {
     const char *ports;          /* FIRST-LAST that Open MPI may listen on, or NULL */
 };
 
-/* launcher_mpirun.c: one mpirun per attempt, in a session of its own. Workers whose plan says "agent" are started by their host's agent. Its output is
- * DIR/jobs/ID/logs/attempt-N.out, lines of ranks tagged "[1,RANK]<stderr>:". */
+/* launcher_mpirun.c: one mpirun per attempt, in a session of its own. Workers whose plan says "agent" are started by their host's agent.
+ * Its output is DIR/jobs/ID/logs/attempt-N.out, lines of ranks tagged "[1,RANK]<stderr>:". */
 int launcher_mpirun_init(struct launcher *out, const struct launcher_config *config, struct err *e);
 /* launcher_sim.c: a virtual cluster. One niced process on this host that writes summary.json and history into DIR/jobs/ID. */
 int launcher_sim_init(struct launcher *out, const struct launcher_config *config, struct err *e);

@@ -4,8 +4,8 @@
  *                                          └─ evenstep-launch per other host ─ store ─ its agent ─ orted ─ evenstep-worker
  *
  * For this host mpirun is itself the daemon; every host with an agent, this one's included, takes the second road. Hosts go by the names
- * "es-HOST", which no resolver knows, so that mpirun never takes one for its own machine. Ranks are placed one by one (the `seq` mapper): rank i
- * on the i-th host of the list. The program goes by its name alone, because every host looks for its own.
+ * "es-HOST", which no resolver knows, so that mpirun never takes one for its own machine. Ranks are placed one by one (the `seq` mapper):
+ * rank i on the i-th host of the list. The program goes by its name alone, because every host looks for its own.
  *
  * The options come from measurements (PLATFORM.md): ranks outnumber cores, so they are not bound and yield; containers refuse
  * the shared-memory single copy. Open MPI's own files go to a short folder per attempt in /tmp and /dev/shm (socket
@@ -147,9 +147,10 @@ static char *host_list(const json_t *plan, int servers)
 
 static void common_options(struct command *c, const struct attempt *a)
 {
+    /* inside the jobs of Slurm and Grid Engine the hosts are still ours to name (`ras`) */
     static const char *const fixed[] = {"mpirun", "--tag-output", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-                                        "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "orte_base_help_aggregate", "0",
-                                        "--mca", "ras", "^slurm,gridengine"}; /* inside their jobs the hosts are still ours to name */
+                                        "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "orte_base_help_aggregate", "0", "--mca",
+                                        "ras", "^slurm,gridengine"};
     char tmp[64];
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         word(c, fixed[i]);
@@ -185,7 +186,8 @@ static int remote_options(struct command *c, const struct launcher_config *l, co
 {
     const char *towards = json_string_value(json_object_get(first_remote(plan), "address"));
     char address[64], network[72], shm[64];
-    int rc = l->interface ? host_address(l->interface, "", address, network, e) : host_towards(towards ? towards : "", "9", address, network, e);
+    int rc =
+        l->interface ? host_address(l->interface, "", address, network, e) : host_towards(towards ? towards : "", "9", address, network, e);
     if (rc < 0) {
         return err_prefix(e, "cannot tell mpirun which network the hosts are in");
     }

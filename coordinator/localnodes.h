@@ -1,5 +1,5 @@
-/* The nodes of this host that `evenstep serve` itself offers: registered with a heartbeat from a thread of their own, so that a long turn of
- * the scheduler does not make them look lost. */
+/* The nodes of this host that `evenstep serve` itself offers: registered with a heartbeat from a thread of their own, so that a long turn
+ * of the scheduler does not make them look lost. */
 #ifndef COORDINATOR_LOCALNODES_H
 #define COORDINATOR_LOCALNODES_H
 

@@ -131,11 +131,11 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
     snprintf(named, sizeof named, "%s%s%s", ask->spec->n_nodes ? " that the spec names" : "",
              any ? "" : ask->spec->n_nodes ? " and with precision " : " with precision ", any ? "" : ask->spec->precision);
     if (c->known < wanted) {
-        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and there %s %d node%s%s", wanted, c->known == 1 ? "is" : "are",
-                 c->known, c->known == 1 ? "" : "s", named);
+        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and there %s %d node%s%s", wanted,
+                 c->known == 1 ? "is" : "are", c->known, c->known == 1 ? "" : "s", named);
     } else if (c->alive < wanted) {
-        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and %d of the %d nodes%s %s lost, draining or disabled", wanted,
-                 c->known - c->alive, c->known, named, c->known - c->alive == 1 ? "is" : "are");
+        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and %d of the %d nodes%s %s lost, draining or disabled",
+                 wanted, c->known - c->alive, c->known, named, c->known - c->alive == 1 ? "is" : "are");
     } else {
         snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and %d node%s%s %s free", wanted, c->free_now,
                  c->free_now == 1 ? "" : "s", named, c->free_now == 1 ? "is" : "are");

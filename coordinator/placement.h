@@ -43,7 +43,8 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask);
 /* How many of the nodes this spec may run on, alive or not. */
 int placement_known(const struct placement_ask *ask);
 
-/* The first node that the spec may run on but for its precision, which the node lacks; NULL if enough workers have it, or all that could. */
+/* The first node that the spec may run on but for its precision, which the node lacks; NULL if enough workers have it, or all that
+ * could. */
 const json_t *placement_lacking(const struct placement_ask *ask);
 
 #endif

@@ -240,9 +240,9 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     int servers = spec->strategy.servers > 0 ? spec->strategy.servers : 1;
     json_t *speeds = speeds_json(p, profiles, spec->batching.global_batch / p->count > 0 ? spec->batching.global_batch / p->count : 1);
     plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o}", "job", ask->job, "attempt", ask->attempt, "spec",
-                     spec->json, "workers", workers_json(p, kept), "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
-                     "init_path", init[0] ? json_string(init) : json_null(), "first", "version", first->version, "sizes", sizes, "speeds",
-                     speeds);
+                     spec->json, "workers", workers_json(p, kept), "servers", servers, "job_dir", job_dir, "data_roots",
+                     roots_json(ask->roots), "init_path", init[0] ? json_string(init) : json_null(), "first", "version", first->version,
+                     "sizes", sizes, "speeds", speeds);
     if (!plan) {
         err_set(e, ERR_MEMORY, "cannot make the plan of job '%s': memory ran out", ask->job);
     }

@@ -4,7 +4,8 @@
  *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate --timing-only, once per strategy ─► a row each
  *
  * Approximate, and said to be: profiles know computing alone, so links are those of ranks on one host; a run ends after some thousand
- * events. A job with a `cluster` of its own is predicted on that. Each call has its own processes, a folder of its own, and a limit in time.
+ * events. A job with a `cluster` of its own is predicted on that. Each call has its own processes, a folder of its own, and a limit in
+ * time.
  */
 #include "coordinator/predict.h"
 
@@ -55,8 +56,8 @@ static json_t *cluster_of(const struct placement *p, struct profile *const *prof
             json_decref(link);
             return NULL;
         }
-        json_array_append_new(nodes, json_pack("{s:s, s:f, s:f}", "name", p->nodes[i].name, "fixed_seconds", profiles[i]->a, "seconds_per_sample",
-                                               profiles[i]->k));
+        json_array_append_new(nodes, json_pack("{s:s, s:f, s:f}", "name", p->nodes[i].name, "fixed_seconds", profiles[i]->a,
+                                               "seconds_per_sample", profiles[i]->k));
     }
     return json_pack("{s:o, s:O, s:o}", "nodes", nodes, "links", link, "server", link);
 }
@@ -108,8 +109,9 @@ static json_t *job_of(const struct prediction *p, const char *strategy, bool cho
         json_object_set_new(job, "optimizer", json_pack("{s:s}", "type", "sgd"));
     }
     if (p->sizes) {
-        json_object_set_new(job, "batching", json_pack("{s:s, s:i, s:O}", "policy", "static", "global_batch", p->spec->batching.global_batch,
-                                                       "sizes", p->sizes));
+        json_object_set_new(
+            job, "batching",
+            json_pack("{s:s, s:i, s:O}", "policy", "static", "global_batch", p->spec->batching.global_batch, "sizes", p->sizes));
     }
     json_object_set_new(job, "epochs", json_integer(1));
     json_object_set_new(job, "evaluate", json_pack("{s:i}", "every_epochs", 1000));
@@ -148,7 +150,8 @@ static json_t *row_of(const struct prediction *p, const json_t *summary, const c
     json_t *staleness = json_copy(json_object_get(summary, "staleness"));
     return json_pack("{s:s, s:b, s:f, s:f, s:o, s:o, s:O}", "strategy", strategy, "chosen", chosen, "step_seconds",
                      rate > 0 ? p->spec->batching.global_batch / rate : 0, "samples_per_second", rate, "epoch_seconds",
-                     p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(), "staleness", staleness, "memory_bytes", json_object_get(summary, "rank_memory_bytes"));
+                     p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(), "staleness", staleness,
+                     "memory_bytes", json_object_get(summary, "rank_memory_bytes"));
 }
 
 /* NULL where this strategy makes no sense for the job. */

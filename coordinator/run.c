@@ -298,7 +298,8 @@ static int settle(struct sched *s, struct run *r, const char *outcome, struct er
     return attempt_lost(s, r, state, e);
 }
 
-/* The last rows, facts and documents. A disk that refuses the history for long does not keep a job from ending: its rows stay in the store. */
+/* The last rows, facts and documents. A disk that refuses the history for long does not keep a job from ending: its rows stay in the
+ * store. */
 static int read_last(struct run *r, double now, struct err *e)
 {
     int rc = monitor_tick(r->monitor, now, e);

@@ -3,7 +3,8 @@
  *   is the store there? ─► sweep: what nobody has in hand (recover.c) ─► a turn of each run ─► the queue
  *
  * What a newcomer would get wrong: nothing here may decide on what could not be seen. With the store away nothing is done but to end
- * what was seen to be cancelled; when it is back, ages of heartbeats mean nothing for 10 s, and nodes look lost until they have reported again.
+ * what was seen to be cancelled; when it is back, ages of heartbeats mean nothing for 10 s, and nodes look lost until they have reported
+ * again.
  */
 #include "coordinator/scheduler.h"
 
@@ -15,7 +16,8 @@
 #include "coordinator/recover.h"
 #include "coordinator/run.h"
 
-static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3, complain_seconds = 30, leaving_seconds = 1, look_seconds = 0.5;
+static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3, complain_seconds = 30,
+                    leaving_seconds = 1, look_seconds = 0.5;
 
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
@@ -179,7 +181,8 @@ static void watch_leaving(struct sched *s, double now)
         for (struct run *r = json_is_true(json_object_get(node, "leaving")) ? s->runs : NULL; name && r; r = r->next) {
             if (!r->leaving && r->launcher == s->mpirun && uses(r->plan, name)) {
                 r->leaving = true;
-                log_info("sched", "a host of it leaves, it writes a checkpoint and is queued again", "job=%s node=%s", r->attempt.job, name);
+                log_info("sched", "a host of it leaves, it writes a checkpoint and is queued again", "job=%s node=%s", r->attempt.job,
+                         name);
             }
         }
     }
@@ -195,8 +198,8 @@ static void give_grace(struct sched *s, double until)
     }
 }
 
-/* The queue, who is cancelled, and the state of each job in hand. They change by what we do ourselves, and by requests, after which we are woken;
- * so it is enough to look twice a second otherwise. */
+/* The queue, who is cancelled, and the state of each job in hand. They change by what we do ourselves, and by requests, after which we are
+ * woken; so it is enough to look twice a second otherwise. */
 static int look_at_store(struct sched *s, double now, struct err *e)
 {
     json_t *ids = json_array();

@@ -2,8 +2,8 @@
  *
  *   store (private or given) ─► local nodes ─► HTTP ─► "ready" ─► sched_tick … ─► on SIGTERM: drain, stop
  *
- * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGKILL they go on, and the next coordinator adopts them. The
- * private redis-server ends only in the first case. What a newcomer would get wrong: mpirun processes die with the *thread* that
+ * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGKILL they go on, and the next coordinator adopts them.
+ * The private redis-server ends only in the first case. What a newcomer would get wrong: mpirun processes die with the *thread* that
  * forked only where PR_SET_PDEATHSIG is set, so it is not set for them.
  */
 #include "coordinator/coordinator.h"
@@ -239,8 +239,8 @@ static int start(struct service *s, struct err *e)
 
 /* ---- run and stop ------------------------------------------------------------------------------------------- */
 
-/* Turns come right after those of the ranks' pulses (worker/pulse.c), by the clock on the wall: what they report is on its way to the browsers 15 ms
- * later. Where a host's clock is wrong that takes up to a turn longer, and nothing else. */
+/* Turns come right after those of the ranks' pulses (worker/pulse.c), by the clock on the wall: what they report is on its way to the
+ * browsers 15 ms later. Where a host's clock is wrong that takes up to a turn longer, and nothing else. */
 static void wait_turn(struct service *s)
 {
     struct pollfd p = {.fd = wake_fd, .events = POLLIN};

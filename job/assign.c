@@ -28,7 +28,8 @@ static int upper(const int *max_batch, int i, int B)
     return max_batch && max_batch[i] > 0 && max_batch[i] < B ? max_batch[i] : B;
 }
 
-/* Gives `left` samples away (or takes them back) in steps of `unit`, always where the ideal is farthest off. Returns what could not be moved. */
+/* Gives `left` samples away (or takes them back) in steps of `unit`, always where the ideal is farthest off. Returns what could not be
+ * moved. */
 static int settle(int left, int unit, const double *ideal, int *sizes, const int *max_batch, int workers, int B, int min_batch)
 {
     while (abs(left) >= unit) {
@@ -57,7 +58,8 @@ static bool flat(double k) /* its time does not grow with the minibatch */
 }
 
 /* What each gets at the cut `T`; flat nodes, whose line no cut finds, get up to `most`. Returns the sum. */
-static double cut_at(double T, double most, const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, double *ideal)
+static double cut_at(double T, double most, const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch,
+                     double *ideal)
 {
     double sum = 0;
     for (int i = 0; i < workers; i++) {
@@ -85,7 +87,8 @@ static void cut(const double *a, const double *k, const int *max_batch, int work
     cut_at(full ? -INFINITY : high, full ? high : B, a, k, max_batch, workers, B, min_batch, ideal);
 }
 
-double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, int quantum, int *sizes)
+double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, int quantum,
+                           int *sizes)
 {
     double most = 0;
     min_batch = min_batch < 1 ? 1 : min_batch;
@@ -154,7 +157,8 @@ static bool split_by_weights(const struct batching_spec *b, int workers, int *si
     return assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, 1, sizes) >= 0;
 }
 
-static bool split_by_profiles(const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum, struct assignment *out)
+static bool split_by_profiles(const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum,
+                              struct assignment *out)
 {
     double a[SPEC_WORKERS], k[SPEC_WORKERS];
     int max_batch[SPEC_WORKERS];
@@ -173,17 +177,20 @@ static bool split_by_profiles(const struct batching_spec *b, int workers, const 
     return out->predicted_seconds >= 0;
 }
 
-int assign_first(struct assignment *out, const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum, struct err *e)
+int assign_first(struct assignment *out, const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum,
+                 struct err *e)
 {
     int least = b->min_batch < 1 ? 1 : b->min_batch;
     memset(out, 0, sizeof *out);
     out->version = 1;
     out->workers = workers;
     if (workers < 1 || workers > SPEC_WORKERS || (int64_t)workers * least > b->global_batch) {
-        return err_set(e, ERR_INVALID, "a global batch of %d cannot give each of %d workers at least %d samples", b->global_batch, workers, least);
+        return err_set(e, ERR_INVALID, "a global batch of %d cannot give each of %d workers at least %d samples", b->global_batch, workers,
+                       least);
     }
     if (b->max_batch > 0 && (int64_t)workers * b->max_batch < b->global_batch) {
-        return err_set(e, ERR_INVALID, "%d workers with at most %d samples cannot hold a global batch of %d", workers, b->max_batch, b->global_batch);
+        return err_set(e, ERR_INVALID, "%d workers with at most %d samples cannot hold a global batch of %d", workers, b->max_batch,
+                       b->global_batch);
     }
     int given = b->n_sizes > 0 ? b->n_sizes : b->n_weights;
     if (b->policy == BATCH_STATIC && given != workers) { /* fewer nodes are left than the job was written for */
@@ -295,8 +302,8 @@ static void give_reason(const struct balancer *b, struct assignment *next)
     } else {
         snprintf(speed, sizeof speed, "%.*f times %s than the median", times < 9.95, times, rate[who] > median ? "slower" : "faster");
     }
-    snprintf(next->reason, sizeof next->reason, "%s computes %s; its minibatch goes from %d to %d", b->names[who], speed, b->current.sizes[who],
-             next->sizes[who]);
+    snprintf(next->reason, sizeof next->reason, "%s computes %s; its minibatch goes from %d to %d", b->names[who], speed,
+             b->current.sizes[who], next->sizes[who]);
 }
 
 /* The first worker whose minibatch its memory does not hold, or -1. */
@@ -337,7 +344,8 @@ bool balancer_decide(struct balancer *b, int64_t step)
         next->step = step;
         next->measured_seconds = measured;
         if (overfull >= 0) {
-            snprintf(next->reason, sizeof next->reason, "%s has memory for a minibatch of at most %d", b->names[overfull], b->profiles[overfull].max_batch);
+            snprintf(next->reason, sizeof next->reason, "%s has memory for a minibatch of at most %d", b->names[overfull],
+                     b->profiles[overfull].max_batch);
         } else {
             give_reason(b, next);
         }
@@ -357,6 +365,7 @@ json_t *assignment_json(const struct assignment *a, const char *const *names, co
     for (int i = 0; i < a->workers; i++) {
         json_object_set_new(batches, names[i], json_integer(a->sizes[i]));
     }
-    return json_pack("{s:i, s:I, s:s?, s:s, s:o, s:f, s:f}", "version", a->version, "step", (json_int_t)a->step, "time", time, "reason", a->reason,
-                     "batches", batches, "predicted_step_seconds", a->predicted_seconds, "measured_step_seconds", a->measured_seconds);
+    return json_pack("{s:i, s:I, s:s?, s:s, s:o, s:f, s:f}", "version", a->version, "step", (json_int_t)a->step, "time", time, "reason",
+                     a->reason, "batches", batches, "predicted_step_seconds", a->predicted_seconds, "measured_step_seconds",
+                     a->measured_seconds);
 }

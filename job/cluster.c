@@ -65,7 +65,8 @@ static void read_node(struct cluster *c, const json_t *j, const char *pointer, s
     if (f.given && !json_object_get(j, "fixed_seconds") && !json_object_get(j, "seconds_per_sample")) {
         jsonx_problem(problems, pointer, "a node needs fixed_seconds or seconds_per_sample");
     }
-    if (name != NULL && json_object_get(full, "count") != NULL) { /* also with mistakes: a second node of the name is another, and groups may name it */
+    /* also with mistakes: a second node of the name is another, and groups may name it */
+    if (name != NULL && json_object_get(full, "count") != NULL) {
         struct virtual_node node = {.fixed_seconds = fields_real(full, "fixed_seconds"),
                                     .seconds_per_sample = fields_real(full, "seconds_per_sample"),
                                     .jitter = fields_real(full, "jitter")};

@@ -96,7 +96,8 @@ bool fields_number(struct fields *f, const char *pointer, const json_t *v, bool 
     char shown[48];
     double x = json_is_number(v) ? json_number_value(v) : NAN;
     if (!(x >= min && x <= max) || (whole && x != floor(x))) {
-        jsonx_problem(f->problems, pointer, whole ? "this must be a %s from %.0f to %.0f, not %s" : "this must be a %s from %.15g to %.15g, not %s",
+        jsonx_problem(f->problems, pointer,
+                      whole ? "this must be a %s from %.0f to %.0f, not %s" : "this must be a %s from %.15g to %.15g, not %s",
                       whole ? "whole number" : "number", min, max, fields_show(shown, v));
         return false;
     }

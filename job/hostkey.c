@@ -27,7 +27,8 @@ void hostkey_wrap(const struct sign_key *secret, const char *nonce, const char *
 
 static void describe(const json_t *versions, char out[120])
 {
-    const char *evenstep = json_string_value(json_object_get(versions, "evenstep")), *mpi = json_string_value(json_object_get(versions, "openmpi"));
+    const char *evenstep = json_string_value(json_object_get(versions, "evenstep")),
+               *mpi = json_string_value(json_object_get(versions, "openmpi"));
     snprintf(out, 120, "Evenstep %.24s (protocol %d) with Open MPI %.24s", evenstep ? evenstep : "?",
              (int)json_integer_value(json_object_get(versions, "protocol")), mpi ? mpi : "?");
 }

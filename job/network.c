@@ -324,7 +324,8 @@ int network_build(struct network *net, const json_t *model, const char *pointer,
     }
     if (!json_is_object(model)) {
         char shown[48];
-        jsonx_problem(problems, pointer, "this must be the name of a preset, or an object with 'input' and 'layers', not %s", fields_show(shown, model));
+        jsonx_problem(problems, pointer, "this must be the name of a preset, or an object with 'input' and 'layers', not %s",
+                      fields_show(shown, model));
         goto out;
     }
     fields_open(&f, model, full, pointer, problems);

@@ -13,7 +13,8 @@ bool node_valid_name(const char *name, size_t n, size_t most, bool dots)
 {
     for (size_t i = 0; i < n; i++) {
         char c = name[i];
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c == '-' && i > 0) || (c == '.' && dots && i > 0);
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c == '-' && i > 0) ||
+                  (c == '.' && dots && i > 0);
         if (!ok) {
             return false;
         }

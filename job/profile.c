@@ -152,8 +152,9 @@ void profile_observe(struct profile *p, int batch, double seconds)
 
 json_t *profile_json(const struct profile *p)
 {
-    return json_pack("{s:f, s:f, s:I, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "a", p->a, "k", p->k, "count", (json_int_t)p->count, "known", p->known, "weight", p->weight,
-                     "sb", p->sb, "st", p->st, "sbb", p->sbb, "sbt", p->sbt, "stt", p->stt, "deviation", p->deviation, "max_batch", p->max_batch);
+    return json_pack("{s:f, s:f, s:I, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "a", p->a, "k", p->k, "count", (json_int_t)p->count,
+                     "known", p->known, "weight", p->weight, "sb", p->sb, "st", p->st, "sbb", p->sbb, "sbt", p->sbt, "stt", p->stt,
+                     "deviation", p->deviation, "max_batch", p->max_batch);
 }
 
 int profile_read(struct profile *p, const json_t *j)

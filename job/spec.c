@@ -24,7 +24,8 @@ const struct catalog_param spec_top_params[] = {
     {"priority", PARAM_INT, 0, 0, -SPEC_PRIORITY, SPEC_PRIORITY, NULL, NULL, "higher is scheduled first"},
     {"max_restarts", PARAM_INT, 0, 3, 0, 1000, NULL, NULL, "attempts after the first"},
     {"max_seconds", PARAM_REAL, 0, 0, 0, 1e9, NULL, NULL, "the job stops after this time; 0: never"},
-    {"precision", PARAM_ENUM, 0, 0, 0, 0, "fp32|tf32|bf16", "fp32", "arithmetic of the operations; tf32 needs GPUs, bf16 GPUs or CPUs with avx512_bf16; both keep weights and sums in fp32"},
+    {"precision", PARAM_ENUM, 0, 0, 0, 0, "fp32|tf32|bf16", "fp32",
+     "arithmetic of the operations; tf32 needs GPUs, bf16 GPUs or CPUs with avx512_bf16; both keep weights and sums in fp32"},
     {.name = NULL},
 };
 

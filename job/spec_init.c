@@ -8,7 +8,8 @@
 
 const struct catalog_param spec_init_params[] = {
     {"allow", PARAM_NAMES, 0, 0, 0, 0, NULL, NULL, "tensors that may be missing, left over or of another shape; * stands for any text"},
-    {"continue", PARAM_BOOL, 0, 0, 0, 1, NULL, NULL, "the path is a checkpoint, or a job's `checkpoints`: optimizer, epochs and steps go on from it"},
+    {"continue", PARAM_BOOL, 0, 0, 0, 1, NULL, NULL,
+     "the path is a checkpoint, or a job's `checkpoints`: optimizer, epochs and steps go on from it"},
     {.name = NULL},
 };
 

@@ -179,7 +179,8 @@ static void check_server(const struct jobspec *spec, const char *name, struct js
     if (s->c > spec->workers) {
         jsonx_problem(problems, "/strategy/c", "'c' %d is more than the %d workers", s->c, spec->workers);
     } else if (s->c > 1 && s->n > 0 && s->n <= spec->workers && s->c != spec->workers / s->n) {
-        jsonx_problem(problems, "/strategy/c", "'c' is %d, but 'n' %d of %d workers makes it %d", s->c, s->n, spec->workers, spec->workers / s->n);
+        jsonx_problem(problems, "/strategy/c", "'c' is %d, but 'n' %d of %d workers makes it %d", s->c, s->n, spec->workers,
+                      spec->workers / s->n);
     }
     if (s->type == CAT_STRATEGY_DDC_ASGD && s->mu < 0 && s->mu != -1) {
         jsonx_problem(problems, "/strategy/mu", "'mu' must be from 0 to below 1, or -1 for the number of workers to decide, not %g", s->mu);
@@ -248,14 +249,15 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
     int64_t W = spec->workers, B = b->global_batch, sum = 0;
     double weights = 0;
     if (B < W * b->min_batch) {
-        jsonx_problem(problems, "/batching/global_batch", "a global batch of %lld is less than %lld workers times the least minibatch of %d",
-                      (long long)B, (long long)W, b->min_batch);
+        jsonx_problem(problems, "/batching/global_batch",
+                      "a global batch of %lld is less than %lld workers times the least minibatch of %d", (long long)B, (long long)W,
+                      b->min_batch);
     }
     if (b->max_batch > 0 && b->max_batch < b->min_batch) {
         jsonx_problem(problems, "/batching/max_batch", "'max_batch' %d is less than 'min_batch' %d", b->max_batch, b->min_batch);
     } else if (b->max_batch > 0 && B > W * b->max_batch) {
-        jsonx_problem(problems, "/batching/max_batch", "%lld workers with at most %d samples cannot hold a global batch of %lld", (long long)W,
-                      b->max_batch, (long long)B);
+        jsonx_problem(problems, "/batching/max_batch", "%lld workers with at most %d samples cannot hold a global batch of %lld",
+                      (long long)W, b->max_batch, (long long)B);
     }
     for (int i = 0; i < b->n_sizes; i++) {
         sum += b->sizes[i];
@@ -266,8 +268,9 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
     if (b->n_sizes > 0 && b->n_weights > 0) {
         jsonx_problem(problems, "/batching", "'sizes' and 'weights' exclude each other");
     } else if (b->n_sizes > 0 && (b->n_sizes != W || sum != B)) {
-        jsonx_problem(problems, "/batching/sizes", "'sizes' must be %lld numbers that sum to the global batch of %lld; these are %d and sum to %lld",
-                      (long long)W, (long long)B, b->n_sizes, (long long)sum);
+        jsonx_problem(problems, "/batching/sizes",
+                      "'sizes' must be %lld numbers that sum to the global batch of %lld; these are %d and sum to %lld", (long long)W,
+                      (long long)B, b->n_sizes, (long long)sum);
     } else if (b->n_weights > 0 && (b->n_weights != W || !(weights > 0))) {
         jsonx_problem(problems, "/batching/weights", "'weights' must be %lld numbers that are not all 0; these are %d", (long long)W,
                       b->n_weights);

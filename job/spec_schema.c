@@ -40,8 +40,9 @@ static json_t *param_schema(const struct catalog_param *p)
                                                   "maxItems", 2));
         break;
     case PARAM_AUTO:
-        json_object_set_new(j, "oneOf", json_pack("[{s:s}, {s:s, s:f, s:f}]", "const", p->fallback_text, "type", "integer", "minimum", p->min,
-                                                  "maximum", p->max));
+        json_object_set_new(
+            j, "oneOf",
+            json_pack("[{s:s}, {s:s, s:f, s:f}]", "const", p->fallback_text, "type", "integer", "minimum", p->min, "maximum", p->max));
         json_object_set_new(j, "default", json_string(p->fallback_text));
         break;
     case PARAM_NAMES:

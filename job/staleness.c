@@ -183,8 +183,8 @@ json_t *staleness_dump(const struct staleness *s)
         int at = (s->recent_at - s->recent_n + i + STALENESS_RECENT) % STALENESS_RECENT;
         json_array_append_new(recent, json_pack("[i, i]", (int)s->recent[at], (int)s->recent_samples[at]));
     }
-    return json_pack("{s:I, s:f, s:f, s:f, s:i, s:o, s:o}", "count", (json_int_t)s->count, "sum", s->sum, "sample_sum", s->sample_sum, "samples",
-                     s->samples, "max", s->max, "histogram", bins_json(s->histogram, bins), "recent", recent);
+    return json_pack("{s:I, s:f, s:f, s:f, s:i, s:o, s:o}", "count", (json_int_t)s->count, "sum", s->sum, "sample_sum", s->sample_sum,
+                     "samples", s->samples, "max", s->max, "histogram", bins_json(s->histogram, bins), "recent", recent);
 }
 
 static void read_recent(struct staleness *s, const json_t *recent)

@@ -1,5 +1,5 @@
-/* Transport on a virtual clock: see comm_sim.h. Ranks in fibers, their operations, and the loop over events; what messages, links and rings do stands in
- * files of their own (world.h).
+/* Transport on a virtual clock: see comm_sim.h. Ranks in fibers, their operations, and the loop over events; what messages, links and rings
+ * do stands in files of their own (world.h).
  *
  * An operation that was started is stepped when one of its messages is through, also while the rank's fiber computes, as the communication
  * thread does over MPI. */
@@ -144,8 +144,19 @@ static const char *sim_host(struct transport *t, int rank)
 }
 
 static const struct transport_ops sim_ops = {
-    .rank = sim_rank_of, .size = sim_size, .host = sim_host, .send = messages_send, .recv = messages_recv, .test = messages_test,
-    .cancel = messages_cancel, .now = sim_now, .start = sim_start, .wait = sim_wait, .pace = sim_pace, .ring = rings_join, .weigh = messages_weigh,
+    .rank = sim_rank_of,
+    .size = sim_size,
+    .host = sim_host,
+    .send = messages_send,
+    .recv = messages_recv,
+    .test = messages_test,
+    .cancel = messages_cancel,
+    .now = sim_now,
+    .start = sim_start,
+    .wait = sim_wait,
+    .pace = sim_pace,
+    .ring = rings_join,
+    .weigh = messages_weigh,
 };
 
 /* ---- the world ----------------------------------------------------------------------------------------------- */
@@ -307,7 +318,9 @@ static int deadlock(const struct world *w, struct err *e)
             snprintf(names + used, sizeof names - used, "%s%d", used ? ", " : "", i);
         }
     }
-    return n == 0 ? 0 : err_set(e, ERR_INTERNAL, "the virtual cluster stands still at %g s: %d ranks wait for a message that nobody sends (%s)", w->now, n, names);
+    return n == 0 ? 0
+                  : err_set(e, ERR_INTERNAL, "the virtual cluster stands still at %g s: %d ranks wait for a message that nobody sends (%s)",
+                            w->now, n, names);
 }
 
 int world_run(struct world *w, struct err *e)
@@ -353,8 +366,8 @@ void world_step_begin(struct world *w, int rank)
     r->step_factor = 1 + jitter * z;
 }
 
-/* An evaluation in which all workers take part is a barrier, and still costs nothing: each goes on at the time at which it came. So the clock goes
- * back to the first of them, which nobody sees: all have left before one goes on, and no message between them is under way. */
+/* An evaluation in which all workers take part is a barrier, and still costs nothing: each goes on at the time at which it came. So the
+ * clock goes back to the first of them, which nobody sees: all have left before one goes on, and no message between them is under way. */
 static void give_back(struct sim_rank *r)
 {
     struct world *w = r->world;

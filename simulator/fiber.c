@@ -1,6 +1,7 @@
 /* Fibers: see fiber.h. ucontext makes a fiber's stack and enters it the first time; from then on _setjmp and _longjmp switch, because
  * swapcontext asks the kernel for the signal mask each time. The running fiber is a thread-local, so several schedulers may live in one
- * process. AddressSanitizer is told of each switch (leave, arrive), or it would take a fiber's stack for a thread's that grew by gigabytes. */
+ * process. AddressSanitizer is told of each switch (leave, arrive), or it would take a fiber's stack for a thread's that grew by
+ * gigabytes. */
 #include "simulator/fiber.h"
 
 #include <setjmp.h>

@@ -4,8 +4,8 @@
  *   evenstep-simulate --job job.json --cluster cluster.json --out DIR [--seed N] [--timing-only]
  *   evenstep-simulate --job job.json --check        what is wrong with it, and what it needs in memory, as JSON: the coordinator asks this
  *
- * With --timing-only no number is computed and no data are read but their counts (timing.c); summary.json then has the times and the staleness of
- * the full run, and there are no model and no history.
+ * With --timing-only no number is computed and no data are read but their counts (timing.c); summary.json then has the times and the
+ * staleness of the full run, and there are no model and no history.
  */
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +78,8 @@ static int check_groups(struct simulation *s)
     }
     for (int g = 0; g < CLUSTER_NODES && rc == 0; g++) {
         if (members[g] > 0 && members[g] != size) {
-            fprintf(stderr, "evenstep-simulate: job: /strategy/group_size: 'group_size' is %d, but group %d of the cluster has %d nodes\n", size, g, members[g]);
+            fprintf(stderr, "evenstep-simulate: job: /strategy/group_size: 'group_size' is %d, but group %d of the cluster has %d nodes\n",
+                    size, g, members[g]);
             rc = -ERR_INVALID;
         }
     }
@@ -111,7 +112,8 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
         rc = -ERR_INVALID;
     }
     if (file && parsed == 0 && s->spec.workers > s->cluster.n_nodes) {
-        fprintf(stderr, "evenstep-simulate: job: /workers: %d workers are wanted, the cluster has %d nodes\n", s->spec.workers, s->cluster.n_nodes);
+        fprintf(stderr, "evenstep-simulate: job: /workers: %d workers are wanted, the cluster has %d nodes\n", s->spec.workers,
+                s->cluster.n_nodes);
         rc = -ERR_INVALID;
     }
     rc = rc < 0 ? rc : parsed;
@@ -237,7 +239,8 @@ static int check_memory(struct simulation *s, const struct opt_values *v, struct
     struct assignment *first = calloc(1, sizeof *first);
     bool known = s->dev && dataset_peek(&told, &s->spec.data, s->roots, &ignored) >= 0; /* if not, opening it will say why */
     double there = !s->dev ? INFINITY : opt_real(v, "memory") > 0 ? opt_real(v, "memory") : (double)s->dev->ops->memory_bytes(s->dev);
-    int rc = first ? assign_first(first, &s->spec.batching, s->spec.workers, NULL, 4, e) : err_set(e, ERR_MEMORY, "cannot count memory: it ran out");
+    int rc = first ? assign_first(first, &s->spec.batching, s->spec.workers, NULL, 4, e)
+                   : err_set(e, ERR_MEMORY, "cannot count memory: it ran out");
     if (rc >= 0) {
         memory_count(need, &s->spec, first->sizes, known ? &told : NULL, s->dev ? pool_threads(s->dev) : 1);
         rc = memory_check(need, &s->spec, there, e);

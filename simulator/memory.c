@@ -1,4 +1,5 @@
-/* Memory of a virtual job: see memory.h. Each row is one block of floats that trainer, strategy or server keeps for as long as the job runs:
+/* Memory of a virtual job: see memory.h. Each row is one block of floats that trainer, strategy or server keeps for as long as the job
+ * runs:
  *
  *   on every node      parameters, gradients, optimizer state, running statistics, decay mask (1 byte each), its minibatch
  *     sync             + the last bucket under way, a chunk of the ring
@@ -81,7 +82,8 @@ static void count_server(struct counting *c, const struct jobspec *spec)
 /* Kernels' copies of the weights, activations and gradients of one minibatch: what dev_memory_needed counts beside the node's blocks. */
 static double program_bytes(const struct jobspec *spec, int batch)
 {
-    return 3.0 * (double)spec->network.n_params * sizeof(float) + 2.0 * (double)network_activation_bytes(&spec->network) * batch + (1 << 20);
+    return 3.0 * (double)spec->network.n_params * sizeof(float) + 2.0 * (double)network_activation_bytes(&spec->network) * batch +
+           (1 << 20);
 }
 
 void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes, const struct dataset *data, int threads)
@@ -135,5 +137,6 @@ int memory_check(const struct memory_need *need, const struct jobspec *spec, dou
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %.3g", used ? ", " : "", r->name, r->bytes / gib);
         }
     }
-    return err_set(e, ERR_MEMORY, "%d virtual nodes need %.3g GiB of memory, %.3g are free; in GiB: %s", spec->workers, need->bytes / gib, there / gib, list);
+    return err_set(e, ERR_MEMORY, "%d virtual nodes need %.3g GiB of memory, %.3g are free; in GiB: %s", spec->workers, need->bytes / gib,
+                   there / gib, list);
 }

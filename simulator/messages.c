@@ -1,9 +1,9 @@
 /* Messages of a virtual world. One exists from send until it is matched by a receive of its destination (sender and tag agree, in order of
  * arrival). Its bytes stay with the sender until then: the send is done when they were taken.
  *
- * A worker's way out is one link to its group and one to the others: messages to other workers leave one after the other, so that reductions
- * of several buckets under way at once take no less time than their bytes do. Headers and what costs no bytes pass by. What goes to or
- * from a server takes the server's link (server_link.c). */
+ * A worker's way out is one link to its group and one to the others: messages to other workers leave one after the other, so that
+ * reductions of several buckets under way at once take no less time than their bytes do. Headers and what costs no bytes pass by. What goes
+ * to or from a server takes the server's link (server_link.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +87,8 @@ int messages_send(struct transport *t, int to, int tag, const void *data, size_t
     int server = to >= w->workers ? to : r->rank;
     bool control = (tag & TRANSPORT_CONTROL) != 0; /* a header rides ahead of its body: latency alone */
     if (server < w->workers) {
-        events_push(w, leaves_at(w, r, to, control ? 0 : cost) + world_link_between(w, r->rank, to)->latency_seconds, to, EVENT_ARRIVE, p, 0);
+        events_push(w, leaves_at(w, r, to, control ? 0 : cost) + world_link_between(w, r->rank, to)->latency_seconds, to, EVENT_ARRIVE, p,
+                    0);
         return 0;
     }
     struct link_side *side = &w->sides[2 * (server - w->workers) + (server == r->rank)];

@@ -3,9 +3,9 @@
  *   node's fiber   compute ─► queue ─► pace (other nodes run) ─► fetch: waits ─► …        one thread runs all fibers
  *   core's thread             └─► idle program of this size, or a new one ─► kernels ─► done
  *
- * A program works on whatever replica its head names (kernels/cpu/prim.c binds the blocks when it runs), so one that is idle serves any node.
- * What a newcomer would get wrong: nobody but the job may touch the replica's blocks from compute to its end. The trainer doesn't: a strategy
- * asks for gradients by fetch, which waits, and moves parameters only after compute has returned.
+ * A program works on whatever replica its head names (kernels/cpu/prim.c binds the blocks when it runs), so one that is idle serves any
+ * node. What a newcomer would get wrong: nobody but the job may touch the replica's blocks from compute to its end. The trainer doesn't: a
+ * strategy asks for gradients by fetch, which waits, and moves parameters only after compute has returned.
  */
 #include "simulator/pool.h"
 
@@ -192,11 +192,13 @@ static int one_thread(struct device *dev)
     return 1; /* of a node */
 }
 
-static int replica_init(struct device *dev, struct dev_replica *r, const struct network *net, const struct optimizer_spec *opt, struct err *e)
+static int replica_init(struct device *dev, struct dev_replica *r, const struct network *net, const struct optimizer_spec *opt,
+                        struct err *e)
 {
     struct pool *p = (struct pool *)dev;
     struct pool_job *job = calloc(1, sizeof *job);
-    int rc = job ? p->inner->ops->replica_init(p->inner, r, net, opt, e) : err_set(e, ERR_MEMORY, "cannot make a virtual node: memory ran out");
+    int rc =
+        job ? p->inner->ops->replica_init(p->inner, r, net, opt, e) : err_set(e, ERR_MEMORY, "cannot make a virtual node: memory ran out");
     if (rc < 0) {
         free(job);
         return rc;
@@ -268,8 +270,8 @@ static struct dev_program *new_program(struct dev_replica *r, int batch, size_t 
     return (struct dev_program *)own;
 }
 
-static int compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
-                   struct err *e)
+static int compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
+                   void *ctx, struct err *e)
 {
     struct pool_program *own = (struct pool_program *)program;
     struct dev_replica *r = own->head.replica;
@@ -323,9 +325,20 @@ static void pool_close(struct device *dev)
 }
 
 static const struct device_ops pool_ops = {
-    .name = "cpu", .close = pool_close, .describe = pool_describe, .memory_bytes = pool_memory, .quantum = pool_quantum, .threads = one_thread,
-    .replica_init = replica_init, .replica_release = replica_release, .fetch = wait_for, .store = wait_for, .program_new = new_program,
-    .program_free = free_program, .compute = compute, .update = update,
+    .name = "cpu",
+    .close = pool_close,
+    .describe = pool_describe,
+    .memory_bytes = pool_memory,
+    .quantum = pool_quantum,
+    .threads = one_thread,
+    .replica_init = replica_init,
+    .replica_release = replica_release,
+    .fetch = wait_for,
+    .store = wait_for,
+    .program_new = new_program,
+    .program_free = free_program,
+    .compute = compute,
+    .update = update,
 };
 
 struct device *pool_open(int threads, struct err *e)

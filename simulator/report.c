@@ -164,8 +164,8 @@ static int init_balancer(struct report *r, struct err *e)
     return balancer_init(&r->balancer, &r->spec->batching, r->spec->workers, 4, NULL, names, e);
 }
 
-struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir, int64_t train_samples,
-                          bool history, struct err *e)
+struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir,
+                          int64_t train_samples, bool history, struct err *e)
 {
     struct report *r = calloc(1, sizeof *r);
     BUG_ON(!r);
@@ -238,11 +238,12 @@ static json_t *workers_json(const struct report *r)
     for (int i = 0; i < r->spec->workers; i++) {
         const struct rank_report *k = &r->ranks[i];
         double n = k->updates > 0 ? (double)k->updates : 1;
-        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:f, s:s}", "rank", i, "node", r->cluster->nodes[i].name,
-                                             "device", "virtual", "batch", r->balancer.current.sizes[i], "updates", (json_int_t)k->updates,
-                                             "samples", (json_int_t)k->samples, "samples_per_second", t > 0 ? (double)k->samples / t : 0,
-                                             "compute_seconds", k->compute / n, "exchange_seconds", k->exchange / n, "wait_seconds", k->wait / n,
-                                             "staleness", staleness_json(&k->staleness), "heartbeat_age_seconds", 0.0, "state", phase_name(k->phase)));
+        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:f, s:s}", "rank", i, "node",
+                                             r->cluster->nodes[i].name, "device", "virtual", "batch", r->balancer.current.sizes[i],
+                                             "updates", (json_int_t)k->updates, "samples", (json_int_t)k->samples, "samples_per_second",
+                                             t > 0 ? (double)k->samples / t : 0, "compute_seconds", k->compute / n, "exchange_seconds",
+                                             k->exchange / n, "wait_seconds", k->wait / n, "staleness", staleness_json(&k->staleness),
+                                             "heartbeat_age_seconds", 0.0, "state", phase_name(k->phase)));
     }
     return out;
 }
@@ -278,8 +279,9 @@ static json_t *metrics_json(const struct report *r)
 static json_t *progress_json(const struct report *r)
 {
     double all = r->spec->epochs * (double)r->train_samples, done = (double)r->samples;
-    return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch", r->train_samples > 0 ? done / (double)r->train_samples : 0, "epochs", r->spec->epochs,
-                     "step", (json_int_t)r->steps, "samples", (json_int_t)r->samples, "fraction", all > 0 ? done / all : 0);
+    return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch", r->train_samples > 0 ? done / (double)r->train_samples : 0, "epochs",
+                     r->spec->epochs, "step", (json_int_t)r->steps, "samples", (json_int_t)r->samples, "fraction",
+                     all > 0 ? done / all : 0);
 }
 
 static json_t *summary(const struct report *r)
@@ -288,14 +290,17 @@ static json_t *summary(const struct report *r)
     for (int i = 0; i < r->spec->workers; i++) {
         all[i] = &r->ranks[i].staleness;
     }
-    return json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:O, s:o, s:I}", "name", r->spec->name, "strategy",
-                          catalog_get(r->spec->strategy.type)->name, "batching",
-                          r->spec->batching.policy == BATCH_DYNAMIC ? "dynamic" : r->spec->batching.policy == BATCH_STATIC ? "static" : "equal",
-                          "virtual_seconds", r->seconds, "updates", (json_int_t)r->steps, "epochs", r->spec->epochs, "samples",
-                          (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r), "staleness",
-                          staleness_job_json(all, r->spec->workers, false), "staleness_recent", staleness_job_json(all, r->spec->workers, true),
-                          "progress", progress_json(r), "assignment", "version", r->balancer.current.version, "global_batch",
-                          r->spec->batching.global_batch, "assignments", r->assignments, "workers", workers_json(r), "rank_memory_bytes", (json_int_t)r->rank_bytes);
+    return json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:O, s:o, s:I}", "name", r->spec->name,
+                     "strategy", catalog_get(r->spec->strategy.type)->name, "batching",
+                     r->spec->batching.policy == BATCH_DYNAMIC  ? "dynamic"
+                     : r->spec->batching.policy == BATCH_STATIC ? "static"
+                                                                : "equal",
+                     "virtual_seconds", r->seconds, "updates", (json_int_t)r->steps, "epochs", r->spec->epochs, "samples",
+                     (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r), "staleness",
+                     staleness_job_json(all, r->spec->workers, false), "staleness_recent", staleness_job_json(all, r->spec->workers, true),
+                     "progress", progress_json(r), "assignment", "version", r->balancer.current.version, "global_batch",
+                     r->spec->batching.global_batch, "assignments", r->assignments, "workers", workers_json(r), "rank_memory_bytes",
+                     (json_int_t)r->rank_bytes);
 }
 
 static int write_json(const struct report *r, const char *name, json_t *j, struct err *e)

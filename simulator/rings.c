@@ -1,5 +1,6 @@
-/* An all-reduce round a ring as one event. With equal links a ring of S members that pass S chunks ends 2(S-1) messages of the largest chunk after
- * its last member came: that chunk goes round without a pause, and nobody can be faster than it. So more than a few members need no messages:
+/* An all-reduce round a ring as one event. With equal links a ring of S members that pass S chunks ends 2(S-1) messages of the largest
+ * chunk after its last member came: that chunk goes round without a pause, and nobody can be faster than it. So more than a few members
+ * need no messages:
  * S(S-1) events become one. The sums are added in the order of the messages (worker/exchange/collective.c), so the bits are theirs. */
 #include <math.h>
 #include <stdlib.h>

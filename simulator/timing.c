@@ -4,8 +4,8 @@
  *      here           next ─────────► pace(share), on_bucket; pace(1) ──────────► on_gradients ─► next …
  *
  * A replica without floats goes through the same calls as a full one; the transport charges for the floats it should have. What a newcomer
- * would get wrong: the times are those of a full run only if the same phases are told (what is free depends on them) and the buckets are cut as
- * the device cuts them, by the work of the layers. Results of evaluations are unknown, so no `target` is ever reached. */
+ * would get wrong: the times are those of a full run only if the same phases are told (what is free depends on them) and the buckets are
+ * cut as the device cuts them, by the work of the layers. Results of evaluations are unknown, so no `target` is ever reached. */
 #include "simulator/timing.h"
 
 #include <stdlib.h>
@@ -130,7 +130,8 @@ static void make_hollow(struct timing *t)
     const struct jobspec *spec = t->env->spec;
     struct comm *c = t->env->comm;
     bool averages = spec->strategy.type == CAT_STRATEGY_LOCAL_SGD || spec->strategy.type == CAT_STRATEGY_HIER_SGD;
-    c->hollow_body = (spec->network.n_params + (size_t)spec->strategy.servers - 1) / (size_t)spec->strategy.servers; /* each has its shard */
+    /* each has its shard */
+    c->hollow_body = (spec->network.n_params + (size_t)spec->strategy.servers - 1) / (size_t)spec->strategy.servers;
     c->hollow[COMM_MINE] = spec->network.n_params;
     c->hollow[COMM_ALL] = spec->network.n_params + (averages ? dev_optim_floats(&spec->network, &spec->optimizer) : 0);
 }
@@ -148,7 +149,9 @@ static int init(struct timing *t, struct trainer_env *env, struct err *e)
             return err_set(e, ERR_MEMORY, "cannot hold a virtual rank: memory ran out");
         }
     }
-    t->state = (struct run_state){.params = t->replica.host[DEV_PARAMS], .optim = t->replica.host[DEV_OPTIM], .stats = t->replica.host[DEV_STATS],
+    t->state = (struct run_state){.params = t->replica.host[DEV_PARAMS],
+                                  .optim = t->replica.host[DEV_OPTIM],
+                                  .stats = t->replica.host[DEV_STATS],
                                   .n_stats = net->n_stat_floats};
     cursor_init(&t->state.cursor, env->data->train.samples, (int64_t)env->spec->epochs);
     t->decay = calloc(1, 1);
@@ -234,7 +237,8 @@ static struct timing *timing_new(struct trainer_env *env, const struct strategy_
     struct timing *t = calloc(1, sizeof *t);
     *ops = strategy_find(env->spec->strategy.type);
     if (!t || !*ops) {
-        err_set(e, t ? ERR_UNSUPPORTED : ERR_MEMORY, "cannot make a virtual rank: %s", t ? "this build lacks the strategy" : "memory ran out");
+        err_set(e, t ? ERR_UNSUPPORTED : ERR_MEMORY, "cannot make a virtual rank: %s",
+                t ? "this build lacks the strategy" : "memory ran out");
         free(t);
         return NULL;
     }

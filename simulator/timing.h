@@ -1,6 +1,6 @@
 /* Timing alone: ranks that go through a job's steps, exchanges and waits without computing a number (evenstep-simulate --timing-only).
- * The strategies, the server, the balancer and the transport are the ones of a full run; what is left out is the trainer's network, data and
- * device. Blocks of parameters have no floats and cost the time of as many as the network has (comm.h, `hollow`). */
+ * The strategies, the server, the balancer and the transport are the ones of a full run; what is left out is the trainer's network, data
+ * and device. Blocks of parameters have no floats and cost the time of as many as the network has (comm.h, `hollow`). */
 #ifndef SIMULATOR_TIMING_H
 #define SIMULATOR_TIMING_H
 

@@ -115,8 +115,8 @@ struct event events_pop(struct world *w); /* the earliest; there is one */
 /* ---- server_link.c ---- */
 /* The parcel's bytes go over this side from now on, or when those of the same client before it are through. */
 void server_link_add(struct world *w, struct link_side *s, struct parcel *p);
-/* A header that is sent after bodies arrives with the last of them, so that a server that has it need not wait, and others with it. False: there
- * are none, it goes by itself. */
+/* A header that is sent after bodies arrives with the last of them, so that a server that has it need not wait, and others with it. False:
+ * there are none, it goes by itself. */
 bool server_link_ride(const struct world *w, struct link_side *s, struct parcel *header);
 void server_link_finish(struct world *w, struct link_side *s); /* the first one's last byte is through */
 

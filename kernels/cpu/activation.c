@@ -10,7 +10,8 @@ enum { PARALLEL_FROM = 8192 };
 
 typedef void loop_fn(void *out, const void *a, const void *b, bool bf16, float slope, size_t first, size_t last);
 
-CPU_CLONES static void leaky_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16, float slope, size_t first, size_t last)
+CPU_CLONES static void leaky_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16, float slope, size_t first,
+                                  size_t last)
 {
     ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
         float v = GET(x, i);
@@ -18,7 +19,8 @@ CPU_CLONES static void leaky_loop(void *restrict y, const void *restrict x, cons
     });
 }
 
-CPU_CLONES static void leaky_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope, size_t first, size_t last)
+CPU_CLONES static void leaky_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope,
+                                       size_t first, size_t last)
 {
     ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
         float g = GET(dy, i);
@@ -31,7 +33,8 @@ static void tanh_loop(void *restrict y, const void *restrict x, const void *unus
     ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(y, i, tanhf(GET(x, i))); });
 }
 
-CPU_CLONES static void tanh_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope, size_t first, size_t last)
+CPU_CLONES static void tanh_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope,
+                                      size_t first, size_t last)
 {
     ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
         float v = GET(y, i);
@@ -44,7 +47,8 @@ static void sigmoid_loop(void *restrict y, const void *restrict x, const void *u
     ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(y, i, 1.0f / (1.0f + expf(-GET(x, i)))); });
 }
 
-CPU_CLONES static void sigmoid_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope, size_t first, size_t last)
+CPU_CLONES static void sigmoid_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope,
+                                         size_t first, size_t last)
 {
     ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
         float v = GET(y, i);

@@ -7,8 +7,8 @@
  *   gradient    dbias = sum dy;  dweight = sum dy*xhat;  dx = weight/sqrt(variance + eps) * (dy - dbias/rows - xhat*dweight/rows)
  *
  * Memory is what costs: the statistics are taken in one pass (each chunk's mean, then its squares while it is in the cache; chunks are put
- * together by Chan's formula), and a relu that follows is seen in x again (y > 0), so that the backward pass reads dy and x and nothing else.
- * Few channels are taken as wide rows, several rows behind each other, so that loops over channels are long.
+ * together by Chan's formula), and a relu that follows is seen in x again (y > 0), so that the backward pass reads dy and x and nothing
+ * else. Few channels are taken as wide rows, several rows behind each other, so that loops over channels are long.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program, and rows of samples that are not there must enter
  * neither statistics nor sums. Sums are taken over fixed chunks and added up in order, so that statistics do not depend on threads.
@@ -106,7 +106,8 @@ CPU_CLONES static void sum_rows(float *restrict sum, const void *restrict x, boo
     });
 }
 
-CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict mean, const void *restrict x, bool bf16, size_t width, size_t first, size_t n)
+CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict mean, const void *restrict x, bool bf16, size_t width,
+                                   size_t first, size_t n)
 {
     ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
         size_t m = shorter(width, n - at);
@@ -133,8 +134,8 @@ static void measure_chunk(const struct batch_norm *b, float *part, const void *x
 }
 
 /* sum[0][k] += dy, sum[1][k] += dy*(x - mean); dy counts as zero where a relu of y was. */
-CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict dy, const void *restrict x, const struct batch_norm *b, bool bf16, bool relu,
-                                     size_t first, size_t n)
+CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict dy, const void *restrict x, const struct batch_norm *b,
+                                     bool bf16, bool relu, size_t first, size_t n)
 {
     float *restrict products = sum + b->width;
     const float *restrict mean = b->center, *restrict scale = b->scale, *restrict shift = b->shift;
@@ -149,7 +150,8 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
     });
 }
 
-/* Fills a part for each chunk of n elements; returns the parts, [chunks][2][width], whose first [channels] hold sums. dy: NULL, or gradients are summed. */
+/* Fills a part for each chunk of n elements; returns the parts, [chunks][2][width], whose first [channels] hold sums. dy: NULL, or
+ * gradients are summed. */
 static const float *sum_chunks(struct cpu_program *p, struct cpu_step *s, const void *dy, size_t n)
 {
     struct batch_norm *b = s->state;
@@ -173,7 +175,8 @@ static const float *sum_chunks(struct cpu_program *p, struct cpu_step *s, const 
 
 /* ---- forward ----------------------------------------------------------------------------------------------------------- */
 
-CPU_CLONES static void apply(void *restrict y, const void *restrict x, const struct batch_norm *b, bool bf16, bool relu, size_t first, size_t n)
+CPU_CLONES static void apply(void *restrict y, const void *restrict x, const struct batch_norm *b, bool bf16, bool relu, size_t first,
+                             size_t n)
 {
     const float *restrict scale = b->scale, *restrict shift = b->shift;
     size_t width = b->width;
@@ -256,8 +259,8 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
 
 /* ---- backward ------------------------------------------------------------------------------------------------------------ */
 
-CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy, const void *restrict x, const struct batch_norm *b, bool bf16, bool relu,
-                                      size_t first, size_t n)
+CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy, const void *restrict x, const struct batch_norm *b,
+                                      bool bf16, bool relu, size_t first, size_t n)
 {
     const float *restrict scale = b->scale, *restrict shift = b->shift;
     const float *restrict gain = b->gain, *restrict slope = b->slope, *restrict base = b->base;

@@ -45,7 +45,11 @@ static bool has_bf16(void)
 static const char *instruction_set(void)
 {
     dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-    return has_bf16() ? "avx512 with bf16" : isa >= dnnl_cpu_isa_avx512_core ? "avx512" : isa >= dnnl_cpu_isa_avx2 ? "avx2" : isa >= dnnl_cpu_isa_avx ? "avx" : "sse4";
+    return has_bf16()                        ? "avx512 with bf16"
+           : isa >= dnnl_cpu_isa_avx512_core ? "avx512"
+           : isa >= dnnl_cpu_isa_avx2        ? "avx2"
+           : isa >= dnnl_cpu_isa_avx         ? "avx"
+                                             : "sse4";
 }
 
 /* The text after the colon of the first line that begins with `key`, without the newline. */
@@ -190,7 +194,8 @@ static int cpu_replica_init(struct device *dev, struct dev_replica *r, const str
         r->host[b] = aligned_alloc(64, bytes);
         if (!r->host[b]) {
             cpu_replica_release(r);
-            return err_set(e, ERR_MEMORY, "cannot allocate %zu bytes for a network of %zu parameters: memory ran out", bytes, net->n_params);
+            return err_set(e, ERR_MEMORY, "cannot allocate %zu bytes for a network of %zu parameters: memory ran out", bytes,
+                           net->n_params);
         }
         memset(r->host[b], 0, bytes);
     }

@@ -53,7 +53,8 @@ static int add_backward(struct cpu_program *p, struct cpu_step *s, const struct 
         pointwise_share(n, &first, &last);
         for (int k = 0; k < s->n_in; k++) {
             if (s->in_grad[k]) {
-                memcpy(element_at(*s->in_grad[k], first, p->bf16), element_at(s->out->grad, first, p->bf16), (last - first) * element_size(p->bf16));
+                memcpy(element_at(*s->in_grad[k], first, p->bf16), element_at(s->out->grad, first, p->bf16),
+                       (last - first) * element_size(p->bf16));
             }
         }
     }

@@ -1,9 +1,10 @@
-/* Where a program's activations and gradients stand: one block of memory, in which two of them share a place if they are never needed at the same time.
+/* Where a program's activations and gradients stand: one block of memory, in which two of them share a place if they are never needed at
+ * the same time.
  *
- * Time is counted in steps: step i runs forward at i, the loss at n, step i backward at 2n - i. An activation is needed from the step that makes it to the
- * last that reads it, and until that step's backward pass only if a gradient is worked out from it (cpu_op.backward_reads). One that can be made again
- * (batch norm: one pass over its input, which is kept or the caller's) is needed twice, for a short time each: the program makes it again before its first use in the
- * backward pass. So half of a residual network's activations need not be kept.
+ * Time is counted in steps: step i runs forward at i, the loss at n, step i backward at 2n - i. An activation is needed from the step that
+ * makes it to the last that reads it, and until that step's backward pass only if a gradient is worked out from it (cpu_op.backward_reads).
+ * One that can be made again (batch norm: one pass over its input, which is kept or the caller's) is needed twice, for a short time each:
+ * the program makes it again before its first use in the backward pass. So half of a residual network's activations need not be kept.
  *
  * What a newcomer would get wrong: an activation that a backward pass reads and does not declare is overwritten by then.
  */
@@ -40,7 +41,8 @@ static bool reads_output(const struct cpu_step *s)
 static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step *maker)
 {
     struct cpu_value *v = maker->out;
-    int n = p->n_steps, made = (int)(maker - p->steps), last = v == p->output ? n : made, first_back = -1, last_back = reads_output(maker) ? made : n;
+    int n = p->n_steps, made = (int)(maker - p->steps), last = v == p->output ? n : made, first_back = -1,
+        last_back = reads_output(maker) ? made : n;
     for (int i = made + 1; i < n; i++) {
         const struct cpu_step *s = &p->steps[i];
         for (int k = 0; k < s->n_in; k++) {

@@ -28,7 +28,8 @@ CPU_CLONES static void relu_loop(void *restrict y, const void *restrict x, bool 
     });
 }
 
-CPU_CLONES static void mask_loop(void *restrict out, const void *restrict grad, const void *restrict data, bool bf16, size_t first, size_t last)
+CPU_CLONES static void mask_loop(void *restrict out, const void *restrict grad, const void *restrict data, bool bf16, size_t first,
+                                 size_t last)
 {
     ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
         float g = GET(grad, i);

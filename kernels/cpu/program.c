@@ -1,8 +1,8 @@
 /* A network compiled for one minibatch size: its steps (cpu/graph.c) with their operators prepared and memory given, and how they are
  * run.
  *
- * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where values and gradients stand is worked out in cpu/places.c. Nothing is
- * allocated when a program runs.
+ * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where values and gradients stand is worked out
+ * in cpu/places.c. Nothing is allocated when a program runs.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program. The rest of the input is zero and
  * the loss gives it no gradient, so sums over the minibatch are right; an operator that mixes samples (batch norm) must

@@ -62,8 +62,8 @@ static void apply_sgd(struct rule_state *s, const struct rule_args *a)
 
 /* The compensated gradient, then the plain step. p0 lambda, p1 m, p2 eps. Eight loops of one text: an array that is not there is a constant
  * in each, without which none of them would be vectorised. */
-static inline __attribute__((always_inline)) void dc_asgd(float *restrict w, float *restrict v, float *restrict m2, const uint8_t *restrict decays,
-                                                          const struct rule_args *a, size_t n)
+static inline __attribute__((always_inline)) void dc_asgd(float *restrict w, float *restrict v, float *restrict m2,
+                                                          const uint8_t *restrict decays, const struct rule_args *a, size_t n)
 {
     const float *restrict g = a->g, *restrict pulled = a->pulled;
     float lr = a->lr, factor = a->factor, momentum = a->momentum, p0 = a->p0, p1 = a->p1, p2 = a->p2, decay = a->weight_decay;

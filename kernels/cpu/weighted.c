@@ -1,6 +1,7 @@
 /* Layers with weights (see weighted.h). The master weights and their gradients stand in the flat block in PyTorch's order;
  * oneDNN's kernels for convolutions want blocked formats, which differ between the passes. So each step copies the weights out once
- * per format (small beside the products) and copies their gradient back; dense layers do without (cpu/dense.c). The gradient of the network's input is never made.
+ * per format (small beside the products) and copies their gradient back; dense layers do without (cpu/dense.c). The gradient of the
+ * network's input is never made.
  */
 #include "kernels/cpu/weighted.h"
 

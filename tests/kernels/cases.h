@@ -1,6 +1,7 @@
-/* What every device must compute alike: layers at odd sizes, strides and paddings, each between a convolution and a dense layer, so that its outputs,
- * its own gradients and the gradient that it hands down are seen. tests/kernels holds the CPU to finite differences over them, tests/cuda the CUDA
- * device to the CPU; what only one of the two has to show (rows of hundreds of channels, cuts of a minibatch) stays in its test.
+/* What every device must compute alike: layers at odd sizes, strides and paddings, each between a convolution and a dense layer, so that
+ * its outputs, its own gradients and the gradient that it hands down are seen. tests/kernels holds the CPU to finite differences over them,
+ * tests/cuda the CUDA device to the CPU; what only one of the two has to show (rows of hundreds of channels, cuts of a minibatch) stays in
+ * its test.
  */
 #ifndef TESTS_KERNELS_CASES_H
 #define TESTS_KERNELS_CASES_H
@@ -88,19 +89,24 @@ static const struct layer_case batch_norm_cases[] = {
 };
 
 static const struct layer_case graph_cases[] = {
-    {"{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"add\", \"inputs\": [\"a\", \"first\"]}", 3},
+    {"{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"add\", \"inputs\": [\"a\", \"first\"]}",
+     3},
     {"{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", \"r\", \"first\"]}, {\"type\": \"relu\"}", 3},
     {"{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"tanh\", \"name\": \"t\", \"inputs\": [\"first\"]},"
-     "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, {\"type\": \"leaky_relu\"}", 3},
+     "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, {\"type\": \"leaky_relu\"}",
+     3},
     {"{\"type\": \"concat\", \"inputs\": [\"first\", \"first\"]}, {\"type\": \"max_pool\", \"size\": 2}", 3},
     /* vectors that were images count channel, row, column when they are joined with others */
     {"{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 4},"
-     "{\"type\": \"concat\", \"inputs\": [\"d\", \"f\"]}", 3},
+     "{\"type\": \"concat\", \"inputs\": [\"d\", \"f\"]}",
+     3},
     {"{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 594},"
-     "{\"type\": \"add\", \"inputs\": [\"d\", \"r\"]}", 3},
+     "{\"type\": \"add\", \"inputs\": [\"d\", \"r\"]}",
+     3},
     /* and are joined as vectors too where the image has one channel, so that flattening it moves nothing */
     {"{\"type\": \"conv2d\", \"filters\": 1, \"kernel\": 3}, {\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"tanh\", \"name\": \"t\"},"
-     "{\"type\": \"concat\", \"inputs\": [\"f\", \"t\"]}", 3},
+     "{\"type\": \"concat\", \"inputs\": [\"f\", \"t\"]}",
+     3},
     {0},
 };
 
@@ -115,10 +121,11 @@ enum { BETWEEN_BYTES = 1024 };
 /* The network of layers under test, behind a convolution and before a dense layer. */
 static inline const char *case_between(char out[BETWEEN_BYTES], const char *layers)
 {
-    snprintf(out, BETWEEN_BYTES,
-             "{\"input\": [11, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"first\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
-             "%s, {\"type\": \"dense\", \"units\": 5}]}",
-             layers);
+    snprintf(
+        out, BETWEEN_BYTES,
+        "{\"input\": [11, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"first\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
+        "%s, {\"type\": \"dense\", \"units\": 5}]}",
+        layers);
     return out;
 }
 

@@ -79,7 +79,8 @@ static inline void ref_conv(const struct ref *r, const struct layer *l, const do
                             continue;
                         }
                         const double *from = in + ref_at(&l->in, row, col, 0);
-                        const double *k = w + (((size_t)o * (size_t)channels * (size_t)l->kernel[0]) + (size_t)i) * (size_t)l->kernel[1] + (size_t)j;
+                        const double *k =
+                            w + (((size_t)o * (size_t)channels * (size_t)l->kernel[0]) + (size_t)i) * (size_t)l->kernel[1] + (size_t)j;
                         for (int c = 0; c < channels; c++) {
                             sum += from[c] * k[(size_t)c * (size_t)(l->kernel[0] * l->kernel[1])];
                         }
@@ -437,13 +438,15 @@ struct bench {
     struct err e;
 };
 
-static inline struct bench *bench_new_in(const char *precision, const char *device, const char *model, const struct optimizer_spec *optimizer)
+static inline struct bench *bench_new_in(const char *precision, const char *device, const char *model,
+                                         const struct optimizer_spec *optimizer)
 {
     static const struct optimizer_spec plain = {.type = CAT_OPTIMIZER_SGD};
     struct bench *b = calloc(1, sizeof(*b));
     b->net = ref_network(model);
     b->dev = dev_open(device, &b->e);
-    if (!b->dev || dev_use_precision(b->dev, precision, &b->e) < 0 || b->dev->ops->replica_init(b->dev, &b->replica, &b->net, optimizer ? optimizer : &plain, &b->e) < 0) {
+    if (!b->dev || dev_use_precision(b->dev, precision, &b->e) < 0 ||
+        b->dev->ops->replica_init(b->dev, &b->replica, &b->net, optimizer ? optimizer : &plain, &b->e) < 0) {
         fail_msg("%s", b->e.message);
     }
     ref_draw(&b->net, b->replica.host[DEV_PARAMS], b->replica.host[DEV_STATS]);
@@ -536,8 +539,8 @@ struct bound {
     double outputs, gradients;
 };
 
-static inline void check_outputs(const struct bench *b, const struct ref *r, const struct dev_input *in, const struct dev_result *got, const float *logits,
-                                 double bound)
+static inline void check_outputs(const struct bench *b, const struct ref *r, const struct dev_input *in, const struct dev_result *got,
+                                 const float *logits, double bound)
 {
     double loss = 0;
     for (int i = 0; i < in->count; i++) {
@@ -551,8 +554,9 @@ static inline void check_outputs(const struct bench *b, const struct ref *r, con
     }
 }
 
-/* Each tensor's gradient against the one of fp32, which is held to the reference: the length of their difference, times the gradient's own length and the
- * tensor's share of the length of all. Rounding switches a relu or a maximum here and there, which a single element would show too much. */
+/* Each tensor's gradient against the one of fp32, which is held to the reference: the length of their difference, times the gradient's own
+ * length and the tensor's share of the length of all. Rounding switches a relu or a maximum here and there, which a single element would
+ * show too much. */
 static inline void check_gradients(const struct bench *got, const struct bench *exact, double bound)
 {
     double all = 0;
@@ -561,7 +565,8 @@ static inline void check_gradients(const struct bench *got, const struct bench *
     }
     for (int t = 0; t < exact->net.n_tensors; t++) {
         const struct tensor *tensor = &exact->net.tensors[t];
-        double apart = 0, n = (double)tensor->count, own = gradient_size(exact, tensor) * sqrt(n), share = sqrt(all * n / (double)exact->net.n_params);
+        double apart = 0, n = (double)tensor->count, own = gradient_size(exact, tensor) * sqrt(n),
+               share = sqrt(all * n / (double)exact->net.n_params);
         for (size_t i = tensor->first; i < tensor->first + tensor->count; i++) {
             apart += pow((double)got->replica.host[DEV_GRADS][i] - (double)exact->replica.host[DEV_GRADS][i], 2);
         }
@@ -569,7 +574,8 @@ static inline void check_gradients(const struct bench *got, const struct bench *
     }
 }
 
-static inline void check_bf16(const struct bench *exact, struct ref *r, const char *model, int batch, const struct dev_input *in, struct bound bound)
+static inline void check_bf16(const struct bench *exact, struct ref *r, const char *model, int batch, const struct dev_input *in,
+                              struct bound bound)
 {
     struct bench *b = bench_new_in("bf16", "cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, batch);
@@ -582,10 +588,11 @@ static inline void check_bf16(const struct bench *exact, struct ref *r, const ch
     bench_free(b);
 }
 
-/* Outputs and loss everywhere, gradients at `coordinates` places of every `every`-th tensor, times the tensor's usual gradient and their own size: single
- * precision may see a relu switch where double does not, the more often the deeper a network is. Then the same in bf16, where the
- * CPU has it, unless that bound is NULL. */
-static inline void check_model_to(const char *model, int batch, int count, int coordinates, int every, struct bound fp32, const struct bound *bf16)
+/* Outputs and loss everywhere, gradients at `coordinates` places of every `every`-th tensor, times the tensor's usual gradient and their
+ * own size: single precision may see a relu switch where double does not, the more often the deeper a network is. Then the same in bf16,
+ * where the CPU has it, unless that bound is NULL. */
+static inline void check_model_to(const char *model, int batch, int count, int coordinates, int every, struct bound fp32,
+                                  const struct bound *bf16)
 {
     struct bench *b = bench_new("cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, batch);
@@ -604,7 +611,8 @@ static inline void check_model_to(const char *model, int batch, int count, int c
         for (int k = 0; k < coordinates; k++) {
             size_t i = tensor->first + rng_below(1, (uint64_t)t, (uint64_t)k, tensor->count);
             double expected = ref_gradient(&r, &in, tensor, i, 1e-5);
-            assert_near((double)b->replica.host[DEV_GRADS][i], expected, fp32.gradients * (size + fabs(expected)) + 1e-6, tensor->name, i - tensor->first);
+            assert_near((double)b->replica.host[DEV_GRADS][i], expected, fp32.gradients * (size + fabs(expected)) + 1e-6, tensor->name,
+                        i - tensor->first);
         }
     }
     free(logits);
@@ -616,8 +624,8 @@ static inline void check_model_to(const char *model, int batch, int count, int c
 
 static const struct bound usual_fp32 = {1e-4, 2e-4};
 
-/* In bf16 8 bits are kept of everything: sums and averages stay within 2e-2. Behind relu and max pooling a few elements go another way, behind batch norm all
- * are divided by the deviation of few samples. A preset has them all. */
+/* In bf16 8 bits are kept of everything: sums and averages stay within 2e-2. Behind relu and max pooling a few elements go another way,
+ * behind batch norm all are divided by the deviation of few samples. A preset has them all. */
 static inline const struct bound *bound_in_bf16(const char *model)
 {
     static const struct bound plain = {2e-2, 2e-2}, normed = {2e-2, 5e-2}, switched = {5e-2, 1.5e-1};

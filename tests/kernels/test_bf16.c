@@ -1,5 +1,5 @@
-/* bf16 on the CPU beyond single operators (those: check_model in reference.h): deep networks, curves, threads, repeated runs, what is not a number, and that
- * parameters stay fp32. Skipped where the CPU has no avx512_bf16, but for what such a CPU says.
+/* bf16 on the CPU beyond single operators (those: check_model in reference.h): deep networks, curves, threads, repeated runs, what is not a
+ * number, and that parameters stay fp32. Skipped where the CPU has no avx512_bf16, but for what such a CPU says.
  */
 #include "tests/kernels/reference.h"
 
@@ -88,7 +88,8 @@ static void steps_smaller_than_bf16_resolves_are_not_lost(void **state)
         bool counts = fabs(1e-4 * (double)b->replica.host[DEV_GRADS][i]) > 1e-6 * fabs((double)before[i]);
         there += counts;
         moved += counts && b->replica.host[DEV_PARAMS][i] != before[i];
-        assert_near((double)b->replica.host[DEV_PARAMS][i], (double)before[i] - 1e-4 * (double)b->replica.host[DEV_GRADS][i], 1e-7 * (1 + fabs((double)before[i])), "parameter", i);
+        assert_near((double)b->replica.host[DEV_PARAMS][i], (double)before[i] - 1e-4 * (double)b->replica.host[DEV_GRADS][i],
+                    1e-7 * (1 + fabs((double)before[i])), "parameter", i);
     }
     assert_true(there > b->net.n_params / 10 && moved == there);
     free(before);
@@ -135,7 +136,8 @@ static void a_repeated_run_gives_the_same_bits_and_other_threads_the_same_by_rou
 static void check_nan(const char *precision, const char *layers)
 {
     char model[600];
-    snprintf(model, sizeof(model), "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}", layers);
+    snprintf(model, sizeof(model), "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}",
+             layers);
     struct bench *b = bench_new_in(precision, "cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, 3);
     struct dev_input in = ref_input(&b->net, 3, 5);
@@ -150,7 +152,8 @@ static void check_nan(const char *precision, const char *layers)
     bench_free(b);
 }
 
-/* Not here: max pooling, and a relu that is part of a convolution or dense layer, are oneDNN's, which take what is not a number for small. */
+/* Not here: max pooling, and a relu that is part of a convolution or dense layer, are oneDNN's, which take what is not a number for
+ * small. */
 static void what_is_not_a_number_stays_visible(void **state)
 {
     static const char *const layers[] = {

@@ -32,7 +32,8 @@ static void sums_differences_and_shares_are_those_of_a_plain_loop(void **state)
         flat_scale(s->c, s->c, 0.3f, lengths[k]);
         for (size_t i = 0; i < N; i++) {
             bool in = i < lengths[k];
-            float sum = was->a[i] + (in ? was->b[i] : 0), difference = was->b[i] - (in ? was->c[i] : 0), share = in ? 0.3f * was->c[i] : was->c[i];
+            float sum = was->a[i] + (in ? was->b[i] : 0), difference = was->b[i] - (in ? was->c[i] : 0),
+                  share = in ? 0.3f * was->c[i] : was->c[i];
             assert_true(s->a[i] == sum && s->b[i] == difference && s->c[i] == share);
         }
         free(s);

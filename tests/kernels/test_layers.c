@@ -75,10 +75,14 @@ static void batch_norm_matches_on_images_and_vectors(void **state)
 /* Of two batch norms behind each other only one is made again for the backward pass; and one that several layers read. */
 static void what_is_made_again_for_the_backward_pass_is_the_same(void **state)
 {
-    check_between("{\"type\": \"batch_norm\"}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}", 4);
-    check_between("{\"type\": \"batch_norm\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
-                  "{\"type\": \"tanh\", \"name\": \"t\"}, {\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 6, \"kernel\": 1, \"inputs\": [\"r\"]},"
-                  "{\"type\": \"add\", \"inputs\": [\"t\", \"b\", \"r\"]}, {\"type\": \"relu\"}", 4);
+    check_between(
+        "{\"type\": \"batch_norm\"}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}",
+        4);
+    check_between(
+        "{\"type\": \"batch_norm\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1},"
+        "{\"type\": \"tanh\", \"name\": \"t\"}, {\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 6, \"kernel\": 1, \"inputs\": [\"r\"]},"
+        "{\"type\": \"add\", \"inputs\": [\"t\", \"b\", \"r\"]}, {\"type\": \"relu\"}",
+        4);
 }
 
 static void batch_norm_keeps_running_statistics_and_evaluates_with_them(void **state)
@@ -113,8 +117,10 @@ static void batch_norm_keeps_running_statistics_and_evaluates_with_them(void **s
 static void graphs_add_and_concat_and_sum_the_gradients_of_every_reader(void **state)
 {
     check_cases(graph_cases);
-    check_between("{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"tanh\", \"name\": \"t\", \"inputs\": [\"first\"]},"
-                  "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}", 3);
+    check_between(
+        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"tanh\", \"name\": \"t\", \"inputs\": [\"first\"]},"
+        "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}",
+        3);
 }
 
 static void mean_squared_error_matches(void **state)

@@ -31,7 +31,8 @@ static const struct rule_args common = {.lr = 0.1f, .factor = 0.75f, .momentum =
 static struct shard *apply(int strategy, bool velocity, bool adaptive, bool decay, const struct rule_args *args, struct shard **before)
 {
     struct shard *s = shard_new();
-    struct rule_state state = {.w = s->w, .v = velocity ? s->v : NULL, .m2 = adaptive ? s->m2 : NULL, .decay = decay ? s->decay : NULL, .n = N};
+    struct rule_state state = {
+        .w = s->w, .v = velocity ? s->v : NULL, .m2 = adaptive ? s->m2 : NULL, .decay = decay ? s->decay : NULL, .n = N};
     struct rule_args a = *args;
     a.g = s->g;
     a.pulled = s->pulled;

@@ -1,8 +1,9 @@
 /* Optimizers against the formulas in plain double loops (PyTorch's SGD, Adam, AdamW), clipping, and bits that do not depend on threads. */
 #include "tests/kernels/reference.h"
 
-static const char model[] = "{\"input\": [9, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"relu\"},"
-                            "{\"type\": \"dense\", \"units\": 7}]}";
+static const char model[] =
+    "{\"input\": [9, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"relu\"},"
+    "{\"type\": \"dense\", \"units\": 7}]}";
 
 static void random_gradient(struct bench *b, uint64_t stream)
 {

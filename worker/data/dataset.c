@@ -23,7 +23,8 @@
 
 enum { PATH_BYTES = 4096, ROOTS = 64 };
 
-const struct dataset_format *const dataset_formats[] = {&dataset_idx, &dataset_cifar_10, &dataset_cifar_100, &dataset_npy, &dataset_glyphs, NULL};
+const struct dataset_format *const dataset_formats[] = {&dataset_idx, &dataset_cifar_10, &dataset_cifar_100,
+                                                        &dataset_npy, &dataset_glyphs,   NULL};
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
 
@@ -336,7 +337,8 @@ int dataset_check(const struct dataset *d, const struct data_spec *spec, const s
         return rc;
     }
     if (!shapes_fit(&shape, &net->input)) {
-        err_set(e, ERR_DATA, "the samples have the shape %s, the network's input is %s", shape_text(&shape, have), shape_text(&net->input, want));
+        err_set(e, ERR_DATA, "the samples have the shape %s, the network's input is %s", shape_text(&shape, have),
+                shape_text(&net->input, want));
         if (shape.rank == 3 && net->input.rank == 3 && shape.dim[2] == net->input.dim[2] && shape.dim[0] >= net->input.dim[0]) {
             err_hint(e, "\"augment\": {\"crop\": {}} cuts windows out of larger pictures");
         }

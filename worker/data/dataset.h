@@ -73,7 +73,8 @@ void dataset_gather(const struct dataset *d, const struct dataset_part *part, co
 enum { DATASET_CHANNELS = 16 };
 struct dev_source;
 struct dev_view;
-/* What a device is to keep of a part; false: only the host can gather it (floats, pictures with a mean of their own). `out` points into part and table. */
+/* What a device is to keep of a part; false: only the host can gather it (floats, pictures with a mean of their own). `out` points into
+ * part and table. */
 bool dataset_source(const struct dataset *d, const struct dataset_part *part, const struct data_spec *spec, struct dev_source *out,
                     float table[DATASET_CHANNELS][256]);
 /* How samples index[0..n) are looked at; false: whole, and out is not written. */

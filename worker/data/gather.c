@@ -133,7 +133,8 @@ static void put_window(const struct gather *g, float *to, const char *from, cons
     }
 }
 
-/* Takes mean and deviation out; a picture of one colour becomes zeros (the bound is that of TensorFlow's per_image_standardization, for values up to 1). */
+/* Takes mean and deviation out; a picture of one colour becomes zeros (the bound is that of TensorFlow's per_image_standardization, for
+ * values up to 1). */
 static void standardise(float *x, size_t n)
 {
     double sum = 0, squares = 0, least = 1 / (255 * sqrt((double)n));
@@ -184,7 +185,8 @@ bool dataset_source(const struct dataset *d, const struct dataset_part *part, co
         return false;
     }
     memcpy(table, g.table, sizeof(g.table));
-    *out = (struct dev_source){.x = part->x, .samples = part->samples, .stored = d->input, .out = g.out, .tables = g.tables, .table = table[0]};
+    *out = (struct dev_source){
+        .x = part->x, .samples = part->samples, .stored = d->input, .out = g.out, .tables = g.tables, .table = table[0]};
     return true;
 }
 

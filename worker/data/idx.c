@@ -49,8 +49,9 @@ static int check_end(struct idx_file *in, int64_t at, struct err *e)
     if (got > 0) {
         return err_set(e, ERR_DATA, "'%s' goes on after byte %lld, where its header says that it ends", in->name, (long long)at);
     }
-    return got == 0 && (code == Z_OK || code == Z_STREAM_END) ? 0
-                                                              : err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name, (long long)at, why);
+    return got == 0 && (code == Z_OK || code == Z_STREAM_END)
+               ? 0
+               : err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name, (long long)at, why);
 }
 
 /* Does a file of this size hold so many bytes? */
@@ -166,8 +167,8 @@ static int read_part(struct dataset *d, struct dataset_part *part, const char *r
     }
     struct shape shape = {3, {(int)images.dim[1], (int)images.dim[2], images.rank == 4 ? (int)images.dim[3] : 1}};
     if (d->input.rank && memcmp(&d->input, &shape, sizeof(shape)) != 0) {
-        rc = err_set(e, ERR_DATA, "'%s' has pictures of %d x %d, the training samples have %d x %d", images.name, shape.dim[0], shape.dim[1],
-                     d->input.dim[0], d->input.dim[1]);
+        rc = err_set(e, ERR_DATA, "'%s' has pictures of %d x %d, the training samples have %d x %d", images.name, shape.dim[0],
+                     shape.dim[1], d->input.dim[0], d->input.dim[1]);
         goto out;
     }
     d->input = shape;

@@ -91,7 +91,8 @@ static json_t *find_out(struct listing *l, const char *dir, const char *path, in
     }
     if (about) {
         json_object_set_new(about, "path", json_string(path)); /* roots may have moved */
-        if (!json_is_string(json_object_get(about, "digest")) && clock_now() < l->until && dataset_open(&d, &spec, 0, l->roots, NULL) == 0) {
+        if (!json_is_string(json_object_get(about, "digest")) && clock_now() < l->until &&
+            dataset_open(&d, &spec, 0, l->roots, NULL) == 0) {
             json_object_set_new(about, "digest", json_string(d.digest));
             dataset_release(&d);
         }

@@ -1,5 +1,5 @@
-/* See manifest.h. The key is the SHA-256 over the bytes, the name and the length of every file in the order of names, so that two hosts with the same
- * files come to the same key, and a file that was added or renamed changes it.
+/* See manifest.h. The key is the SHA-256 over the bytes, the name and the length of every file in the order of names, so that two hosts
+ * with the same files come to the same key, and a file that was added or renamed changes it.
  */
 #include "worker/data/manifest.h"
 
@@ -87,7 +87,9 @@ static json_t *hash_all(const struct names *names, const char *roots, const char
     unsigned char sum[EVP_MAX_MD_SIZE];
     json_t *files = json_array();
     int64_t total = 0;
-    int rc = md && buffer && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 ? 0 : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
+    int rc = md && buffer && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1
+                 ? 0
+                 : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
     for (int i = 0; rc == 0 && i < names->n; i++) {
         char head[640];
         int fd = manifest_open(roots, path, names->items[i], e);

@@ -4,8 +4,9 @@
  * first: [n] a vector, [h, w] a picture of one channel, [h, w, c]. y: whole numbers are labels (axis of samples only),
  * floats are targets. Format: "\x93NUMPY", version, length, a Python dictionary in text, then the values.
  *
- * What a newcomer would get wrong: values may stand in the other byte order, or with the first axis running fastest (Fortran order), and a packed
- * file does not tell its size; so a header's promise is compared with what deflate could hold at most (1032:1) before memory is taken.
+ * What a newcomer would get wrong: values may stand in the other byte order, or with the first axis running fastest (Fortran order), and a
+ * packed file does not tell its size; so a header's promise is compared with what deflate could hold at most (1032:1) before memory is
+ * taken.
  */
 #include <ctype.h>
 #include <float.h>
@@ -49,12 +50,13 @@ static const char *find_key(const char *head, const char *key)
 
 static int parse_type(struct npy_file *in, const char *p, struct err *e)
 {
-    bool fits = p && p[0] == '\'' && p[1] && strchr("<>|", p[1]) && p[2] && strchr("uifb", p[2]) && isdigit((unsigned char)p[3]) && p[4] == '\'';
+    bool fits =
+        p && p[0] == '\'' && p[1] && strchr("<>|", p[1]) && p[2] && strchr("uifb", p[2]) && isdigit((unsigned char)p[3]) && p[4] == '\'';
     int width = fits ? p[3] - '0' : 0;
     if (!fits || (width != 1 && width != 2 && width != 4 && width != 8) || (p[2] == 'f' && width == 1) || (p[2] == 'b' && width != 1)) {
         int shown = p && p[0] == '\'' && p[1] ? (int)strcspn(p + 1, "'") + 2 : 0;
-        return err_set(e, ERR_DATA, "'%s' has values of the type %.*s: floats of 2, 4 or 8 bytes and whole numbers of 1 to 8 can be read", in->name,
-                       shown > 0 && shown < 16 ? shown : 16, shown > 0 ? p : "of a record");
+        return err_set(e, ERR_DATA, "'%s' has values of the type %.*s: floats of 2, 4 or 8 bytes and whole numbers of 1 to 8 can be read",
+                       in->name, shown > 0 && shown < 16 ? shown : 16, shown > 0 ? p : "of a record");
     }
     in->kind = p[2];
     in->width = width;
@@ -131,7 +133,8 @@ static int read_head(struct npy_file *in, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot read '%s': memory ran out", in->name);
     }
     in->head_bytes = (b[6] > 1 ? 12 : 10) + (long)n;
-    int rc = read_bytes(in, head, n) ? parse_head(in, head, e) : err_set(e, ERR_DATA, "'%s' ends within its header of %zu bytes", in->name, n);
+    int rc =
+        read_bytes(in, head, n) ? parse_head(in, head, e) : err_set(e, ERR_DATA, "'%s' ends within its header of %zu bytes", in->name, n);
     free(head);
     return rc;
 }
@@ -147,8 +150,9 @@ static int check_size(struct npy_file *in, const char *path, struct err *e)
     int64_t bytes = packed ? ((int64_t)st.st_size + 1) * DEFLATE_RATIO : (int64_t)st.st_size - in->head_bytes, room = bytes / in->width;
     bool holds = in->dim[0] <= room / in->each;
     if (!holds || (!packed && in->dim[0] * in->each * in->width != bytes)) {
-        return err_set(e, ERR_DATA, "'%s' should have %lld x %lld values of %d bytes after byte %ld, but has %lld %sbytes", in->name, (long long)in->dim[0],
-                       (long long)in->each, in->width, in->head_bytes, packed ? (long long)st.st_size : (long long)bytes, packed ? "packed " : "");
+        return err_set(e, ERR_DATA, "'%s' should have %lld x %lld values of %d bytes after byte %ld, but has %lld %sbytes", in->name,
+                       (long long)in->dim[0], (long long)in->each, in->width, in->head_bytes,
+                       packed ? (long long)st.st_size : (long long)bytes, packed ? "packed " : "");
     }
     return 0;
 }
@@ -175,7 +179,19 @@ static double half_float(uint16_t h)
 
 static double value_at(const struct npy_file *in, const char *p)
 {
-    union { char b[8]; int8_t i1; int16_t i2; int32_t i4; int64_t i8; uint8_t u1; uint16_t u2; uint32_t u4; uint64_t u8; float f4; double f8; } v = {{0}};
+    union {
+        char b[8];
+        int8_t i1;
+        int16_t i2;
+        int32_t i4;
+        int64_t i8;
+        uint8_t u1;
+        uint16_t u2;
+        uint32_t u4;
+        uint64_t u8;
+        float f4;
+        double f8;
+    } v = {{0}};
     for (int i = 0; i < in->width; i++) {
         v.b[i] = p[in->swapped ? in->width - 1 - i : i];
     }
@@ -210,7 +226,8 @@ static int put_value(const struct npy_file *in, char to, void *out, int64_t at, 
 {
     int64_t place = place_of(in, at), byte = in->head_bytes + at * in->width;
     if (in->kind == 'f' && !isfinite(v)) {
-        return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld", in->name, v, (long long)(place / in->each), (long long)byte);
+        return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld", in->name, v, (long long)(place / in->each),
+                       (long long)byte);
     }
     if (to == 'u') {
         ((uint8_t *)out)[place] = (uint8_t)v;
@@ -292,7 +309,8 @@ static int read_y(struct dataset *d, struct dataset_part *part, struct npy_file 
         return err_set(e, ERR_DATA, "'%s' has %lld samples, its x has %lld", in->name, (long long)in->dim[0], (long long)part->samples);
     }
     if (labels && in->each != 1) {
-        return err_set(e, ERR_DATA, "'%s' holds whole numbers, so it must have one label per sample, not %lld", in->name, (long long)in->each);
+        return err_set(e, ERR_DATA, "'%s' holds whole numbers, so it must have one label per sample, not %lld", in->name,
+                       (long long)in->each);
     }
     if (!first && (labels != d->y_labels || target != d->target)) {
         return err_set(e, ERR_DATA, "'%s' has another shape or type than 'y.npy'", in->name);

@@ -1,7 +1,7 @@
 /* See received.h. A data set is complete when it has its name: until then it is DIR/.KEY.part, under the lock DIR/.KEY.lock.
  *
- * What a newcomer would get wrong: names of files come from another host. They are letters, digits and a few signs, in at most one folder, and never
- * begin with a dot, so that none leads out of DIR.
+ * What a newcomer would get wrong: names of files come from another host. They are letters, digits and a few signs, in at most one folder,
+ * and never begin with a dot, so that none leads out of DIR.
  */
 #include "worker/data/received.h"
 
@@ -38,14 +38,16 @@ static bool valid_name(const char *name)
 {
     const char *slash = strchr(name, '/');
     size_t n = strlen(name);
-    return n > 0 && n < NAME_MOST && name[0] != '.' && name[0] != '/' && (!slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'))) &&
+    return n > 0 && n < NAME_MOST && name[0] != '.' && name[0] != '/' &&
+           (!slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'))) &&
            name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+ /")] == 0;
 }
 
 int received_find(const struct received *r, const char *key, char *out)
 {
     struct stat st;
-    if (!r->dir || !valid_key(key) || snprintf(out, PATH_BYTES, "%s/%s", r->dir, key) >= PATH_BYTES || stat(out, &st) != 0 || !S_ISDIR(st.st_mode)) {
+    if (!r->dir || !valid_key(key) || snprintf(out, PATH_BYTES, "%s/%s", r->dir, key) >= PATH_BYTES || stat(out, &st) != 0 ||
+        !S_ISDIR(st.st_mode)) {
         return 0;
     }
     utimensat(AT_FDCWD, out, NULL, 0);
@@ -72,8 +74,8 @@ static int64_t survey(const struct received *r, const char *key, char *oldest)
     for (const struct dirent *f; d && (f = readdir(d));) {
         char path[PATH_BYTES];
         struct stat st;
-        if (!valid_key(f->d_name) || strcmp(f->d_name, key) == 0 || snprintf(path, sizeof(path), "%s/%s", r->dir, f->d_name) >= PATH_BYTES ||
-            stat(path, &st) != 0) {
+        if (!valid_key(f->d_name) || strcmp(f->d_name, key) == 0 ||
+            snprintf(path, sizeof(path), "%s/%s", r->dir, f->d_name) >= PATH_BYTES || stat(path, &st) != 0) {
             continue;
         }
         bytes += proc_tree_bytes(path);
@@ -93,8 +95,8 @@ static int make_room(const struct received *r, const char *key, int64_t bytes, s
 {
     char oldest[KEY_CHARS + 1];
     if (bytes > r->limit_bytes) {
-        err_set(e, ERR_TOO_LARGE, "the data set has %lld MB, and this host keeps at most %lld MB of received ones", (long long)(bytes / 1000000),
-                (long long)(r->limit_bytes / 1000000));
+        err_set(e, ERR_TOO_LARGE, "the data set has %lld MB, and this host keeps at most %lld MB of received ones",
+                (long long)(bytes / 1000000), (long long)(r->limit_bytes / 1000000));
         return err_hint(e, "raise the agent's --data-limit, or put the data set beneath its EVENSTEP_DATA");
     }
     while (survey(r, key, oldest) + bytes > r->limit_bytes && oldest[0]) {
@@ -111,14 +113,16 @@ struct incoming *received_begin(const struct received *r, const char *key, int64
     struct incoming *in = calloc(1, sizeof(*in));
     char lock[PATH_BYTES];
     if (!in || !r->dir || !valid_key(key)) {
-        err_set(e, in ? ERR_UNSUPPORTED : ERR_MEMORY, "cannot receive a data set: %s", !in ? "memory ran out" : "this host has no folder for it");
+        err_set(e, in ? ERR_UNSUPPORTED : ERR_MEMORY, "cannot receive a data set: %s",
+                !in ? "memory ran out" : "this host has no folder for it");
         free(in);
         return NULL;
     }
     in->home = r;
     in->lock = -1;
     snprintf(in->key, sizeof(in->key), "%s", key);
-    bool fits = snprintf(in->final, PATH_BYTES, "%s/%s", r->dir, key) < PATH_BYTES && snprintf(in->part, PATH_BYTES, "%s/.%s.part", r->dir, key) < PATH_BYTES &&
+    bool fits = snprintf(in->final, PATH_BYTES, "%s/%s", r->dir, key) < PATH_BYTES &&
+                snprintf(in->part, PATH_BYTES, "%s/.%s.part", r->dir, key) < PATH_BYTES &&
                 snprintf(lock, PATH_BYTES, "%s/.%s.lock", r->dir, key) < PATH_BYTES;
     int rc = fits ? proc_mkdirs(r->dir, 0700, e) : err_set(e, ERR_TOO_LARGE, "the path of received data sets is too long");
     if (rc == 0 && (in->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0) {

@@ -35,10 +35,11 @@ static int check_memory(const struct model *m, int batch, struct err *e)
     double needed = (double)dev_memory_needed(&m->spec->network, &m->spec->optimizer, batch);
     double there = (double)m->dev->ops->memory_bytes(m->dev);
     if (needed > there) {
-        err_set(e, ERR_MEMORY, "a minibatch of %d needs %.0f MiB, the device has %.0f MiB free: at most %d fits", batch, needed / mib, there / mib,
-                m->largest);
+        err_set(e, ERR_MEMORY, "a minibatch of %d needs %.0f MiB, the device has %.0f MiB free: at most %d fits", batch, needed / mib,
+                there / mib, m->largest);
     } else {
-        err_set(e, ERR_MEMORY, "a minibatch of %d does not fit the device's memory: at most %d may (%.300s)", batch, m->largest, m->failure.message);
+        err_set(e, ERR_MEMORY, "a minibatch of %d does not fit the device's memory: at most %d may (%.300s)", batch, m->largest,
+                m->failure.message);
     }
     err_hint(e, "a smaller global batch, or more workers");
     return -ERR_MEMORY;

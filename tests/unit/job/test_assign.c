@@ -1,5 +1,5 @@
-/* Minibatch policy: sizes always sum to the global batch within their bounds, and all finish together to within a quantum (ALGORITHMS.md 2.3). What
- * the balancer makes of them is in test_balancer.c. */
+/* Minibatch policy: sizes always sum to the global batch within their bounds, and all finish together to within a quantum (ALGORITHMS.md
+ * 2.3). What the balancer makes of them is in test_balancer.c. */
 #include "tests/unit/job/assignments.h"
 
 enum { MOST = 64 };

@@ -1,5 +1,5 @@
-/* The balancer: it moves minibatches only when that is worth it, with a reason that names the node (ALGORITHMS.md 2.3, DESIGN.md decision 7).
- * Step times are drawn, so whole trainings take a moment. */
+/* The balancer: it moves minibatches only when that is worth it, with a reason that names the node (ALGORITHMS.md 2.3, DESIGN.md decision
+ * 7). Step times are drawn, so whole trainings take a moment. */
 #include "tests/unit/job/assignments.h"
 
 struct node {

@@ -12,8 +12,10 @@
 static int build(struct network *net, const char *layers, struct jsonx_problems *problems)
 {
     char text[1024];
-    snprintf(text, sizeof text, "{\"input\": [8, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"c\", \"filters\": 5, \"kernel\": 1},"
-                                "%s, {\"type\": \"dense\", \"units\": 2}]}", layers);
+    snprintf(text, sizeof text,
+             "{\"input\": [8, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"c\", \"filters\": 5, \"kernel\": 1},"
+             "%s, {\"type\": \"dense\", \"units\": 2}]}",
+             layers);
     json_t *j = json_loads(text, 0, NULL);
     assert_non_null(j);
     *problems = (struct jsonx_problems){0};
@@ -64,8 +66,10 @@ static void inputs_that_do_not_fit_are_named_with_their_shapes(void **state)
 {
     assert_refused("{\"type\": \"add\", \"inputs\": [\"c\", \"input\"]}", "/model/layers/1", "[8, 6, 5] and [8, 6, 3]");
     assert_refused("{\"type\": \"add\"}", "/model/layers/1/inputs", "takes 2 to 8 inputs, not 1");
-    assert_refused("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", \"max_pool1\"]}", "/model/layers/2/inputs/1", "max_pool1");
-    assert_refused("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", \"pool1\"]}", "/model/layers/2", "[4, 3, 5]");
+    assert_refused("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", \"max_pool1\"]}",
+                   "/model/layers/2/inputs/1", "max_pool1");
+    assert_refused("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"c\", \"pool1\"]}", "/model/layers/2",
+                   "[4, 3, 5]");
     assert_refused("{\"type\": \"flatten\"}, {\"type\": \"lrn\"}", "/model/layers/2", "height, width and channels");
     assert_refused("{\"type\": \"flatten\"}, {\"type\": \"global_average_pool\"}", "/model/layers/2", "gets [240]");
     assert_refused("{\"type\": \"lrn\", \"window\": 0}", "/model/layers/1/window", "from 1 to 1024");

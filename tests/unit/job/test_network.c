@@ -1,5 +1,5 @@
-/* Networks: presets have the counts of SEMANTICS.md 2, shapes follow, mistakes name layer and shape. What can be said of a network that is built
- * is in test_network_facts.c. */
+/* Networks: presets have the counts of SEMANTICS.md 2, shapes follow, mistakes name layer and shape. What can be said of a network that is
+ * built is in test_network_facts.c. */
 #include "tests/unit/job/networks.h"
 
 static const struct layer *layer_of(const struct network *net, const char *name)
@@ -323,7 +323,8 @@ static void one_mistake_does_not_hide_or_cause_others(void **state)
     struct network net;
     struct jsonx_problems problems = {0};
     /* the first layer is impossible: what follows it is checked, except shapes */
-    build(&net, NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 9}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 2}," END),
+    build(&net,
+          NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 9}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 2}," END),
           &problems);
     assert_int_equal(problems.count, 2);
     assert_string_equal(problems.items[0].pointer, "/model/layers/0");

@@ -1,5 +1,5 @@
-/* What can be said of a network: initial values depend on seed and tensor name alone, size and work are counted per sample, and the hash depends on
- * what step time depends on (job/network_facts.c). */
+/* What can be said of a network: initial values depend on seed and tensor name alone, size and work are counted per sample, and the hash
+ * depends on what step time depends on (job/network_facts.c). */
 #include "tests/unit/job/networks.h"
 
 /* ---- initial values ---------------------------------------------------------------------------- */
@@ -54,9 +54,10 @@ static void weights_before_a_relu_are_he_normal_and_others_glorot(void **state)
 static void a_relu_is_seen_through_norms_and_pools_but_not_through_weights(void **state)
 {
     struct network net;
-    make(&net, NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"max_pool\", \"size\": 2},"
-                   "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5},"
-                   "{\"type\": \"dense\", \"units\": 5}, {\"type\": \"relu\"}," END));
+    make(&net,
+         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"max_pool\", \"size\": 2},"
+             "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5},"
+             "{\"type\": \"dense\", \"units\": 5}, {\"type\": \"relu\"}," END));
     assert_true(tensor_of(&net, "conv1.weight")->he);
     assert_true(tensor_of(&net, "dense3.weight")->he);
     assert_false(tensor_of(&net, "dense2.weight")->he);
@@ -90,8 +91,10 @@ static void initial_values_depend_on_seed_and_tensor_name_alone(void **state)
     struct network small, large;
     make(&small, "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"a\", \"units\": 8}, {\"type\": \"relu\"},"
                  "{\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
-    make(&large, "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"new\", \"units\": 6}, {\"type\": \"dense\", \"name\": \"a\","
-                 "\"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"name\": \"wide\", \"units\": 8}, {\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
+    make(
+        &large,
+        "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"new\", \"units\": 6}, {\"type\": \"dense\", \"name\": \"a\","
+        "\"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"name\": \"wide\", \"units\": 8}, {\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
     float *p = init(&small, 9, NULL), *q = init(&large, 9, NULL), *again = init(&small, 9, NULL), *other = init(&small, 10, NULL);
     assert_memory_equal(p, again, small.n_params * sizeof *p);
     static const char *const both[] = {"a.weight", "a.bias", "z.weight", "z.bias"};

@@ -39,8 +39,9 @@ static void the_example_of_the_design_is_read(void **state)
 
 static void a_spec_with_its_defaults_written_out_parses_to_the_same(void **state)
 {
-    struct parsed *p = parse_with("{\"strategy\": {\"type\": \"asgd\"}, \"target\": {\"test_accuracy\": 0.98}, \"evaluate\": {\"every_steps\": 50},"
-                                  "\"data\": {\"format\": \"idx\", \"path\": \"mnist\", \"normalize\": {\"mean\": [0.1], \"deviation\": [0.3]}}}");
+    struct parsed *p =
+        parse_with("{\"strategy\": {\"type\": \"asgd\"}, \"target\": {\"test_accuracy\": 0.98}, \"evaluate\": {\"every_steps\": 50},"
+                   "\"data\": {\"format\": \"idx\", \"path\": \"mnist\", \"normalize\": {\"mean\": [0.1], \"deviation\": [0.3]}}}");
     assert_int_equal(p->rc, 0);
     struct parsed *again = parse_json(p->spec.json);
     assert_int_equal(again->rc, 0);
@@ -55,9 +56,10 @@ static void a_spec_with_its_defaults_written_out_parses_to_the_same(void **state
 
 static void every_mistake_is_reported_at_once_with_its_place(void **state)
 {
-    struct parsed *p = parse_with("{\"worker\": 4, \"epochs\": 0, \"strategy\": {\"type\": \"snyc\"}, \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": \"fast\","
-                                  "\"momentun\": 0.9}, \"data\": {\"format\": \"idx\"}, \"model\": {\"input\": [4], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3}]},"
-                                  "\"batching\": {\"global_batch\": -1}}");
+    struct parsed *p = parse_with(
+        "{\"worker\": 4, \"epochs\": 0, \"strategy\": {\"type\": \"snyc\"}, \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": \"fast\","
+        "\"momentun\": 0.9}, \"data\": {\"format\": \"idx\"}, \"model\": {\"input\": [4], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3}]},"
+        "\"batching\": {\"global_batch\": -1}}");
     assert_true(has(p, "/worker", "did you mean 'workers'"));
     assert_true(has(p, "/epochs", "from 1 to"));
     assert_true(has(p, "/strategy/type", "did you mean 'sync'"));
@@ -79,7 +81,8 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
         {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [28, 20, 12, 5]}}", "/batching/sizes", "sum to 65"},
         {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [32, 32]}}", "/batching/sizes", "must be 4 numbers"},
         {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"weights\": [0, 0, 0, 0]}}", "/batching/weights", "not all 0"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"equal\", \"sizes\": [16, 16, 16, 16]}}", "/batching/sizes", "belongs to the policy 'static'"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"equal\", \"sizes\": [16, 16, 16, 16]}}", "/batching/sizes",
+         "belongs to the policy 'static'"},
         {"{\"batching\": {\"global_batch\": 64, \"max_batch\": 15}}", "/batching/max_batch", "cannot hold"},
         {"{\"batching\": {\"global_batch\": 64.5}}", "/batching/global_batch", "whole number"},
         {"{\"min_workers\": 5}", "/min_workers", "more than 'workers' 4"},
@@ -88,15 +91,19 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
         {"{\"target\": {\"test_accuracy\": 1.5}}", "/target/test_accuracy", "to 1, not 1.5"},
         {"{\"data\": {\"format\": \"npy\", \"path\": \"../x\"}}", "/data/path", "beneath a data root"},
         {"{\"data\": {\"format\": \"npy\", \"path\": \"/etc\"}}", "/data/path", "beneath a data root"},
-        {"{\"model\": {\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, \"data\": {\"format\": \"glyphs\"}}", "/model", "784"},
+        {"{\"model\": {\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, \"data\": {\"format\": \"glyphs\"}}", "/model",
+         "784"},
         {"{\"precision\": \"fp16\"}", "/precision", "bf16"},
-        {"{\"precision\": \"bf16\", \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}", "/precision", "simulator"},
+        {"{\"precision\": \"bf16\", \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}", "/precision",
+         "simulator"},
         {"{\"name\": \"a\\u0007b\"}", "/name", "control character"},
         {"{\"optimizer\": {\"schedule\": {\"type\": \"step\", \"at_epochs\": [4, 4]}}}", "/optimizer/schedule/at_epochs", "must rise"},
         {"{\"optimizer\": {\"schedule\": {\"type\": \"step\"}}}", "/optimizer/schedule/at_epochs", "missing"},
         {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 2, \"fixed_seconds\": 1}]}}", "/workers", "more than the 2 nodes"},
-        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"fixed_second\": 1}]}}", "/cluster/nodes/0/fixed_second", "did you mean 'fixed_seconds'"},
-        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}], \"groups\": [[\"a-1\", \"b\"]]}}", "/cluster/groups/0/1", "no node \"b\""},
+        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"fixed_second\": 1}]}}", "/cluster/nodes/0/fixed_second",
+         "did you mean 'fixed_seconds'"},
+        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}], \"groups\": [[\"a-1\", \"b\"]]}}",
+         "/cluster/groups/0/1", "no node \"b\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         refused_with(parse_with(cases[i].patch), cases[i].patch, cases[i].pointer, cases[i].part);
@@ -116,9 +123,11 @@ static void other_kinds_than_an_object_are_refused(void **state)
 
 static void any_value_under_any_key_is_reported_and_nothing_breaks(void **state)
 {
-    static const char *const keys[] = {"name", "model", "data", "optimizer", "strategy", "batching", "workers", "min_workers", "epochs", "seed", "priority",
-                                       "max_restarts", "max_seconds", "evaluate", "checkpoint", "target", "init", "precision", "exchange", "nodes", "cluster"};
-    static const char *const values[] = {"[]", "{}", "\"\"", "-1", "1e300", "true", "[[[]]]", "{\"type\": 3}", "{\"nodes\": 3}", "[null]", "\"\\ud83d\\ude00\""};
+    static const char *const keys[] = {"name",        "model",  "data", "optimizer", "strategy",     "batching",    "workers",
+                                       "min_workers", "epochs", "seed", "priority",  "max_restarts", "max_seconds", "evaluate",
+                                       "checkpoint",  "target", "init", "precision", "exchange",     "nodes",       "cluster"};
+    static const char *const values[] = {
+        "[]", "{}", "\"\"", "-1", "1e300", "true", "[[[]]]", "{\"type\": 3}", "{\"nodes\": 3}", "[null]", "\"\\ud83d\\ude00\""};
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
         for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
             char patch[200];
@@ -149,8 +158,9 @@ static void schedules_follow_the_epoch(void **state)
 
 static void a_cluster_counts_its_nodes_and_gives_the_workers(void **state)
 {
-    static const char text[] = "{\"seed\": 7, \"nodes\": [{\"name\": \"fast\", \"count\": 2, \"fixed_seconds\": 0.002}, {\"name\": \"slow\", \"seconds_per_sample\": 0.002}],"
-                               "\"groups\": [[\"fast-1\", \"fast-2\"], [\"slow\"]], \"links\": {\"latency_seconds\": 0.0001, \"bytes_per_second\": 1.25e8}}";
+    static const char text[] =
+        "{\"seed\": 7, \"nodes\": [{\"name\": \"fast\", \"count\": 2, \"fixed_seconds\": 0.002}, {\"name\": \"slow\", \"seconds_per_sample\": 0.002}],"
+        "\"groups\": [[\"fast-1\", \"fast-2\"], [\"slow\"]], \"links\": {\"latency_seconds\": 0.0001, \"bytes_per_second\": 1.25e8}}";
     struct jsonx_problems problems = {0};
     struct err e;
     struct cluster *c = malloc(sizeof *c);

@@ -1,7 +1,8 @@
 /* The keys of a spec that say which samples there are and what becomes of them: data, augment. */
 #include "tests/unit/job/parsed.h"
 
-static const char example[] = "{\"model\": \"resnet20\", \"data\": {\"format\": \"cifar-10\", \"path\": \"cifar-10\"}, \"batching\": {\"global_batch\": 128}}";
+static const char example[] =
+    "{\"model\": \"resnet20\", \"data\": {\"format\": \"cifar-10\", \"path\": \"cifar-10\"}, \"batching\": {\"global_batch\": 128}}";
 
 static struct parsed *parse_with(const char *patch)
 {
@@ -16,7 +17,8 @@ static void refused(const char *patch, const char *pointer, const char *part)
 static void augmentation_is_read_key_by_key(void **state)
 {
     (void)state;
-    struct parsed *p = parse_with("{\"augment\": {\"flip\": {}, \"crop\": {\"padding\": 4}, \"shift\": {\"pixels\": 3, \"fill\": \"edge\"}}}");
+    struct parsed *p =
+        parse_with("{\"augment\": {\"flip\": {}, \"crop\": {\"padding\": 4}, \"shift\": {\"pixels\": 3, \"fill\": \"edge\"}}}");
     assert_int_equal(p->rc, 0);
     const struct augment_spec *a = &p->spec.data.augment;
     assert_true(a->flip == 0.5 && a->shift == 3 && a->shift_edge);
@@ -35,7 +37,7 @@ static void a_spec_with_augmentation_parses_to_the_same_again(void **state)
         "{\"augment\": {\"flip\": {\"probability\": 0.25}, \"crop\": {\"size\": 32}}}",
         "{\"model\": \"tf-cifar\"}",
         ("{\"model\": \"tf-cifar\", \"augment\": {\"crop\": {\"size\": [24, 24], \"padding\": 1}, \"flip\": {}}, \"data\": {\"format\": \"cifar-100\", \"path\": \"c\", "
-        "\"labels\": \"coarse\", \"normalize\": \"picture\", \"validation\": 0.1}}"),
+         "\"labels\": \"coarse\", \"normalize\": \"picture\", \"validation\": 0.1}}"),
     };
     for (size_t i = 0; i < sizeof patches / sizeof patches[0]; i++) {
         struct parsed *p = parse_with(patches[i]), *again = parse_json(p->spec.json);
@@ -72,9 +74,11 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
     refused("{\"augment\": {\"shift\": {\"pixels\": 0}}}", "/augment/shift/pixels", "from 1 to 1024");
     refused("{\"augment\": {\"shift\": {\"fill\": \"mirror\"}}}", "/augment/shift/fill", "zero|edge");
     refused("{\"augment\": {\"shift\": {\"pixel\": 1}}}", "/augment/shift/pixel", "did you mean 'pixels'");
-    refused("{\"augment\": {\"crop\": {\"size\": 24}}}", "/augment/crop", "a window of 24 x 24 does not fit the network, whose input is 32 x 32");
+    refused("{\"augment\": {\"crop\": {\"size\": 24}}}", "/augment/crop",
+            "a window of 24 x 24 does not fit the network, whose input is 32 x 32");
     refused("{\"augment\": {\"crop\": {\"size\": [32]}}}", "/augment/crop/size", "array of two");
-    refused("{\"model\": {\"input\": [8], \"layers\": [{\"type\": \"dense\", \"units\": 2}]}, \"augment\": {\"crop\": {}}}", "/augment/crop", "takes a vector of 8");
+    refused("{\"model\": {\"input\": [8], \"layers\": [{\"type\": \"dense\", \"units\": 2}]}, \"augment\": {\"crop\": {}}}",
+            "/augment/crop", "takes a vector of 8");
     refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"labels\": \"fine\"}}", "/data/labels", "not known here");
     refused("{\"data\": {\"format\": \"cifar-100\", \"path\": \"c\", \"labels\": \"all\"}}", "/data/labels", "fine|coarse");
     refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"normalize\": \"image\"}}", "/data/normalize", "\"picture\"");
