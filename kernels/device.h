@@ -144,6 +144,9 @@ struct device_ops {
     int (*rule)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
     json_t *(*tuning)(struct device *dev);               /* NULL, or dev_tuning */
     void (*tune)(struct device *dev, const json_t *tuning); /* NULL, or dev_tune */
+    /* NULL, or: on, begins to time what the calling thread starts on the device, kernel by kernel; off, ends that and gives
+     * [{"kernel", "bytes", "flops", "seconds"}, …] in the order of the starts. For benches: programs are metered while they are made. */
+    json_t *(*meter)(struct device *dev, bool on);
 };
 
 struct device {

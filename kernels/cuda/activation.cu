@@ -33,14 +33,15 @@ template <typename F, typename T> KERNEL apply_gradient(T *dx, const T *dy, cons
 template <typename F> static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
-    CUDA_KIND(p, T, return cuda_check(LAUNCH((apply<F, T>), cuda_blocks(p->dev, n), p->dev->build, (T *)s->out->data, (const T *)s->in[0]->data,
+    CUDA_KIND(p, T, return cuda_check(LAUNCH((apply<F, T>), cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)s->out->data,
+                                             (const T *)s->in[0]->data,
                                              (float)s->layer->rate, n), "apply an activation", e));
 }
 
 template <typename F> static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
-    CUDA_KIND(p, T, return cuda_check(LAUNCH((apply_gradient<F, T>), cuda_blocks(p->dev, n), p->dev->build, (T *)*s->in_grad[0],
+    CUDA_KIND(p, T, return cuda_check(LAUNCH((apply_gradient<F, T>), cuda_blocks(p->dev, n), 3 * n * sizeof(T), p->dev->build, (T *)*s->in_grad[0],
                                              (const T *)s->out->grad, (const T *)s->out->data, (float)s->layer->rate, n),
                                       "run the gradient of an activation", e));
 }

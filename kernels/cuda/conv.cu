@@ -94,14 +94,17 @@ bool cuda_math_allowed(enum cuda_precision precision, int math)
     return math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH || math == CUDNN_TENSOR_OP_MATH; /* converting would round floats to half precision */
 }
 
-/* The first (fastest) that is there, repeatable and of the right arithmetic; -1: none. `Perf` is one of cuDNN's three structs. */
+/* The first (fastest) that is there, repeatable and of the right arithmetic; -1: none. `Perf` is one of cuDNN's three structs. cuDNN may tell only of other
+ * arithmetic than the one that was asked for: then its algorithms are taken with the one asked for, if they can do it (workspaces, below). */
 template <typename Perf> static int pick(const Perf *list, int n, enum cuda_precision precision, cudnnMathType_t *math)
 {
-    for (int i = 0; i < n; i++) {
-        if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].determinism == CUDNN_DETERMINISTIC && list[i].memory <= most_workspace &&
-            cuda_math_allowed(precision, list[i].mathType)) {
-            *math = list[i].mathType;
-            return (int)list[i].algo;
+    for (int any = 0; any < 2; any++) {
+        for (int i = 0; i < n; i++) {
+            if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].determinism == CUDNN_DETERMINISTIC && list[i].memory <= most_workspace &&
+                (any || cuda_math_allowed(precision, list[i].mathType))) {
+                *math = any ? math_of(precision) : list[i].mathType;
+                return (int)list[i].algo;
+            }
         }
     }
     return -1;
@@ -256,14 +259,28 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     return 0;
 }
 
+static double work(const struct cuda_step *s)
+{
+    const struct layer *l = s->layer;
+    return 2.0 * (double)s->out->count * l->kernel[0] * l->kernel[1] * s->in[0]->shape.dim[2];
+}
+
+/* Each pass multiplies as often. */
+static void meter(const struct cuda_program *p, const struct cuda_step *s, const char *pass)
+{
+    cuda_meter_begin(__FILE__, pass, 0, work(s) * p->head.batch, p->dev->build);
+}
+
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
     const float one = 1, zero = 0;
+    meter(p, s, "forward");
     TRY(cuda_check_dnn(cudnnConvolutionForward(p->dev->dnn, &one, c->x, s->in[0]->data, c->w, cuda_weights(p, s), c->pass[FORWARD],
                                                (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], p->workspace, c->workspace[FORWARD], &zero, c->y,
                                                s->out->data),
                        "run a convolution", e));
+    cuda_meter_end(p->dev->build, cudaSuccess);
     return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, rows_of(p, s), (size_t)s->layer->units, e);
 }
 
@@ -275,20 +292,25 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
     TRY(pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, s->relu, rows_of(p, s),
                                 (size_t)s->layer->units, e));
+    meter(p, s, "filter");
     TRY(cuda_check_dnn(cudnnConvolutionBackwardFilter(p->dev->dnn, &one, c->x, s->in[0]->data, c->y, s->out->grad, c->pass[FILTER],
                                                       (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[FILTER], p->workspace,
                                                       c->workspace[FILTER], &zero, c->w, dw),
                        "run the gradient of a convolution's weights", e));
+    cuda_meter_end(p->dev->build, cudaSuccess);
     if (p->weights) {
         TRY(pointwise_widen(p, cuda_param_grad(p, s, 0), (const struct bf16 *)dw, t->count, e));
     }
     if (!s->in_grad[0]) {
         return 0;
     }
-    return cuda_check_dnn(cudnnConvolutionBackwardData(p->dev->dnn, &one, c->w, cuda_weights(p, s), c->y, s->out->grad, c->pass[DATA],
-                                                       (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA], p->workspace, c->workspace[DATA],
-                                                       &zero, c->x, *s->in_grad[0]),
+    meter(p, s, "data");
+    int rc = cuda_check_dnn(cudnnConvolutionBackwardData(p->dev->dnn, &one, c->w, cuda_weights(p, s), c->y, s->out->grad, c->pass[DATA],
+                                                         (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA], p->workspace, c->workspace[DATA],
+                                                         &zero, c->x, *s->in_grad[0]),
                           "run the gradient of a convolution's input", e);
+    cuda_meter_end(p->dev->build, cudaSuccess);
+    return rc;
 }
 
 static void release(struct cuda_step *s)
@@ -298,12 +320,6 @@ static void release(struct cuda_step *s)
         free(s->state);
         s->state = NULL;
     }
-}
-
-static double work(const struct cuda_step *s)
-{
-    const struct layer *l = s->layer;
-    return 2.0 * (double)s->out->count * l->kernel[0] * l->kernel[1] * s->in[0]->shape.dim[2];
 }
 
 const struct cuda_op cuda_conv = {

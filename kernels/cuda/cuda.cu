@@ -29,7 +29,16 @@ int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e)
     if (code == CUDNN_STATUS_SUCCESS) {
         return 0;
     }
-    return err_set(e, ERR_DEVICE, "cannot %s: cuDNN says '%s'", what, cudnnGetErrorString(code));
+    char more[160] = "";
+    cudnnGetLastErrorString(more, sizeof(more));
+    for (char *at = more; *at; at++) { /* one line */
+        *at = *at == '\n' || *at == '\r' || *at == '\t' ? ' ' : *at;
+    }
+    size_t length = strlen(more);
+    while (length > 0 && strchr(" .", more[length - 1])) {
+        more[--length] = 0;
+    }
+    return err_set(e, ERR_DEVICE, "cannot %s: cuDNN says '%s'%s%s", what, cudnnGetErrorString(code), length ? ", " : "", more);
 }
 
 int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e)
@@ -233,6 +242,7 @@ const struct device_ops cuda_device_ops = {
     .rule = cuda_rule,
     .tuning = cuda_tuning,
     .tune = cuda_tune,
+    .meter = cuda_meter,
 };
 
 extern "C" __attribute__((visibility("default"))) const struct device_ops *evenstep_cuda_plugin(unsigned layout)

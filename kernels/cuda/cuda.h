@@ -286,6 +286,10 @@ int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e);
 /* The calling thread works on this device. */
 int cuda_enter(struct cuda_device *d, struct err *e);
 
+/* meter.cu: see device.h. */
+json_t *cuda_meter(struct device *dev, bool on);
+bool cuda_metering(void);
+
 #define TRY(call)                                                                                                        \
     do {                                                                                                                 \
         int try_rc = (call);                                                                                             \

@@ -30,8 +30,10 @@ static int product(struct cuda_program *p, cublasOperation_t op_a, cublasOperati
 {
     const float one = 1, zero = 0;
     cudaDataType kind = p->precision == CUDA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    cuda_meter_begin(__FILE__, "product", 0, 2.0 * (double)rows * (double)columns * (double)inner, p->dev->build);
     cublasStatus_t code = cublasGemmEx(p->dev->blas, op_a, op_b, (int)rows, (int)columns, (int)inner, &one, a, kind, (int)lda, b, kind, (int)ldb,
                                        &zero, c, float_result ? CUDA_R_32F : kind, (int)rows, compute_of(p->precision), CUBLAS_GEMM_DEFAULT);
+    cuda_meter_end(p->dev->build, cudaSuccess);
     return cuda_check_blas(code, "multiply two matrices", e);
 }
 

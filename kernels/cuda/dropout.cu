@@ -27,8 +27,8 @@ static int run(struct cuda_program *p, struct cuda_step *s, void *to, const void
     const int64_t *sample = (const int64_t *)(p->input + sizeof(struct cuda_head));
     uint32_t threshold = mask_threshold(s->layer->rate);
     float scale = (float)(1.0 / (1.0 - s->layer->rate));
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(drop<T>, cuda_blocks(p->dev, n), p->dev->build, (T *)to, (const T *)from, cuda_head(p), sample,
-                                             s->index, threshold, scale, count, quads, n), "drop elements", e));
+    CUDA_KIND(p, T, return cuda_check(LAUNCH(drop<T>, cuda_blocks(p->dev, n), 2 * p->head.batch * count * sizeof(T), p->dev->build, (T *)to,
+                                             (const T *)from, cuda_head(p), sample, s->index, threshold, scale, count, quads, n), "drop elements", e));
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)

@@ -104,10 +104,13 @@ template <typename T> static cudaError_t launch(struct cuda_program *p, T *grad)
     int n = (int)v->count, batch = p->head.batch;
     unsigned blocks = (unsigned)(((size_t)batch * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
     const char *labels = p->input + p->labels_at;
+    size_t logits = (grad ? 2 : 1) * (size_t)batch * (size_t)n * sizeof(T); /* then labels or targets, losses and hits */
     if (p->net->loss == LOSS_MSE) {
-        return LAUNCH(squared_error<T>, blocks, p->dev->build, p->losses, p->hits, grad, (const T *)v->data, (const float *)labels, cuda_head(p), n, batch);
+        return LAUNCH(squared_error<T>, blocks, logits + (size_t)batch * (n * sizeof(float) + 12), p->dev->build, p->losses, p->hits, grad,
+                      (const T *)v->data, (const float *)labels, cuda_head(p), n, batch);
     }
-    return LAUNCH(softmax_cross_entropy<T>, blocks, p->dev->build, p->losses, p->hits, grad, (const T *)v->data, (const int32_t *)labels, cuda_head(p), n,
+    return LAUNCH(softmax_cross_entropy<T>, blocks, logits + (size_t)batch * 16, p->dev->build, p->losses, p->hits, grad, (const T *)v->data,
+                  (const int32_t *)labels, cuda_head(p), n,
                   batch);
 }
 
@@ -115,7 +118,7 @@ int cuda_loss(struct cuda_program *p, bool training, struct err *e)
 {
     void *grad = training ? p->graph.output->grad : NULL;
     CUDA_KIND(p, T, TRY(cuda_check(launch<T>(p, (T *)grad), "compute the loss", e)));
-    return cuda_check(LAUNCH(add_up, 1, p->dev->build, p->result, p->losses, p->hits, p->head.batch), "add up the loss", e);
+    return cuda_check(LAUNCH(add_up, 1, p->head.batch * 12, p->dev->build, p->result, p->losses, p->hits, p->head.batch), "add up the loss", e);
 }
 
 int cuda_check_labels(const struct cuda_program *p, const struct dev_input *in, struct err *e)

@@ -22,7 +22,7 @@ static int near_add(struct device *dev, float *sum, const float *other, size_t n
     if (n == 0) {
         return 0;
     }
-    TRY(cuda_check(LAUNCH(add, cuda_blocks(d, n), d->ring, sum, other, n), "add gradients", e));
+    TRY(cuda_check(LAUNCH(add, cuda_blocks(d, n), 3 * n * sizeof(float), d->ring, sum, other, n), "add gradients", e));
     return cuda_check(cudaStreamSynchronize(d->ring), "add gradients", e);
 }
 

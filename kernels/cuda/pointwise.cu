@@ -16,15 +16,19 @@ DEVICE_FN float relu_of(float x)
 /* ---- element by element: out[i] = f(a[i], b[i]) ------------------------------------------------------------------- */
 
 struct f_relu {
+    static constexpr const char *name = "map_relu";
     DEVICE_FN_MEMBER static float of(float a, float b) { return relu_of(a); }
 };
 struct f_mask {
+    static constexpr const char *name = "map_mask";
     DEVICE_FN_MEMBER static float of(float a, float b) { return b > 0 ? a : 0; }
 };
 struct f_add {
+    static constexpr const char *name = "map_add";
     DEVICE_FN_MEMBER static float of(float a, float b) { return a + b; }
 };
 struct f_first {
+    static constexpr const char *name = "map_convert";
     DEVICE_FN_MEMBER static float of(float a, float b) { return a; }
 };
 
@@ -52,7 +56,8 @@ static int run(struct cuda_program *p, To *out, const From *a, const From *b, si
         return 0;
     }
     unsigned blocks = cuda_blocks(p->dev, n / port_pack<From>::N + 1);
-    return cuda_check(LAUNCH((map<F, To, From>), blocks, p->dev->build, out, a, b, n), what, e);
+    size_t bytes = n * (sizeof(To) + (b ? 2 : 1) * sizeof(From));
+    return cuda_check(LAUNCH_AS(F::name, (map<F, To, From>), blocks, bytes, p->dev->build, out, a, b, n), what, e);
 }
 
 int pointwise_relu_mask(struct cuda_program *p, void *grad, const void *data, size_t n, struct err *e)
@@ -113,7 +118,8 @@ int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu
         CUDA_KIND(p, T, return (run<f_relu, T, T>(p, (T *)y, (const T *)y, NULL, n, "apply a relu", e)));
     }
     unsigned blocks = cuda_blocks(p->dev, n / 4 + 1);
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(add_bias<T>, blocks, p->dev->build, (T *)y, bias, relu, n, (unsigned)channels), "add a bias", e));
+    CUDA_KIND(p, T, return cuda_check(LAUNCH(add_bias<T>, blocks, 2 * n * sizeof(T), p->dev->build, (T *)y, bias, relu, n, (unsigned)channels),
+                                      "add a bias", e));
 }
 
 /* grad, y: [rows][channels]; parts: [chunks][channels] */
@@ -166,11 +172,13 @@ int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, f
     }
     struct columns c = columns_cut(p->dev, rows, channels);
     cudaStream_t stream = p->dev->build;
+    size_t parts = c.chunks * channels * sizeof(float);
     cudaError_t code;
-    CUDA_KIND(p, T, code = LAUNCH(mask_and_sum<T>, c.tiles * c.chunks, stream, (T *)grad, (const T *)y, p->parts, relu, rows, c));
+    CUDA_KIND(p, T, code = LAUNCH(mask_and_sum<T>, c.tiles * c.chunks, (relu ? 3 : 1) * rows * channels * sizeof(T) + parts, stream, (T *)grad,
+                                  (const T *)y, p->parts, relu, rows, c));
     TRY(cuda_check(code, "sum the gradient of a bias", e));
     unsigned blocks = (unsigned)((channels * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
-    return cuda_check(LAUNCH(sum_parts, blocks, stream, bias_grad, p->parts, channels, c.chunks), "sum the gradient of a bias", e);
+    return cuda_check(LAUNCH(sum_parts, blocks, parts, stream, bias_grad, p->parts, channels, c.chunks), "sum the gradient of a bias", e);
 }
 
 /* ---- relu, where it could not become a part of the layer before it ---------------------------------------- */
@@ -222,7 +230,7 @@ int pointwise_flatten(struct cuda_program *p, void *to, const void *from, const 
 {
     unsigned area = (unsigned)(image->dim[0] * image->dim[1]), c = (unsigned)image->dim[2];
     size_t n = (size_t)p->head.batch * area * c;
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(flatten<T>, cuda_blocks(p->dev, n), p->dev->build, (T *)to, (const T *)from,
+    CUDA_KIND(p, T, return cuda_check(LAUNCH(flatten<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)to, (const T *)from,
                                              to_vector ? area : c, to_vector ? c : area, n), "flatten images", e));
 }
 

@@ -158,20 +158,29 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     return is_max(s) ? cuda_want_bytes(&p->arena, &pool->places, n * (pool->wide ? sizeof(uint32_t) : 1), true, e) : 0;
 }
 
+/* Both images, and what a max pool remembers. */
+static size_t bytes_of(const struct cuda_program *p, const struct cuda_step *s, size_t element)
+{
+    const struct pool *pool = (const struct pool *)s->state;
+    size_t places = !is_max(s) ? 0 : pool->wide ? sizeof(uint32_t) : 1;
+    return (size_t)p->head.batch * (s->in[0]->count * element + s->out->count * (element + places));
+}
+
 template <typename T> static cudaError_t launch_forward(struct cuda_program *p, struct cuda_step *s)
 {
     struct pool *pool = (struct pool *)s->state;
     size_t n = (size_t)p->head.batch * s->out->count;
     unsigned blocks = cuda_blocks(p->dev, n);
+    size_t bytes = bytes_of(p, s, sizeof(T));
     T *y = (T *)s->out->data;
     const T *x = (const T *)s->in[0]->data;
     if (!is_max(s)) {
-        return LAUNCH(average_forward<T>, blocks, p->dev->build, y, x, window_of(s), n);
+        return LAUNCH(average_forward<T>, blocks, bytes, p->dev->build, y, x, window_of(s), n);
     }
     if (pool->wide) {
-        return LAUNCH((max_forward<T, uint32_t>), blocks, p->dev->build, y, (uint32_t *)pool->places, x, window_of(s), n);
+        return LAUNCH((max_forward<T, uint32_t>), blocks, bytes, p->dev->build, y, (uint32_t *)pool->places, x, window_of(s), n);
     }
-    return LAUNCH((max_forward<T, uint8_t>), blocks, p->dev->build, y, (uint8_t *)pool->places, x, window_of(s), n);
+    return LAUNCH((max_forward<T, uint8_t>), blocks, bytes, p->dev->build, y, (uint8_t *)pool->places, x, window_of(s), n);
 }
 
 template <typename T> static cudaError_t launch_backward(struct cuda_program *p, struct cuda_step *s)
@@ -179,15 +188,16 @@ template <typename T> static cudaError_t launch_backward(struct cuda_program *p,
     struct pool *pool = (struct pool *)s->state;
     size_t n = (size_t)p->head.batch * s->in[0]->count;
     unsigned blocks = cuda_blocks(p->dev, n);
+    size_t bytes = bytes_of(p, s, sizeof(T));
     T *dx = (T *)*s->in_grad[0];
     const T *dy = (const T *)s->out->grad;
     if (!is_max(s)) {
-        return LAUNCH(average_backward<T>, blocks, p->dev->build, dx, dy, window_of(s), n);
+        return LAUNCH(average_backward<T>, blocks, bytes, p->dev->build, dx, dy, window_of(s), n);
     }
     if (pool->wide) {
-        return LAUNCH((max_backward<T, uint32_t>), blocks, p->dev->build, dx, dy, (const uint32_t *)pool->places, window_of(s), n);
+        return LAUNCH((max_backward<T, uint32_t>), blocks, bytes, p->dev->build, dx, dy, (const uint32_t *)pool->places, window_of(s), n);
     }
-    return LAUNCH((max_backward<T, uint8_t>), blocks, p->dev->build, dx, dy, (const uint8_t *)pool->places, window_of(s), n);
+    return LAUNCH((max_backward<T, uint8_t>), blocks, bytes, p->dev->build, dx, dy, (const uint8_t *)pool->places, window_of(s), n);
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)

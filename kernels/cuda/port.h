@@ -30,8 +30,7 @@ struct bf16 {
 #define DEVICE_FN static __device__ __forceinline__
 #define DEVICE_FN_MEMBER __device__ __forceinline__
 #define SHARED __shared__
-/* A cudaError_t: what the start said. */
-#define LAUNCH(kernel, blocks, stream, ...) (kernel<<<(unsigned)(blocks), PORT_THREADS, 0, stream>>>(__VA_ARGS__), cudaGetLastError())
+#define PORT_START(kernel, blocks, stream, ...) (kernel<<<(unsigned)(blocks), PORT_THREADS, 0, stream>>>(__VA_ARGS__), cudaGetLastError())
 
 DEVICE_FN void port_sync(void)
 {
@@ -63,7 +62,7 @@ DEVICE_FN struct bf16 port_bf16(float x)
 #define DEVICE_FN static inline
 #define DEVICE_FN_MEMBER inline
 #define SHARED static
-#define LAUNCH(kernel, blocks, stream, ...) standin_launch(kernel, (unsigned)(blocks), PORT_THREADS, stream, __VA_ARGS__)
+#define PORT_START(kernel, blocks, stream, ...) standin_launch(kernel, (unsigned)(blocks), PORT_THREADS, stream, __VA_ARGS__)
 
 DEVICE_FN void port_sync(void)
 {
@@ -94,6 +93,16 @@ DEVICE_FN struct bf16 port_bf16(float x)
 }
 
 #endif
+
+/* ---- starting --------------------------------------------------------------------------------------------------------- */
+
+/* Starts a kernel; a cudaError_t: what the start said. bytes: what it has to read and write at the least, whatever the caches do; with them and its time a
+ * kernel is held against the memory's bandwidth (meter.cu). */
+#define LAUNCH_AS(name, kernel, blocks, bytes, stream, ...)                                                              \
+    (cuda_meter_begin(__FILE__, name, (double)(bytes), 0, stream), cuda_meter_end(stream, PORT_START(kernel, blocks, stream, __VA_ARGS__)))
+#define LAUNCH(kernel, blocks, bytes, stream, ...) LAUNCH_AS(#kernel, kernel, blocks, bytes, stream, __VA_ARGS__)
+void cuda_meter_begin(const char *file, const char *name, double bytes, double flops, cudaStream_t stream);
+cudaError_t cuda_meter_end(cudaStream_t stream, cudaError_t code);
 
 /* ---- numbers of either kind as floats ------------------------------------------------------------------------------ */
 

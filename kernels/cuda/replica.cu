@@ -281,12 +281,14 @@ static int check_range(const struct cuda_replica *r, enum dev_block b, size_t fi
 /* [first, first+n) of the block to `to` on the GPU. */
 static int put_gather(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *to, struct err *e)
 {
-    return cuda_check(LAUNCH(gather, cuda_blocks(r->dev, n), r->dev->copy, to, r->block[b], scale, span_of(r, b, first, n)), "reorder a block", e);
+    return cuda_check(LAUNCH(gather, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy, to, r->block[b], scale,
+                             span_of(r, b, first, n)), "reorder a block", e);
 }
 
 static int put_scatter(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, const float *from, struct err *e)
 {
-    return cuda_check(LAUNCH(scatter, cuda_blocks(r->dev, n), r->dev->copy, r->block[b], from, span_of(r, b, first, n)), "reorder a block", e);
+    return cuda_check(LAUNCH(scatter, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy, r->block[b], from,
+                             span_of(r, b, first, n)), "reorder a block", e);
 }
 
 static int begin_fetch(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
@@ -353,7 +355,8 @@ int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t 
         TRY(put_scatter(r, b, first + done, part, r->staging, e));
     }
     if (b == DEV_PARAMS && r->weights) {
-        TRY(cuda_check(LAUNCH(to_bf16, cuda_blocks(r->dev, r->params.at), copy, r->weights, r->block[b], (size_t)r->params.at),
+        TRY(cuda_check(LAUNCH(to_bf16, cuda_blocks(r->dev, r->params.at), r->params.at * (sizeof(float) + sizeof(struct bf16)), copy, r->weights,
+                              r->block[b], (size_t)r->params.at),
                        "round the weights", e));
     }
     if (b == DEV_OPTIM && first + n == head->count[b] && head->count[b] > r->params.flat) {

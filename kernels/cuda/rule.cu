@@ -9,6 +9,7 @@
 #include "kernels/rules/trust.h"
 
 enum rule { RULE_SGD, RULE_DC_ASGD, RULE_TRUST };
+static const char *const names[] = {"apply_sgd", "apply_dc_asgd", "apply_trust"};
 
 DEVICE_FN void apply_one(enum rule rule, const struct rule_args &a, float *w, float *v, float *m2, float g, float pulled, float decay)
 {
@@ -68,15 +69,17 @@ int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const stru
     struct cuda_device *d = (struct cuda_device *)dev;
     enum rule rule = rule_of(strategy);
     size_t whole = aligned(s, a) ? s->n / 4 * 4 : 0;
+    size_t each = sizeof(float) * (3 + (s->v ? 2 : 0) + (s->m2 ? 2 : 0) + (rule == RULE_DC_ASGD ? 1 : 0)) + (s->decay ? 1 : 0);
     TRY(cuda_enter(d, e));
     if (whole > 0) {
-        TRY(cuda_check(LAUNCH(apply<4>, cuda_blocks(d, whole / 4), d->main, rule, *s, *a), "apply a rule", e));
+        TRY(cuda_check(LAUNCH_AS(names[rule], apply<4>, cuda_blocks(d, whole / 4), whole * each, d->main, rule, *s, *a), "apply a rule", e));
     }
     if (whole < s->n) {
         struct rule_args rest = *a;
         rest.g += whole;
         rest.pulled = a->pulled ? a->pulled + whole : NULL;
-        TRY(cuda_check(LAUNCH(apply<1>, cuda_blocks(d, s->n - whole), d->main, rule, from(s, whole), rest), "apply a rule", e));
+        TRY(cuda_check(LAUNCH_AS(names[rule], apply<1>, cuda_blocks(d, s->n - whole), (s->n - whole) * each, d->main, rule,
+                                 from(s, whole), rest), "apply a rule", e));
     }
     return cuda_check(cudaStreamSynchronize(d->main), "apply a rule", e);
 }

@@ -49,8 +49,9 @@ int cuda_samples_take(struct cuda_program *p, const struct dev_input *in, struct
     const int64_t *sample = (const int64_t *)(p->input + sizeof(struct cuda_head));
     const struct dev_view *views = (const struct dev_view *)(p->input + p->views_at);
     unsigned blocks = cuda_blocks(p->dev, n);
-    cudaError_t code = in->view ? LAUNCH(take<false>, blocks, p->dev->main, to, *k, cuda_head(p), sample, views, batch)
-                                : LAUNCH(take<true>, blocks, p->dev->main, to, *k, cuda_head(p), sample, views, batch);
+    size_t bytes = n * (1 + sizeof(float)) + batch * sizeof(*sample);
+    cudaError_t code = in->view ? LAUNCH(take<false>, blocks, bytes + batch * sizeof(*views), p->dev->main, to, *k, cuda_head(p), sample, views, batch)
+                                : LAUNCH(take<true>, blocks, bytes, p->dev->main, to, *k, cuda_head(p), sample, views, batch);
     return cuda_check(code, "gather samples", e);
 }
 

@@ -126,12 +126,16 @@ int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err 
     }
     if (r->head->optimizer.clip_norm > 0) {
         size_t lanes = chunks * CLIP_LANES;
-        TRY(cuda_check(LAUNCH(square_lanes, (lanes + PORT_THREADS - 1) / PORT_THREADS, stream, r->squares, r->block[DEV_GRADS], r->params.device,
+        TRY(cuda_check(LAUNCH(square_lanes, (lanes + PORT_THREADS - 1) / PORT_THREADS, flat * sizeof(float) + lanes * sizeof(double), stream,
+                              r->squares, r->block[DEV_GRADS], r->params.device,
                               r->params.n, flat, lanes), "measure a gradient", e));
-        TRY(cuda_check(LAUNCH(add_chunks, 1, stream, r->factor, r->squares, r->rates, chunks), "measure a gradient", e));
+        TRY(cuda_check(LAUNCH(add_chunks, 1, lanes * sizeof(double), stream, r->factor, r->squares, r->rates, chunks), "measure a gradient", e));
     }
-    return cuda_check(LAUNCH(step, cuda_blocks(r->dev, n / 4), stream, r->block[DEV_PARAMS], r->block[DEV_GRADS], r->block[DEV_OPTIM], r->weights,
-                             r->decays, r->rates, r->factor, optimizer_of(r), n), "make a step", e);
+    struct optimizer o = optimizer_of(r);
+    size_t moments = o.kind == PLAIN ? 0 : o.kind >= ADAM ? 2 : 1;
+    size_t bytes = n * ((3 + 2 * moments) * sizeof(float) + (r->weights ? sizeof(*r->weights) : 0)) + n / CUDA_ALIGN;
+    return cuda_check(LAUNCH(step, cuda_blocks(r->dev, n / 4), bytes, stream, r->block[DEV_PARAMS], r->block[DEV_GRADS], r->block[DEV_OPTIM], r->weights,
+                             r->decays, r->rates, r->factor, o, n), "make a step", e);
 }
 
 /* As the CPU works them out, in double. */
@@ -158,6 +162,10 @@ int cuda_update(struct dev_replica *head, double lr, double scale, struct err *e
     TRY(cuda_enter(r->dev, e));
     TRY(cuda_check(cudaEventSynchronize(r->updated), "wait for the update before", e));
     write_rates(r, lr, scale);
-    TRY(cuda_check(cudaGraphLaunch(r->update, r->dev->main), "start the update", e));
+    if (cuda_metering()) { /* kernel by kernel */
+        TRY(cuda_update_enqueue(r, r->dev->main, e));
+    } else {
+        TRY(cuda_check(cudaGraphLaunch(r->update, r->dev->main), "start the update", e));
+    }
     return cuda_check(cudaEventRecord(r->updated, r->dev->main), "mark the update", e);
 }

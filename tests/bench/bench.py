@@ -34,6 +34,9 @@ class Process:
                                         env={**os.environ, **(env or {})})
 
     def ask(self, line):
+        return [float(x) for x in self.say(line).split()]
+
+    def say(self, line):
         try:
             self.process.stdin.write(f"{line}\n")
             self.process.stdin.flush()
@@ -42,7 +45,7 @@ class Process:
         answer = self.process.stdout.readline()
         if not answer:
             raise RuntimeError(f"{' '.join(self.command)} ended: {self.process.stderr.read()[-2000:]}")
-        return [float(x) for x in answer.split()]
+        return answer
 
     def close(self):
         self.process.stdin.close()

@@ -6,9 +6,14 @@
  *   copy FLOATS TIMES       copies on the device: seconds, bytes moved (read and written)
  *   rule FLOATS TIMES       the server rule of ddc-asgd: the same
  *   update FLOATS TIMES     sgd with momentum and weight decay over a replica: the same
- *   matrix N TIMES TF32     products of N×N matrices by cuBLAS: seconds, floating-point operations; "0 0" where there is no cuBLAS to load
+ *   matrix N TIMES KIND     products of N×N matrices by cuBLAS (0: fp32, 1: tf32, 2: bf16): seconds, floating-point operations; "0 0" where there is no
+ *                           cuBLAS to load
+ *   kernels FLOATS TIMES BATCH PRECISION MODEL
+ *                           all that training this network starts on the device, once each: as JSON [{"kernel", "bytes", "flops", "seconds"}, …], medians of
+ *                           TIMES runs after one that warms up; then what goes over blocks, on one of FLOATS: sums, rules
  *
- * Times are the host's, around work that is waited for once (copy, update, matrix) or each time (rule); the driver measures nothing for us, because
+ * Times of `kernels` are the device's own (device.h, meter). Else they are the host's, around work
+ * that is waited for once (copy, update, matrix) or each time (rule); the driver measures nothing for us, because
  * the device keeps its streams to itself. So a few microseconds of starting are in them.
  */
 #include <dlfcn.h>
@@ -17,7 +22,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/rng.h"
 #include "kernels/device.h"
+#include "kernels/samples.h"
 
 typedef unsigned long long address;
 
@@ -28,6 +35,7 @@ static struct {
     int (*release)(address);
     int (*copy)(address, address, size_t);
     int (*clear)(address, unsigned char, size_t);
+    int (*upload)(address, const void *, size_t);
     int (*wait)(void);
 } bench;
 
@@ -43,7 +51,8 @@ static int open_driver(void)
     const char *named = getenv("EVENSTEP_CUDA_DRIVER");
     bench.driver = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     return bench.driver && find("cuMemAlloc_v2", &bench.alloc) == 0 && find("cuMemFree_v2", &bench.release) == 0 &&
-                   find("cuMemcpyDtoD_v2", &bench.copy) == 0 && find("cuMemsetD8_v2", &bench.clear) == 0 && find("cuCtxSynchronize", &bench.wait) == 0
+                   find("cuMemcpyDtoD_v2", &bench.copy) == 0 && find("cuMemsetD8_v2", &bench.clear) == 0 && find("cuCtxSynchronize", &bench.wait) == 0 &&
+                   find("cuMemcpyHtoD_v2", &bench.upload) == 0
                ? 0 : -1;
 }
 
@@ -142,9 +151,26 @@ static int update(size_t floats, int times, struct err *e)
     return rc;
 }
 
-static int matrix(size_t n, int times, int tf32)
+/* Random numbers in both halves of each word: products of zeros would be faster than any that a network makes. */
+static int fill(address at, size_t floats)
 {
-    enum { FLOAT = 0, NO_TRANSPOSE = 0, COMPUTE_32F = 68, COMPUTE_TF32 = 77, DEFAULT = -1 }; /* of cublas_api.h and library_types.h */
+    enum { PART = 1 << 20 };
+    uint32_t *part = malloc(PART * sizeof(*part));
+    int rc = part ? 0 : -1;
+    for (size_t i = 0; i < PART && part; i++) {
+        uint32_t drawn = (uint32_t)rng_below(3, 1, i, (uint64_t)1 << 32);
+        part[i] = (drawn & 0x807f807fu) | 0x3f003f00u; /* ±0.5 to ±1 as float, and as two bf16 */
+    }
+    for (size_t done = 0; done < floats && rc == 0; done += PART) {
+        rc = bench.upload(at + done * sizeof(float), part, (floats - done < PART ? floats - done : PART) * sizeof(float));
+    }
+    free(part);
+    return rc;
+}
+
+static int matrix(size_t n, int times, int kind)
+{
+    enum { FLOAT = 0, BF16 = 14, NO_TRANSPOSE = 0, COMPUTE_32F = 68, COMPUTE_TF32 = 77, DEFAULT = -1 }; /* of cublas_api.h and library_types.h */
     static void *library, *handle;
     int (*create)(void **), (*product)(void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int, const void *, void *, int,
                                        int, int, int);
@@ -154,43 +180,220 @@ static int matrix(size_t n, int times, int tf32)
     void *a = library ? dlsym(library, "cublasCreate_v2") : NULL, *b = library ? dlsym(library, "cublasGemmEx") : NULL;
     memcpy(&create, &a, sizeof(a));
     memcpy(&product, &b, sizeof(b));
-    if (!a || !b || (!handle && create(&handle) != 0) || take(at, 3, n * n) < 0) {
+    if (!a || !b || (!handle && create(&handle) != 0) || take(at, 3, n * n) < 0 || fill(at[0], n * n) < 0 || fill(at[1], n * n) < 0) {
         printf("0 0\n");
         return 0;
     }
     double begin = 0;
-    for (int i = -1; i < times; i++) {
+    int type = kind == 2 ? BF16 : FLOAT, rc = 0;
+    for (int i = -1; i < times && rc == 0; i++) {
         if (i == 0) {
             bench.wait();
             begin = clock_now();
         }
-        product(handle, NO_TRANSPOSE, NO_TRANSPOSE, (int)n, (int)n, (int)n, &one, pointer(at[0]), FLOAT, (int)n, pointer(at[1]), FLOAT, (int)n, &zero,
-                pointer(at[2]), FLOAT, (int)n, tf32 ? COMPUTE_TF32 : COMPUTE_32F, DEFAULT);
+        rc = product(handle, NO_TRANSPOSE, NO_TRANSPOSE, (int)n, (int)n, (int)n, &one, pointer(at[0]), type, (int)n, pointer(at[1]), type, (int)n, &zero,
+                     pointer(at[2]), type, (int)n, kind == 1 ? COMPUTE_TF32 : COMPUTE_32F, DEFAULT);
     }
     bench.wait();
-    printf("%.9f %.0f\n", clock_now() - begin, 2.0 * (double)n * (double)n * (double)n * times);
+    printf("%.9f %.0f\n", rc == 0 ? clock_now() - begin : 0.0, rc == 0 ? 2.0 * (double)n * (double)n * (double)n * times : 0.0);
     give(at, 3);
     return 0;
+}
+
+/* ---- kernel by kernel ---------------------------------------------------------------------------------------------------- */
+
+struct course {
+    struct network net;
+    struct dev_replica replica;
+    struct dev_samples *samples;
+    struct dev_input in;
+    address block[5]; /* of `floats`, for what goes over blocks */
+    size_t floats;
+    int batch;
+};
+
+static int start_samples(struct course *c, struct err *e)
+{
+    size_t each = shape_count(&c->net.input), n = (size_t)c->batch;
+    float table[256];
+    for (int i = 0; i < 256; i++) {
+        table[i] = (float)i / 255;
+    }
+    uint8_t *x = malloc(n * each);
+    int64_t *sample = malloc(n * sizeof(*sample));
+    void *labels = calloc(n * shape_count(&c->net.layers[c->net.n_layers - 1].out), sizeof(float)); /* the first class, or targets of zero */
+    if (!x || !sample || !labels) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    for (size_t i = 0; i < n * each; i++) {
+        x[i] = (uint8_t)rng_below(1, 1, i, 256);
+    }
+    for (size_t i = 0; i < n; i++) {
+        sample[i] = (int64_t)(i * 7 % n);
+    }
+    const struct dev_source from = {.x = x, .samples = c->batch, .stored = c->net.input, .out = c->net.input, .tables = 1, .table = table};
+    c->samples = bench.dev->ops->samples_new(bench.dev, &from, e);
+    c->in = (struct dev_input){.from = c->samples, .y = labels, .sample = sample, .count = c->batch, .training = true};
+    free(x);
+    return c->samples ? 0 : -ERR_DEVICE;
+}
+
+static int start_course(struct course *c, const char *model, const char *precision, struct err *e)
+{
+    struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4, .clip_norm = 1};
+    struct jsonx_problems problems = {0};
+    json_t *doc = json_loads(model, JSON_DECODE_ANY, NULL);
+    int rc = doc ? network_build(&c->net, doc, "/model", &problems) : -1;
+    json_decref(doc);
+    if (rc < 0) {
+        return err_set(e, ERR_INVALID, "%s", problems.count ? problems.items[0].message : "the model is no JSON");
+    }
+    rc = dev_use_precision(bench.dev, precision, e);
+    rc = rc < 0 ? rc : bench.dev->ops->replica_init(bench.dev, &c->replica, &c->net, &adam, e);
+    if (rc >= 0) {
+        network_init(&c->net, 1, c->replica.host[DEV_PARAMS], c->replica.host[DEV_STATS]);
+        rc = bench.dev->ops->store(&c->replica, DEV_STATS, 0, c->replica.count[DEV_STATS], e);
+    }
+    rc = rc < 0 ? rc : start_samples(c, e);
+    return rc < 0 ? rc : take(c->block, 5, c->floats) < 0 ? err_set(e, ERR_MEMORY, "%zu floats do not fit five times", c->floats) : 0;
+}
+
+static void end_course(struct course *c)
+{
+    if (c->block[4]) {
+        give(c->block, 5);
+    }
+    bench.dev->ops->samples_free(c->samples);
+    bench.dev->ops->replica_release(&c->replica);
+    free((void *)c->in.y);
+    free((void *)c->in.sample);
+    network_release(&c->net);
+}
+
+/* Whole pictures, then windows of them. */
+static int gather(struct course *c, struct dev_program *p, struct err *e)
+{
+    static struct dev_view views[1 << 14];
+    struct dev_result result;
+    struct dev_input in = c->in;
+    int rc = bench.dev->ops->compute(p, &in, &result, NULL, NULL, NULL, e);
+    in.view = c->batch <= 1 << 14 && c->net.input.rank == 3 ? views : NULL;
+    return rc < 0 || !in.view ? rc : bench.dev->ops->compute(p, &in, &result, NULL, NULL, NULL, e);
+}
+
+static int rules(struct course *c, struct err *e)
+{
+    static const int all[] = {CAT_STRATEGY_DDC_ASGD, CAT_STRATEGY_DC_ASGD, CAT_STRATEGY_ASGD};
+    struct rule_args a = {.g = pointer(c->block[2]), .pulled = pointer(c->block[3]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f, .p1 = 0.25f};
+    int rc = bench.dev->ops->memory->add(bench.dev, pointer(c->block[0]), pointer(c->block[1]), c->floats, e);
+    for (int i = 0; i < 3 && rc >= 0; i++) {
+        struct rule_state s = {.w = pointer(c->block[0]), .v = pointer(c->block[1]), .m2 = i == 1 ? pointer(c->block[4]) : NULL, .n = c->floats};
+        rc = bench.dev->ops->rule(bench.dev, all[i], &s, &a, e);
+    }
+    return rc;
+}
+
+/* All of it once; what was started, or NULL. */
+static json_t *run_course(struct course *c, struct err *e)
+{
+    const struct device_ops *ops = bench.dev->ops;
+    ops->meter(bench.dev, true);
+    int rc = ops->store(&c->replica, DEV_PARAMS, 0, c->replica.count[DEV_PARAMS], e);
+    struct dev_program *p = rc < 0 ? NULL : ops->program_new(&c->replica, c->batch, 1 << 20, e);
+    rc = rc < 0 ? rc : p ? gather(c, p, e) : -ERR_DEVICE;
+    rc = rc < 0 ? rc : ops->update(&c->replica, 1e-9, 1, e);
+    rc = rc < 0 ? rc : ops->fetch(&c->replica, DEV_GRADS, 0, c->replica.count[DEV_GRADS], e);
+    rc = rc < 0 ? rc : rules(c, e);
+    json_t *rows = ops->meter(bench.dev, false);
+    if (p) {
+        ops->program_free(p);
+    }
+    if (rc < 0) {
+        json_decref(rows);
+    }
+    return rc < 0 ? NULL : rows;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+enum { TIMES_MOST = 64 };
+
+/* The first run's rows, with the medians of the others. */
+static int take_medians(json_t **runs, int times, struct err *e)
+{
+    size_t i;
+    json_t *row;
+    for (int t = 1; t <= times; t++) {
+        if (json_array_size(runs[t]) != json_array_size(runs[0])) {
+            return err_set(e, ERR_INTERNAL, "a run started %zu kernels, the one before %zu", json_array_size(runs[t]), json_array_size(runs[0]));
+        }
+    }
+    json_array_foreach(runs[0], i, row)
+    {
+        double seconds[TIMES_MOST];
+        for (int t = 1; t <= times; t++) {
+            seconds[t - 1] = json_number_value(json_object_get(json_array_get(runs[t], i), "seconds"));
+        }
+        qsort(seconds, (size_t)times, sizeof(*seconds), by_size);
+        json_object_set_new(row, "seconds", json_real(seconds[times / 2]));
+    }
+    char *text = json_dumps(runs[0], JSON_COMPACT);
+    printf("%s\n", text ? text : "[]");
+    free(text);
+    return 0;
+}
+
+static int kernels(size_t floats, int times, int batch, const char *precision, const char *model, struct err *e)
+{
+    static struct course c;
+    json_t *runs[TIMES_MOST + 1] = {0};
+    c = (struct course){.floats = floats, .batch = batch};
+    if (batch < 1 || times > TIMES_MOST || !bench.dev->ops->meter || !bench.dev->ops->memory) {
+        return err_set(e, ERR_INVALID, "a minibatch from 1, at most %d times, on a device with a meter", TIMES_MOST);
+    }
+    int rc = start_course(&c, model, precision, e);
+    for (int t = 0; t <= times && rc >= 0; t++) {
+        runs[t] = run_course(&c, e);
+        rc = runs[t] ? 0 : -ERR_DEVICE;
+    }
+    rc = rc < 0 ? rc : take_medians(runs, times, e);
+    for (int t = 0; t <= times; t++) {
+        json_decref(runs[t]);
+    }
+    end_course(&c);
+    return rc;
+}
+
+static int answer(char *line, struct err *e)
+{
+    char what[16], precision[8];
+    long n, times, third = 0;
+    int at = 0, words = sscanf(line, "%15s %ld %ld %ld %7s %n", what, &n, &times, &third, precision, &at);
+    if (words < 3 || n < 1 || times < 1) {
+        return -1;
+    }
+    return strcmp(what, "copy") == 0 ? copy((size_t)n, (int)times, e) : strcmp(what, "rule") == 0 ? rule((size_t)n, (int)times, e)
+           : strcmp(what, "update") == 0 ? update((size_t)n, (int)times, e) : strcmp(what, "matrix") == 0 ? matrix((size_t)n, (int)times, (int)third)
+           : strcmp(what, "kernels") == 0 && words == 5 ? kernels((size_t)n, (int)times, (int)third, precision, line + at, e) : -1;
 }
 
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    char line[100], what[16];
-    long n, times, tf32;
+    char line[8000];
     bench.dev = dev_open(argc > 1 ? argv[1] : "cuda:0", &e);
     if (!bench.dev || open_driver() < 0 || !bench.dev->ops->rule) {
         fprintf(stderr, "bench_gpu: %s\n", bench.dev ? "this device is no GPU, or its driver lacks what is used here" : e.message);
         return 1;
     }
     while (fgets(line, sizeof(line), stdin)) {
-        tf32 = 0;
-        int words = sscanf(line, "%15s %ld %ld %ld", what, &n, &times, &tf32);
-        int rc = words < 3 || n < 1 || times < 1 ? -1 : strcmp(what, "copy") == 0 ? copy((size_t)n, (int)times, &e)
-                 : strcmp(what, "rule") == 0 ? rule((size_t)n, (int)times, &e) : strcmp(what, "update") == 0 ? update((size_t)n, (int)times, &e)
-                 : strcmp(what, "matrix") == 0 ? matrix((size_t)n, (int)times, (int)tf32) : -1;
-        if (rc < 0) {
-            fprintf(stderr, "bench_gpu: cannot answer '%.*s': %s\n", (int)strcspn(line, "\n"), line, e.message[0] ? e.message : "it is not understood");
+        line[strcspn(line, "\n")] = 0;
+        if (answer(line, &e) < 0) {
+            fprintf(stderr, "bench_gpu: cannot answer '%.200s': %s\n", line, e.message[0] ? e.message : "it is not understood");
             return 1;
         }
         fflush(stdout);

@@ -1,5 +1,5 @@
-"""bench-gpu: training steps on a GPU against PyTorch eager and compiled, channels last, in turns; what a changed minibatch costs; kernels of ours against
-the copy bandwidth measured in the same run; and a real job on the GPU and a CPU.
+"""bench-gpu: training steps on a GPU against PyTorch eager and compiled, channels last, in turns; what a changed minibatch costs; every kernel of ours
+against the copy bandwidth, convolutions and dense layers against the matrix rate, measured in the same run; and a real job on the GPU and a CPU.
 
 Most important first, and every row is kept as it is done (BUILD/bench-gpu.jsonl): a run that ends early goes on where it was, so little time on a GPU
 still yields a table. `--fresh` begins anew. `--tiny` runs the same code on the host build of the device, with sizes that say nothing about speed:
@@ -21,6 +21,25 @@ MODES = ["eager", "reduce-overhead", "max-autotune"]
 PRECISIONS = ["fp32", "tf32", "bf16"]
 # network, minibatch, steps of a turn, at least times (eager, best compiled) by precision
 STEPS = [("lenet5", 128, 500, (3, 1.2)), ("resnet20", 128, 200, (3, 1.2)), ("lenet5", 1024, 100, None), ("resnet20", 1024, 50, None), ("resnet18", 256, 50, None)]
+
+
+# Networks that between them start every kernel of ours (the test of this bench looks). Side and channels make their arrays larger than a GPU's cache.
+SIDE, CHANNELS = (8, 4) if TINY else (32, 16)
+IMAGE = [SIDE, SIDE, CHANNELS]
+NETWORKS = {
+    "layers": {"input": IMAGE, "layers": [
+        {"type": "conv2d", "name": "first", "filters": CHANNELS, "kernel": 3, "padding": 1, "bias": False}, {"type": "relu", "name": "bent"},
+        {"type": "batch_norm"}, {"type": "relu"}, {"type": "lrn"}, {"type": "dropout"}, {"type": "leaky_relu"}, {"type": "average_pool", "size": 3, "stride": 1, "padding": 1},
+        {"type": "tanh", "name": "t"}, {"type": "concat", "inputs": ["t", "bent"]}, {"type": "max_pool", "size": 3, "stride": 1, "padding": 1}, {"type": "relu"},
+        {"type": "conv2d", "name": "second", "filters": CHANNELS, "kernel": 3, "padding": 1}, {"type": "add", "inputs": ["second", "bent"]}, {"type": "relu", "name": "sum"},
+        {"type": "flatten", "name": "flat"}, {"type": "sigmoid"}, {"type": "dense", "name": "one", "units": 100}, {"type": "global_average_pool", "inputs": ["sum"], "name": "mean"},
+        {"type": "concat", "inputs": ["one", "mean", "flat"]}, {"type": "dense", "units": 10}]},
+    "mse": {"input": IMAGE, "layers": [{"type": "dense", "units": 10 if TINY else 10000}], "loss": "mse"},
+}
+# network, minibatch, precision
+KERNELS = [("layers", 2048, "fp32"), ("resnet18", 256, "bf16"), ("resnet18", 256, "tf32"), ("resnet18", 256, "fp32"), ("layers", 2048, "bf16"),
+           ("lenet5", 1024, "bf16"), ("lenet5", 1024, "tf32"), ("lenet5", 1024, "fp32"), ("mse", 2048, "fp32")]
+BEYOND_CACHE = 100e6  # bytes: more than the cache of any GPU that is about
 
 
 def device():
@@ -65,7 +84,21 @@ def memory_row(what, floats, times):
 
 def matrix_row(n, times):
     with Process(BUILD / "tests/bench/bench_gpu", "cuda:0", env=ENV) as us:
-        return {p: [f / s if s else 0 for s, f in (us.ask(f"matrix {n} {times} {tf32}") for _ in range(TURN))] for p, tf32 in (("fp32", 0), ("tf32", 1))}
+        return {p: [f / s if s else 0 for s, f in (us.ask(f"matrix {n} {times} {kind}") for _ in range(TURN))] for kind, p in enumerate(PRECISIONS)}
+
+
+def kernel_row(network, batch, precision, floats, times):
+    """Of each kernel the start that moves most bytes or makes most operations; how many starts there are, and the copies' bandwidth just before."""
+    with Process(BUILD / "tests/bench/bench_gpu", "cuda:0", env=ENV) as us:
+        seconds, moved = us.ask(f"copy {4 * floats} {times}")
+        started = json.loads(us.say(f"kernels {floats} {times} {batch} {precision} {json.dumps(NETWORKS.get(network, network))}"))
+    largest, starts = {}, {}
+    for r in started:
+        starts[r["kernel"]] = starts.get(r["kernel"], 0) + 1
+        before = largest.get(r["kernel"])
+        if not before or (r["bytes"], r["flops"]) > (before["bytes"], before["flops"]):
+            largest[r["kernel"]] = r
+    return {"copy": moved / seconds, "kernels": [{**r, "starts": starts[k]} for k, r in largest.items()]}
 
 
 def job_row(samples):
@@ -97,6 +130,8 @@ def rows():
     yield "memory rule", lambda: memory_row("rule", floats, 2 if TINY else 200)
     yield "memory update", lambda: memory_row("update", floats, 2 if TINY else 200)
     yield "matrix", lambda: matrix_row(64 if TINY else 8192, 1 if TINY else 5)
+    for network, batch, p in [k for k in KERNELS if not TINY or k[0] in NETWORKS]:
+        yield f"kernels {network} {batch} {p}", lambda n=network, b=batch, q=p: kernel_row(n, 2 if TINY else b, q, floats, 1 if TINY else 21)
     yield from steps([] if TINY else STEPS[2:])
     yield "job", lambda: job_row(640)
 
@@ -138,6 +173,28 @@ def step_table(done):
             yield [model, r["batch"], p, spread([r["batch"] / s for s in r["seconds"]], "{:.0f}"), ratio(eager), ratio(best), wanted, share]
 
 
+def kernel_table(done):
+    """Kernels that move bytes."""
+    for network, batch, p in KERNELS:
+        r = done.get(f"kernels {network} {batch} {p}", {"kernels": []})
+        for k in r["kernels"]:
+            rate = k["bytes"] / k["seconds"] if k["seconds"] > 0 else 0
+            if k["bytes"]:
+                yield [k["kernel"], f"{network}, {batch}, {p}", k["starts"], f"{k['bytes'] / 1e6:.1f}", f"{1e6 * k['seconds']:.1f}", f"{rate / 1e9:.0f}",
+                       f"{rate / r['copy']:.2f}", 0.8 if k["bytes"] >= BEYOND_CACHE else "within the cache"]
+
+
+def product_table(done):
+    """Convolutions and dense layers."""
+    for network, batch, p in KERNELS:
+        peak = done.get("matrix", {}).get(p)
+        for k in done.get(f"kernels {network} {batch} {p}", {"kernels": []})["kernels"]:
+            rate = k["flops"] / k["seconds"] if k["seconds"] > 0 else 0
+            if k["flops"]:
+                yield [k["kernel"], f"{network}, {batch}, {p}", k["starts"], f"{k['flops'] / 1e9:.2f}", f"{1e6 * k['seconds']:.1f}", f"{rate / 1e12:.2f}",
+                       f"{rate / median(peak):.2f}" if peak and median(peak) else ""]
+
+
 def main():
     found = device()
     if "error" in found:
@@ -146,6 +203,8 @@ def main():
     done = measure()
     if TINY:
         list(step_table(done))
+        started = sorted({row[0] for table in (kernel_table, product_table) for row in table(done)})
+        print("kernels: " + " ".join(started))
         print(f"{len(done)} rows on the host build: nothing was measured")
         return
     report = Report("bench-gpu", "Training on a GPU", f"Whole steps on {found['description']}; PyTorch eager, `reduce-overhead` and `max-autotune`, channels last, "
@@ -155,7 +214,11 @@ def main():
     report.table("A change of the minibatch while training", ["change", "ms beyond its steps", "steps"],
                  ([k[7:], spread([1e3 * x for x in done[k]["extra"]]), spread([x / s for x, s in zip(done[k]["extra"], done[k]["step"])])]
                   for k in done if k.startswith("change")))
-    report.table("Kernels bound by memory, 10 M parameters", ["kernel", "GB/s", "of the copy bandwidth", "at least"],
+    report.table("Every kernel of ours: its largest start, by the GPU's own clock", ["kernel", "network, minibatch, precision", "starts", "MB", "us", "GB/s",
+                                                                                       "of the copy bandwidth", "at least"], kernel_table(done))
+    report.table("Convolutions and dense layers: the largest of each, by the GPU's own clock", ["call", "network, minibatch, precision", "starts", "GFLOP", "us",
+                                                                                                "TFLOP/s", "of the matrix rate"], product_table(done))
+    report.table("Kernels bound by memory, 10 M parameters, by the host's clock", ["kernel", "GB/s", "of the copy bandwidth", "at least"],
                  ([k[7:], spread([x / 1e9 for x in done[k]["kernel"]], "{:.0f}"), spread([a / b for a, b in zip(done[k]["kernel"], done[k]["copy"])]), 0.8]
                   for k in done if k.startswith("memory")))
     report.table("A real job: resnet20 on CIFAR-10, 5 epochs, dynamic", ["workers", "minibatches", "accuracy", "samples/s"],

@@ -123,6 +123,25 @@ static void tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm(void **st
     json_decref(tuning);
 }
 
+/* Computed in another arithmetic, the gradient would be off by a thousand times the bound. */
+static void fp32_is_fp32_whatever_arithmetic_the_list_of_algorithms_names(void **state)
+{
+    const struct standin_control *c = control();
+    c->set_shy(1);
+    struct judge *j = judge_new(small, NULL, "fp32");
+    struct dev_program *a = judge_program(j, &j->on_cpu, 4), *b = judge_program(j, &j->on_gpu, 4);
+    struct dev_input in = ref_input(&j->net, 4, 5);
+    c->set_shy(0);
+    judge_compute(j, a, &in, NULL);
+    judge_compute(j, b, &in, NULL);
+    judge_fetch(j, DEV_GRADS);
+    assert_true(judge_gradient_error(j) < 1e-5);
+    ref_input_free(&in);
+    j->cpu->ops->program_free(a);
+    j->gpu->ops->program_free(b);
+    judge_free(j);
+}
+
 /* ---- order ---------------------------------------------------------------------------------------------------------------- */
 
 static void fetch_bucket(void *ctx, int bucket)
@@ -367,6 +386,7 @@ int main(void)
         cmocka_unit_test(graphs_are_captured_once_per_minibatch_and_the_update_once),
         cmocka_unit_test(what_was_measured_is_told_once_and_not_measured_again_by_a_later_process),
         cmocka_unit_test(tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm),
+        cmocka_unit_test(fp32_is_fp32_whatever_arithmetic_the_list_of_algorithms_names),
         cmocka_unit_test(work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits),
         cmocka_unit_test(every_call_that_fails_ends_in_a_sentence_and_leaves_nothing),
         cmocka_unit_test(every_call_that_fails_in_bf16_too),

@@ -2,6 +2,7 @@
 cannot be used. Nothing here ran on a GPU."""
 import json
 import os
+import re
 import struct
 import subprocess
 
@@ -213,4 +214,9 @@ def test_the_bench_runs_with_sizes_that_say_nothing():
     done = subprocess.run(["/usr/bin/python3", "tests/bench/bench_gpu.py", "--tiny"], cwd=BUILD.parent, env={**os.environ, **WITH_GPU}, capture_output=True, text=True,
                           timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "9 rows on the host build: nothing was measured" in done.stdout, done.stdout
+    assert "12 rows on the host build: nothing was measured" in done.stdout, done.stdout
+    told = done.stdout.split("kernels: ")[1].splitlines()[0].split()
+    written = {f"{p.stem}.{k}" for p in (BUILD.parent / "kernels" / "cuda").glob("*.cu") for k in re.findall(r"^(?:template.*)?\s*KERNEL (\w+)\(", p.read_text(), re.M)}
+    assert len(written) > 30
+    assert {k for k in written if not any(t == k or t.startswith(k + "_") for t in told)} == set()
+    assert {"conv.forward", "conv.filter", "conv.data", "dense.product", "rule.apply_trust", "pointwise.map_convert"} <= set(told)

@@ -47,6 +47,7 @@ STANDIN_PERF(cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_
 
 extern "C" {
 const char *cudnnGetErrorString(cudnnStatus_t code);
+void cudnnGetLastErrorString(char *message, size_t room);
 size_t cudnnGetVersion(void);
 cudnnStatus_t cudnnCreate(cudnnHandle_t *out);
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);

@@ -23,6 +23,8 @@ struct standin_control {
     long (*captures)(void);
     /* Times that the algorithms of a convolution's pass were measured, since fail_at. */
     long (*measured)(void);
+    /* cuDNN's lists of algorithms tell of arithmetic that was not asked for, and only of that. */
+    void (*set_shy)(int on);
     /* Work, marks and waits that were put on streams and have not run. */
     long (*waiting)(void);
 };

@@ -4,6 +4,8 @@
  * The list of algorithms has traps before the right one: one that is not supported, one that is not repeatable, one that rounds to TF32. Whoever
  * takes one of them fails a test: the first returns an error, the second adds noise, the third is really computed with 10 bits.
  */
+#include <stdio.h>
+
 #include <vector>
 
 #include "tests/cuda/standin/standin.h"
@@ -31,6 +33,20 @@ extern "C" const char *cudnnGetErrorString(cudnnStatus_t code)
 {
     return code == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS" : code == CUDNN_STATUS_BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM"
            : code == CUDNN_STATUS_NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED" : "CUDNN_STATUS_EXECUTION_FAILED";
+}
+
+/* As long, and with as many lines, as the real one's may be. */
+extern "C" void cudnnGetLastErrorString(char *message, size_t room)
+{
+    snprintf(message, room, "%s", "a reason\n\tof several lines that cuDNN has written down, longer than there is room for in a message, so that it is cut somewhere: "
+                                  "and so on, and so on, and so on, and so on, and so on.\n");
+}
+
+static bool shy;
+void standin_set_shy(int on)
+{
+    LOCKED;
+    shy = on;
 }
 
 extern "C" size_t cudnnGetVersion(void)
@@ -155,7 +171,7 @@ static cudnnStatus_t choose(cudnnHandle_t handle, const struct plain_conv &d, cu
         {(Algorithm)0, CUDNN_STATUS_NOT_SUPPORTED, -1, 0, CUDNN_DETERMINISTIC, conv->math, {}},
         {(Algorithm)0, CUDNN_STATUS_SUCCESS, 0.1f, 0, CUDNN_NON_DETERMINISTIC, conv->math, {}},
         {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.2f, workspace_of(d, 1), CUDNN_DETERMINISTIC, other, {}},
-        {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.3f, workspace_of(d, 1), CUDNN_DETERMINISTIC, conv->math, {}},
+        {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.3f, workspace_of(d, 1), CUDNN_DETERMINISTIC, shy ? other : conv->math, {}},
     };
     *n = 0;
     for (const Perf &p : all) {

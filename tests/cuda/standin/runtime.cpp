@@ -380,6 +380,7 @@ DRIVER cuCtxSynchronize(void)
 
 extern void standin_set_eager(int on);
 extern long standin_waiting(void);
+extern void standin_set_shy(int on);
 
 static void fail_at(long n)
 {
@@ -414,6 +415,7 @@ extern "C" __attribute__((visibility("default"))) const struct standin_control *
         [] { return now.kernels; },
         [] { return now.captures; },
         [] { return now.measured; },
+        standin_set_shy,
         standin_waiting,
     };
     return &control;

@@ -2,6 +2,7 @@
  * as the order allows: so whoever forgets to wait, or to order two streams, sees what was there before. set_eager turns that round: then
  * work runs at once, and whoever changes what it reads too late is seen.
  */
+#include <chrono>
 #include <deque>
 #include <set>
 #include <vector>
@@ -11,6 +12,8 @@
 struct standin_event {
     cudaStream_t stream;
     long asked, done; /* records put on a stream; run */
+    bool timed;
+    std::chrono::steady_clock::time_point at; /* of the last that ran */
 };
 
 struct item {
@@ -51,6 +54,7 @@ static void run_first(cudaStream_t s)
     s->items.pop_front();
     if (i.record) {
         i.record->done = i.version > i.record->done ? i.version : i.record->done;
+        i.record->at = std::chrono::steady_clock::now();
     } else {
         i.work();
     }
@@ -164,6 +168,7 @@ extern "C" cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags
 {
     ENTER("cudaEventCreateWithFlags");
     *out = new standin_event{};
+    (*out)->timed = !(flags & cudaEventDisableTiming);
     standin_born(*out, "event");
     return cudaSuccess;
 }
@@ -209,6 +214,29 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (event->done < event->asked) {
         drain(event->stream, event, event->asked);
     }
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
+{
+    ENTER("cudaEventElapsedTime");
+    standin_need(begin, "event");
+    standin_need(end, "event");
+    if (!begin->timed || !end->timed || begin->asked == 0 || end->asked == 0) {
+        return cudaErrorInvalidResourceHandle;
+    }
+    if (begin->done < begin->asked || end->done < end->asked) {
+        standin_die("the time between events that nobody waited for");
+    }
+    *ms = std::chrono::duration<float, std::milli>(end->at - begin->at).count();
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+    LOCKED;
+    standin_need(stream, "stream");
+    *status = stream->graph ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
 

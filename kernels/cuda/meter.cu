@@ -1,0 +1,107 @@
+/* The meter: how long each kernel took, beside the bytes or the floating-point operations that it must move or make. For bench-gpu.
+ *
+ * Every kernel is started by LAUNCH, which tells its name and bytes; calls of the libraries that multiply tell their operations. While a thread meters, two
+ * events stand around each; else it costs a look at a variable. A program then is metered in its first run (program.cu), which is not captured, the
+ * optimizer's step because `update` starts its kernels one by one.
+ *
+ * What a newcomer would get wrong: an event within a capture is no time. What is captured is left out.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+
+struct row {
+    struct row *next;
+    char name[64];
+    double bytes, flops;
+    cudaEvent_t begin, end;
+    bool complete;
+};
+
+static thread_local bool metering;
+static thread_local struct row *rows, *under_way; /* the newest first */
+
+bool cuda_metering(void)
+{
+    return metering;
+}
+
+/* "kernels/cuda/pool.cu", "(max_forward<T, uint8_t>)" as "pool.max_forward". */
+static void write_name(char *out, size_t room, const char *file, const char *kernel)
+{
+    const char *slash = strrchr(file, '/'), *stem = slash ? slash + 1 : file;
+    kernel += *kernel == '(';
+    snprintf(out, room, "%.*s.%.*s", (int)strcspn(stem, "."), stem, (int)strcspn(kernel, "<)"), kernel);
+}
+
+static void free_row(struct row *r)
+{
+    cudaEvent_t events[] = {r->begin, r->end};
+    for (cudaEvent_t event : events) {
+        if (event) {
+            cudaEventDestroy(event);
+        }
+    }
+    free(r);
+}
+
+void cuda_meter_begin(const char *file, const char *name, double bytes, double flops, cudaStream_t stream)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    under_way = NULL;
+    if (!metering || cudaStreamIsCapturing(stream, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone) {
+        return;
+    }
+    struct row *r = (struct row *)calloc(1, sizeof(*r));
+    if (!r) {
+        return;
+    }
+    write_name(r->name, sizeof(r->name), file, name);
+    r->bytes = bytes;
+    r->flops = flops;
+    if (cudaEventCreateWithFlags(&r->begin, cudaEventDefault) != cudaSuccess || cudaEventCreateWithFlags(&r->end, cudaEventDefault) != cudaSuccess ||
+        cudaEventRecord(r->begin, stream) != cudaSuccess) {
+        free_row(r);
+        return;
+    }
+    r->next = rows;
+    rows = under_way = r;
+}
+
+cudaError_t cuda_meter_end(cudaStream_t stream, cudaError_t code)
+{
+    if (under_way) {
+        under_way->complete = code == cudaSuccess && cudaEventRecord(under_way->end, stream) == cudaSuccess;
+        under_way = NULL;
+    }
+    return code;
+}
+
+static json_t *row_json(const struct row *r)
+{
+    float ms = 0;
+    if (!r->complete || cudaEventSynchronize(r->end) != cudaSuccess || cudaEventElapsedTime(&ms, r->begin, r->end) != cudaSuccess) {
+        return NULL;
+    }
+    return json_pack("{s:s, s:f, s:f, s:f}", "kernel", r->name, "bytes", r->bytes, "flops", r->flops, "seconds", (double)ms / 1e3);
+}
+
+json_t *cuda_meter(struct device *dev, bool on)
+{
+    json_t *list = on ? NULL : json_array();
+    cudaSetDevice(((struct cuda_device *)dev)->index);
+    for (struct row *r = rows, *next; r; r = next) {
+        json_t *row = list ? row_json(r) : NULL;
+        next = r->next;
+        if (row) {
+            json_array_insert_new(list, 0, row); /* as they were started */
+        }
+        free_row(r);
+    }
+    rows = under_way = NULL;
+    metering = on;
+    cudaGetLastError();
+    return list;
+}

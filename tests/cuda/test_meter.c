@@ -1,0 +1,112 @@
+/* The meter: every kernel that a program, an update, a copy or a rule starts is told of once, in order, with the bytes and operations that it needs.
+ * Times are the stand-ins' here and mean nothing; on a GPU they are what bench-gpu prints.
+ */
+#include "tests/cuda/judge.h"
+
+static const char model[] = "{\"input\": [6, 6, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"},"
+                            "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"dense\", \"units\": 3}]}";
+
+struct expected {
+    const char *kernel;
+    double bytes, flops;
+};
+
+/* Worked out by hand for a minibatch of 4: 576 elements behind the convolution, 144 behind the pool, 12 outputs; one chunk of rows everywhere. */
+static const struct expected of_program[] = {
+    {"conv.forward", 0, 2 * 576 * 9 * 2}, {"pointwise.add_bias", 2 * 576 * 4, 0}, {"pool.max_forward", 576 * 4 + 144 * 5, 0},
+    {"dense.product", 0, 2 * 4 * 3 * 36}, {"pointwise.add_bias", 2 * 12 * 4, 0}, {"loss.softmax_cross_entropy", 2 * 12 * 4 + 4 * 16, 0}, {"loss.add_up", 4 * 12, 0},
+    {"pointwise.mask_and_sum", 12 * 4 + 3 * 4, 0}, {"pointwise.sum_parts", 3 * 4, 0}, {"dense.product", 0, 864}, {"dense.product", 0, 864},
+    {"pool.max_backward", 576 * 4 + 144 * 5, 0}, {"pointwise.mask_and_sum", 3 * 576 * 4 + 4 * 4, 0}, {"pointwise.sum_parts", 4 * 4, 0},
+    {"conv.filter", 0, 20736}, /* nobody wants the gradient of the input */
+    /* the evaluation */
+    {"conv.forward", 0, 20736}, {"pointwise.add_bias", 2 * 576 * 4, 0}, {"pool.max_forward", 576 * 4 + 144 * 5, 0}, {"dense.product", 0, 864},
+    {"pointwise.add_bias", 2 * 12 * 4, 0}, {"loss.softmax_cross_entropy", 12 * 4 + 4 * 16, 0}, {"loss.add_up", 4 * 12, 0},
+};
+/* Tensors begin at multiples of 64 floats: 128 + 64 + 128 + 64 on the device, 72 + 4 + 108 + 3 in the flat block. */
+static const struct expected of_the_rest[] = {
+    {"update.step", 384 * 3 * 4 + 384 / 64, 0}, {"replica.gather", 187 * 8, 0}, {"replica.scatter", 187 * 8, 0}, {"near.add", 187 * 12, 0},
+    {"rule.apply_trust", 100 * (3 + 2) * 4, 0}, {"rule.apply_dc_asgd", 100 * (3 + 2 + 2 + 1) * 4, 0},
+    {"rule.apply_dc_asgd", 2 * (3 + 1) * 4, 0},
+};
+
+static void check_rows(json_t *rows, const struct expected *want, size_t n)
+{
+    assert_int_equal(json_array_size(rows), n);
+    for (size_t i = 0; i < n; i++) {
+        const char *kernel;
+        double bytes, flops, seconds;
+        assert_int_equal(json_unpack(json_array_get(rows, i), "{s:s, s:f, s:f, s:f}", "kernel", &kernel, "bytes", &bytes, "flops", &flops, "seconds", &seconds), 0);
+        if (strcmp(kernel, want[i].kernel) != 0 || bytes != want[i].bytes || flops != want[i].flops || !(seconds >= 0)) {
+            fail_msg("row %zu: %s moves %g bytes and makes %g operations, not %s %g %g", i, kernel, bytes, flops, want[i].kernel, want[i].bytes, want[i].flops);
+        }
+    }
+    json_decref(rows);
+}
+
+static void every_kernel_is_told_of_with_its_bytes_and_operations(void **state)
+{
+    struct judge *j = judge_new(model, NULL, "fp32");
+    const struct device_ops *ops = j->gpu->ops;
+    struct dev_program *warm = judge_program(j, &j->on_gpu, 4);
+    assert_null(ops->meter(j->gpu, true));
+    struct dev_program *p = judge_program(j, &j->on_gpu, 4);
+    struct dev_input in = ref_input(&j->net, 4, 1);
+    judge_compute(j, p, &in, NULL); /* graphs: nothing to tell */
+    check_rows(ops->meter(j->gpu, false), of_program, sizeof(of_program) / sizeof(*of_program));
+    judge_compute(j, p, &in, NULL);
+    judge_ok(j, ops->update(&j->on_gpu, 0.1, 1, &j->e)); /* not metered */
+    judge_fetch(j, DEV_PARAMS);
+    float before = j->on_gpu.host[DEV_PARAMS][0];
+    judge_fetch(j, DEV_GRADS);
+
+    struct judge_memory m = judge_alloc(1000 * sizeof(float));
+    static const float zeros[1000];
+    judge_upload(&m, 0, zeros, sizeof(zeros));
+    float *x = m.at;
+    struct rule_state s = {.w = x, .v = x + 100, .n = 100};
+    struct rule_args a = {.g = x + 200, .pulled = x + 400, .lr = 0.1f, .factor = 1};
+    ops->meter(j->gpu, true);
+    judge_ok(j, ops->update(&j->on_gpu, 0.1, 1, &j->e)); /* kernel by kernel: a step as every other */
+    judge_fetch(j, DEV_PARAMS);
+    judge_store(j, DEV_PARAMS);
+    judge_ok(j, ops->memory->add(j->gpu, x, x + 300, 187, &j->e));
+    judge_ok(j, ops->rule(j->gpu, CAT_STRATEGY_DDC_ASGD, &s, &a, &j->e));
+    s.m2 = x + 300;
+    judge_ok(j, ops->rule(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
+    s = (struct rule_state){.w = x + 1, .n = 2}; /* not aligned, and less than a pack */
+    judge_ok(j, ops->rule(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
+    check_rows(ops->meter(j->gpu, false), of_the_rest, sizeof(of_the_rest) / sizeof(*of_the_rest));
+    assert_near(j->on_gpu.host[DEV_PARAMS][0], before - 0.1f * j->on_gpu.host[DEV_GRADS][0], 1e-6, "parameter", 0);
+    judge_give_back(&m);
+    ref_input_free(&in);
+    ops->program_free(p);
+    ops->program_free(warm);
+    judge_free(j);
+}
+
+static void the_meter_keeps_nothing(void **state)
+{
+    const struct standin_control *c = judge_control();
+    if (!c) {
+        skip();
+    }
+    long before = c->live();
+    struct judge *j = judge_new(model, NULL, "bf16");
+    j->gpu->ops->meter(j->gpu, true);
+    j->gpu->ops->program_free(judge_program(j, &j->on_gpu, 4));
+    j->gpu->ops->meter(j->gpu, true); /* begun again: what was there is forgotten */
+    json_t *rows = j->gpu->ops->meter(j->gpu, false);
+    assert_int_equal(json_array_size(rows), 0);
+    json_decref(rows);
+    judge_free(j);
+    assert_int_equal(c->live(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kernel_is_told_of_with_its_bytes_and_operations),
+        cmocka_unit_test(the_meter_keeps_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
