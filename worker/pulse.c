@@ -337,10 +337,11 @@ static int send_all(struct pulse *p, bool beats)
  * to Redis together is synced to its file together, and the coordinator reads it right after. Returns whether the pulse is to end. */
 static bool sleep_turn(struct pulse *p)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    int64_t next = (until.tv_sec * 1000000000LL + until.tv_nsec) / turn_ns * turn_ns + turn_ns;
-    until.tv_sec = next / 1000000000LL;
+    struct timespec wall, until;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_gettime(CLOCK_MONOTONIC, &until); /* somebody may set the other one */
+    int64_t left = turn_ns - (wall.tv_sec * 1000000000LL + wall.tv_nsec) % turn_ns, next = until.tv_nsec + left;
+    until.tv_sec += next / 1000000000LL;
     until.tv_nsec = next % 1000000000LL;
     pthread_mutex_lock(&p->lock);
     if (!p->stopping) {
@@ -401,7 +402,11 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
         return NULL;
     }
     pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->wake, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->wake, &attr);
+    pthread_condattr_destroy(&attr);
     staleness_init(&p->staleness);
     snprintf(p->job, sizeof(p->job), "%s", c->job);
     snprintf(p->node, sizeof(p->node), "%s", c->node);

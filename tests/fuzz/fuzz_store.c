@@ -111,6 +111,9 @@ static void read_job(struct store *s)
 
 static void read_lists(struct store *s)
 {
+    json_t *ids = json_pack("[s]", job);
+    MUST(store_overview(s, ids, e));
+    json_decref(ids);
     MUST(store_job_list(s, NULL, NULL, "created", NULL, 50, e));
     MUST(store_job_list(s, "running", "x", "-priority", NULL, 50, e));
     MUST(store_job_ids(s, JOB_QUEUED, e));
@@ -149,6 +152,7 @@ static void read_hosts(struct store *s)
     MUST(store_hosts(s, e));
     MUST(store_host_get(s, "host", e));
     free(store_mail_take(s, "box", 0, NULL));
+    free(store_mail_take(s, "box", 1, NULL));
     RETURNS(store_lease_there(s, "lease", e));
     MUST(store_refused(s, e));
     MUST(store_refusals(s, e));

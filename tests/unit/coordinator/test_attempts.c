@@ -368,9 +368,21 @@ static void a_host_that_leaves_before_a_checkpoint_is_written_is_nobodys_fault(v
     assert_int_equal(number_field(w, id, "restarts"), 0);
 }
 
+static void a_request_that_wakes_the_scheduler_is_followed_at_its_next_turn(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    tick(w, 0.5); /* it has looked at all states */
+    ask(w, id, "pause");
+    sched_woken(w->sched);
+    tick(w, 0.001);
+    assert_true(control_says(w, id, "pause"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN_A_WORLD(a_request_that_wakes_the_scheduler_is_followed_at_its_next_turn),
         IN_A_WORLD(a_job_runs_once_every_worker_has_made_a_step),
         IN_A_WORLD(a_host_that_leaves_gets_a_checkpoint_written_and_its_job_goes_on_elsewhere),
         IN_A_WORLD(a_host_that_leaves_before_a_checkpoint_is_written_is_nobodys_fault),
