@@ -3,6 +3,7 @@
 #   evenstep-cuda.so        CUDA=auto: if there is an nvcc; 1: must be; 0: never. CUDA_ARCH: comma-separated; PTX of the last one is added.
 #   check-cuda-host         kernels/cuda as plain C++ against stand-ins of the CUDA runtime, cuDNN and cuBLAS (tests/cuda), under ASan and UBSan
 #   check-gpu, bench-gpu    where a GPU is
+#   gpu-kit                 both, packed for a machine where a GPU is, and none of our packages
 CUDA      ?= auto
 CUDA_ARCH ?= sm_80,sm_90
 NVCC      ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
@@ -57,11 +58,13 @@ $(BUILD)/evenstep-cuda-host.so: $(host_objects) $(cuda_rooms)
 $(BUILD)/tests/cuda/test_%: $(BUILD)/tests/cuda/test_%.o $(call libs,kernels)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(L_kernels)
 
-.PHONY: cuda-host-parts cuda-host check-cuda-host check-gpu bench-gpu
+.PHONY: cuda-host-parts cuda-host check-cuda-host check-gpu bench-gpu gpu-kit
 cuda-host-parts: $(BUILD)/evenstep-cuda-host.so $(host_tests)
 cuda-host:
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/cuda-host SANITIZE=address,undefined CUDA=0 OPT=-O1 cuda-host-parts
 check-gpu: all $(host_tests) ## the CUDA device on this machine's GPU against the CPU; where there is none it says so
 	tests/run cuda-gpu BUILD=$(BUILD)
+gpu-kit: all $(host_tests) $(BUILD)/tests/bench/bench_gpu $(BUILD)/tests/bench/bench_step ## the tests and benches of the CUDA device, packed for a machine that has a GPU and none of our packages
+	tests/cuda/kit $(BUILD) $(BUILD)/gpu-kit.tar.gz
 check-cuda-host: cuda-host ## the CUDA kernels as plain C++ on stand-ins: logic, not speed, not the real libraries
 	tests/run cuda-host BUILD=$(BUILD)

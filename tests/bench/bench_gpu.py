@@ -146,7 +146,7 @@ def measure():
         if key not in done:
             try:
                 done[key] = how()
-            except (RuntimeError, OSError, AssertionError) as e:  # a row that cannot be had must not cost the others
+            except (RuntimeError, OSError, AssertionError, ImportError) as e:  # a row that cannot be had must not cost the others
                 print(f"{key}: cannot be measured: {str(e)[:500]}", file=sys.stderr, flush=True)
                 if TINY:
                     raise
