@@ -58,13 +58,14 @@ static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err 
     return rc;
 }
 
-/* `most` reads, so that a long backlog does not make one turn long: other jobs, and who cancels this one, wait for it. With `facts`, no rows are read
- * while a fact waits, and *facts is set. */
+/* `most` reads, so that a long backlog does not make one turn long: other jobs, and who cancels this one, wait for it. With `facts`,
+ * no rows are read while a fact waits, and *facts is set. */
 static int read_rows(struct monitor *m, int most, bool *facts, struct err *e)
 {
-    int n = READ_ENTRIES;
+    int n = READ_ENTRIES, ranks = m->workers + m->servers;
+    const char *facts_at = facts ? m->facts_at : NULL;
     for (int reads = 0; n == READ_ENTRIES && reads < most; reads++) {
-        n = store_rows_read(m->store, m->job, m->tails, m->workers + m->servers, READ_ENTRIES, facts ? m->facts_at : NULL, facts, on_rows, m, e);
+        n = store_rows_read(m->store, m->job, m->tails, ranks, READ_ENTRIES, facts_at, facts, on_rows, m, e);
     }
     return n < 0 ? n : 0;
 }

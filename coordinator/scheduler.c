@@ -198,8 +198,8 @@ static void give_grace(struct sched *s, double until)
     }
 }
 
-/* The queue, who is cancelled, and the state of each job in hand. They change by what we do ourselves, and by requests, after which we are
- * woken; so it is enough to look twice a second otherwise. */
+/* The queue, who is cancelled, and the state of each job in hand. They change by what we do ourselves, and by requests, after which we
+ * are woken; so it is enough to look twice a second otherwise. */
 static int look_at_store(struct sched *s, double now, struct err *e)
 {
     json_t *ids = json_array();

@@ -98,7 +98,8 @@ static bool is_word(const char *text)
     return text && text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")] == 0;
 }
 
-/* Appends one event of store_events_read() as SSE text; its id and job go into *id and job. What it says is passed on as it is: a line of JSON. */
+/* Appends one event of store_events_read() as SSE text; its id and job go into *id and job. What it says is passed on as it is: a line
+ * of JSON. */
 static bool event_print(struct buf *out, const json_t *event, struct event_id *id, char job[STORE_ID])
 {
     const char *id_text = json_string_value(json_object_get(event, "id"));

@@ -1,8 +1,9 @@
 /* Events: what browsers are told, one stream from everybody to everybody who watches.
  *
- * It is capped, so a reader must be told when what it wanted next has been trimmed already: that is the gap. What a newcomer would get wrong: a
- * place in the stream may be of another store (one that was emptied, or of yesterday's address), and lie in the future; nothing would ever come
- * after it. Both are asked of Redis once per connection or stranger, not with every read of somebody who follows closely.
+ * It is capped, so a reader must be told when what it wanted next has been trimmed already: that is the gap. What a newcomer would get
+ * wrong: a place in the stream may be of another store (one that was emptied, or of yesterday's address), and lie in the future;
+ * nothing would ever come after it. Both are asked of Redis once per connection or stranger, not with every read of somebody who
+ * follows closely.
  */
 #include "store/internal.h"
 
@@ -35,7 +36,8 @@ int store_event(struct store *s, const char *job, const char *type, const json_t
     return 0;
 }
 
-/* KEYS job live detail events; ARGV job's id, then for each: the document's field ("live", or of the details; "": none), the event's type ("": none), JSON. */
+/* KEYS job live detail events; ARGV job's id, cap, then for each: the document's field ("live", or of the details; "": none), the event's
+ * type ("": none), JSON. */
 static struct script publish_script = {.text =
     "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
     "for i = 3, #ARGV, 3 do\n"

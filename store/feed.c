@@ -3,9 +3,9 @@
  *   es:job:ID:facts ─┐
  *   …:rows:0 … R    ─┴─► one XREAD for all of them ─► history's buffer ─► disk ─► trimmed here
  *
- * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every stream has a cap, so a coordinator that is away for
- * long costs memory only up to it. What a newcomer would get wrong: facts go first. Where one waits, no rows are handed out: what it says (from which
- * checkpoint an attempt went on) may decide what becomes of them.
+ * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every stream has a cap, so a coordinator
+ * that is away for long costs memory only up to it. What a newcomer would get wrong: facts go first. Where one waits, no rows are
+ * handed out: what it says (from which checkpoint an attempt went on) may decide what becomes of them.
  */
 #include "store/internal.h"
 
@@ -40,7 +40,9 @@ struct reading {
 static int reading_init(struct reading *out, const char *id, const char *facts, const struct store_tail *tails, int n, struct err *e)
 {
     int first = facts ? 1 : 0, rc = 0;
-    *out = (struct reading){.n = first + n, .keys = calloc((size_t)n + 1, sizeof *out->keys), .argv = calloc(2 * (size_t)n + 6, sizeof *out->argv)};
+    out->n = first + n;
+    out->keys = calloc((size_t)n + 1, sizeof *out->keys);
+    out->argv = calloc(2 * (size_t)n + 6, sizeof *out->argv);
     if (!out->keys || !out->argv) {
         return err_set(e, ERR_MEMORY, "cannot read what the ranks of job '%s' report: memory ran out", id);
     }

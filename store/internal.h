@@ -74,8 +74,9 @@ struct stream_entry {
     const redisReply *fields;
 };
 int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct err *e);
-int reply_stream(const redisReply *r, const char **key, const redisReply **list, struct err *e); /* one of XREAD's answer; count of entries */
-int reply_only_stream(const redisReply *r, const redisReply **list, struct err *e);              /* XREAD of one stream; 0: nothing new */
+/* One of the streams in XREAD's answer: how many entries *list has. */
+int reply_stream(const redisReply *r, const char **key, const redisReply **list, struct err *e);
+int reply_only_stream(const redisReply *r, const redisReply **list, struct err *e); /* XREAD of one stream; 0: nothing new */
 /* The value of a field in a flat array of pairs, or NULL. */
 const char *reply_field(const redisReply *pairs, const char *name, size_t *len);
 

@@ -35,7 +35,8 @@ static int count_and_free(redisReply *r, int64_t *n, struct err *e)
     "    '{\"name\":' .. cjson.encode(name) .. ',\"change\":\"' .. what .. '\"}')\n"                                    \
     "end\n"
 
-/* KEYS nodes, then node keys; ARGV name json of each. Told to browsers when a node is new, was lost or has changed, not at each heartbeat. */
+/* KEYS nodes, then node keys; ARGV name json of each. Told to browsers when a node is new, was lost or has changed, not at each
+ * heartbeat. */
 static struct script put_script = {.text =
     LUA_NODE_EVENT
     "local t = redis.call('TIME')\n"

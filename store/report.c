@@ -1,8 +1,9 @@
 /* What a rank tells the store: packed rows and its heartbeat, in one journey that brings the control document back; and facts.
  *
- * Every turn of a pulse is one script, because what costs is the journey and the sync of Redis's file behind it, not the rows. What a newcomer would
- * get wrong: the job's own key and that of its control document are arguments, not keys of the script. A user of Redis who may only read them
- * (the workers', docs/deployment.md) could not call the script otherwise. Times of heartbeats are Redis's own, so clocks of hosts need not agree.
+ * Every turn of a pulse is one script, because what costs is the journey and the sync of Redis's file behind it, not the rows. What a
+ * newcomer would get wrong: the job's own key and that of its control document are arguments, not keys of the script. A user of Redis
+ * who may only read them (the workers', docs/deployment.md) could not call the script otherwise. Times of heartbeats are Redis's own,
+ * so clocks of hosts need not agree.
  */
 #include "store/internal.h"
 
@@ -19,8 +20,8 @@ static int code_of(const struct err *e)
 
 /* ---- what a rank reports --------------------------------------------------------------------------------- */
 
-/* KEYS rows beats; ARGV job cap rows rank beat control: packed rows or "", JSON of a heartbeat without its opening brace or "", the key of the
- * control document or "". */
+/* KEYS rows beats; ARGV job cap rows rank beat control: packed rows or "", JSON of a heartbeat without its opening brace or "", the
+ * key of the control document or "". */
 static struct script report_script = {.text =
     "if redis.call('EXISTS', ARGV[1]) == 0 then return {0, false} end\n"
     "if ARGV[3] ~= '' then redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'r', ARGV[3]) end\n"

@@ -80,8 +80,8 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
-/* What a scheduler asks at every turn, in one journey: {"queued": [ids in queue order], "cancelling": [ids], "states": {ID: name, or null: no such
- * job}}, the last of the ids that were given (array of strings). */
+/* What a scheduler asks again and again, in one journey: {"queued": [ids in queue order], "cancelling": [ids], "states": {ID: name, or
+ * null: no such job}}, the last of the ids that were given (array of strings). */
 json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) -------------------------- */
@@ -102,11 +102,12 @@ struct store_tail {
 };
 /* Takes an entry; negative: it is not taken, and the reading ends with that. */
 typedef int store_rows_fn(void *ctx, int rank, const void *rows, size_t bytes, struct err *e);
-/* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how many the busiest had. With facts_at, none are
- * handed out where a fact waits beyond that place: *facts is set. Else both are NULL. */
+/* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how many the busiest had. With facts_at,
+ * none are handed out where a fact waits beyond that place: *facts is set. Else both are NULL. */
 int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n, int count, const char *facts_at, bool *facts,
                     store_rows_fn *fn, void *ctx, struct err *e);
-int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n, struct err *e); /* up to there, after they are on disk */
+/* Rows up to there go: they are on disk. */
+int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n, struct err *e);
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count, struct err *e); /* array, last updated */
 json_t *store_beats(struct store *s, const char *id, struct err *e); /* {"0": {...}}; each has "at" in ms by Redis's clock, and "age" in s */
 int store_beats_clear(struct store *s, const char *id, struct err *e);
@@ -148,8 +149,8 @@ int store_host_put(struct store *s, const json_t *host, struct err *e);
 json_t *store_host_get(struct store *s, const char *name, struct err *e); /* adds "lost", "heartbeat_age_seconds" */
 json_t *store_hosts(struct store *s, struct err *e);
 int store_host_remove(struct store *s, const char *name, const char *instance, struct err *e); /* if it is that instance's */
-/* A box keeps its last 64 messages, until `seconds` after the newest. Take: the oldest, the caller frees; NULL without error: none. block_ms: how
- * long one is waited for. */
+/* A box keeps its last 64 messages, until `seconds` after the newest. Take: the oldest, the caller frees; NULL without error: none.
+ * block_ms: how long one is waited for. */
 int store_mail_put(struct store *s, const char *box, const char *text, int seconds, struct err *e);
 char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e);
 int store_lease_set(struct store *s, const char *name, int seconds, struct err *e); /* 0: gives it back */

@@ -288,8 +288,8 @@ static void take_control(struct pulse *p, const json_t *j)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Sends packed rows until none is left or the store is away; -1 then. The last of them go with the heartbeat, if one is due; control comes back
- * with either. */
+/* Sends packed rows until none is left or the store is away; -1 then. The last of them go with the heartbeat, if one is due; control
+ * comes back with either. */
 static int report(struct pulse *p, bool beats)
 {
     struct row batch[ROWS_AT_ONCE];
@@ -321,7 +321,8 @@ static int report(struct pulse *p, bool beats)
     }
 }
 
-/* Rows go before facts, for the fact that ends a job comes last; and heartbeats after them, for what a heartbeat tells (a phase) is made sense of by facts. */
+/* Rows go before facts, for the fact that ends a job comes last; and heartbeats after them, for what a heartbeat tells (a phase) is
+ * made sense of by facts. */
 static int send_all(struct pulse *p, bool beats)
 {
     pthread_mutex_lock(&p->lock);
@@ -333,8 +334,9 @@ static int send_all(struct pulse *p, bool beats)
     return report(p, beats);
 }
 
-/* Sleeps until the next turn, or until something urgent is queued. Turns are at the same moments in all ranks, by the clock on the wall: what comes
- * to Redis together is synced to its file together, and the coordinator reads it right after. Returns whether the pulse is to end. */
+/* Sleeps until the next turn, or until something urgent is queued. Turns are at the same moments in all ranks, by the clock on the
+ * wall: what comes to Redis together is synced to its file together, and the coordinator reads it right after. Returns whether the
+ * pulse is to end. */
 static bool sleep_turn(struct pulse *p)
 {
     struct timespec wall, until;

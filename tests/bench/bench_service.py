@@ -71,7 +71,7 @@ def bench_requests(service, id):
 
 
 async def watch(url, token, id, ages, seconds):
-    """One viewer. `ages` gets, for each rank, the seconds from a row's time, which counts from when that rank began, to here; or is None."""
+    """One viewer. `ages` gets, for each rank, the seconds from a row's time, which counts from its beginning, to here; or is None."""
     where = urlparse(url)
     reader, writer = await asyncio.open_connection(where.hostname, where.port, limit=1 << 22)
     writer.write(f"GET /api/v1/events?job={id} HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
@@ -102,7 +102,8 @@ def bench_viewers(service, id):
     before, cpu, at = resident(pid), cpu_seconds(pid), time.monotonic()
     ages, got = asyncio.run(viewers(service, id, 15))
     share = (cpu_seconds(pid) - cpu) / (time.monotonic() - at)
-    ages = sorted(a - min(of) for of in ages.values() for a in of)  # a rank's quickest row, which took some milliseconds, is the zero of both clocks
+    # a rank's quickest row, which took some milliseconds, is the zero of both clocks
+    ages = sorted(a - min(of) for of in ages.values() for a in of)
     return [[f"{VIEWERS} viewers of a job with 8 workers: events that each got", f"{median([e for _, e in got]):.0f} (least {min(e for _, e in got)})", ""],
             ["memory of the service before, and with them", f"{before / 1e6:.0f} MB, {resident(pid) / 1e6:.0f} MB", ""],
             ["its share of a core", f"{share:.2f}", ""],
