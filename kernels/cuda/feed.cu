@@ -75,7 +75,8 @@ int cuda_feed_send(struct dev_feed *f, size_t floats, struct err *e)
     }
     TRY(cuda_enter(f->dev, e));
     f->sent = 0;
-    TRY(cuda_check(cudaMemcpyAsync(f->device, f->host, floats * sizeof(float), cudaMemcpyHostToDevice, f->dev->feed), "copy samples to the GPU", e));
+    TRY(cuda_check(cudaMemcpyAsync(f->device, f->host, floats * sizeof(float), cudaMemcpyHostToDevice, f->dev->feed),
+                   "copy samples to the GPU", e));
     TRY(cuda_check(cudaEventRecord(f->there, f->dev->feed), "mark a copy of samples", e));
     f->sent = floats;
     return 0;
@@ -94,6 +95,8 @@ int cuda_feed_take(struct cuda_program *p, const struct dev_input *in, struct er
     size_t used = (size_t)in->count * p->graph.values[0].count, all = (size_t)p->head.batch * p->graph.values[0].count;
     float *to = (float *)(p->input + p->x_at);
     TRY(cuda_check(cudaStreamWaitEvent(stream, in->fed->there, 0), "wait for samples", e));
-    TRY(cuda_check(cudaMemcpyAsync(to, in->fed->device, used * sizeof(float), cudaMemcpyDeviceToDevice, stream), "copy samples on the GPU", e));
-    return used == all ? 0 : cuda_check(cudaMemsetAsync(to + used, 0, (all - used) * sizeof(float), stream), "clear samples that are not there", e);
+    TRY(cuda_check(cudaMemcpyAsync(to, in->fed->device, used * sizeof(float), cudaMemcpyDeviceToDevice, stream),
+                   "copy samples on the GPU", e));
+    return used == all ? 0 : cuda_check(cudaMemsetAsync(to + used, 0, (all - used) * sizeof(float), stream),
+                                        "clear samples that are not there", e);
 }

@@ -61,8 +61,8 @@ void cuda_meter_begin(const char *file, const char *name, double bytes, double f
     write_name(r->name, sizeof(r->name), file, name);
     r->bytes = bytes;
     r->flops = flops;
-    if (cudaEventCreateWithFlags(&r->begin, cudaEventDefault) != cudaSuccess || cudaEventCreateWithFlags(&r->end, cudaEventDefault) != cudaSuccess ||
-        cudaEventRecord(r->begin, stream) != cudaSuccess) {
+    if (cudaEventCreateWithFlags(&r->begin, cudaEventDefault) != cudaSuccess ||
+        cudaEventCreateWithFlags(&r->end, cudaEventDefault) != cudaSuccess || cudaEventRecord(r->begin, stream) != cudaSuccess) {
         free_row(r);
         return;
     }

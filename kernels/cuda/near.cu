@@ -30,7 +30,8 @@ static float *near_take(struct device *dev, size_t floats, struct err *e)
 {
     struct cuda_device *d = (struct cuda_device *)dev;
     float *memory = NULL;
-    if (cuda_enter(d, e) < 0 || cuda_check(cudaMalloc((void **)&memory, (floats > 0 ? floats : 1) * sizeof(float)), "allocate memory on the GPU", e) < 0) {
+    size_t bytes = (floats > 0 ? floats : 1) * sizeof(float);
+    if (cuda_enter(d, e) < 0 || cuda_check(cudaMalloc((void **)&memory, bytes), "allocate memory on the GPU", e) < 0) {
         return NULL;
     }
     return memory;

@@ -51,8 +51,8 @@ static int open_driver(void)
     const char *named = getenv("EVENSTEP_CUDA_DRIVER");
     bench.driver = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     return bench.driver && find("cuMemAlloc_v2", &bench.alloc) == 0 && find("cuMemFree_v2", &bench.release) == 0 &&
-                   find("cuMemcpyDtoD_v2", &bench.copy) == 0 && find("cuMemsetD8_v2", &bench.clear) == 0 && find("cuCtxSynchronize", &bench.wait) == 0 &&
-                   find("cuMemcpyHtoD_v2", &bench.upload) == 0
+                   find("cuMemcpyDtoD_v2", &bench.copy) == 0 && find("cuMemsetD8_v2", &bench.clear) == 0 &&
+                   find("cuCtxSynchronize", &bench.wait) == 0 && find("cuMemcpyHtoD_v2", &bench.upload) == 0
                ? 0 : -1;
 }
 
@@ -127,7 +127,8 @@ static int update(size_t floats, int times, struct err *e)
     struct jsonx_problems problems = {0};
     struct dev_replica r;
     struct optimizer_spec sgd = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-4};
-    json_t *model = json_pack("{s:[i], s:[{s:s, s:i}]}", "input", 1000, "layers", "type", "dense", "units", (int)(floats / 1000 > 0 ? floats / 1000 : 1));
+    int units = (int)(floats / 1000 > 0 ? floats / 1000 : 1);
+    json_t *model = json_pack("{s:[i], s:[{s:s, s:i}]}", "input", 1000, "layers", "type", "dense", "units", units);
     int rc = network_build(&net, model, "/model", &problems);
     json_decref(model);
     if (rc < 0) {
@@ -170,10 +171,11 @@ static int fill(address at, size_t floats)
 
 static int matrix(size_t n, int times, int kind)
 {
-    enum { FLOAT = 0, BF16 = 14, NO_TRANSPOSE = 0, COMPUTE_32F = 68, COMPUTE_TF32 = 77, DEFAULT = -1 }; /* of cublas_api.h and library_types.h */
+    /* of cublas_api.h and library_types.h */
+    enum { FLOAT = 0, BF16 = 14, NO_TRANSPOSE = 0, COMPUTE_32F = 68, COMPUTE_TF32 = 77, DEFAULT = -1 };
     static void *library, *handle;
-    int (*create)(void **), (*product)(void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int, const void *, void *, int,
-                                       int, int, int);
+    int (*create)(void **), (*product)(void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int,
+                                       const void *, void *, int, int, int, int);
     address at[3];
     float one = 1, zero = 0;
     library = library ? library : dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL);
@@ -191,8 +193,8 @@ static int matrix(size_t n, int times, int kind)
             bench.wait();
             begin = clock_now();
         }
-        rc = product(handle, NO_TRANSPOSE, NO_TRANSPOSE, (int)n, (int)n, (int)n, &one, pointer(at[0]), type, (int)n, pointer(at[1]), type, (int)n, &zero,
-                     pointer(at[2]), type, (int)n, kind == 1 ? COMPUTE_TF32 : COMPUTE_32F, DEFAULT);
+        rc = product(handle, NO_TRANSPOSE, NO_TRANSPOSE, (int)n, (int)n, (int)n, &one, pointer(at[0]), type, (int)n, pointer(at[1]), type,
+                     (int)n, &zero, pointer(at[2]), type, (int)n, kind == 1 ? COMPUTE_TF32 : COMPUTE_32F, DEFAULT);
     }
     bench.wait();
     printf("%.9f %.0f\n", rc == 0 ? clock_now() - begin : 0.0, rc == 0 ? 2.0 * (double)n * (double)n * (double)n * times : 0.0);
@@ -221,7 +223,8 @@ static int start_samples(struct course *c, struct err *e)
     }
     uint8_t *x = malloc(n * each);
     int64_t *sample = malloc(n * sizeof(*sample));
-    void *labels = calloc(n * shape_count(&c->net.layers[c->net.n_layers - 1].out), sizeof(float)); /* the first class, or targets of zero */
+    size_t outputs = shape_count(&c->net.layers[c->net.n_layers - 1].out);
+    void *labels = calloc(n * outputs, sizeof(float)); /* the first class, or targets of zero */
     if (!x || !sample || !labels) {
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
@@ -240,7 +243,8 @@ static int start_samples(struct course *c, struct err *e)
 
 static int start_course(struct course *c, const char *model, const char *precision, struct err *e)
 {
-    struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4, .clip_norm = 1};
+    struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4,
+                                  .clip_norm = 1};
     struct jsonx_problems problems = {0};
     json_t *doc = json_loads(model, JSON_DECODE_ANY, NULL);
     int rc = doc ? network_build(&c->net, doc, "/model", &problems) : -1;
@@ -284,10 +288,12 @@ static int gather(struct course *c, struct dev_program *p, struct err *e)
 static int rules(struct course *c, struct err *e)
 {
     static const int all[] = {CAT_STRATEGY_DDC_ASGD, CAT_STRATEGY_DC_ASGD, CAT_STRATEGY_ASGD};
-    struct rule_args a = {.g = pointer(c->block[2]), .pulled = pointer(c->block[3]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f, .p1 = 0.25f};
+    struct rule_args a = {.g = pointer(c->block[2]), .pulled = pointer(c->block[3]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f,
+                          .p1 = 0.25f};
     int rc = bench.dev->ops->memory->add(bench.dev, pointer(c->block[0]), pointer(c->block[1]), c->floats, e);
     for (int i = 0; i < 3 && rc >= 0; i++) {
-        struct rule_state s = {.w = pointer(c->block[0]), .v = pointer(c->block[1]), .m2 = i == 1 ? pointer(c->block[4]) : NULL, .n = c->floats};
+        float *squares = i == 1 ? pointer(c->block[4]) : NULL; /* dc-asgd's */
+        struct rule_state s = {.w = pointer(c->block[0]), .v = pointer(c->block[1]), .m2 = squares, .n = c->floats};
         rc = bench.dev->ops->rule(bench.dev, all[i], &s, &a, e);
     }
     return rc;
@@ -329,7 +335,8 @@ static int take_medians(json_t **runs, int times, struct err *e)
     json_t *row;
     for (int t = 1; t <= times; t++) {
         if (json_array_size(runs[t]) != json_array_size(runs[0])) {
-            return err_set(e, ERR_INTERNAL, "a run started %zu kernels, the one before %zu", json_array_size(runs[t]), json_array_size(runs[0]));
+            return err_set(e, ERR_INTERNAL, "a run started %zu kernels, the first one %zu", json_array_size(runs[t]),
+                           json_array_size(runs[0]));
         }
     }
     json_array_foreach(runs[0], i, row)
@@ -376,9 +383,19 @@ static int answer(char *line, struct err *e)
     if (words < 3 || n < 1 || times < 1) {
         return -1;
     }
-    return strcmp(what, "copy") == 0 ? copy((size_t)n, (int)times, e) : strcmp(what, "rule") == 0 ? rule((size_t)n, (int)times, e)
-           : strcmp(what, "update") == 0 ? update((size_t)n, (int)times, e) : strcmp(what, "matrix") == 0 ? matrix((size_t)n, (int)times, (int)third)
-           : strcmp(what, "kernels") == 0 && words == 5 ? kernels((size_t)n, (int)times, (int)third, precision, line + at, e) : -1;
+    if (strcmp(what, "copy") == 0) {
+        return copy((size_t)n, (int)times, e);
+    }
+    if (strcmp(what, "rule") == 0) {
+        return rule((size_t)n, (int)times, e);
+    }
+    if (strcmp(what, "update") == 0) {
+        return update((size_t)n, (int)times, e);
+    }
+    if (strcmp(what, "matrix") == 0) {
+        return matrix((size_t)n, (int)times, (int)third);
+    }
+    return strcmp(what, "kernels") == 0 && words == 5 ? kernels((size_t)n, (int)times, (int)third, precision, line + at, e) : -1;
 }
 
 int main(int argc, char **argv)

@@ -5,8 +5,10 @@
  */
 #include "tests/cuda/judge.h"
 
-static const char model[] = "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
-                            "{\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 9}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 4}]}";
+static const char model[] =
+    "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3},"
+    "{\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
+    "{\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 9}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 4}]}";
 static const struct optimizer_spec momentum = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9};
 enum { SIZE = 6 * 5 * 3, LARGEST = 8, STEPS = 9, OUTPUTS = 4 };
 
@@ -14,7 +16,8 @@ enum { SIZE = 6 * 5 * 3, LARGEST = 8, STEPS = 9, OUTPUTS = 4 };
 static const struct {
     int program, count;
     bool training;
-} runs[STEPS] = {{4, 4, true}, {4, 3, true}, {8, 8, true}, {8, 5, false}, {4, 4, true}, {8, 7, true}, {8, 8, false}, {4, 2, false}, {4, 4, true}};
+} runs[STEPS] = {{4, 4, true}, {4, 3, true}, {8, 8, true}, {8, 5, false}, {4, 4, true}, {8, 7, true}, {8, 8, false}, {4, 2, false},
+               {4, 4, true}};
 
 struct stream {
     struct judge *j;
@@ -90,7 +93,8 @@ static size_t train_all(const char *precision, bool feeds, float *out)
         if (feeds && !in.training) { /* no bucket is marked */
             send_next(&send, 0);
         }
-        judge_ok(j, j->gpu->ops->compute(runs[step].program == 4 ? small : large, &in, &result, out + n + 2, feeds ? send_next : NULL, &send, &j->e));
+        struct dev_program *p = runs[step].program == 4 ? small : large;
+        judge_ok(j, j->gpu->ops->compute(p, &in, &result, out + n + 2, feeds ? send_next : NULL, &send, &j->e));
         out[n] = (float)result.loss;
         out[n + 1] = (float)result.correct;
         n += 2 + (size_t)in.count * OUTPUTS;

@@ -3,8 +3,10 @@
  */
 #include "tests/cuda/judge.h"
 
-static const char model[] = "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
-                            "{\"type\": \"dense\", \"units\": 9}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 4}]}";
+static const char model[] =
+    "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3},"
+    "{\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
+    "{\"type\": \"dense\", \"units\": 9}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 4}]}";
 
 struct ring {
     struct judge *j;
