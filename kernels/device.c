@@ -1,7 +1,7 @@
 /* Devices by name.
  *
- * The CPU is part of the program, CUDA is a plug-in (plugin.c) that is loaded when a GPU is asked for. What a newcomer would get wrong: `auto`
- * never fails for want of a GPU: it says in one line why there is none to use, and takes the CPU.
+ * The CPU is part of the program, CUDA is a plug-in (plugin.c) that is loaded when a GPU is asked for. What a newcomer would get wrong:
+ * `auto` never fails for want of a GPU: it says in one line why there is none to use, and takes the CPU.
  */
 #include "kernels/device.h"
 

@@ -132,9 +132,9 @@ struct device_ops {
     /* NULL, or: keeps samples on the device, so that `compute` gathers them there. ERR_MEMORY if they do not fit. */
     struct dev_samples *(*samples_new)(struct device *dev, const struct dev_source *from, struct err *e);
     void (*samples_free)(struct dev_samples *s);
-    /* NULL, or: room for `floats` of samples, *x, from which the device copies them beside whatever it computes. The caller writes to x, sends, and hands
-     * both to `compute`; until that has returned, or if nothing computes on what was sent, the feed may be written and sent again. Two feeds in turns
-     * hide the copies. Each is one thread's at a time. */
+    /* NULL, or: room for `floats` of samples, *x, from which the device copies them beside whatever it computes. The caller writes to x,
+     * sends, and hands both to `compute`; until that has returned, or if nothing computes on what was sent, the feed may be written and
+     * sent again. Two feeds in turns hide the copies. Each is one thread's at a time. */
     struct dev_feed *(*feed_new)(struct device *dev, size_t floats, float **x, struct err *e);
     void (*feed_free)(struct dev_feed *f);
     /* Begins to copy the first `floats` of x, and returns at once. */
@@ -160,8 +160,8 @@ void dev_close(struct device *dev);
 int dev_use_precision(struct device *dev, const char *precision, struct err *e);
 /* The sentence of a device that does not compute in it; -ERR_UNSUPPORTED. */
 int dev_lacks_precision(struct device *dev, const char *precision, struct err *e);
-/* What the device has measured to choose its algorithms, all of it, if some of it is new since the last call; else NULL. To be kept, and given to
- * dev_tune by a later process, which then need not measure. Beside a run of a program. */
+/* What the device has measured to choose its algorithms, all of it, if some of it is new since the last call; else NULL. To be kept, and
+ * given to dev_tune by a later process, which then need not measure. Beside a run of a program. */
 json_t *dev_tuning(struct device *dev);
 /* What is of another device or library, or altered, is ignored. NULL: nothing is known. */
 void dev_tune(struct device *dev, const json_t *tuning);

@@ -1,6 +1,6 @@
-/* Loops over flat blocks of floats in main memory, which strategies have between two computations: sums of gradients, weights, steps that leave the
- * optimizer out. Everything is worked out element by element in fp32, so no result depends on the instructions that the machine has. Blocks do not
- * overlap unless it is said that they may be the same.
+/* Loops over flat blocks of floats in main memory, which strategies have between two computations: sums of gradients, weights, steps that
+ * leave the optimizer out. Everything is worked out element by element in fp32, so no result depends on the instructions that the machine
+ * has. Blocks do not overlap unless it is said that they may be the same.
  */
 #ifndef KERNELS_FLAT_H
 #define KERNELS_FLAT_H
@@ -21,7 +21,8 @@ struct flat_step {
 };
 /* A step of plain SGD whose updates are collected (hpsgd). */
 void flat_descend(float *x, float *sum, const float *g, const uint8_t *decays, const struct flat_step *step, size_t n);
-/* The length of a - b: summed in double over FLAT_LANES lanes (element i belongs to lane i modulo FLAT_LANES), which are added up in order. */
+/* The length of a - b: summed in double over FLAT_LANES lanes (element i belongs to lane i modulo FLAT_LANES), which are added up in
+ * order. */
 enum { FLAT_LANES = 8 };
 double flat_distance(const float *a, const float *b, size_t n);
 

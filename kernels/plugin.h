@@ -1,5 +1,6 @@
-/* The CUDA backend is a file of its own, evenstep-cuda.so, so that the worker runs where there is no CUDA: it is looked for when a GPU is asked for.
- * This header is what worker and plug-in agree on; a plug-in of another version is refused, because its structs would lie otherwise.
+/* The CUDA backend is a file of its own, evenstep-cuda.so, so that the worker runs where there is no CUDA: it is looked for when a GPU is
+ * asked for. This header is what worker and plug-in agree on; a plug-in of another version is refused, because its structs would lie
+ * otherwise.
  */
 #ifndef KERNELS_PLUGIN_H
 #define KERNELS_PLUGIN_H
@@ -24,7 +25,8 @@ static inline unsigned plugin_layout(void)
     return mixed;
 }
 
-/* The CUDA device, loaded the first time; NULL with the reason (no driver, no plug-in, another version): ERR_UNSUPPORTED. Owned by the process.
+/* The CUDA device, loaded the first time; NULL with the reason (no driver, no plug-in, another version): ERR_UNSUPPORTED. Owned by the
+ * process.
  *
  * The plug-in is looked for beside the program and in ../lib/evenstep; EVENSTEP_CUDA_PLUGIN names another file, EVENSTEP_CUDA_DRIVER
  * another driver (both for tests). */

@@ -1,6 +1,6 @@
-/* Samples that a device keeps in its own memory, and how one of them is looked at: what is random about a sample (where its window is cut, how far it
- * is shifted, whether it is mirrored) is drawn on the host, as a view; the device applies it. Written in what C11 and CUDA have in common, so that the
- * host's gathering (worker/data/gather.c) and a device's (cuda/samples.cu) show the same pixels.
+/* Samples that a device keeps in its own memory, and how one of them is looked at: what is random about a sample (where its window is cut,
+ * how far it is shifted, whether it is mirrored) is drawn on the host, as a view; the device applies it. Written in what C11 and CUDA have
+ * in common, so that the host's gathering (worker/data/gather.c) and a device's (cuda/samples.cu) show the same pixels.
  */
 #ifndef KERNELS_SAMPLES_H
 #define KERNELS_SAMPLES_H

@@ -1,4 +1,5 @@
-/* See steps.h. What a newcomer would get wrong: buckets are cut from the end of the flat block, since the backward pass completes the last layers first. */
+/* See steps.h. What a newcomer would get wrong: buckets are cut from the end of the flat block, since the backward pass completes the
+ * last layers first. */
 #include "kernels/steps.h"
 
 int steps_readers(const struct network *net, int layer)

@@ -1,5 +1,5 @@
-/* From layers to steps, what is the same on every device: which layers become a part of another step, and where the buckets are cut. A device has steps,
- * values and operators of its own kind (cpu/graph.c, cuda/graph.cu) and asks here.
+/* From layers to steps, what is the same on every device: which layers become a part of another step, and where the buckets are cut. A
+ * device has steps, values and operators of its own kind (cpu/graph.c, cuda/graph.cu) and asks here.
  */
 #ifndef KERNELS_STEPS_H
 #define KERNELS_STEPS_H
@@ -11,11 +11,12 @@ typedef bool steps_keeps_shape_fn(int layer_type);
 
 /* How many inputs of other layers this layer's output is. */
 int steps_readers(const struct network *net, int layer);
-/* Does a flatten layer whose input is stored in this shape move nothing, so that it needs no step? Where one channel or one pixel is, or where everybody
- * who reads it takes an image as it stands for the vector that it is. */
+/* Does a flatten layer whose input is stored in this shape move nothing, so that it needs no step? Where one channel or one pixel is, or
+ * where everybody who reads it takes an image as it stands for the vector that it is. */
 bool steps_flatten_is_none(const struct network *net, int layer, const struct shape *stored, steps_keeps_shape_fn *keeps_shape);
 
-/* How much an input adds to the innermost axis of a concat: all of it where vectors are joined, which may still be stored as the images they were flattened from. */
+/* How much an input adds to the innermost axis of a concat: all of it where vectors are joined, which may still be stored as the images
+ * they were flattened from. */
 static inline size_t steps_joined(const struct shape *whole, const struct shape *input)
 {
     return whole->rank == 1 ? shape_count(input) : (size_t)input->dim[2];
@@ -29,8 +30,8 @@ struct steps_cost {
 };
 typedef struct steps_cost steps_cost_fn(const void *ctx, int step);
 
-/* Cuts the flat block into buckets of at least bucket_bytes, in the order of the backward pass; returns how many. buckets and bucket_step (the step after
- * which each is complete) have room for every layer. */
+/* Cuts the flat block into buckets of at least bucket_bytes, in the order of the backward pass; returns how many. buckets and bucket_step
+ * (the step after which each is complete) have room for every layer. */
 int steps_cut(const struct network *net, int n_steps, steps_cost_fn *cost, const void *ctx, size_t bucket_bytes, struct dev_bucket *buckets, int *bucket_step);
 
 #endif

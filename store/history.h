@@ -16,7 +16,8 @@
 
 struct history;
 
-struct history *history_open(const char *job_dir, int workers, const char *const *nodes, struct err *e); /* for writing; goes on where it ended */
+/* for writing; goes on where it ended */
+struct history *history_open(const char *job_dir, int workers, const char *const *nodes, struct err *e);
 void history_close(struct history *h);
 int history_append(struct history *h, const struct row *rows, int n, struct err *e);
 /* Rows of all ranks with step > version are superseded (an attempt restarted from that checkpoint). */
@@ -29,9 +30,10 @@ int history_show(struct history *h, struct err *e);  /* to the files: readers se
 int history_flush(struct history *h, struct err *e); /* and synced to disk; after it rows may leave Redis */
 
 /* The answer of GET …/series. names: "train_loss,staleness" (train_loss test_loss test_accuracy train_accuracy batch samples_per_second
- * compute_seconds exchange_seconds wait_seconds staleness); x: "step" "samples" "time"; from/to in units of x (NAN: open); points: at most that
- * many buckets per series. train_loss, train_accuracy, test_*, samples_per_second are job-wide ("node": null); staleness, batch, *_seconds per node.
- * {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. Unknown names: ERR_INVALID with the nearest. */
+ * compute_seconds exchange_seconds wait_seconds staleness); x: "step" "samples" "time"; from/to in units of x (NAN: open); points: at most
+ * that many buckets per series. train_loss, train_accuracy, test_*, samples_per_second are job-wide ("node": null); staleness, batch,
+ * *_seconds per node. {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. Unknown names: ERR_INVALID with the
+ * nearest. */
 json_t *history_series(const char *job_dir, const char *names, const char *x, double from, double to, int points, struct err *e);
 /* The last n rows of every rank (timeline of the last steps): [{"node","rank","rows":[…]}]. */
 json_t *history_last(const char *job_dir, int n, struct err *e);

@@ -2,7 +2,8 @@
  * into steps, and meta.json. Inside store/ only.
  *
  *   JOBDIR/history/meta.json        {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],      which node a rank was, from which row on
- *                                    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]}}   spans [a, b) that do not count
+ *                                    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]}}   spans [a, b) that do not
+ *                                    count
  *                  rows-R.bin       rows of rank R, with rows-R.v1 .v2 .v3 (pyramid.h)
  *                  steps.bin        one row for each step of the job, merged from all ranks, with its levels
  *                  evaluations.bin  struct history_evaluation

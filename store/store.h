@@ -57,7 +57,8 @@ enum { STORE_ID = 17 }; /* 16 hex digits */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key, char id[STORE_ID], struct err *e);
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with ERR_NOT_FOUND. */
 json_t *store_job_get(struct store *s, const char *id, struct err *e);
-/* {"jobs": [...], "next": cursor or null}. Newest first; sort: "created" "-created" "priority" "name"; state: filter or NULL; q: part of the name or NULL. */
+/* {"jobs": [...], "next": cursor or null}. Newest first; sort: "created" "-created" "priority" "name"; state: filter or NULL; q: part of
+ * the name or NULL. */
 json_t *store_job_list(struct store *s, const char *state, const char *q, const char *sort, const char *cursor, int limit, struct err *e);
 /* Compare-and-set along job/state.c's arrows, sets started/finished, publishes the event. ERR_CONFLICT if the state is not `from`
  * (message names what it is). `error`: NULL, or {"code","message","rank","node","attempt"}. */
@@ -109,7 +110,8 @@ int store_rows_read(struct store *s, const char *id, const struct store_tail *ta
 /* Rows up to there go: they are on disk. */
 int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n, struct err *e);
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count, struct err *e); /* array, last updated */
-json_t *store_beats(struct store *s, const char *id, struct err *e); /* {"0": {...}}; each has "at" in ms by Redis's clock, and "age" in s */
+/* {"0": {...}}; each has "at" in ms by Redis's clock, and "age" in s */
+json_t *store_beats(struct store *s, const char *id, struct err *e);
 int store_beats_clear(struct store *s, const char *id, struct err *e);
 
 /* ---- events (events.c): what browsers are told ------------------------------------------------------------ */
@@ -133,7 +135,8 @@ int store_node_put(struct store *s, const json_t *node, struct err *e);
 int store_nodes_put(struct store *s, const json_t *nodes, struct err *e); /* of an array of them, in one journey */
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
-json_t *store_node_get(struct store *s, const char *name, struct err *e); /* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
+/* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
+json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e);                      /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);
 int store_node_set(struct store *s, const char *name, const char *field, const char *value, struct err *e); /* "drained", "disabled" */
@@ -158,8 +161,8 @@ int store_lease_there(struct store *s, const char *name, struct err *e);        
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */
 int store_refused_add(struct store *s, const char *what, struct err *e);
 json_t *store_refused(struct store *s, struct err *e);
-/* Hosts that were refused of late: {"host", "address", "message", "hint"}, one per host, the newest; read with "age_seconds", by name. One that
- * has not asked again for 30 s is left out, and at most 32 are kept. */
+/* Hosts that were refused of late: {"host", "address", "message", "hint"}, one per host, the newest; read with "age_seconds", by name. One
+ * that has not asked again for 30 s is left out, and at most 32 are kept. */
 int store_refusal_put(struct store *s, const json_t *refusal, struct err *e);
 int store_refusal_remove(struct store *s, const char *host, struct err *e);
 json_t *store_refusals(struct store *s, struct err *e);

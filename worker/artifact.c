@@ -1,8 +1,8 @@
 /* See artifact.h. Which tensors a file holds and what it says of itself; and the way back, from a file into a network, tensor by tensor.
  *
- * What a newcomer would get wrong: a file that was written elsewhere may have statistics of all norms or of none (a server has none); one that
- * has some must have all. What `allow` names is left as it was, and said. Reading and checking are one walk over the tensors: whoever reads ends at
- * the first that does not fit, whoever checks hears of all.
+ * What a newcomer would get wrong: a file that was written elsewhere may have statistics of all norms or of none (a server has none); one
+ * that has some must have all. What `allow` names is left as it was, and said. Reading and checking are one walk over the tensors: whoever
+ * reads ends at the first that does not fit, whoever checks hears of all.
  */
 #include "worker/artifact.h"
 

@@ -6,9 +6,11 @@
 
 /* Print JSON on standard output; negative only if that is not possible. */
 int check_datasets(const char *roots, const char *cache, struct err *e); /* cache: a file, or NULL (see dataset_list) */
-/* {"device": "cuda:0", "description", "memory_bytes", "threads", "precisions": [...], "why": null, or why `auto` is not a GPU}, or {"error": sentence}. */
+/* {"device": "cuda:0", "description", "memory_bytes", "threads", "precisions": [...], "why": null, or why `auto` is not a GPU}, or
+ * {"error": sentence}. */
 int check_device(const char *name, struct err *e);
 /* {"errors": [{"pointer", "message"}], "samples", "test_samples", "memory_bytes": [per worker, for the first minibatches]} */
-int check_spec(const char *spec_file, const char *roots, const char *init, struct err *e); /* init: the file that the spec's `init` is; NULL: not asked */
+/* init: the file that the spec's `init` is; NULL: not asked */
+int check_spec(const char *spec_file, const char *roots, const char *init, struct err *e);
 
 #endif

@@ -5,9 +5,9 @@
  *     everybody ── still need it (it is not among the received ones) ──► keeper
  *     keeper    ── how many; if any, the files in pieces ────► everybody, those who need them write
  *
- * Pieces go to all ranks along the tree of a broadcast: a rank that needs none drops them, and no rank can wait for one that never comes. Usually
- * everybody has the same data set, and a few words are all that is exchanged. The digest is over values, so a host whose files are packed
- * otherwise keeps its own; what arrives is opened and its digest compared like everybody's.
+ * Pieces go to all ranks along the tree of a broadcast: a rank that needs none drops them, and no rank can wait for one that never comes.
+ * Usually everybody has the same data set, and a few words are all that is exchanged. The digest is over values, so a host whose files are
+ * packed otherwise keeps its own; what arrives is opened and its digest compared like everybody's.
  */
 #include "worker/fetch.h"
 

@@ -1,5 +1,5 @@
-/* A rank's data set: its own, or the keeper's (SEMANTICS.md 9). Where a host lacks the data set, or has another one of the same name, the keeper sends
- * its files, and the host keeps them (worker/data/received.h). */
+/* A rank's data set: its own, or the keeper's (SEMANTICS.md 9). Where a host lacks the data set, or has another one of the same name, the
+ * keeper sends its files, and the host keeps them (worker/data/received.h). */
 #ifndef WORKER_FETCH_H
 #define WORKER_FETCH_H
 

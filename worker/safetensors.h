@@ -33,7 +33,8 @@ struct safetensors { /* an open file; owns what its tensors point into */
 
 /* metadata: an object of strings, without "checksum", which is added to the file. */
 int safetensors_write(const char *path, const struct safetensor *tensors, int n, const json_t *metadata, struct err *e);
-/* Removes what a process that was killed while it wrote has left in this folder: hidden, but it would take room for ever. Nobody may be writing there. */
+/* Removes what a process that was killed while it wrote has left in this folder: hidden, but it would take room for ever. Nobody may be
+ * writing there. */
 void safetensors_drop_torn(const char *dir);
 /* Checks every length and offset, and the checksum if there is one; with `verify` it must be there. s needs no release after a failure. */
 int safetensors_open(struct safetensors *s, const char *path, bool verify, struct err *e);

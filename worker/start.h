@@ -17,8 +17,8 @@ struct start {
 int start_give(struct start *s, struct trainer_env *env, int64_t samples, struct err *e);
 int start_receive(struct start *s, struct trainer_env *env, struct err *e);
 void start_release(struct start *s);
-/* Before a job runs: what would keep it from starting with the file at `init_path`, each a problem at /init. samples: of the training part; 0: not
- * known, then it is not compared. */
+/* Before a job runs: what would keep it from starting with the file at `init_path`, each a problem at /init. samples: of the training part;
+ * 0: not known, then it is not compared. */
 void start_check_init(const struct jobspec *spec, const char *init_path, int64_t samples, struct jsonx_problems *problems);
 /* Rank 0 tells its data set's digest to all ranks; an error where ours (NULL: none) differs. */
 int start_compare_data(struct trainer_env *env, const char *digest, struct err *e);

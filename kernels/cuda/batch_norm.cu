@@ -1,12 +1,12 @@
-/* Batch norm over the samples of this minibatch, twin of cpu/batch_norm.c, where the formulas stand. x, y: [rows][channels], rows = all pixels
- * of all samples.
+/* Batch norm over the samples of this minibatch, twin of cpu/batch_norm.c, where the formulas stand. x, y: [rows][channels], rows = all
+ * pixels of all samples.
  *
  *   forward    measure: mean and squares around it of each chunk of rows ─► settle: merged per channel, running statistics ─► apply
  *   backward   collect: sums of dy and dy·(x - mean) of each chunk       ─► settle: dbias, dweight, coefficients              ─► apply
  *
  * Our own kernels and not cuDNN's: a minibatch may have fewer samples than the program, and rows that are not there must enter neither
- * statistics nor sums; how many there are stands in device memory, so one graph serves every number. Each chunk has its own mean, which keeps
- * the squares exact where the mean is large (Chan, Golub, LeVeque 1979); chunks are merged in double, in a fixed order.
+ * statistics nor sums; how many there are stands in device memory, so one graph serves every number. Each chunk has its own mean, which
+ * keeps the squares exact where the mean is large (Chan, Golub, LeVeque 1979); chunks are merged in double, in a fixed order.
  */
 #include <stdlib.h>
 

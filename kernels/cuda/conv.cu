@@ -2,12 +2,12 @@
  *
  *   x [batch][h][w][c]   w [units][kh][kw][c]   y [batch][oh][ow][units]   and their gradients in the same shapes
  *
- * Which of cuDNN's algorithms is used for each pass is measured once per shape, at the next power of two of the minibatch, and kept with the
- * device (and in the node's profile, tuning.cu): so a changed minibatch, and the next job, find their algorithms known. Only algorithms that give the same bits each time are taken, and for fp32 only
- * those without TF32.
+ * Which of cuDNN's algorithms is used for each pass is measured once per shape, at the next power of two of the minibatch, and kept with
+ * the device (and in the node's profile, tuning.cu): so a changed minibatch, and the next job, find their algorithms known. Algorithms
+ * that give the same bits each time are taken wherever there are any, and for fp32 only those without TF32.
  *
- * What a newcomer would get wrong: cuDNN's arithmetic is a property of the convolution descriptor, and what an algorithm was measured with must
- * be set again when it runs; so each pass has a descriptor of its own.
+ * What a newcomer would get wrong: cuDNN's arithmetic is a property of the convolution descriptor, and what an algorithm was measured with
+ * must be set again when it runs; so each pass has a descriptor of its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -91,18 +91,22 @@ bool cuda_math_allowed(enum cuda_precision precision, int math)
     if (precision == CUDA_FP32) {
         return math == CUDNN_FMA_MATH;
     }
-    return math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH || math == CUDNN_TENSOR_OP_MATH; /* converting would round floats to half precision */
+    /* converting would round floats to half precision */
+    return math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH || math == CUDNN_TENSOR_OP_MATH;
 }
 
-/* The first (fastest) that is there, repeatable and of the right arithmetic; -1: none. `Perf` is one of cuDNN's three structs. cuDNN may tell only of other
- * arithmetic than the one that was asked for: then its algorithms are taken with the one asked for, if they can do it (workspaces, below). */
+/* The first (fastest) that is there: one that is repeatable and of the right arithmetic; else one that is repeatable, with the arithmetic
+ * that was asked for, if it can do it (workspaces, below): cuDNN may tell only of other arithmetic; else one of the right arithmetic that is
+ * not. -1: none. `Perf` is one of cuDNN's three structs. */
 template <typename Perf> static int pick(const Perf *list, int n, enum cuda_precision precision, cudnnMathType_t *math)
 {
-    for (int any = 0; any < 2; any++) {
+    enum { EITHER = 3 };
+    for (int given_up = 0; given_up < EITHER; given_up++) {
+        bool any_math = given_up == 1, any_order = given_up == 2;
         for (int i = 0; i < n; i++) {
-            if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].determinism == CUDNN_DETERMINISTIC && list[i].memory <= most_workspace &&
-                (any || cuda_math_allowed(precision, list[i].mathType))) {
-                *math = any ? math_of(precision) : list[i].mathType;
+            if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].memory <= most_workspace &&
+                (any_order || list[i].determinism == CUDNN_DETERMINISTIC) && (any_math || cuda_math_allowed(precision, list[i].mathType))) {
+                *math = any_math ? math_of(precision) : list[i].mathType;
                 return (int)list[i].algo;
             }
         }
@@ -156,7 +160,7 @@ static int choose(struct cuda_device *d, const struct conv *c, enum cuda_precisi
         choice->algorithm[i] = choose_pass(d, c, i, precision, &math);
         choice->math[i] = (int)math;
         if (choice->algorithm[i] < 0) {
-            return err_set(e, ERR_UNSUPPORTED, "cuDNN has no repeatable algorithm for %s", names[i]);
+            return err_set(e, ERR_UNSUPPORTED, "cuDNN has no algorithm for %s", names[i]);
         }
     }
     return 0;

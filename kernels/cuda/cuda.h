@@ -6,9 +6,9 @@
  *   ring stream              sums of an exchange that sends from the GPU's memory (near.cu): the communication thread's
  *   build stream     algorithms are measured, graphs are captured: never by the thread that trains
  *
- * A step, a value and an operator are what they are on the CPU; only what runs is different: forward and backward put work on the build stream
- * while a graph is captured, once per program, and whatever changes from run to run (number of samples, labels, counters of random choices,
- * learning rate) stands in device memory.
+ * A step, a value and an operator are what they are on the CPU; only what runs is different: forward and backward put work on the build
+ * stream while a graph is captured, once per program, and whatever changes from run to run (number of samples, labels, counters of random
+ * choices, learning rate) stands in device memory.
  *
  * What a newcomer would get wrong: blocks on the device are in the device's own order. A convolution's weights stand O,H,W,I and those of a
  * dense layer after an image O,H,W,C, as NHWC activations want them, and each tensor begins at a multiple of CUDA_ALIGN floats. Nothing is

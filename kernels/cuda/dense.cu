@@ -1,10 +1,10 @@
-/* Fully connected layer, twin of cpu/dense.c: cuBLAS on the weights as they stand on the device, O,I with the input counted as it is stored,
- * so an image is read as the vector that it is.
+/* Fully connected layer, twin of cpu/dense.c: cuBLAS on the weights as they stand on the device, O,I with the input counted as it is
+ * stored, so an image is read as the vector that it is.
  *
  *   x [batch][in]   w [out][in]   y [batch][out]        y = x·wᵀ + bias     dw = dyᵀ·x     dx = dy·w
  *
- * What a newcomer would get wrong: cuBLAS counts columns first, so it is told of every matrix as its transpose and of the product in the other
- * order: yᵀ [out][batch] = w · xᵀ.
+ * What a newcomer would get wrong: cuBLAS counts columns first, so it is told of every matrix as its transpose and of the product in the
+ * other order: yᵀ [out][batch] = w · xᵀ.
  */
 #include "kernels/cuda/pointwise.h"
 

@@ -2,14 +2,14 @@
  *
  *   loader     gathers into feed 0 │ sends │ gathers into feed 1 │ sends │
  *   feed stream                      ▇▇▇▇▇▇▇▇                       ▇▇▇▇▇▇▇▇     pinned memory ─► the feed's own memory on the GPU
- *   main stream  …step k-1 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│ step k ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│      ▇: the feed's memory ─► the program's input, within the GPU
+ *   main stream  …step k-1 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│ step k ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│     │▇│: the feed's memory ─► the program's input
  *
- * Only that short copy is in line with the steps: it waits for the event behind the feed's copy, which has long come if gathering keeps up. A program's
- * own input cannot be the target, because the step before still reads it.
+ * Only that short copy is in line with the steps: it waits for the event behind the feed's copy, which has long come if gathering keeps up.
+ * A program's own input cannot be the target, because the step before still reads it.
  *
- * What a newcomer would get wrong: nothing guards a feed's memory on the GPU against being overwritten while a step reads it, and nothing needs to:
- * `compute` is over when it returns, and until then its caller leaves the feed alone (device.h). And the copy has a stream of its own, because whoever
- * fetches a bucket waits for the copy stream.
+ * What a newcomer would get wrong: nothing guards a feed's memory on the GPU against being overwritten while a step reads it, and nothing
+ * needs to: `compute` is over when it returns, and until then its caller leaves the feed alone (device.h). And the copy has a stream of its
+ * own, because whoever fetches a bucket waits for the copy stream.
  */
 #include <stdlib.h>
 

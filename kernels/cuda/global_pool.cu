@@ -1,5 +1,5 @@
-/* The mean of each channel over the whole image, twin of cpu/global_pool.c: x [batch][area][c], y [batch][c]. One thread per output; threads
- * of a warp read neighbouring channels.
+/* The mean of each channel over the whole image, twin of cpu/global_pool.c: x [batch][area][c], y [batch][c]. One thread per output;
+ * threads of a warp read neighbouring channels.
  */
 #include "kernels/cuda/cuda.h"
 

@@ -1,6 +1,6 @@
-/* Losses, twin of cpu/loss.c: the sum over the samples is reported, the gradient is that of the mean over the samples in use; samples beyond
- * them get a zero gradient and count nowhere. logits: [batch][outputs]; a warp per sample, then one block adds the samples up in double and in
- * a fixed order. Labels are checked on the host, which has them.
+/* Losses, twin of cpu/loss.c: the sum over the samples is reported, the gradient is that of the mean over the samples in use; samples
+ * beyond them get a zero gradient and count nowhere. logits: [batch][outputs]; a warp per sample, then one block adds the samples up in
+ * double and in a fixed order. Labels are checked on the host, which has them.
  */
 #include "kernels/cuda/loss.h"
 

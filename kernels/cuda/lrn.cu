@@ -1,5 +1,5 @@
-/* Local response normalisation across channels, twin of cpu/lrn.c, where the formulas stand. x, y, s: [batch][h][w][c]; s, the sum under the
- * exponent, is kept from the forward pass. One thread per element; neighbours of a warp share what they read.
+/* Local response normalisation across channels, twin of cpu/lrn.c, where the formulas stand. x, y, s: [batch][h][w][c]; s, the sum under
+ * the exponent, is kept from the forward pass. One thread per element; neighbours of a warp share what they read.
  */
 #include <stdlib.h>
 

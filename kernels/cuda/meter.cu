@@ -1,8 +1,8 @@
 /* The meter: how long each kernel took, beside the bytes or the floating-point operations that it must move or make. For bench-gpu.
  *
- * Every kernel is started by LAUNCH, which tells its name and bytes; calls of the libraries that multiply tell their operations. While a thread meters, two
- * events stand around each; else it costs a look at a variable. A program then is metered in its first run (program.cu), which is not captured, the
- * optimizer's step because `update` starts its kernels one by one.
+ * Every kernel is started by LAUNCH, which tells its name and bytes; calls of the libraries that multiply tell their operations. While a
+ * thread meters, two events stand around each; else it costs a look at a variable. A program then is metered in its first run (program.cu),
+ * which is not captured, the optimizer's step because `update` starts its kernels one by one.
  *
  * What a newcomer would get wrong: an event within a capture is no time. What is captured is left out.
  */

@@ -1,8 +1,9 @@
-/* Gradients that an exchange sends from the GPU's own memory and receives into it, where the MPI takes such pointers (device.h, dev_memory_ops): memory in
- * the flat block's order, and the sums of the ring. No twin: on the CPU all memory is the exchange's. Getting a block there and back is replica.cu's.
+/* Gradients that an exchange sends from the GPU's own memory and receives into it, where the MPI takes such pointers (device.h,
+ * dev_memory_ops): memory in the flat block's order, and the sums of the ring. No twin: on the CPU all memory is the exchange's. Getting a
+ * block there and back is replica.cu's.
  *
- * What a newcomer would get wrong: sums are added by the communication thread, which waits for each before it passes it on. They have a stream of their own,
- * or that wait would be one for the backward pass.
+ * What a newcomer would get wrong: sums are added by the communication thread, which waits for each before it passes it on. They have a
+ * stream of their own, or that wait would be one for the backward pass.
  */
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  *
  * Our own kernels: the forward pass of a max pool remembers which element of its window each maximum was (the first, where several are
  * equal), and the backward pass has one thread per element of the input, which looks at the windows that it stands in. So nothing is added
- * by atomic operations, a run gives the same bits each time, and no element of the gradient must be cleared first. A mean counts the zeros of
- * the padding.
+ * by atomic operations, a run gives the same bits each time, and no element of the gradient must be cleared first. A mean counts the zeros
+ * of the padding.
  */
 #include <stdlib.h>
 

@@ -1,15 +1,15 @@
-/* A network compiled for one minibatch size, twin of cpu/program.c: operators are prepared, memory is given as one piece, everything runs once on
- * scratch blocks, and then the same calls are captured as CUDA graphs. Running them is in run.cu.
+/* A network compiled for one minibatch size, twin of cpu/program.c: operators are prepared, memory is given as one piece, everything runs
+ * once on scratch blocks, and then the same calls are captured as CUDA graphs. Running them is in run.cu.
  *
  *   train[0]                              train[1]            …   evaluate
  *   forward, loss, gradients of bucket 0  those of bucket 1   …   forward with running statistics, loss
  *
- * A graph ends where a bucket is complete, so that an ordinary event behind it marks the bucket. The first run, not captured, makes the libraries
- * load what they load the first time, and shows errors where they can still be told; it must not touch the replica, which another
+ * A graph ends where a bucket is complete, so that an ordinary event behind it marks the bucket. The first run, not captured, makes the
+ * libraries load what they load the first time, and shows errors where they can still be told; it must not touch the replica, which another
  * thread is training, so its parameters and gradients are scratch memory that lives as long as it does.
  *
- * What a newcomer would get wrong: handles, build stream and choices of algorithms belong to whoever holds `building`; the thread that trains
- * only launches graphs, and needs none of them.
+ * What a newcomer would get wrong: handles, build stream and choices of algorithms belong to whoever holds `building`; the thread that
+ * trains only launches graphs, and needs none of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +202,8 @@ static int enqueue_all(struct cuda_program *p, struct err *e)
     return enqueue_forward(p, false, e);
 }
 
-/* Blocks for the first run, thrown away after it. They are taken before the program's own memory, so that what is left is what a minibatch has. */
+/* Blocks for the first run, thrown away after it. They are taken before the program's own memory, so that what is left is what a
+ * minibatch has. */
 static int give_scratch(struct cuda_program *p, struct cuda_arena *arena, struct err *e)
 {
     struct cuda_replica *r = p->replica;

@@ -2,9 +2,9 @@
  *
  *   host mirror (PyTorch's order)  ⇄ one copy ⇄  staging on the GPU  ⇄ a kernel that reorders ⇄  block (the device's order)
  *
- * Both ways run on the copy stream, in parts that fit the staging memory, and are over when the function returns. A fetch waits for whatever
- * the main stream has been given, except inside dev_mark_fn: there the bucket is known to be complete, and waiting would end the overlap of
- * exchange and backward pass that buckets are made for.
+ * Both ways run on the copy stream, in parts that fit the staging memory, and are over when the function returns. A fetch waits for
+ * whatever the main stream has been given, except inside dev_mark_fn: there the bucket is known to be complete, and waiting would end the
+ * overlap of exchange and backward pass that buckets are made for.
  *
  * What a newcomer would get wrong: which tensors are reordered depends on how the network's values are stored, so the graph is built here
  * too, without a minibatch. Adam's state is two blocks and the step number behind each other, in both orders (SPAN below).

@@ -1,5 +1,5 @@
-/* Server rules as kernels, twin of cpu/rule.c: the element's update stands in the rule's own header (kernels/rules), and this file makes one
- * pass over a shard of it. All pointers are to memory of the GPU, [n].
+/* Server rules as kernels, twin of cpu/rule.c: the element's update stands in the rule's own header (kernels/rules), and this file makes
+ * one pass over a shard of it. All pointers are to memory of the GPU, [n].
  *
  * Bound by memory: 16 bytes at once where all arrays are aligned so, else one float at a time.
  */

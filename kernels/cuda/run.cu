@@ -1,9 +1,9 @@
-/* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy (its samples, if they are on the GPU already or
- * on their way there, from where they are: samples.cu, feed.cu), the graphs are launched, and the caller is told of each bucket when its event has
- * come. The launches are all out before the first wait, so the GPU never waits for the host.
+/* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy (its samples, if they are on the GPU
+ * already or on their way there, from where they are: samples.cu, feed.cu), the graphs are launched, and the caller is told of each bucket
+ * when its event has come. The launches are all out before the first wait, so the GPU never waits for the host.
  *
- * What a newcomer would get wrong: a minibatch may have fewer samples than the program; the rest of the input must be zero, not what a larger
- * minibatch left there, because a gradient of zero times not-a-number is not zero.
+ * What a newcomer would get wrong: a minibatch may have fewer samples than the program; the rest of the input must be zero, not what a
+ * larger minibatch left there, because a gradient of zero times not-a-number is not zero.
  */
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,10 @@
-/* Samples that live on the GPU, and how a minibatch is gathered from them: one kernel before the graphs, which reads places and views from the program's
- * input and writes where samples from the host would stand. No twin: on the CPU they are where they are.
+/* Samples that live on the GPU, and how a minibatch is gathered from them: one kernel before the graphs, which reads places and views from
+ * the program's input and writes where samples from the host would stand. No twin: on the CPU they are where they are.
  *
  *   x [samples][height][width][channels] bytes   →   [batch][window's height][width][channels] floats, zeros beyond the minibatch's count
  *
- * What a newcomer would get wrong: a pixel from outside the picture is a byte of 0 before it is normalised, not a float of 0 (worker/data/gather.c).
+ * What a newcomer would get wrong: a pixel from outside the picture is a byte of 0 before it is normalised, not a float of 0
+ * (worker/data/gather.c).
  */
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
-/* What was measured to choose cuDNN's algorithms (conv.cu), as a document that the node's profile keeps, so that the next job on this GPU need not
- * measure again.
+/* What was measured to choose cuDNN's algorithms (conv.cu), as a document that the node's profile keeps, so that the next job on this GPU
+ * need not measure again.
  *
  *   {"device": what the GPU and cuDNN are, "choices": [[key ..., algorithm of each pass, arithmetic of each pass], ...]}
  *
- * What a newcomer would get wrong: a document may be old or altered. One of another GPU or cuDNN is ignored, and so is a choice that this job's
- * precision does not allow; an algorithm that cuDNN does not know is found out by conv.cu when it asks for its workspace. The list belongs to
- * whoever holds `building`, which a thread that measures does for long: who only asks what is new comes again later.
+ * What a newcomer would get wrong: a document may be old or altered. One of another GPU or cuDNN is ignored, and so is a choice that this
+ * job's precision does not allow; an algorithm that cuDNN does not know is found out by conv.cu when it asks for its workspace. The list
+ * belongs to whoever holds `building`, which a thread that measures does for long: who only asks what is new comes again later.
  */
 #include <stdlib.h>
 #include <string.h>

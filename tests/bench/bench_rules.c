@@ -1,4 +1,5 @@
-/* Our side of bench-rules (tests/bench/bench_rules.py): a server's rules over a shard in memory, and memcpy on the same arrays. A process that answers lines:
+/* Our side of bench-rules (tests/bench/bench_rules.py): a server's rules over a shard in memory, and memcpy on the same arrays. A process
+ * that answers lines:
  *
  *   NAME N TIMES      seconds of one pass over N floats, and the bytes that it reads and writes; NAME of the table below, or copy
  *

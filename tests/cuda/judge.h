@@ -1,8 +1,8 @@
 /* What the tests of the CUDA device share: the device under test beside the CPU, on the same network with the same parameters and samples.
  *
  * The device is the plug-in that EVENSTEP_CUDA_PLUGIN names: the host build, with its stand-ins (make check-cuda-host), or the real one
- * (make check-gpu), where what only stand-ins can do is skipped. Numbers are compared with the size of what they are compared with: sums of the
- * same terms in another order differ by rounding, and the bound is stated where it is used.
+ * (make check-gpu), where what only stand-ins can do is skipped. Numbers are compared with the size of what they are compared with: sums of
+ * the same terms in another order differ by rounding, and the bound is stated where it is used.
  */
 #ifndef TESTS_CUDA_JUDGE_H
 #define TESTS_CUDA_JUDGE_H
@@ -28,7 +28,8 @@ static inline const struct standin_control *judge_control(void)
     return control;
 }
 
-/* Memory of the GPU that a test owns, through the driver (EVENSTEP_CUDA_DRIVER, else libcuda.so.1), in the context that the device has made. */
+/* Memory of the GPU that a test owns, through the driver (EVENSTEP_CUDA_DRIVER, else libcuda.so.1), in the context that the device has
+ * made. */
 struct judge_memory {
     void *at;
 };
@@ -188,8 +189,8 @@ static inline void judge_near_gradients(struct judge *j, double bound)
     }
 }
 
-/* The whole gradient at once: the length of the difference over the length of the CPU's. For deep networks, where rounding switches a relu here and
- * there: that moves a few elements by much. */
+/* The whole gradient at once: the length of the difference over the length of the CPU's. For deep networks, where rounding switches a relu
+ * here and there: that moves a few elements by much. */
 static inline double judge_gradient_error(struct judge *j)
 {
     const float *got = j->on_gpu.host[DEV_GRADS], *expected = j->on_cpu.host[DEV_GRADS];

@@ -1,5 +1,5 @@
-/* The meter: every kernel that a program, an update, a copy or a rule starts is told of once, in order, with the bytes and operations that it needs.
- * Times are the stand-ins' here and mean nothing; on a GPU they are what bench-gpu prints.
+/* The meter: every kernel that a program, an update, a copy or a rule starts is told of once, in order, with the bytes and operations that
+ * it needs. Times are the stand-ins' here and mean nothing; on a GPU they are what bench-gpu prints.
  */
 #include "tests/cuda/judge.h"
 
@@ -12,7 +12,8 @@ struct expected {
     double bytes, flops;
 };
 
-/* Worked out by hand for a minibatch of 4: 576 elements behind the convolution, 144 behind the pool, 12 outputs; one chunk of rows everywhere. */
+/* Worked out by hand for a minibatch of 4: 576 elements behind the convolution, 144 behind the pool, 12 outputs; one chunk of rows
+ * everywhere. */
 static const struct expected of_program[] = {
     {"conv.forward", 0, 2 * 576 * 9 * 2}, {"pointwise.add_bias", 2 * 576 * 4, 0}, {"pool.max_forward", 576 * 4 + 144 * 5, 0},
     {"dense.product", 0, 2 * 4 * 3 * 36}, {"pointwise.add_bias", 2 * 12 * 4, 0}, {"loss.softmax_cross_entropy", 2 * 12 * 4 + 4 * 16, 0},

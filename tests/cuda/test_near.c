@@ -1,5 +1,5 @@
-/* Gradients that are exchanged from the device's own memory: there they stand in the flat block's order, scaled and added bit for bit as on the host.
- * That ranks which exchange so and ranks that do not get along is shown with mpirun by tests/integration/test_gpu.py.
+/* Gradients that are exchanged from the device's own memory: there they stand in the flat block's order, scaled and added bit for bit as on
+ * the host. That ranks which exchange so and ranks that do not get along is shown with mpirun by tests/integration/test_gpu.py.
  */
 #include "tests/cuda/judge.h"
 

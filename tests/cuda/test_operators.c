@@ -1,8 +1,9 @@
-/* Every operator of the CUDA device against the CPU device, in the networks of tests/kernels/cases.h, in which the CPU device itself is held to finite
- * differences, and in larger ones.
+/* Every operator of the CUDA device against the CPU device, in the networks of tests/kernels/cases.h, in which the CPU device itself is
+ * held to finite differences, and in larger ones.
  *
- * Bounds, times the usual size of a tensor's elements plus the element's own: fp32 1e-5 (sums of up to a few thousand terms in another order), 5e-5 behind
- * batch norm, which divides by the deviation of few samples; tf32 (10 bits kept of each factor) 2e-2; bf16 (7 bits kept of everything) 1e-1.
+ * Bounds, times the usual size of a tensor's elements plus the element's own: fp32 1e-5 (sums of up to a few thousand terms in another
+ * order), 5e-5 behind batch norm, which divides by the deviation of few samples; tf32 (10 bits kept of each factor) 2e-2; bf16 (7 bits kept
+ * of everything) 1e-1.
  */
 #include "tests/cuda/judge.h"
 #include "tests/kernels/cases.h"

@@ -1,4 +1,5 @@
-/* Samples that the device keeps: gathered there they are, bit for bit, what the host hands in, whole or as windows that are shifted, padded, mirrored. */
+/* Samples that the device keeps: gathered there they are, bit for bit, what the host hands in, whole or as windows that are shifted,
+ * padded, mirrored. */
 #include "tests/cuda/judge.h"
 
 #include "kernels/samples.h"

@@ -1,8 +1,8 @@
-/* Training on the CUDA device beside the CPU: curves of many steps, each begun from the CPU's parameters, every preset, minibatches that change,
- * buckets, and what is not a number.
+/* Training on the CUDA device beside the CPU: curves of many steps, each begun from the CPU's parameters, every preset, minibatches that
+ * change, buckets, and what is not a number.
  *
- * What a newcomer would get wrong: two devices that start alike and train on drift apart by rounding alone, so a curve tells nothing after some
- * steps; from the same parameters each step can be held to a bound: 1e-4 for the loss, 1e-5 for the gradient.
+ * What a newcomer would get wrong: two devices that start alike and train on drift apart by rounding alone, so a curve tells nothing after
+ * some steps; from the same parameters each step can be held to a bound: 1e-4 for the loss, 1e-5 for the gradient.
  */
 #include <pthread.h>
 
@@ -31,7 +31,8 @@ static const struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 
 
 /* ---- curves ---------------------------------------------------------------------------------------------------------- */
 
-/* Of the gradient's length. A relu that rounding switches changes what lies before it by more than rounding: once in a while, and never by much. */
+/* Of the gradient's length. A relu that rounding switches changes what lies before it by more than rounding: once in a while, and never
+ * by much. */
 static const double exact = 1e-5, switched = 5e-2;
 
 /* One step on both from the CPU's parameters and statistics. The error of the gradient. */

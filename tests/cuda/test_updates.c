@@ -1,6 +1,6 @@
-/* What changes parameters on the CUDA device against the CPU, bit for bit: optimizers on blocks of odd sizes, and the server rules on shards of any
- * length and alignment. The same bits, because workers of one job may be GPUs and CPUs, and must stay equal. On a GPU, square roots and divisions are
- * those of IEEE as well (nvcc's default), so the test is the same there.
+/* What changes parameters on the CUDA device against the CPU, bit for bit: optimizers on blocks of odd sizes, and the server rules on
+ * shards of any length and alignment. The same bits, because workers of one job may be GPUs and CPUs, and must stay equal. On a GPU, square
+ * roots and divisions are those of IEEE as well (nvcc's default), so the test is the same there.
  */
 #include "tests/cuda/judge.h"
 

@@ -1,4 +1,5 @@
-/* CIFAR: the first byte says what the rest is: a file of CIFAR-10 records, one of CIFAR-100 records, or either's archive (tar, packed or not). */
+/* CIFAR: the first byte says what the rest is: a file of CIFAR-10 records, one of CIFAR-100 records, or either's archive (tar, packed or
+ * not). */
 #include "tests/fuzz/fuzz_data.h"
 
 enum { PICTURE = 3072 };

@@ -1,5 +1,6 @@
-/* Request line, headers and body: the real server (its store is away) gets an input as the bytes of one connection. Token "fuzzfuzzfuzzfuzz" is
- * an admin's, so that seeds get past the door. The server must outlive all of them, and what it says at first must be HTTP. */
+/* Request line, headers and body: the real server (its store is away) gets an input as the bytes of one connection. Token
+ * "fuzzfuzzfuzzfuzz" is an admin's, so that seeds get past the door. The server must outlive all of them, and what it says at first must
+ * be HTTP. */
 #include "tests/fuzz/fuzz.h"
 
 #include <arpa/inet.h>

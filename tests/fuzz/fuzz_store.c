@@ -1,6 +1,6 @@
-/* What Redis answers: a server that is none of ours accepts each connection, sends the next piece of the input (pieces end at a byte 0xff) and
- * closes its side. Then every call of the store that reads is made, as coordinator, HTTP server, agent and worker make it: whatever came
- * back, it is data or an error. The first byte picks where to begin, so that each call meets each piece. */
+/* What Redis answers: a server that is none of ours accepts each connection, sends the next piece of the input (pieces end at a byte 0xff)
+ * and closes its side. Then every call of the store that reads is made, as coordinator, HTTP server, agent and worker make it: whatever
+ * came back, it is data or an error. The first byte picks where to begin, so that each call meets each piece. */
 #include "tests/fuzz/fuzz.h"
 
 #include <pthread.h>

@@ -1,11 +1,12 @@
 /* What every program of a sanitizer's build has in it (SANITIZE=…, the Makefile): where reports go, and what is not ours.
  *
- * It is in the programs and not in ASAN_OPTIONS, because not every process inherits an environment: an agent gives its daemons a short list, the
- * tests of it start others under `unshare`. So whoever dies with a report, wherever, leaves it in SANITIZER_REPORTS (tests/run counts each as a
- * failure of the suite), also when nobody looks at its standard error or its exit code. ASAN_OPTIONS and the like still win.
+ * It is in the programs and not in ASAN_OPTIONS, because not every process inherits an environment: an agent gives its daemons a short
+ * list, the tests of it start others under `unshare`. So whoever dies with a report, wherever, leaves it in SANITIZER_REPORTS (tests/run
+ * counts each as a failure of the suite), also when nobody looks at its standard error or its exit code. ASAN_OPTIONS and the like still
+ * win.
  *
- * What a newcomer would get wrong: dlclose does nothing here. Open MPI unloads its plug-ins in MPI_Finalize; a leak or a race in one would then have
- * a stack of bare addresses, which no suppression can name, and ours could not be told from theirs.
+ * What a newcomer would get wrong: dlclose does nothing here. Open MPI unloads its plug-ins in MPI_Finalize; a leak or a race in one would
+ * then have a stack of bare addresses, which no suppression can name, and ours could not be told from theirs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +31,8 @@ const char *__asan_default_options(void)
     return REPORTS("asan") "detect_leaks=1:strict_string_checks=1:print_suppressions=0";
 }
 
-/* Open MPI and what it stands on keep memory to the end. Its plug-ins' asprintf hides its caller from the unwinder; our own uses are in programs
- * without MPI (agent, coordinator), where nothing is suppressed. */
+/* Open MPI and what it stands on keep memory to the end. Its plug-ins' asprintf hides its caller from the unwinder; our own uses are in
+ * programs without MPI (agent, coordinator), where nothing is suppressed. */
 const char *__lsan_default_suppressions(void)
 {
     if (!MPI_Init) {
@@ -68,8 +69,8 @@ const char *__tsan_default_options(void)
     return REPORTS("tsan") "second_deadlock_stack=1";
 }
 
-/* Open MPI's TCP transport takes the locks of an endpoint and of its process in one order when peers are made known and in the other when they
- * go: both on the thread that starts and stops MPI, so they never wait for each other. */
+/* Open MPI's TCP transport takes the locks of an endpoint and of its process in one order when peers are made known and in the other when
+ * they go: both on the thread that starts and stops MPI, so they never wait for each other. */
 const char *__tsan_default_suppressions(void)
 {
     return "deadlock:mca_btl_tcp.so\n";

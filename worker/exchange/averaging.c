@@ -155,7 +155,8 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     s->group_samples = s->mine_in_group = s->all_samples = s->mine_in_all = 0;
     if (rc >= 0) {
         lockstep_agree(&s->l, words);
-        s->distance = s->n_params > 0 ? (float)flat_distance(s->l.env->replica->host[DEV_PARAMS], s->sum, s->n_params) : NAN; /* without numbers */
+        /* without numbers */
+        s->distance = s->n_params > 0 ? (float)flat_distance(s->l.env->replica->host[DEV_PARAMS], s->sum, s->n_params) : NAN;
     }
     return rc < 0 ? rc : load(s, true, e);
 }

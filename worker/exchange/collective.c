@@ -6,15 +6,15 @@
  *      round 0        member 0 ──c0──► 1 ──c1──► 2 ──c2──► 0         chunk c of member m at the end of the first half:
  *      round 1        member 0 ──c2──► 1 ──c0──► 2 ──c1──► 0         ((g[c] + g[c+1]) + g[c+2]) …, always in this order
  *
- * Between hosts a chunk goes in pieces: a piece that came is added and passed on while the next ones are under way, so the link never rests between
- * two rounds. What a newcomer would get wrong: a message that is too large to be sent without asking first waits until its receiver's answer
- * got through, and that answer stands behind all data that the receiver sends the other way. Two ranks then take turns on a link that could carry
- * both ways at once. So pieces are small; where a chunk is one message, it is sent before the receive is posted, for the same reason.
- * Within a host pieces would only be more messages. Neither changes what is added to what.
+ * Between hosts a chunk goes in pieces: a piece that came is added and passed on while the next ones are under way, so the link never rests
+ * between two rounds. What a newcomer would get wrong: a message that is too large to be sent without asking first waits until its
+ * receiver's answer got through, and that answer stands behind all data that the receiver sends the other way. Two ranks then take turns on
+ * a link that could carry both ways at once. So pieces are small; where a chunk is one message, it is sent before the receive is posted,
+ * for the same reason. Within a host pieces would only be more messages. Neither changes what is added to what.
  *
- * Short vectors, recursive doubling: in round k every member exchanges its whole vector with the one whose number differs in bit k, and adds.
- * Both partners add the same two numbers, so all members end with the same bits after log2(S) rounds instead of 2(S-1). Where S is no power
- * of two, some members give theirs to a neighbour first and get the sum back at the end. */
+ * Short vectors, recursive doubling: in round k every member exchanges its whole vector with the one whose number differs in bit k, and
+ * adds. Both partners add the same two numbers, so all members end with the same bits after log2(S) rounds instead of 2(S-1). Where S is no
+ * power of two, some members give theirs to a neighbour first and get the sum back at the end. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -58,15 +58,16 @@ struct allreduce {
 };
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
 void allreduce_release(struct allreduce *a);
-/* From now on `data` is in the memory of this device, which adds it. Other members need not do the same: messages and the order of additions
- * stay what they are. Never with comm.native. Negative: it has no memory for it, and nothing has changed. */
+/* From now on `data` is in the memory of this device, which adds it. Other members need not do the same: messages and the order of
+ * additions stay what they are. Never with comm.native. Negative: it has no memory for it, and nothing has changed. */
 int allreduce_place(struct allreduce *a, struct device *dev, struct err *e);
 void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light);
 /* 1 done, 0 not yet, negative failed. */
 int comm_test(struct comm_op *op);
 /* At the deadline (ERR_TIMEOUT) the exchange is abandoned, since `op` may lie on the caller's stack. */
 int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
-/* The end of all exchange of a rank that failed: nothing under way is touched any more, so that it may be freed; whatever is started fails. */
+/* The end of all exchange of a rank that failed: nothing under way is touched any more, so that it may be freed; whatever is started
+ * fails. */
 void comm_abandon(struct comm *c);
 
 /* Messages: a fixed header and a body of floats, a transfer each, both under way at once. Both sides agree whether there is a body.

@@ -11,7 +11,8 @@ struct transport *comm_mpi_open(struct err *e);
 /* Settings of the library that our way of polling needs, where the user gave none; before MPI_Init. */
 void comm_mpi_prepare(void);
 void comm_mpi_close(struct transport *t);
-/* Sums over the workers (ranks 0 to workers-1) may be MPI's own from now on (comm.native). Every rank calls it, before anything is under way. */
+/* Sums over the workers (ranks 0 to workers-1) may be MPI's own from now on (comm.native). Every rank calls it, before anything is under
+ * way. */
 int comm_mpi_use_native(struct transport *t, int workers, struct err *e);
 /* This node is emulated as slower: a step over b samples lasts at least seconds_fixed + b*seconds_per_sample of wall time
  * from step start (comm_mpi_step_begin), spread by pace(share). 0, 0: no slowdown. */

@@ -27,7 +27,8 @@ struct reply_head { /* server → worker; weights (and statistics) follow unless
     int64_t version;     /* of the weights that follow */
     int64_t step;        /* version after that gradient was applied */
     double epoch, time;  /* at that moment; time in seconds since the job's start */
-    float strategy_value; /* of that gradient's update: how long the step is beside the plain gradient's; NaN: the rule compensates nothing */
+    /* of that gradient's update: how long the step is beside the plain gradient's; NaN: the rule compensates nothing */
+    float strategy_value;
     double parked_s;     /* how long the server let the worker wait */
     double learning_rate;
     struct slice slice, hint;

@@ -58,7 +58,8 @@ static void report(struct push_worker *s)
 }
 
 /* A block range by range, from or to every server, and the running statistics, from or to the first: all are under way at once, so that
- * together they cost one latency. Who sends has a header too: it goes last, because a server that has the header waits for what it announces. */
+ * together they cost one latency. Who sends has a header too: it goes last, because a server that has the header waits for what it
+ * announces. */
 static int all_ranges(struct push_worker *s, int tag, float *block, struct push_head *head, struct err *e)
 {
     bool sending = head != NULL;

@@ -92,7 +92,8 @@ static int decide(struct server *s, struct err *e)
             return rc;
         }
         if (over && (s->target_reached || s->evaluated_version == s->updates.version)) {
-            s->outcome = 0; /* of a target that was reached the weights are the best artifact's; gradients that were out then came after it */
+            /* of a target that was reached the weights are the best artifact's; gradients that were out then came after it */
+            s->outcome = 0;
             rc = server_save(s, SAVE_FINAL, s->updates.w, s->stats, e);
         } else if (over || s->due) {
             rc = server_begin_evaluation(s, e);

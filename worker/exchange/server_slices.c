@@ -1,4 +1,5 @@
-/* What a server hands out: training slices in the order of pulls, test slices at an evaluation's boundary, an end; and who waits for what. */
+/* What a server hands out: training slices in the order of pulls, test slices at an evaluation's boundary, an end; and who waits for
+ * what. */
 #include "worker/exchange/server_parts.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* How a server starts and ends, and the states that it writes (SEMANTICS.md 3): weights, rule state, cursor, and the slices that are out. */
+/* How a server starts and ends, and the states that it writes (SEMANTICS.md 3): weights, rule state, cursor, and the slices that are
+ * out. */
 #include "worker/exchange/server_parts.h"
 
 #include <stdlib.h>

@@ -37,7 +37,8 @@ static const struct dev_memory_ops *memory_of(const struct sync *s)
     return s->l.env->replica->dev->ops->memory;
 }
 
-/* Buckets but the last, which carries words of the host, are summed where they are if MPI takes them from there. Each rank decides for itself:
+/* Buckets but the last, which carries words of the host, are summed where they are if MPI takes them from there. Each rank decides for
+ * itself:
  * the messages are the same. */
 static void open_near(struct sync *s)
 {

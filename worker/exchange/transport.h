@@ -59,16 +59,16 @@ struct transport_ops {
     void (*start)(struct transport *t, struct comm_op *op); /* runs op in the background; op stays the caller's */
     /* Blocks the caller until the op ended or `deadline` (of now(); 0: none) passed: 1, 0, or negative. */
     int (*wait)(struct transport *t, struct comm_op *op, double deadline);
-    /* Once this returns nothing that is under way is touched any more, and whatever is started fails: for a rank that failed, before it frees or
-     * leaves what its operations point to. NULL where no thread runs them. */
+    /* Once this returns nothing that is under way is touched any more, and whatever is started fails: for a rank that failed, before it
+     * frees or leaves what its operations point to. NULL where no thread runs them. */
     void (*abandon)(struct transport *t);
     /* Marks that `share` (0..1) of this step's computing for `count` samples is done: sleeps on a node with an emulated slowdown,
      * advances virtual time in the simulator, else nothing. */
     void (*pace)(struct transport *t, double share, int count);
     /* It sends from, and receives into, memory of a GPU. NULL: it does not. */
     bool (*device_memory)(struct transport *t);
-    /* Starts the library's own sum of n floats over all workers, in place; `r` tests done. All workers start theirs in the same order. NULL where
-     * there is none. */
+    /* Starts the library's own sum of n floats over all workers, in place; `r` tests done. All workers start theirs in the same order. NULL
+     * where there is none. */
     int (*native_sum)(struct transport *t, float *data, size_t n, struct transport_req *r);
     /* Sums round the whole ring as one event, in place and in the order of its messages, where the transport can tell its end without
      * passing them: 0, and `r` tests done; negative: the messages have to be passed. NULL where time is real. */

@@ -1,5 +1,5 @@
-/* The part of the CUDA runtime that kernels/cuda uses, for the host build (make check-cuda-host): declarations with CUDA's own names and numbers,
- * bodies in tests/cuda/standin. Nothing here comes from a CUDA package, and none is needed.
+/* The part of the CUDA runtime that kernels/cuda uses, for the host build (make check-cuda-host): declarations with CUDA's own names and
+ * numbers, bodies in tests/cuda/standin. Nothing here comes from a CUDA package, and none is needed.
  *
  * What a newcomer would get wrong: this is not an emulator to run on, it is a strict judge. Work on a stream is not done before somebody
  * waits for it; pinned and device memory are told apart; calls that a capture forbids fail; and any call can be told to fail.

@@ -1,5 +1,5 @@
-/* cuBLAS on plain loops (see standin.h), with what the real one checks: a live handle, the stream that it was given, matrices inside memory of
- * the GPU, leading dimensions, and combinations of kinds that exist. A workspace must be the caller's while a stream is captured: the
+/* cuBLAS on plain loops (see standin.h), with what the real one checks: a live handle, the stream that it was given, matrices inside memory
+ * of the GPU, leading dimensions, and combinations of kinds that exist. A workspace must be the caller's while a stream is captured: the
  * library's own is not safe beside other programs.
  */
 #include <vector>

@@ -1,6 +1,6 @@
-/* A grid of threads on one thread of the host. Threads of a block run one after the other on one fiber as long as none of them waits; one that
- * comes to a barrier or tells its warp something keeps its fiber, and the next thread gets another. So a kernel without barriers costs a
- * function call per thread, and one with barriers does what it would on a GPU.
+/* A grid of threads on one thread of the host. Threads of a block run one after the other on one fiber as long as none of them waits; one
+ * that comes to a barrier or tells its warp something keeps its fiber, and the next thread gets another. So a kernel without barriers costs
+ * a function call per thread, and one with barriers does what it would on a GPU.
  *
  * Every other grid runs its blocks and threads backwards: a result that depends on their order, for want of a barrier, changes.
  *

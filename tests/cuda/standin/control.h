@@ -23,7 +23,7 @@ struct standin_control {
     long (*captures)(void);
     /* Times that the algorithms of a convolution's pass were measured, since fail_at. */
     long (*measured)(void);
-    /* cuDNN's lists of algorithms tell of arithmetic that was not asked for, and only of that. */
+    /* cuDNN's lists of algorithms tell (1) of arithmetic that was not asked for alone, or (2) of nothing that is repeatable. */
     void (*set_shy)(int on);
     /* Work, marks and waits that were put on streams and have not run. */
     long (*waiting)(void);

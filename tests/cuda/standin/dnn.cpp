@@ -1,8 +1,8 @@
-/* cuDNN's convolutions on plain loops (see standin.h), with what the real one checks: descriptors that are live and set, shapes that belong together,
- * tensors inside memory of the GPU and aligned, a workspace that is large enough, the stream of the handle.
+/* cuDNN's convolutions on plain loops (see standin.h), with what the real one checks: descriptors that are live and set, shapes that belong
+ * together, tensors inside memory of the GPU and aligned, a workspace that is large enough, the stream of the handle.
  *
- * The list of algorithms has traps before the right one: one that is not supported, one that is not repeatable, one that rounds to TF32. Whoever
- * takes one of them fails a test: the first returns an error, the second adds noise, the third is really computed with 10 bits.
+ * The list of algorithms has traps before the right one: one that is not supported, one that is not repeatable, one that rounds to TF32.
+ * Whoever takes one of them fails a test: the first returns an error, the second adds noise, the third is really computed with 10 bits.
  */
 #include <stdio.h>
 
@@ -42,7 +42,7 @@ extern "C" void cudnnGetLastErrorString(char *message, size_t room)
                                   "and so on, and so on, and so on, and so on, and so on.\n");
 }
 
-static bool shy;
+static int shy;
 void standin_set_shy(int on)
 {
     LOCKED;
@@ -169,9 +169,10 @@ static cudnnStatus_t choose(cudnnHandle_t handle, const struct plain_conv &d, cu
     cudnnMathType_t other = conv->math == CUDNN_FMA_MATH ? CUDNN_DEFAULT_MATH : conv->math;
     Perf all[] = {
         {(Algorithm)0, CUDNN_STATUS_NOT_SUPPORTED, -1, 0, CUDNN_DETERMINISTIC, conv->math, {}},
-        {(Algorithm)0, CUDNN_STATUS_SUCCESS, 0.1f, 0, CUDNN_NON_DETERMINISTIC, conv->math, {}},
-        {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.2f, workspace_of(d, 1), CUDNN_DETERMINISTIC, other, {}},
-        {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.3f, workspace_of(d, 1), CUDNN_DETERMINISTIC, shy ? other : conv->math, {}},
+        {(Algorithm)0, shy == 2 ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_SUCCESS, 0.1f, 0, CUDNN_NON_DETERMINISTIC, conv->math, {}},
+        {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.2f, workspace_of(d, 1), shy == 2 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC, other, {}},
+        {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.3f, workspace_of(d, 1), shy == 2 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC,
+         shy == 1 ? other : conv->math, {}},
     };
     *n = 0;
     for (const Perf &p : all) {

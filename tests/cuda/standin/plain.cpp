@@ -1,6 +1,6 @@
-/* The products of the two libraries as plain loops, NHWC. Slow and obvious where it can be; the inner loops run over what stands together, so that
- * fifty steps of a network take seconds. Callers have checked every range, so these loops need no sanitizer (the Makefile compiles this file
- * without).
+/* The products of the two libraries as plain loops, NHWC. Slow and obvious where it can be; the inner loops run over what stands together,
+ * so that fifty steps of a network take seconds. Callers have checked every range, so these loops need no sanitizer (the Makefile compiles
+ * this file without).
  */
 #include <math.h>
 

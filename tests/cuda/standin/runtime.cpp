@@ -1,5 +1,5 @@
-/* The device, its memory, errors, and what tests control (see standin.h). Memory of the GPU is memory of the host that only kernels, copies and
- * libraries touch; it begins full of not-a-number, so that whatever is read before it was written is seen.
+/* The device, its memory, errors, and what tests control (see standin.h). Memory of the GPU is memory of the host that only kernels, copies
+ * and libraries touch; it begins full of not-a-number, so that whatever is read before it was written is seen.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* What the stand-ins share: one lock, one count of calls that may be told to fail, lists of memory and of live objects, and work on streams.
+/* What the stand-ins share: one lock, one count of calls that may be told to fail, lists of memory and of live objects, and work on
+ * streams.
  *
  *   runtime.cpp   device, memory, errors      stream.cpp   streams, events, capture, graphs      block.cpp   threads of a block as fibers
  *   dnn.cpp, blas.cpp   the two libraries on plain loops (plain.cpp)        control.h   what tests ask and tell

@@ -1,6 +1,6 @@
-/* Streams, events, capture and graphs. Work on a stream stays there until somebody waits for it (or for an event behind it), and then runs as late
- * as the order allows: so whoever forgets to wait, or to order two streams, sees what was there before. set_eager turns that round: then
- * work runs at once, and whoever changes what it reads too late is seen.
+/* Streams, events, capture and graphs. Work on a stream stays there until somebody waits for it (or for an event behind it), and then runs
+ * as late as the order allows: so whoever forgets to wait, or to order two streams, sees what was there before. set_eager turns that round:
+ * then work runs at once, and whoever changes what it reads too late is seen.
  */
 #include <chrono>
 #include <deque>

@@ -1,5 +1,5 @@
-/* A small world for the tests of coordinator/: a private Redis in a temporary folder, a scheduler whose clock is a number that the test moves,
- * and a launcher that starts nothing. The test plays the ranks: it writes their rows, heartbeats and facts into the store, and says
+/* A small world for the tests of coordinator/: a private Redis in a temporary folder, a scheduler whose clock is a number that the test
+ * moves, and a launcher that starts nothing. The test plays the ranks: it writes their rows, heartbeats and facts into the store, and says
  * when "mpirun" ends and with which last words.
  *
  * What a newcomer would get wrong: only the scheduler's clock is fake. Ages of heartbeats are Redis's, so a test of a rank that is

@@ -1,5 +1,5 @@
-/* Programs by minibatch: prepared aside, kept, and what follows when the device's memory does not hold what the estimate promised. The device is the
- * CPU, told to run out of memory above a size.
+/* Programs by minibatch: prepared aside, kept, and what follows when the device's memory does not hold what the estimate promised. The
+ * device is the CPU, told to run out of memory above a size.
  */
 #include "tests/unit/worker/fixture.h"
 

@@ -1,5 +1,5 @@
-/* Data sets that arrive from a keeper (worker/data/received.c): complete or not there, within the limit, and no name leads out of the folder. What they
- * are made of (worker/data/manifest.c) has one key for the same files. */
+/* Data sets that arrive from a keeper (worker/data/received.c): complete or not there, within the limit, and no name leads out of the
+ * folder. What they are made of (worker/data/manifest.c) has one key for the same files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
