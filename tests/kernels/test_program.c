@@ -216,11 +216,12 @@ static void steps_and_rebuilds_do_not_grow_the_memory(void **state)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* the sanitizer's allocator does not count this way */
 #endif
+    enum { ROUNDS = 64, SETTLED = 4 };
     struct optimizer_spec sgd = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9};
     struct bench *b = bench_new("cpu:1", sample_wise_net, &sgd);
     struct dev_input in = ref_input(&b->net, 8, 5);
     size_t before = 0;
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         struct dev_program *p = bench_program(b, 8 + round % 2);
         size_t step = 0;
         for (int i = 0; i < 10; i++) {
@@ -231,11 +232,11 @@ static void steps_and_rebuilds_do_not_grow_the_memory(void **state)
             step = used;
         }
         b->dev->ops->program_free(p);
-        if (round == 3) {
+        if (round == SETTLED - 1) {
             before = mallinfo2().uordblks;
         }
     }
-    assert_true(mallinfo2().uordblks <= before + 4096);
+    assert_true(mallinfo2().uordblks <= before + (ROUNDS - SETTLED) * 256); /* malloc keeps some kilobytes for itself now and then */
     ref_input_free(&in);
     bench_free(b);
 }
