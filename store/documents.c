@@ -13,7 +13,7 @@ int store_did(const char *id, redisReply *r, struct err *e)
 {
     int64_t n = 0;
     if (!r) {
-        return -(e ? (int)e->code : ERR_UNAVAILABLE);
+        return store_failed(e);
     }
     int rc = reply_int(r, &n, e);
     freeReplyObject(r);
@@ -74,7 +74,7 @@ int64_t store_job_increment(struct store *s, const char *id, const char *field, 
     const char *args[] = {field};
     redisReply *r = store_script(s, &increment_script, 1, keys, 1, args, NULL, e);
     if (!r) {
-        return -(e ? (int)e->code : ERR_UNAVAILABLE);
+        return store_failed(e);
     }
     int64_t n = 0;
     rc = r->type == REDIS_REPLY_NIL ? store_no_job(id, e) : reply_int(r, &n, e);

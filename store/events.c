@@ -14,26 +14,17 @@
 
 enum { READ_MOST = 10000, BLOCK_MOST_MS = 60000 };
 
-static int code_of(const struct err *e)
-{
-    return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
-}
-
 /* ---- telling ------------------------------------------------------------------------------------------------- */
 
 int store_event(struct store *s, const char *job, const char *type, const json_t *body, struct err *e)
 {
     char *text = body ? store_dump(body, "an event", e) : strdup("{}");
     if (!text) {
-        return code_of(e);
+        return store_failed(e);
     }
     redisReply *r = store_commandf(s, e, "XADD es:events MAXLEN ~ %d * job %s type %s j %s", (int)STORE_EVENTS, job ? job : "", type, text);
     free(text);
-    if (!r) {
-        return code_of(e);
-    }
-    freeReplyObject(r);
-    return 0;
+    return store_done(r, e);
 }
 
 /* KEYS job live detail events; ARGV job's id, cap, then for each: the document's field ("live", or of the details; "": none), the event's
@@ -63,7 +54,7 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
     for (; made < n; made++) {
         const char *doc = news[made].doc ? news[made].doc : "", **arg = args + 2 + 3 * (size_t)made;
         if (!(texts[made] = store_dump(news[made].body, "what is new of a job", e))) {
-            rc = code_of(e);
+            rc = store_failed(e);
             break;
         }
         arg[0] = !strncmp(doc, "detail:", 7) ? doc + 7 : doc;
@@ -84,7 +75,7 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
 static int event_end(struct store *s, bool newest, char out[STORE_PLACE], struct err *e)
 {
     redisReply *r = newest ? store_commandf(s, e, "XREVRANGE es:events + - COUNT 1") : store_commandf(s, e, "XRANGE es:events - + COUNT 1");
-    int n = r ? reply_array(r, 0, e) : code_of(e);
+    int n = r ? reply_array(r, 0, e) : store_failed(e);
     struct stream_entry at;
     snprintf(out, STORE_PLACE, "0-0");
     if (n > 0 && (n = reply_entry(r, 0, &at, e)) == 0) {
@@ -153,17 +144,7 @@ json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, in
     if (n > 0 && (!follows || n == count)) {
         rc = find_gap(s, last, &missed, e);
     }
-    json_t *out = rc < 0 ? NULL : json_array();
-    for (int i = 0; out && i < n; i++) {
-        struct stream_entry at;
-        if (reply_entry(list, i, &at, e) < 0) {
-            json_decref(out);
-            out = NULL;
-            break;
-        }
-        json_array_append_new(out, event_json(&at)); /* one that is no text is left out */
-        snprintf(last, STORE_PLACE, "%s", at.id);
-    }
+    json_t *out = rc < 0 ? NULL : reply_entries(list, n, event_json, last, e); /* one that is no text is left out */
     if (r) {
         freeReplyObject(r);
     }

@@ -18,11 +18,6 @@
 
 enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of "es:job:ID:rows:R" */
 
-static int code_of(const struct err *e)
-{
-    return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
-}
-
 /* ---- reading streams ------------------------------------------------------------------------------------- */
 
 static int check_place(const char *last, struct err *e)
@@ -124,7 +119,7 @@ int store_rows_read(struct store *s, const char *id, const struct store_tail *ta
         reading.argv[2] = most;
         reading.argv[3] = "STREAMS";
         r = store_command(s, 4 + 2 * reading.n, reading.argv, NULL, e);
-        rc = r ? take_streams(r, &reading, tails, facts, fn, ctx, e) : code_of(e);
+        rc = r ? take_streams(r, &reading, tails, facts, fn, ctx, e) : store_failed(e);
     }
     if (r) {
         freeReplyObject(r);
@@ -162,6 +157,13 @@ int store_rows_trim(struct store *s, const char *id, const struct store_tail *ta
     return rc < 0 ? rc : answered;
 }
 
+static json_t *fact_json(const struct stream_entry *at)
+{
+    size_t len = 0;
+    const char *text = reply_field(at->fields, "j", &len);
+    return text ? jsonx_parse(text, len, NULL) : NULL;
+}
+
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count, struct err *e)
 {
     char key[STORE_KEY];
@@ -171,22 +173,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
     }
     redisReply *r = store_commandf(s, e, "XREAD COUNT %d STREAMS %s %s", count < 1 ? 1 : count > READ_MOST ? READ_MOST : count, key, last);
     int n = r ? reply_only_stream(r, &list, e) : -1;
-    json_t *out = n < 0 ? NULL : json_array();
-    for (int i = 0; out && i < n; i++) {
-        struct stream_entry at;
-        if (reply_entry(list, i, &at, e) < 0) {
-            json_decref(out);
-            out = NULL;
-            break;
-        }
-        size_t len = 0;
-        const char *text = reply_field(at.fields, "j", &len);
-        json_t *j = text ? jsonx_parse(text, len, NULL) : NULL;
-        if (j) {
-            json_array_append_new(out, j);
-        }
-        snprintf(last, STORE_PLACE, "%s", at.id);
-    }
+    json_t *out = reply_entries(list, n, fact_json, last, e);
     if (r) {
         freeReplyObject(r);
     }
@@ -238,10 +225,5 @@ int store_beats_clear(struct store *s, const char *id, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    redisReply *r = store_commandf(s, e, "DEL %s", key);
-    if (!r) {
-        return code_of(e);
-    }
-    freeReplyObject(r);
-    return 0;
+    return store_done(store_commandf(s, e, "DEL %s", key), e);
 }

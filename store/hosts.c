@@ -16,20 +16,6 @@
 enum { BOX_MESSAGES = 64, BOX_BYTES = 64 << 10 };
 enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few seconds */
 
-static int code_of(const struct err *e)
-{
-    return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
-}
-
-static int done(redisReply *r, struct err *e)
-{
-    if (!r) {
-        return code_of(e);
-    }
-    freeReplyObject(r);
-    return 0;
-}
-
 /* ---- hosts ------------------------------------------------------------------------------------------------- */
 
 /* KEYS host hosts; ARGV name json instance. A host belongs to one agent: another instance is refused while this one reports. */
@@ -53,14 +39,14 @@ int store_host_put(struct store *s, const json_t *host, struct err *e)
     char *text = store_dump(host, "a host", e);
     if (!text || !instance) {
         free(text);
-        return code_of(e);
+        return store_failed(e);
     }
     snprintf(lost, sizeof lost, "%d", (int)STORE_NODE_LOST_MS);
     const char *keys[] = {key, "es:hosts"}, *args[] = {name, text, instance, lost};
     redisReply *r = store_script(s, &put_script, 2, keys, 4, args, NULL, e);
     int64_t n = 0;
     free(text);
-    rc = r ? reply_int(r, &n, e) : code_of(e);
+    rc = r ? reply_int(r, &n, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
     }
@@ -133,7 +119,7 @@ int store_host_remove(struct store *s, const char *name, const char *instance, s
         return rc;
     }
     const char *keys[] = {key, "es:hosts"}, *args[] = {name, instance};
-    return done(store_script(s, &remove_script, 2, keys, 2, args, NULL, e), e);
+    return store_done(store_script(s, &remove_script, 2, keys, 2, args, NULL, e), e);
 }
 
 /* ---- boxes ------------------------------------------------------------------------------------------------- */
@@ -157,7 +143,7 @@ int store_mail_put(struct store *s, const char *box, const char *text, int secon
     snprintf(life, sizeof life, "%d", seconds);
     snprintf(most, sizeof most, "%d", (int)BOX_MESSAGES);
     const char *keys[] = {key}, *args[] = {text, life, most};
-    return done(store_script(s, &mail_script, 1, keys, 3, args, NULL, e), e);
+    return store_done(store_script(s, &mail_script, 1, keys, 3, args, NULL, e), e);
 }
 
 char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e)
@@ -192,7 +178,7 @@ int store_lease_set(struct store *s, const char *name, int seconds, struct err *
     if (rc < 0) {
         return rc;
     }
-    return done(seconds > 0 ? store_commandf(s, e, "SET %s 1 EX %d", key, seconds) : store_commandf(s, e, "DEL %s", key), e);
+    return store_done(seconds > 0 ? store_commandf(s, e, "SET %s 1 EX %d", key, seconds) : store_commandf(s, e, "DEL %s", key), e);
 }
 
 int store_lease_there(struct store *s, const char *name, struct err *e)
@@ -204,7 +190,7 @@ int store_lease_there(struct store *s, const char *name, struct err *e)
         return rc;
     }
     redisReply *r = store_commandf(s, e, "EXISTS %s", key);
-    rc = r ? reply_int(r, &n, e) : code_of(e);
+    rc = r ? reply_int(r, &n, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
     }
@@ -213,7 +199,7 @@ int store_lease_there(struct store *s, const char *name, struct err *e)
 
 int store_refused_add(struct store *s, const char *what, struct err *e)
 {
-    return done(store_commandf(s, e, "HINCRBY es:refused %s 1", what), e);
+    return store_done(store_commandf(s, e, "HINCRBY es:refused %s 1", what), e);
 }
 
 json_t *store_refused(struct store *s, struct err *e)
@@ -251,19 +237,19 @@ int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
 {
     char most[16], life[16], *text = store_dump(refusal, "a refusal", e);
     if (!text) {
-        return code_of(e);
+        return store_failed(e);
     }
     snprintf(most, sizeof most, "%d", (int)REFUSALS);
     snprintf(life, sizeof life, "%d", (int)REFUSAL_MS);
     const char *keys[] = {"es:refusals"}, *args[] = {json_string_value(json_object_get(refusal, "host")), text, most, life};
-    int rc = done(store_script(s, &refusal_script, 1, keys, 4, args, NULL, e), e);
+    int rc = store_done(store_script(s, &refusal_script, 1, keys, 4, args, NULL, e), e);
     free(text);
     return rc;
 }
 
 int store_refusal_remove(struct store *s, const char *host, struct err *e)
 {
-    return done(store_commandf(s, e, "HDEL es:refusals %s", host), e);
+    return store_done(store_commandf(s, e, "HDEL es:refusals %s", host), e);
 }
 
 static struct script refusals_script = {.text =

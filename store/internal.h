@@ -38,7 +38,7 @@ struct store {
     int appended;         /* commands whose replies have not been taken */
 };
 
-/* A Lua script; the hash is computed at first use (by any thread, always to the same bytes). */
+/* A Lua script; the hash is computed at first use, by whichever thread comes first. */
 struct script {
     const char *text;
     char sha[41];
@@ -60,6 +60,14 @@ bool store_follows(struct store *s); /* the second connection stands, since the 
 redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs,
                          const char **args, const size_t *lens, struct err *e);
 
+/* What a call returns that got no reply: the error's code, negative. */
+static inline int store_failed(const struct err *e)
+{
+    return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
+}
+/* Frees a reply that says nothing but that it was done: 0, or store_failed() where there is none. */
+int store_done(redisReply *r, const struct err *e);
+
 /* Readers: the value, or an error that says what was expected. */
 int reply_int(const redisReply *r, int64_t *out, struct err *e);
 int reply_text(const redisReply *r, const char **out, size_t *len, struct err *e); /* 1; 0 for nil */
@@ -74,6 +82,9 @@ struct stream_entry {
     const redisReply *fields;
 };
 int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct err *e);
+/* What `make` makes of each of n entries (a new reference; NULL: it is left out), as an array; `last` moves behind them. NULL after an error. */
+typedef json_t *reply_entry_fn(const struct stream_entry *at);
+json_t *reply_entries(const redisReply *list, int n, reply_entry_fn *make, char last[STORE_PLACE], struct err *e);
 /* One of the streams in XREAD's answer: how many entries *list has. */
 int reply_stream(const redisReply *r, const char **key, const redisReply **list, struct err *e);
 int reply_only_stream(const redisReply *r, const redisReply **list, struct err *e); /* XREAD of one stream; 0: nothing new */

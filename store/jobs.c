@@ -119,7 +119,7 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
     const char *keys[] = {job, "es:jobs", "es:queue", "es:state:queued", "es:events", "es:jobs:number", idem};
     const char *args[] = {fresh, text, name ? name : "", prio, clock_format(when, clock_wall_ms()), digest, life};
     redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 7, args, NULL, e);
-    rc = r ? created(r, idempotency_key, id, e) : -(e ? (int)e->code : ERR_UNAVAILABLE);
+    rc = r ? created(r, idempotency_key, id, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
     }
@@ -169,7 +169,7 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
     redisReply *r = store_script(s, &transition_script, 5, keys, 6, args, NULL, e);
     free(text);
     if (!r) {
-        return -(e ? (int)e->code : ERR_UNAVAILABLE);
+        return store_failed(e);
     }
     const char *was = NULL;
     rc = reply_text(r, &was, NULL, e);
@@ -276,7 +276,7 @@ int store_job_delete(struct store *s, const char *id, struct err *e)
     const char *args[] = {id, ranks};
     redisReply *r = store_script(s, &delete_script, 4, keys, 2, args, NULL, e);
     if (!r) {
-        return -(e ? (int)e->code : ERR_UNAVAILABLE);
+        return store_failed(e);
     }
     const char *was = NULL;
     rc = reply_text(r, &was, NULL, e);

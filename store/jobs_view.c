@@ -245,7 +245,7 @@ static int collect(struct store *s, const char *index, bool rev, const char *bou
             freeReplyObject(r);
         }
         if (rc < 0) {
-            return -(e ? (int)e->code : ERR_UNAVAILABLE);
+            return store_failed(e);
         }
         if (all->count >= want || n / 4 < step) {
             return 0;

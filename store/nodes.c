@@ -14,15 +14,10 @@
 
 enum { GPU_SECONDS = 10 }; /* what a node that went silent told of its GPU is forgotten */
 
-static int code_of(const struct err *e)
-{
-    return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
-}
-
 static int count_and_free(redisReply *r, int64_t *n, struct err *e)
 {
     if (!r) {
-        return code_of(e);
+        return store_failed(e);
     }
     int rc = reply_int(r, n, e);
     freeReplyObject(r);
@@ -61,7 +56,7 @@ int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
         const json_t *node = json_array_get(nodes, made);
         const char *name = json_string_value(json_object_get(node, "name"));
         if ((rc = store_name_key(node_keys[made], "es:node:", name, e)) < 0 || !(texts[made] = store_dump(node, "a node", e))) {
-            rc = rc < 0 ? rc : code_of(e);
+            rc = rc < 0 ? rc : store_failed(e);
             break;
         }
         keys[made + 1] = node_keys[made];
@@ -102,7 +97,7 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
     int rc = store_name_key(key, "es:gpu:", node, e);
     char *text = rc < 0 ? NULL : store_dump(gpu, "a GPU", e);
     if (!text) {
-        return rc < 0 ? rc : code_of(e);
+        return rc < 0 ? rc : store_failed(e);
     }
     const char *keys[] = {key};
     const char *args[] = {text, seconds};
@@ -342,15 +337,11 @@ int store_profile_put(struct store *s, const char *node, const char *nethash, co
     }
     char *text = store_dump(profile, "a profile", e);
     if (!text) {
-        return code_of(e);
+        return store_failed(e);
     }
     redisReply *r = store_commandf(s, e, "SET %s %s EX %d", key, text, (int)STORE_PROFILE_S);
     free(text);
-    if (!r) {
-        return code_of(e);
-    }
-    freeReplyObject(r);
-    return 0;
+    return store_done(r, e);
 }
 
 json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e)

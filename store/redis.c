@@ -319,7 +319,7 @@ int store_replies(struct store *s, redisReply **out, struct err *e)
             r = NULL;
         }
         if (s->redis && !(out[i] = check(s, &s->redis, r, rc < 0 ? NULL : e))) {
-            rc = -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
+            rc = store_failed(e);
         }
     }
     for (int i = 0; rc < 0 && i < n; i++) {
@@ -355,7 +355,7 @@ int store_ping(struct store *s, struct err *e)
 {
     redisReply *r = store_commandf(s, e, "PING");
     if (!r) {
-        return -(e ? (int)e->code : ERR_UNAVAILABLE);
+        return store_failed(e);
     }
     int rc = reply_is_status(r, "PONG") ? 0 : err_set(e, ERR_UNAVAILABLE, "the store at '%s' does not answer as Redis does", s->url);
     freeReplyObject(r);
@@ -382,8 +382,10 @@ static const char *hash_of(struct script *script)
     if (!atomic_load_explicit(&script->hashed, memory_order_acquire)) {
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
         pthread_mutex_lock(&lock);
-        hex_digest(EVP_sha1(), script->text, strlen(script->text), script->sha);
-        atomic_store_explicit(&script->hashed, true, memory_order_release);
+        if (!script->hashed) { /* else another thread was first, and may be reading it */
+            hex_digest(EVP_sha1(), script->text, strlen(script->text), script->sha);
+            atomic_store_explicit(&script->hashed, true, memory_order_release);
+        }
         pthread_mutex_unlock(&lock);
     }
     return script->sha;

@@ -107,6 +107,15 @@ const char *reply_field(const redisReply *pairs, const char *name, size_t *len)
     return NULL;
 }
 
+int store_done(redisReply *r, const struct err *e)
+{
+    if (!r) {
+        return store_failed(e);
+    }
+    freeReplyObject(r);
+    return 0;
+}
+
 /* ---- streams -------------------------------------------------------------------------------------------- */
 
 int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct err *e)
@@ -117,6 +126,21 @@ int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct 
     }
     out->fields = r->element[1]->type == REDIS_REPLY_ARRAY ? r->element[1] : NULL;
     return 0;
+}
+
+json_t *reply_entries(const redisReply *list, int n, reply_entry_fn *make, char last[STORE_PLACE], struct err *e)
+{
+    json_t *out = n < 0 ? NULL : json_array();
+    for (int i = 0; out && i < n; i++) {
+        struct stream_entry at;
+        if (reply_entry(list, i, &at, e) < 0) {
+            json_decref(out);
+            return NULL;
+        }
+        json_array_append_new(out, make(&at));
+        snprintf(last, STORE_PLACE, "%s", at.id);
+    }
+    return out;
 }
 
 int reply_stream(const redisReply *r, const char **key, const redisReply **list, struct err *e)

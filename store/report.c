@@ -13,11 +13,6 @@
 
 #include "store/row.h"
 
-static int code_of(const struct err *e)
-{
-    return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
-}
-
 /* ---- what a rank reports --------------------------------------------------------------------------------- */
 
 /* KEYS rows beats; ARGV job cap rows rank beat control: packed rows or "", JSON of a heartbeat without its opening brace or "", the
@@ -83,7 +78,7 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
     }
     char *beat = report->beat ? beat_text(rank, report->beat, e) : NULL;
     if (report->beat && !beat) {
-        return code_of(e);
+        return store_failed(e);
     }
     snprintf(cap, sizeof cap, "%d", (int)STORE_ROWS_ENTRIES);
     snprintf(field, sizeof field, "%d", rank);
@@ -92,7 +87,7 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
     size_t lens[] = {strlen(job), strlen(cap), report->rows_bytes, strlen(field), beat ? strlen(beat) : 0, strlen(control)};
     redisReply *r = store_script(s, &report_script, 2, keys, 6, args, lens, e);
     free(beat);
-    rc = r ? take_report(id, r, report, e) : code_of(e);
+    rc = r ? take_report(id, r, report, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
     }
@@ -115,7 +110,7 @@ int store_fact_add(struct store *s, const char *id, const json_t *fact, struct e
         return rc;
     }
     if (!(text = store_dump(fact, "a fact", e))) {
-        return code_of(e);
+        return store_failed(e);
     }
     snprintf(cap, sizeof cap, "%d", (int)STORE_FACTS);
     const char *keys[] = {key}, *args[] = {cap, text, job};

@@ -93,11 +93,7 @@ int store_secret_put(struct store *s, const char *key, const char *value, int se
     char at[STORE_KEY];
     secret_key(at, key);
     redisReply *r = seconds > 0 ? store_commandf(s, e, "SET %s %s EX %d", at, value, seconds) : store_commandf(s, e, "SET %s %s", at, value);
-    if (!r) {
-        return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
-    }
-    freeReplyObject(r);
-    return 0;
+    return store_done(r, e);
 }
 
 static char *secret(struct store *s, const char *command, const char *key, struct err *e)
