@@ -232,8 +232,7 @@ static int look_at_all(struct sched *s, const json_t *ids, struct queue_state *q
 
 int queue_tick(struct sched *s, double now, struct err *e)
 {
-    json_t *seen_ids = s->look_at > -1e17 ? json_object_get(s->look, "queued") : NULL;
-    json_t *ids = seen_ids ? json_incref(seen_ids) : store_job_ids(s->store, JOB_QUEUED, e);
+    json_t *ids = s->look ? json_incref(json_object_get(s->look, "queued")) : store_job_ids(s->store, JOB_QUEUED, e);
     if (!ids) {
         return -(int)e->code;
     }

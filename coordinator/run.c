@@ -338,7 +338,7 @@ static int finish(struct sched *s, struct run *r, double now, struct err *e)
 /* As the scheduler saw it; of a run that came since, or where something has changed, asked of the store. */
 static int read_state(struct sched *s, const struct run *r, enum job_state *state, struct err *e)
 {
-    const json_t *seen = s->look_at > -1e17 ? json_object_get(json_object_get(s->look, "states"), r->attempt.job) : NULL;
+    const json_t *seen = json_object_get(json_object_get(s->look, "states"), r->attempt.job);
     int found = json_is_string(seen) ? jobstate_find(json_string_value(seen)) : -1;
     if (found >= 0) {
         *state = (enum job_state)found;

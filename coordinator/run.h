@@ -39,10 +39,10 @@ struct sched {
     int n_runs;
     bool draining;
     double last_tick, sweep_at, queue_at, leaving_at;
-    double look_at;         /* -1e18: what was seen does not hold any more */
     double quiet_until;     /* nothing starts before: nodes have still to report to a store that is back */
     bool store_away;
-    json_t *look;           /* store_overview() as of look_at; owned */
+    json_t *look;           /* store_overview() as of look_at, or NULL: what was seen does not hold any more; owned */
+    double look_at;
     json_t *waiting_since;  /* job id → time of the turn that first saw it wait for nodes; owned */
     size_t queue_from;      /* in a long queue: the window beyond its head that is looked at next */
     char *queue_seen; /* what the queue and the nodes looked like when it was last looked at; owned */

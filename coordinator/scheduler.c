@@ -34,7 +34,7 @@ struct sched *sched_new(const struct sched_config *c, struct err *e)
     s->virtual_jobs = c->virtual_jobs > 0 ? c->virtual_jobs : 1;
     s->mpirun = c->mpirun;
     s->simulator = c->simulator;
-    s->sweep_at = s->queue_at = s->look_at = s->last_tick = s->quiet_until = -1e18;
+    s->sweep_at = s->queue_at = s->last_tick = s->quiet_until = -1e18;
     return s;
 }
 
@@ -120,7 +120,8 @@ static void drop_run(struct sched *s, struct run *gone)
         s->n_runs--;
     }
     run_free(gone);
-    s->queue_at = s->look_at = -1e18; /* its job may be in it again */
+    s->queue_at = -1e18; /* its job may be in it again */
+    sched_woken(s);
 }
 
 /* The first failure is told, then one every half minute, with how many there were. */
@@ -220,7 +221,7 @@ static int look_at_store(struct sched *s, double now, struct err *e)
 static bool check_store(struct sched *s, double now)
 {
     struct err e = {0};
-    bool away = (s->store_away || now - s->look_at >= look_seconds) && look_at_store(s, now, &e) < 0;
+    bool away = (s->store_away || !s->look || now - s->look_at >= look_seconds) && look_at_store(s, now, &e) < 0;
     if (away && !s->store_away) {
         char quoted[600];
         log_warn("sched", "the store is away; jobs go on", "why=%s", log_quote(quoted, sizeof quoted, e.message));
@@ -265,7 +266,7 @@ void sched_tick(struct sched *s, double now)
     if (now - s->sweep_at >= sweep_seconds || (!s->draining && has_orphan(s))) {
         rc = recover_jobs(s, now, &e);
         s->sweep_at = rc >= 0 ? now : s->sweep_at;
-        s->look_at = -1e18;
+        sched_woken(s);
     }
     watch_leaving(s, now);
     tick_runs(s, now);
@@ -280,7 +281,8 @@ void sched_tick(struct sched *s, double now)
 
 void sched_woken(struct sched *s)
 {
-    s->look_at = -1e18;
+    json_decref(s->look);
+    s->look = NULL;
 }
 
 void sched_drain(struct sched *s)
