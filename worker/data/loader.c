@@ -107,11 +107,8 @@ static void *loader_main(void *arg)
         l->wanted.count = 0;
         l->busy = true;
         pthread_mutex_unlock(&l->lock);
-        int rc = slot_fill(l, s, &slice, test, &e);
+        slot_fill(l, s, &slice, test, &e); /* if it fails, loader_get will try itself, and report */
         pthread_mutex_lock(&l->lock);
-        if (rc < 0) {
-            s->slice.count = 0; /* loader_get will try itself, and report */
-        }
         l->busy = false;
         pthread_cond_broadcast(&l->changed);
     }
