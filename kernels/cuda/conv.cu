@@ -100,13 +100,12 @@ bool cuda_math_allowed(enum cuda_precision precision, int math)
  * not. -1: none. `Perf` is one of cuDNN's three structs. */
 template <typename Perf> static int pick(const Perf *list, int n, enum cuda_precision precision, cudnnMathType_t *math)
 {
-    enum { EITHER = 3 };
-    for (int given_up = 0; given_up < EITHER; given_up++) {
-        bool any_math = given_up == 1, any_order = given_up == 2;
+    enum { BEST, ANY_MATH, ANY_ORDER, WAYS };
+    for (int way = BEST; way < WAYS; way++) {
         for (int i = 0; i < n; i++) {
             if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].memory <= most_workspace &&
-                (any_order || list[i].determinism == CUDNN_DETERMINISTIC) && (any_math || cuda_math_allowed(precision, list[i].mathType))) {
-                *math = any_math ? math_of(precision) : list[i].mathType;
+                (way == ANY_ORDER || list[i].determinism == CUDNN_DETERMINISTIC) && (way == ANY_MATH || cuda_math_allowed(precision, list[i].mathType))) {
+                *math = way == ANY_MATH ? math_of(precision) : list[i].mathType;
                 return (int)list[i].algo;
             }
         }
