@@ -1,7 +1,7 @@
 /* How a queued job's next attempt starts.
  *
- *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► plan, control, clean heartbeats into the store ─► launcher ─► pid into the
- *   store
+ *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► plan, control, clean heartbeats into the store
+ *                                                                └─► launcher ─► pid into the store
  *
  * The order matters: whoever dies between two of these leaves a state from which recover.c can go on. The process is started last, and
  * until its pid is in the store it is known by its environment.

@@ -2,8 +2,8 @@
  * gets a key of its own from the coordinator.
  *
  *   agent ── join {host, instance, address, network, versions, nodes, nonce, at} ──► coordinator       signed with the secret's "join" key
- *   agent ◄─ welcome {accepted, coordinator, salt, key} or {accepted: false, message, hint} ──     signed with the secret's "welcome" key
- *   for that nonce
+ *   agent ◄─ welcome {accepted, coordinator, salt, key} or {accepted: false, message, hint} ──
+ *                                                            signed with the secret's "welcome" key for that nonce
  *
  * The host's key travels under a pad that follows from the secret, the nonce and the coordinator's salt, and is used once. From then on
  * requests to this host are signed with that key alone (agent/request.h), so a host can be shut out by forgetting its key.
