@@ -161,6 +161,15 @@ static void watch_bucket(void *ctx, int bucket)
     w->marks++;
 }
 
+/* The same samples, sent ahead and handed in. */
+static void assert_same_result(struct judge *j, struct dev_program *p, const struct dev_input *fed, const struct dev_input *own)
+{
+    struct dev_result a, b;
+    judge_ok(j, j->gpu->ops->compute(p, fed, &a, NULL, NULL, NULL, &j->e));
+    judge_ok(j, j->gpu->ops->compute(p, own, &b, NULL, NULL, NULL, &j->e));
+    assert_true(a.loss == b.loss && a.correct == b.correct);
+}
+
 static void a_copy_of_samples_waits_for_no_step_and_no_step_for_it(void **state)
 {
     const struct standin_control *c = judge_control();
@@ -185,10 +194,7 @@ static void a_copy_of_samples_waits_for_no_step_and_no_step_for_it(void **state)
     struct dev_input next = input_of(j, 1), next_own = next;
     next.x = s.x[1];
     next.fed = s.feed[1];
-    struct dev_result a, b;
-    judge_ok(j, j->gpu->ops->compute(p, &next, &a, NULL, NULL, NULL, &j->e));
-    judge_ok(j, j->gpu->ops->compute(p, &next_own, &b, NULL, NULL, NULL, &j->e));
-    assert_true(a.loss == b.loss && a.correct == b.correct);
+    assert_same_result(j, p, &next, &next_own);
     ref_input_free(&own);
     ref_input_free(&next_own);
     close_stream(&s);
@@ -203,14 +209,11 @@ static void a_minibatch_that_nobody_takes_is_overwritten(void **state)
     struct dev_program *p = judge_program(j, &j->on_gpu, 4);
     struct stream s = open_stream(j);
     struct dev_input in = input_of(j, 0), own = in;
-    struct dev_result a, b;
     send_step(&s, 2);
     send_step(&s, 0);
     in.x = s.x[0];
     in.fed = s.feed[0];
-    judge_ok(j, j->gpu->ops->compute(p, &in, &a, NULL, NULL, NULL, &j->e));
-    judge_ok(j, j->gpu->ops->compute(p, &own, &b, NULL, NULL, NULL, &j->e));
-    assert_true(a.loss == b.loss && a.correct == b.correct);
+    assert_same_result(j, p, &in, &own);
     send_step(&s, 1); /* and one that is under way when the feed goes */
     ref_input_free(&own);
     close_stream(&s);
