@@ -263,6 +263,17 @@ static int check_finite(const struct trainer *t, const struct work *w, const str
     return -ERR_DATA;
 }
 
+/* A bucket that the device did not give out must not be missing, or old, in a sum. */
+static int check_handed(const struct trainer *t, struct err *e)
+{
+    const struct err *failed = &t->strategy->failed;
+    if (failed->code != ERR_NONE) {
+        *e = *failed;
+        return err_prefix(e, "cannot hand over the gradients of step %lld", (long long)t->local_step);
+    }
+    return 0;
+}
+
 /* A minibatch turned out not to fit: the balancer must know, or it waits for it for ever. */
 static void tell_limit(struct trainer *t)
 {
@@ -313,6 +324,7 @@ static int train(struct trainer *t, const struct work *w, struct err *e)
         rc = no_samples(t, e);
     }
     double seconds = comm_now(env->comm) - begin - t->handing;
+    rc = rc < 0 ? rc : check_handed(t, e);
     rc = rc < 0 ? rc : check_finite(t, w, &result, e);
     set_phase(t, PHASE_EXCHANGE);
     return rc < 0 ? rc : t->strategy->ops->on_gradients(t->strategy, w, &result, seconds, e);

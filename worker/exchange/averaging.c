@@ -89,25 +89,25 @@ static struct strategy *start_hier(struct rank_env *env, const struct run_state 
 
 /* ---- averages --------------------------------------------------------------------------------------------------- */
 
-/* Blocks, weighed by this rank's share, into the buffer; how many floats. */
-static size_t gather(struct averaging *s, bool optim, double share)
+/* Blocks, weighed by this rank's share, into the buffer; *floats: how many. */
+static int gather(struct averaging *s, bool optim, double share, size_t *floats, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
-    struct err ignored;
     size_t n = s->n_params;
-    r->dev->ops->fetch(r, DEV_PARAMS, 0, s->n_params, &ignored);
+    int rc = r->dev->ops->fetch(r, DEV_PARAMS, 0, s->n_params, e);
     flat_scale(s->sum, r->host[DEV_PARAMS], (float)share, s->n_params);
     if (optim && s->n_optim) {
-        r->dev->ops->fetch(r, DEV_OPTIM, 0, s->n_optim, &ignored);
+        rc = rc < 0 ? rc : r->dev->ops->fetch(r, DEV_OPTIM, 0, s->n_optim, e);
         flat_scale(s->sum + n, r->host[DEV_OPTIM], (float)share, s->n_optim);
         n += s->n_optim;
     }
     if (s->n_stats) {
-        r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, &ignored);
+        rc = rc < 0 ? rc : r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
         moments_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, (float)share);
         n += s->n_stats;
     }
-    return n;
+    *floats = n;
+    return rc;
 }
 
 static int load(struct averaging *s, bool optim, struct err *e)
@@ -138,16 +138,22 @@ static int average_group(struct averaging *s, struct err *e)
     if (s->l.env->comm->n_members[COMM_MINE] < 2 || s->group_samples <= 0) {
         return 0;
     }
-    size_t n = gather(s, false, share_of(s->mine_in_group, s->group_samples));
-    allreduce_start(&s->group, s->sum, n, 0);
-    int rc = comm_wait(s->l.env->comm, &s->group.op, e);
+    size_t n;
+    int rc = gather(s, false, share_of(s->mine_in_group, s->group_samples), &n, e);
+    if (rc >= 0) {
+        allreduce_start(&s->group, s->sum, n, 0);
+        rc = comm_wait(s->l.env->comm, &s->group.op, e);
+    }
     s->group_samples = s->mine_in_group = 0;
     return rc < 0 ? rc : load(s, false, e);
 }
 
 static int average_all(struct averaging *s, double step_seconds, struct err *e)
 {
-    size_t n = gather(s, true, share_of(s->mine_in_all, s->all_samples));
+    size_t n;
+    if (gather(s, true, share_of(s->mine_in_all, s->all_samples), &n, e) < 0) {
+        return -ERR_DEVICE;
+    }
     float *words = s->sum + n;
     lockstep_write(&s->l, words, step_seconds, 0);
     allreduce_start(&s->all, s->sum, n + lockstep_words(&s->l), lockstep_words(&s->l));
@@ -168,7 +174,10 @@ static int load_average(struct averaging *s, struct err *e)
     if (s->all_samples <= 0) {
         return 0; /* the replicas are equal */
     }
-    size_t n = gather(s, false, share_of(s->mine_in_all, s->all_samples));
+    size_t n;
+    if (gather(s, false, share_of(s->mine_in_all, s->all_samples), &n, e) < 0) {
+        return -ERR_DEVICE;
+    }
     memcpy(s->own, r->host[DEV_PARAMS], s->n_params * sizeof(float));
     if (s->n_stats) {
         memcpy(s->own + s->n_params, r->host[DEV_STATS], s->n_stats * sizeof(float));

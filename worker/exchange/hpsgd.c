@@ -82,15 +82,17 @@ static float *words_of(const struct hpsgd *s)
 }
 
 /* Launches the sum of the last round's gradients; with round 0 there is none. */
-static void launch(struct hpsgd *s)
+static int launch(struct hpsgd *s, struct err *e)
 {
     struct lockstep *l = &s->l;
     struct dev_replica *r = l->env->replica;
     int W = l->env->comm->workers;
     float *words = words_of(s), *reductions = words + lockstep_words(l);
-    struct err ignored;
     if (s->n_stats > 0) {
-        r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, &ignored);
+        int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
+        if (rc < 0) {
+            return rc;
+        }
         memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
         moments_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats, (float)(l->step > 0 ? lockstep_share(l) : 1.0 / W));
     }
@@ -102,6 +104,7 @@ static void launch(struct hpsgd *s)
     s->in_flight = true;
     s->landed = s->gathered = s->restored = false;
     allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W, lockstep_words(l) + (size_t)W);
+    return 0;
 }
 
 static int land(struct hpsgd *s, struct err *e)
@@ -141,13 +144,13 @@ static int merge_stats(struct hpsgd *s, struct err *e)
     struct dev_replica *r = s->l.env->replica;
     const int32_t *mean_of = s->l.env->mean_of;
     float *merged = s->flying + s->n, *own = r->host[DEV_STATS];
-    r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
+    int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
     moments_settle(merged, merged, mean_of, s->n_stats);
     for (size_t i = 0; i < s->n_stats; i++) {
         own[i] += merged[i] - s->launched[i];
         own[i] = mean_of[i] >= 0 && own[i] < 0 ? 0 : own[i];
     }
-    return r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
+    return rc < 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
 }
 
 /* Waits for the sum under way, moves w by it, and puts w in place of the replica. Without one w stays: round 0 ends where it began. */
@@ -185,9 +188,9 @@ static int end_round(struct hpsgd *s, struct err *e)
 /* The last round is reduced too. */
 static int drain(struct hpsgd *s, struct err *e)
 {
-    launch(s);
+    int rc = launch(s, e);
     s->l.evaluated_here = false;
-    return merge(s, e);
+    return rc < 0 ? rc : merge(s, e);
 }
 
 /* ---- the strategy ------------------------------------------------------------------------------------------------ */
@@ -198,8 +201,8 @@ static int prepare_state(struct hpsgd *s, struct err *e)
     int rc = 0;
     s->l.env->aside(s->l.env->ctx, true);
     if (!s->in_flight && s->gathered) {
-        launch(s);
-        rc = land(s, e);
+        rc = launch(s, e);
+        rc = rc < 0 ? rc : land(s, e);
     }
     s->l.env->aside(s->l.env->ctx, false);
     return rc;
@@ -230,7 +233,7 @@ static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
     if (over) {
         out->action = DO_END;
     } else if (rc >= 0 && !s->in_flight && s->gathered) {
-        launch(s);
+        rc = launch(s, e);
     }
     return rc;
 }
@@ -249,10 +252,9 @@ static int next(struct strategy *base, struct work *out, struct err *e)
 static void on_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
 {
     struct dev_replica *r = ((struct hpsgd *)base)->l.env->replica;
-    struct err ignored;
     (void)index;
     (void)n_buckets;
-    r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &ignored);
+    r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
 }
 
 /* One step on the replica, and its gradient into the round's sum. */

@@ -103,7 +103,7 @@ struct rank_env {
     const json_t *order;              /* array of ranks: whose gradients a server takes one after the other, then as they come; or NULL */
 };
 
-struct strategy; /* begins with const struct strategy_ops *ops */
+struct strategy; /* what every one begins with: below */
 
 struct strategy_ops {
     int id; /* CAT_STRATEGY_… */
@@ -111,7 +111,7 @@ struct strategy_ops {
     /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank (workers have received it). */
     struct strategy *(*start)(struct rank_env *env, const struct run_state *state, struct err *e);
     int (*next)(struct strategy *s, struct work *out, struct err *e);
-    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the host mirror. */
+    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. What cannot be taken from there is told in `failed`. */
     void (*on_bucket)(struct strategy *s, const struct dev_bucket *b, int index, int n_buckets);
     /* All gradients of the slice are there; result and compute seconds (waits excluded). */
     int (*on_gradients)(struct strategy *s, const struct work *w, const struct dev_result *r, double compute_s, struct err *e);
@@ -125,6 +125,7 @@ struct strategy_ops {
 
 struct strategy {
     const struct strategy_ops *ops;
+    struct err failed; /* code: a bucket could not be handed over; the trainer ends the job with this */
 };
 
 const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */

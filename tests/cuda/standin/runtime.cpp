@@ -53,10 +53,22 @@ void standin_die(const char *format, ...)
     abort();
 }
 
+/* EVENSTEP_STANDIN_FAIL=NAME:N, where only the environment reaches: the Nth call of this name fails. */
+static bool named_call_fails(const char *name)
+{
+    static const char *const told = getenv("EVENSTEP_STANDIN_FAIL");
+    static long calls;
+    size_t length = strlen(name);
+    return told && strncmp(told, name, length) == 0 && told[length] == ':' && ++calls == strtol(told + length + 1, NULL, 10);
+}
+
 bool standin_call(const char *name)
 {
     LOCKED;
     now.calls++;
+    if (named_call_fails(name)) {
+        return true;
+    }
     if (now.fail_at == 0 || now.calls != now.fail_at) {
         return false;
     }
