@@ -89,17 +89,24 @@ struct dev_program_head {
 struct rule_state;
 struct rule_args;
 
-/* For an exchange that sends from the device's own memory and receives into it: gradients there in the flat block's order. Any thread. */
+/* For an exchange that sends from the device's own memory and receives into it: blocks there in the flat block's order. Any thread. */
 struct dev_memory_ops {
     /* Any MPI can read and write this memory, not only one that knows of GPUs. */
     bool (*reachable)(struct device *dev);
-    /* `floats` of the device's memory, to be given back; NULL: ERR_MEMORY. */
-    float *(*take)(struct device *dev, size_t floats, struct err *e);
-    void (*give_back)(struct device *dev, float *memory);
-    /* As fetch and store, but from and to `near`, of which [0] is float `first` of the block; what is fetched is multiplied with scale. */
+    /* `floats` of the device's memory, or pinned ones of the host's for put and get, to be given back. NULL: ERR_MEMORY. */
+    float *(*take)(struct device *dev, size_t floats, bool pinned, struct err *e);
+    void (*give_back)(struct device *dev, float *memory, bool pinned);
+    /* The calling thread may from now on hand pointers of the device to a library. */
+    int (*enter)(struct device *dev, struct err *e);
+    /* As fetch and store, but from and to `near`, of which [0] is float `first` of the block; what is fetched is multiplied with scale. What
+     * gradients are stored from may be written again by a fetch, and by others once the device has computed; other blocks are stored when
+     * it returns. */
     int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *near, struct err *e);
     int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, const float *near, struct err *e);
-    /* sum[i] += other[i]; over when it returns. n = 0: the calling thread is made ready to hand pointers of the device to a library. */
+    /* Pinned floats to the device's memory, and back; over when they return. */
+    int (*put)(struct device *dev, float *near, const float *pinned, size_t n, struct err *e);
+    int (*get)(struct device *dev, float *pinned, const float *near, size_t n, struct err *e);
+    /* sum[i] += other[i]; over when it returns. */
     int (*add)(struct device *dev, float *sum, const float *other, size_t n, struct err *e);
 };
 

@@ -145,7 +145,7 @@ int cuda_replica_init(struct device *dev, struct dev_replica *r, const struct ne
 void cuda_replica_release(struct dev_replica *r);
 int cuda_fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
 int cuda_store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
-/* The same to and from memory of the GPU, at once. */
+/* The same to and from memory of the GPU, in one go (device.h, dev_memory_ops). */
 int cuda_fetch_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *near, struct err *e);
 int cuda_store_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n, const float *near, struct err *e);
 

@@ -322,20 +322,33 @@ int cuda_fetch_near(struct dev_replica *head, enum dev_block b, size_t first, si
     return cuda_check(cudaStreamSynchronize(r->dev->copy), "fetch a block on the GPU", e);
 }
 
+/* The parameters of bf16 products are a rounded copy. */
+static int put_weights(struct cuda_replica *r, struct err *e)
+{
+    size_t n = r->params.at;
+    return !r->weights ? 0 : cuda_check(LAUNCH(to_bf16, cuda_blocks(r->dev, n), n * (sizeof(float) + sizeof(struct bf16)), r->dev->copy, r->weights,
+                                               r->block[DEV_PARAMS], n), "round the weights", e);
+}
+
 int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, const float *near, struct err *e)
 {
     struct cuda_replica *r = cuda_replica(head);
+    cudaStream_t copy = r->dev->copy;
     TRY(cuda_enter(r->dev, e));
     TRY(check_range(r, b, first, n, e));
-    if (b != DEV_GRADS) { /* nobody has more to do behind them: no rounded copy, no steps of adam's */
-        return err_set(e, ERR_INTERNAL, "only gradients are stored from memory of the GPU");
+    if (b != DEV_GRADS && b != DEV_PARAMS) { /* the host has to know adam's steps, and settles statistics itself */
+        return err_set(e, ERR_INTERNAL, "only gradients and parameters are stored from memory of the GPU");
     }
     if (n == 0) {
         return 0;
     }
-    TRY(order(r->dev->copy, r->dev->main, r->dev->tail, e));
+    TRY(order(copy, r->dev->main, r->dev->tail, e));
     TRY(put_scatter(r, b, first, n, near, e));
-    return order(r->dev->main, r->dev->copy, r->dev->copied, e);
+    if (b == DEV_PARAMS) {
+        TRY(put_weights(r, e));
+    }
+    TRY(order(r->dev->main, copy, r->dev->copied, e));
+    return b == DEV_GRADS ? 0 : cuda_check(cudaStreamSynchronize(copy), "store a block on the GPU", e); /* the next message is received there */
 }
 
 int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t n, struct err *e)
@@ -354,10 +367,8 @@ int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t 
         TRY(cuda_check(cudaMemcpyAsync(r->staging, from, part * sizeof(float), cudaMemcpyHostToDevice, copy), "copy to the GPU", e));
         TRY(put_scatter(r, b, first + done, part, r->staging, e));
     }
-    if (b == DEV_PARAMS && r->weights) {
-        TRY(cuda_check(LAUNCH(to_bf16, cuda_blocks(r->dev, r->params.at), r->params.at * (sizeof(float) + sizeof(struct bf16)), copy, r->weights,
-                              r->block[b], (size_t)r->params.at),
-                       "round the weights", e));
+    if (b == DEV_PARAMS) {
+        TRY(put_weights(r, e));
     }
     if (b == DEV_OPTIM && first + n == head->count[b] && head->count[b] > r->params.flat) {
         r->steps = round((double)head->host[b][head->count[b] - 1]); /* an average over workers rounds */

@@ -74,35 +74,71 @@ def test_samples_that_the_host_gathers_go_to_the_gpu_ahead_of_their_step(service
     assert abs(losses[0] - losses[1]) < 0.011
 
 
-def over_mpi(folder, job, devices, pointers):
-    """The job on these devices, a worker each; its artifact and what it logged. pointers: worker i hands device pointers to MPI."""
+def mpirun(folder, job, devices, pointers, order=None, **environment):
+    """The job on these devices, a worker each. pointers: worker i hands device pointers to MPI. order: whose gradients a server takes."""
     folder.mkdir()
     (folder / "job.json").write_text(json.dumps(job))
+    (folder / "order.json").write_text(json.dumps(order or []))
     command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none"]
     for i, device in enumerate([*devices, "cpu:1"]):  # the last one keeps
         at = [] if i == 0 else [":"]
         hand = "1" if i < len(devices) and pointers[i] else "0"
         command += [*at, "-np", "1", "-x", f"EVENSTEP_STANDIN_DEVICE_POINTERS={hand}", str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out",
-                    str(folder), "--device", device]
-    env = {**os.environ, **WITH_GPU, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+                    str(folder), "--device", device, *(["--order", str(folder / "order.json")] if order else [])]
+    env = {**os.environ, **WITH_GPU, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1", **environment}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+
+
+def over_mpi(folder, job, devices, pointers, order=None):
+    """The job's artifact, and how many workers exchange from the device's memory."""
+    done = mpirun(folder, job, devices, pointers, order)
     assert done.returncode == 0, done.stderr[-3000:]
-    return (folder / "artifacts" / "model.safetensors").read_bytes(), done.stderr.count("gradients are exchanged from the device's memory")
+    return (folder / "artifacts" / "model.safetensors").read_bytes(), done.stderr.count("messages go from and to the device's memory")
 
 
-@pytest.mark.parametrize("devices, pointers", [(["cuda:0"] * 2, [1, 1]), (["cuda:0"] * 3, [1, 0, 1]), (["cuda:0", "cpu:1", "cuda:0"], [1, 1, 1])])
-def test_gradients_sent_from_the_gpus_memory_give_the_bits_of_those_sent_through_the_host(tmp_path, devices, pointers):
+DENSE = [{"type": "dense", "units": 60}, {"type": "relu"}, {"type": "dense", "units": 120}, {"type": "tanh"}]
+ROADS = {  # strategy, layers, devices, who hands device pointers to MPI
+    "two": ("sync", DENSE, ["cuda:0"] * 2, [1, 1]),
+    "three, one of them through the host": ("sync", DENSE, ["cuda:0"] * 3, [1, 0, 1]),
+    "beside a CPU": ("sync", DENSE, ["cuda:0", "cpu:1", "cuda:0"], [1, 1, 1]),
+    "statistics in the last bucket": ("sync", [{"type": "conv2d", "filters": 4, "kernel": 5, "stride": 3}, {"type": "batch_norm"}, {"type": "relu"}, *DENSE], ["cuda:0"] * 2, [1, 1]),
+    "push and pull": ("asgd", DENSE, ["cuda:0", "cpu:1"], [1, 1]),
+    "push and pull, statistics": ("ddc-asgd", [{"type": "conv2d", "filters": 4, "kernel": 5, "stride": 3}, {"type": "batch_norm"}, {"type": "relu"}, *DENSE], ["cuda:0"] * 3, [1, 0, 1]),
+}
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_what_is_sent_from_the_gpus_memory_gives_the_bits_of_what_is_sent_through_the_host(tmp_path, road):
     """As with an MPI that takes device pointers: real MPI moves what the stand-ins call memory of a GPU. Ranks that do so and ranks that do not get along."""
     if not PLUGIN.exists():
         pytest.skip(f"{PLUGIN} is not built (make check-build)")
-    model = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 60}, {"type": "relu"}, {"type": "dense", "units": 120}, {"type": "tanh"},
-                                              {"type": "dense", "units": 10}]}  # buckets: a short one, one that goes round a ring, and the last
+    strategy, layers, devices, pointers = ROADS[road]
+    model = {"input": [28, 28, 1], "layers": [*layers, {"type": "dense", "units": 10}]}  # buckets: a short one, one that goes round a ring, and the last
     job = {**spec(model=model, data={"format": "glyphs", "samples": 320, "test_samples": 40}, workers=len(devices), epochs=2), "exchange": {"bucket_bytes": 4096},
-           "batching": {"global_batch": 48, "policy": "equal"}}
-    host, none = over_mpi(tmp_path / "host", job, devices, [0] * len(devices))
-    near, some = over_mpi(tmp_path / "near", job, devices, pointers)
+           "strategy": {"type": strategy}, "batching": {"global_batch": 48, "policy": "equal"}, "optimizer": {"type": "sgd", "learning_rate": 0.05}}
+    pushes = 2 * -(-320 // (48 // len(devices)))
+    order = [i % len(devices) for i in range(pushes)] if strategy != "sync" else None
+    host, none = over_mpi(tmp_path / "host", job, devices, [0] * len(devices), order)
+    near, some = over_mpi(tmp_path / "near", job, devices, pointers, order)
     assert (none, some) == (0, sum(p for p, d in zip(pointers, devices) if d.startswith("cuda")))
     assert parameters(host).tobytes() == parameters(near).tobytes()
+
+
+@pytest.mark.parametrize("strategy, pointers", [("sync", 0), ("asgd", 1)])
+def test_a_bucket_that_the_gpu_does_not_give_out_ends_the_job_with_a_sentence(tmp_path, strategy, pointers):
+    """Not with sums of old gradients. In a step kernels are started singly to reorder what is exchanged, and for nothing else: gradients, and what comes back."""
+    if not PLUGIN.exists():
+        pytest.skip(f"{PLUGIN} is not built (make check-build)")
+    model = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 10}]}
+    job = {**spec(model=model, data={"format": "glyphs", "samples": 640, "test_samples": 40, "normalize": "picture"}, workers=2, epochs=20), "strategy": {"type": strategy},
+           "batching": {"global_batch": 16, "policy": "equal"}, "optimizer": {"type": "sgd", "learning_rate": 0.05}}
+    said = set()
+    for nth in (400, 401):
+        done = mpirun(tmp_path / str(nth), job, ["cuda:0", "cpu:1"], [pointers, 0], EVENSTEP_STANDIN_FAIL=f"the launch of a kernel:{nth}")
+        assert done.returncode != 0, done.stderr[-2000:]
+        said |= set(re.findall(r'msg="failed".*why="([^"]*CUDA says[^"]*)"', done.stderr))
+    assert len(said) == 2 and all("cannot reorder a block" in s for s in said), said
+    assert any(re.match(r"cannot hand over the gradients of step \d+: ", s) for s in said), said
 
 
 def test_asgd_on_a_gpu_beside_a_cpu_learns_as_sync_on_a_cpu(service):

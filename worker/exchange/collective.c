@@ -36,7 +36,7 @@ void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, 
 void allreduce_release(struct allreduce *a)
 {
     if (a->own_scratch && a->dev) {
-        a->dev->ops->memory->give_back(a->dev, a->scratch);
+        a->dev->ops->memory->give_back(a->dev, a->scratch, false);
     } else if (a->own_scratch) {
         free(a->scratch);
     }
@@ -284,9 +284,6 @@ static int allreduce_step(struct comm_op *op, struct transport *t)
     if (a->size <= 1 || a->hollow + a->n == 0) {
         return 1;
     }
-    if (a->dev && a->dev->ops->memory->add(a->dev, NULL, NULL, 0, &op->err) < 0) {
-        return -ERR_DEVICE;
-    }
     if (a->comm->native && t->ops->native_sum && a->group == COMM_ALL) {
         return native_step(a, t);
     }
@@ -319,7 +316,7 @@ static size_t most_words(const struct comm *c)
 int allreduce_place(struct allreduce *a, struct device *dev, struct err *e)
 {
     BUG_ON(a->scratch || a->comm->native);
-    float *scratch = dev->ops->memory->take(dev, scratch_floats(a, most_words(a->comm)), e);
+    float *scratch = dev->ops->memory->take(dev, scratch_floats(a, most_words(a->comm)), false, e);
     if (!scratch) {
         return -ERR_MEMORY;
     }

@@ -3,6 +3,9 @@
  *      worker   compute ──► push (gradient, slice) ─────►┐          ┌──► weights, next slice ──► compute …
  *      server                                            apply, version + 1
  *
+ * Where MPI takes the device's pointers (near.c), the gradient is sent from its memory and weights are received there; running statistics
+ * and headers are the host's. A gradient that is to be clipped goes through the host, which measures it there.
+ *
  * A worker never asks: the server's first reply comes by itself at the start. What a worker may not do is hold a gradient while it
  * evaluates: a test slice comes in place of a training slice (SEMANTICS.md 4). */
 #include "worker/exchange/push_worker.h"
@@ -10,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/exchange/near.h"
 #include "worker/exchange/push.h"
 #include "worker/exchange/shard.h"
 
 struct push_worker {
     struct strategy base;
     struct rank_env *env;
+    struct near near; /* [n_params] weights, then the gradient on them */
     struct reply_head reply;
     struct message ranges[SERVERS_MOST];
     int64_t local_step;
@@ -33,11 +38,15 @@ struct strategy *push_worker_start(const struct strategy_ops *ops, struct rank_e
     }
     s->base.ops = ops;
     s->env = env;
+    if (env->spec->optimizer.clip_norm <= 0) {
+        near_open(&s->near, env, env->n_params, 0);
+    }
     return &s->base;
 }
 
 void push_worker_free(struct strategy *base)
 {
+    near_close(&((struct push_worker *)base)->near);
     free(base);
 }
 
@@ -87,12 +96,22 @@ static int all_ranges(struct push_worker *s, int tag, float *block, struct push_
     return rc < 0 ? rc : one;
 }
 
+static int pull(struct push_worker *s, struct err *e)
+{
+    size_t n = s->env->n_params, n_stats = s->env->n_stats;
+    struct dev_replica *r = s->env->replica;
+    int rc = all_ranges(s, TAG_WEIGHTS, s->near.dev ? s->near.memory : r->host[DEV_PARAMS], NULL, e);
+    if (rc >= 0) {
+        rc = s->near.dev ? s->near.ops->store(r, DEV_PARAMS, 0, n, s->near.memory, e) : r->dev->ops->store(r, DEV_PARAMS, 0, n, e);
+    }
+    return rc < 0 || n_stats == 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, n_stats, e);
+}
+
 int push_worker_next(struct strategy *base, struct work *out, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
     struct rank_env *env = s->env;
     struct comm *c = env->comm;
-    struct dev_replica *r = env->replica;
     struct message head;
     double deadline = c->deadline;
     c->deadline = 0; /* a parked worker waits as long as the others compute; heartbeats tell who is alive */
@@ -105,9 +124,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     const struct reply_head *reply = &s->reply;
     bool more = reply->action == DO_TRAIN || reply->action == DO_EVALUATE;
     if (more) {
-        rc = all_ranges(s, TAG_WEIGHTS, r->host[DEV_PARAMS], NULL, e);
-        rc = rc < 0 ? rc : r->dev->ops->store(r, DEV_PARAMS, 0, env->n_params, e);
-        rc = rc < 0 || env->n_stats == 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, env->n_stats, e);
+        rc = pull(s, e);
     }
     if (s->waiting) {
         report(s);
@@ -125,11 +142,15 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
 
 void push_worker_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
 {
-    struct dev_replica *r = ((struct push_worker *)base)->env->replica;
-    struct err ignored;
+    const struct push_worker *s = (struct push_worker *)base;
+    struct dev_replica *r = s->env->replica;
     (void)index;
     (void)n_buckets;
-    r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &ignored);
+    if (s->near.dev) {
+        s->near.ops->fetch(r, DEV_GRADS, b->first, b->count, 1, s->near.memory + b->first, &base->failed);
+    } else {
+        r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
+    }
 }
 
 static int push(struct push_worker *s, struct push_head *head, struct err *e)
@@ -140,7 +161,7 @@ static int push(struct push_worker *s, struct push_head *head, struct err *e)
     struct message m;
     int rc = head->kind == PUSH_GRADIENT && env->n_stats > 0 ? r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e) : 0;
     if (head->kind == PUSH_GRADIENT) {
-        return rc < 0 ? rc : all_ranges(s, TAG_GRADIENT, r->host[DEV_GRADS], head, e);
+        return rc < 0 ? rc : all_ranges(s, TAG_GRADIENT, s->near.dev ? s->near.memory : r->host[DEV_GRADS], head, e);
     }
     message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
     return comm_wait(c, &m.op, e);

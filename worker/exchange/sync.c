@@ -9,15 +9,17 @@
  * contributes its loss, its time and whether it is not ready for a new minibatch. All ranks see the same sums and so agree without a
  * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on, or later while anyone is not ready.
  *
+ * Where MPI takes the device's pointers (near.c), buckets are summed there: the last one with what the host adds to it behind it.
+ *
  * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep.h"
 #include "worker/exchange/moments.h"
+#include "worker/exchange/near.h"
 
 enum { BUCKETS = 256 };
 
@@ -28,35 +30,21 @@ struct sync {
     struct allreduce *buckets; /* [n_buckets] */
     size_t firsts[BUCKETS], floats[BUCKETS];
     int n_buckets;
-    float *tail;               /* last bucket, running statistics, the words */
-    float *near;               /* gradients in the device's memory, for messages from there; NULL: all go through the host */
+    float *tail;               /* last bucket, running statistics, the words; NULL: they are in the device's memory */
+    float *moments;            /* [extra] running statistics and words, as the host writes and reads them: of the tail, or near.words */
+    size_t extra;
+    struct near near;          /* [extra + n_params] */
 };
 
-static const struct dev_memory_ops *memory_of(const struct sync *s)
+static bool is_last(const struct sync *s, int bucket)
 {
-    return s->l.env->replica->dev->ops->memory;
+    return bucket == s->n_buckets - 1;
 }
 
-/* Buckets but the last, which carries words of the host, are summed where they are if MPI takes them from there. Each rank decides for
- * itself:
- * the messages are the same. */
-static void open_near(struct sync *s)
+/* Where a bucket is summed in the device's memory: the last one, which are the first layers, in front, and room for the words behind it. */
+static float *near_at(const struct sync *s, int bucket)
 {
-    const struct comm *c = s->l.env->comm;
-    struct device *dev = s->l.env->replica ? s->l.env->replica->dev : NULL;
-    struct transport *t = c->t;
-    struct err why = {0};
-    char quoted[600];
-    if (!dev || !dev->ops->memory || c->native || c->workers < 2 ||
-        !((t->ops->device_memory && t->ops->device_memory(t)) || dev->ops->memory->reachable(dev))) {
-        return;
-    }
-    s->near = dev->ops->memory->take(dev, s->l.env->n_params, &why);
-    if (s->near) {
-        log_info("sync", "gradients are exchanged from the device's memory", "floats=%zu", s->l.env->n_params);
-    } else {
-        log_warn("sync", "gradients are exchanged through the host", "why=%s", log_quote(quoted, sizeof quoted, why.message));
-    }
+    return s->near.memory + s->firsts[bucket] + (is_last(s, bucket) ? 0 : s->extra);
 }
 
 static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
@@ -68,7 +56,10 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     }
     s->base.ops = &strategy_sync;
     lockstep_init(&s->l, env, state);
-    open_near(s);
+    s->extra = env->n_stats + lockstep_words(&s->l);
+    if (env->comm->workers > 1 && !env->comm->native) {
+        near_open(&s->near, env, s->extra + env->n_params, s->extra);
+    }
     return &s->base;
 }
 
@@ -82,17 +73,21 @@ static void init_bucket(struct sync *s, const struct dev_bucket *b, int index, i
         s->buckets = calloc((size_t)n, sizeof *s->buckets);
         BUG_ON(!s->buckets);
     }
-    size_t extra = index == n - 1 ? s->l.env->n_stats + lockstep_words(&s->l) : 0;
+    size_t extra = is_last(s, index) ? s->extra : 0;
     allreduce_init(&s->buckets[index], c, COMM_ALL, b->count + extra);
     s->firsts[index] = b->first;
     s->floats[index] = b->count;
     struct err ignored; /* no memory for it on the device: this bucket goes through the host */
-    if (s->near && !extra) {
-        allreduce_place(&s->buckets[index], s->l.env->replica->dev, &ignored);
+    if (s->near.dev) {
+        allreduce_place(&s->buckets[index], s->near.dev, &ignored);
     }
-    if (extra) {
+    if (extra && !s->buckets[index].dev) {
         s->tail = malloc((b->count + extra) * sizeof(float));
         BUG_ON(!s->tail);
+    }
+    if (extra) {
+        BUG_ON(b->first != 0);
+        s->moments = s->tail ? s->tail + b->count : s->near.words;
     }
 }
 
@@ -129,47 +124,62 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
     if (!s->buckets || s->buckets[index].comm == NULL) {
         init_bucket(s, b, index, n_buckets);
     }
-    float *g = r->host[DEV_GRADS] + b->first;
+    struct allreduce *sum = &s->buckets[index];
+    float *g = sum->dev ? near_at(s, index) : r->host[DEV_GRADS] + b->first;
     float share = (float)lockstep_share(&s->l);
-    struct err ignored;
-    if (s->buckets[index].dev) {
-        memory_of(s)->fetch(r, DEV_GRADS, b->first, b->count, share, s->near + b->first, &ignored);
-        allreduce_start(&s->buckets[index], s->near + b->first, b->count, 0);
+    int rc = sum->dev ? s->near.ops->fetch(r, DEV_GRADS, b->first, b->count, share, g, &base->failed)
+                      : r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
+    if (rc < 0) {
         return;
     }
-    r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &ignored);
-    flat_scale(g, g, share, b->count);
-    if (index < n_buckets - 1) {
-        allreduce_start(&s->buckets[index], g, b->count, 0);
+    if (!sum->dev) {
+        flat_scale(g, g, share, b->count);
+    }
+    if (!is_last(s, index)) {
+        allreduce_start(sum, g, b->count, 0);
     }
 }
 
-/* The last bucket goes when loss and time are known: right after the backward pass. */
-static void start_tail(struct sync *s, const struct dev_result *r)
+/* Statistics and words behind the last bucket. */
+static int write_moments(struct sync *s, const struct dev_result *r, struct err *e)
 {
-    int last = s->n_buckets - 1;
-    size_t n = s->floats[last];
     struct rank_env *env = s->l.env;
-    float *words = s->tail + n + env->n_stats;
-    struct err ignored;
-    memcpy(s->tail, env->replica->host[DEV_GRADS] + s->firsts[last], n * sizeof(float));
+    float *words = s->moments + env->n_stats;
+    int rc = 0;
     if (env->n_stats > 0) {
-        env->replica->dev->ops->fetch(env->replica, DEV_STATS, 0, env->n_stats, &ignored);
-        moments_weigh(s->tail + n, env->replica->host[DEV_STATS], env->mean_of, env->n_stats, (float)lockstep_share(&s->l));
+        rc = env->replica->dev->ops->fetch(env->replica, DEV_STATS, 0, env->n_stats, e);
+        moments_weigh(s->moments, env->replica->host[DEV_STATS], env->mean_of, env->n_stats, (float)lockstep_share(&s->l));
     }
     lockstep_write(&s->l, words, comm_now(env->comm) - s->step_start, 1);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
-    allreduce_start(&s->buckets[last], s->tail, n + env->n_stats + lockstep_words(&s->l), lockstep_words(&s->l));
+    return rc;
+}
+
+/* The last bucket goes when loss and time are known: right after the backward pass. */
+static int start_tail(struct sync *s, const struct dev_result *r, struct err *e)
+{
+    int last = s->n_buckets - 1, rc = write_moments(s, r, e);
+    size_t n = s->floats[last];
+    float *tail = s->tail ? s->tail : near_at(s, last);
+    if (s->tail) {
+        memcpy(tail, s->l.env->replica->host[DEV_GRADS], n * sizeof(float));
+    } else {
+        rc = rc < 0 ? rc : s->near.ops->put(s->near.dev, tail + n, s->moments, s->extra, e);
+    }
+    if (rc >= 0) {
+        allreduce_start(&s->buckets[last], tail, n + s->extra, lockstep_words(&s->l));
+    }
+    return rc;
 }
 
 /* The sums, to where the update reads them: in one go, or each bucket from where it was summed. */
 static int store_sums(struct sync *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
-    int rc = s->near ? 0 : r->dev->ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e);
-    for (int i = 0; s->near && i < s->n_buckets && rc >= 0; i++) {
-        rc = s->buckets[i].dev ? memory_of(s)->store(r, DEV_GRADS, s->firsts[i], s->floats[i], s->near + s->firsts[i], e)
+    int rc = s->near.dev ? 0 : r->dev->ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e);
+    for (int i = 0; s->near.dev && i < s->n_buckets && rc >= 0; i++) {
+        rc = s->buckets[i].dev ? s->near.ops->store(r, DEV_GRADS, s->firsts[i], s->floats[i], near_at(s, i), e)
                                : r->dev->ops->store(r, DEV_GRADS, s->firsts[i], s->floats[i], e);
     }
     return rc;
@@ -177,18 +187,20 @@ static int store_sums(struct sync *s, struct err *e)
 
 static int wait_buckets(struct sync *s, struct err *e)
 {
+    struct dev_replica *r = s->l.env->replica;
     int rc = 0, last = s->n_buckets - 1;
     for (int i = 0; i < s->n_buckets && rc >= 0; i++) {
         rc = comm_wait(s->l.env->comm, &s->buckets[i].op, e);
     }
-    if (rc >= 0) {
-        struct dev_replica *r = s->l.env->replica;
-        memcpy(r->host[DEV_GRADS] + s->firsts[last], s->tail, s->floats[last] * sizeof(float));
-        rc = store_sums(s, e);
-        if (rc >= 0 && r->count[DEV_STATS] > 0) {
-            moments_settle(r->host[DEV_STATS], s->tail + s->floats[last], s->l.env->mean_of, r->count[DEV_STATS]);
-            rc = r->dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
-        }
+    if (rc >= 0 && s->tail) {
+        memcpy(r->host[DEV_GRADS], s->tail, s->floats[last] * sizeof(float));
+    } else if (rc >= 0) {
+        rc = s->near.ops->get(s->near.dev, s->moments, near_at(s, last) + s->floats[last], s->extra, e);
+    }
+    rc = rc < 0 ? rc : store_sums(s, e);
+    if (rc >= 0 && r->count[DEV_STATS] > 0) {
+        moments_settle(r->host[DEV_STATS], s->moments, s->l.env->mean_of, r->count[DEV_STATS]);
+        rc = r->dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
     }
     return rc;
 }
@@ -217,13 +229,13 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct lockstep *l = &s->l;
     struct dev_replica *replica = l->env->replica;
     double ready = comm_now(l->env->comm);
-    start_tail(s, r);
-    int rc = wait_buckets(s, e);
+    int rc = start_tail(s, r, e);
+    rc = rc < 0 ? rc : wait_buckets(s, e);
     rc = rc < 0 ? rc : replica->dev->ops->update(replica, w->learning_rate, 1.0, e);
     if (rc < 0) {
         return rc;
     }
-    const float *words = s->tail + s->floats[s->n_buckets - 1] + l->env->n_stats;
+    const float *words = s->moments + l->env->n_stats;
     if (!isfinite(words[WORD_LOSS])) {
         return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld", (long long)(l->step + 1));
     }
@@ -251,9 +263,7 @@ static void release(struct strategy *base)
     for (int i = 0; i < s->n_buckets; i++) {
         allreduce_release(&s->buckets[i]);
     }
-    if (s->near) {
-        memory_of(s)->give_back(s->l.env->replica->dev, s->near);
-    }
+    near_close(&s->near);
     lockstep_release(&s->l);
     free(s->buckets);
     free(s->tail);
