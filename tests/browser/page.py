@@ -3,7 +3,7 @@ import re
 import tempfile
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service as ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -67,10 +67,9 @@ class Page:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
     def visible(self, css):
-        try:
-            return next((e for e in self.all(css) if e.is_displayed()), None)
-        except StaleElementReferenceException:
-            return None
+        """The first that is shown. One call: a table that is drawn again every second may be another one by the next."""
+        return self.script('''const shown = (e) => getComputedStyle(e).visibility === 'visible' && [...e.getClientRects()].some((r) => r.width && r.height);
+                              return [...document.querySelectorAll(arguments[0])].find(shown) || null''', css)
 
     def wait_for(self, css, seconds=30):
         return until(f"{css} is shown at {self.driver.current_url}", lambda: self.visible(css), seconds)

@@ -170,7 +170,7 @@ def test_a_restart_of_redis_loses_nothing_and_does_not_stop_the_training(cluster
 def test_a_restart_of_the_coordinator_checkpoints_the_job_and_takes_it_up_again(cluster):
     id = cluster.submit(sixty_epochs(max_restarts=0))
     cluster.steps(id, 100)
-    cluster.compose("restart", "coordinator")
+    docker("restart", "-t", "40", cluster.one("coordinator"))  # compose takes seconds before it begins, by which the job may have ended
     job = cluster.wait(id, "succeeded")
     assert job["attempt"] == 2 and job["progress"]["samples"] == 60 * 2560
 
