@@ -125,6 +125,9 @@ struct device_ops {
     void (*replica_release)(struct dev_replica *r);
     int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e); /* device -> host mirror */
     int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e); /* host mirror -> device */
+    /* NULL, or: from now on the block's values are those at `at`, which are only read and stay as they are until another place is given; at
+     * NULL, those of the replica's own memory again. */
+    void (*stand_at)(struct dev_replica *r, enum dev_block b, float *at);
     /* max_bucket_bytes: buckets are cut at tensors and are at least this large where the network allows. */
     struct dev_program *(*program_new)(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
     void (*program_free)(struct dev_program *p);

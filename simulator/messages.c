@@ -1,5 +1,6 @@
 /* Messages of a virtual world. One exists from send until it is matched by a receive of its destination (sender and tag agree, in order of
- * arrival). Its bytes stay with the sender until then: the send is done when they were taken.
+ * arrival). Its bytes stay with the sender until then: the send is done when they were taken. What the sender lends is not copied then
+ * either: the receiver reads it where it stands.
  *
  * A worker's way out is one link to its group and one to the others: messages to other workers leave one after the other, so that
  * reductions of several buckets under way at once take no less time than their bytes do. Headers and what costs no bytes pass by. What goes
@@ -12,12 +13,13 @@
 static void match(struct sim_rank *to, struct parcel *p, struct posted *q)
 {
     struct world *w = to->world;
-    bool fits = p->bytes <= q->bytes;
-    if (fits && p->bytes) {
+    bool fits = p->bytes <= q->bytes, lent = (p->tag & TRANSPORT_LENT) != 0;
+    if (fits && p->bytes && !lent) {
         memcpy(q->data, p->data, p->bytes);
     }
     q->req->from = p->from;
     q->req->bytes = p->bytes;
+    q->req->at = lent ? (void *)(uintptr_t)p->data : q->data;
     world_through(to, q->req, fits ? REQ_DONE : REQ_TOO_LONG);
     struct sim_rank *from = &w->ranks[p->from];
     world_through(from, p->send, REQ_DONE);

@@ -24,6 +24,7 @@ struct idle { /* a program that nobody runs */
 
 struct pool_job {
     struct dev_replica inner; /* the node's blocks, as the CPU device sees them */
+    float *own[DEV_BLOCKS];   /* its own memory, wherever a block stands */
     int batch;
     size_t bucket_bytes;
     struct dev_input in;
@@ -204,6 +205,7 @@ static int replica_init(struct device *dev, struct dev_replica *r, const struct 
         return rc;
     }
     job->inner = *r;
+    memcpy(job->own, r->host, sizeof job->own);
     r->dev = dev;
     r->impl = job;
     return 0;
@@ -213,6 +215,7 @@ static void replica_release(struct dev_replica *r)
 {
     struct pool_job *job = r->impl;
     if (job) {
+        memcpy(job->inner.host, job->own, sizeof job->own);
         pool_of(r)->inner->ops->replica_release(&job->inner);
         free(job);
     }
@@ -227,6 +230,13 @@ static int wait_for(struct dev_replica *r, enum dev_block b, size_t first, size_
     (void)e;
     join(r);
     return 0;
+}
+
+static void stand_at(struct dev_replica *r, enum dev_block b, float *at)
+{
+    struct pool_job *job = r->impl;
+    join(r);
+    r->host[b] = job->inner.host[b] = at ? at : job->own[b];
 }
 
 static void free_program(struct dev_program *program)
@@ -335,6 +345,7 @@ static const struct device_ops pool_ops = {
     .replica_release = replica_release,
     .fetch = wait_for,
     .store = wait_for,
+    .stand_at = stand_at,
     .program_new = new_program,
     .program_free = free_program,
     .compute = compute,

@@ -179,7 +179,7 @@ static void messages_carry_header_and_body(void)
             body[i] = (float)(comm.rank + i % 10);
         }
         message_send(&m, &comm, comm.workers, 5, head, sizeof head, NULL, 0);
-        message_send(&b, &comm, comm.workers, 6, &none, 1, body, N);
+        message_send(&b, &comm, comm.workers, 6 | TRANSPORT_LENT, &none, 1, body, N);
         ok = comm_wait(&comm, &m.op, &e) == 0 && comm_wait(&comm, &b.op, &e) == 0;
     } else {
         int seen = 0;
@@ -187,8 +187,8 @@ static void messages_carry_header_and_body(void)
             int head[2];
             message_recv(&m, &comm, TRANSPORT_ANY, 5, head, sizeof head, NULL, 0);
             ok = comm_wait(&comm, &m.op, &e) == 0 && head[1] == 42 && m.peer == head[0];
-            message_recv(&b, &comm, head[0], 6, &none, 1, body, N);
-            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_floats == N;
+            message_recv(&b, &comm, head[0], 6 | TRANSPORT_LENT, &none, 1, body, N);
+            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_floats == N && b.body == body; /* lent: no other place over MPI */
             for (int i = 0; i < N && ok; i++) {
                 ok = body[i] == (float)(head[0] + i % 10);
             }

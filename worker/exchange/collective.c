@@ -71,13 +71,13 @@ static size_t real_begin(const struct allreduce *a, int chunk)
     return begin > a->hollow ? begin - a->hollow : 0;
 }
 
-static int send_floats(struct allreduce *a, struct transport *t, int to, size_t begin, size_t n, size_t hollow, struct transport_req *r)
+static int send_floats(struct allreduce *a, struct transport *t, int to, int tag, size_t begin, size_t n, size_t hollow, struct transport_req *r)
 {
     size_t words = a->n - a->light, light = begin + n > words ? begin + n - (begin > words ? begin : words) : 0;
     if ((hollow || light) && t->ops->weigh) {
         t->ops->weigh(t, ((int64_t)hollow - (int64_t)light) * (int64_t)sizeof(float));
     }
-    return t->ops->send(t, to, tag_of(a), a->data + begin, n * sizeof(float), r);
+    return t->ops->send(t, to, tag, a->data + begin, n * sizeof(float), r);
 }
 
 static int failed(struct allreduce *a)
@@ -116,12 +116,18 @@ static float *ring_slot(const struct allreduce *a, int k)
     return a->scratch + (size_t)(k % a->window) * a->slot;
 }
 
+/* What is added is lent: its place gets the sum, which cannot come before the addition. */
+static int ring_tag(const struct allreduce *a, const struct piece *p)
+{
+    return tag_of(a) | (p->adds ? TRANSPORT_LENT : 0);
+}
+
 /* What may go out: what came in a round before. The window keeps what is under way small. */
 static int ring_send(struct allreduce *a, struct transport *t, int last)
 {
     while (a->sent < last && a->sent < a->sent_done + a->window && a->sent < a->got_done + a->pieces) {
         struct piece p = ring_piece(a, a->sent, false);
-        if (send_floats(a, t, member(a, a->mine + 1), p.begin, p.n, p.hollow, &a->outs[a->sent % a->window]) < 0) {
+        if (send_floats(a, t, member(a, a->mine + 1), ring_tag(a, &p), p.begin, p.n, p.hollow, &a->outs[a->sent % a->window]) < 0) {
             return failed(a);
         }
         a->sent++;
@@ -135,7 +141,7 @@ static int ring_receive(struct allreduce *a, struct transport *t, int last)
     while (a->got < last && a->got < a->got_done + a->window && a->got < a->sent_done + a->window) {
         struct piece p = ring_piece(a, a->got, true);
         float *to = p.adds ? ring_slot(a, a->got) : a->data + p.begin;
-        if (t->ops->recv(t, member(a, a->mine - 1), tag_of(a), to, p.n * sizeof(float), &a->ins[a->got % a->window]) < 0) {
+        if (t->ops->recv(t, member(a, a->mine - 1), ring_tag(a, &p), to, p.n * sizeof(float), &a->ins[a->got % a->window]) < 0) {
             return failed(a);
         }
         a->got++;
@@ -146,7 +152,7 @@ static int ring_receive(struct allreduce *a, struct transport *t, int last)
 static int ring_add(struct allreduce *a, int k)
 {
     struct piece p = ring_piece(a, k, true);
-    return p.adds ? add(a, a->data + p.begin, ring_slot(a, k), p.n) : 0;
+    return p.adds ? add(a, a->data + p.begin, a->ins[k % a->window].at, p.n) : 0;
 }
 
 /* 1: something came or went, 0: nothing. */
@@ -233,7 +239,7 @@ static int doubling_begin(struct allreduce *a, struct transport *t)
     size_t bytes = a->n * sizeof(float);
     doubling_meets(a, &to, &from, &a->adds);
     if ((from >= 0 && t->ops->recv(t, member(a, from), tag_of(a), a->adds ? a->scratch : a->data, bytes, a->ins) < 0) ||
-        (to >= 0 && send_floats(a, t, member(a, to), 0, a->n, a->hollow, a->outs) < 0)) {
+        (to >= 0 && send_floats(a, t, member(a, to), tag_of(a), 0, a->n, a->hollow, a->outs) < 0)) {
         return failed(a);
     }
     a->in_busy = from >= 0;

@@ -142,12 +142,17 @@ static bool has_body(const struct message *m)
     return m->body_floats > 0 || m->hollow > 0;
 }
 
+static int head_tag(const struct message *m)
+{
+    return (m->tag & ~TRANSPORT_LENT) | TRANSPORT_CONTROL;
+}
+
 /* The header and the body go as two messages, both under way at once. Both sides agree whether there is a body. */
 static int send_step(struct comm_op *op, struct transport *t)
 {
     struct message *m = (struct message *)op;
     if (m->phase == PHASE_BEGIN) {
-        if (t->ops->send(t, m->peer, m->tag | TRANSPORT_CONTROL, m->head, m->head_bytes, &m->r[0]) < 0) {
+        if (t->ops->send(t, m->peer, head_tag(m), m->head, m->head_bytes, &m->r[0]) < 0) {
             return fail(m, "sending to");
         }
         if (m->hollow) {
@@ -174,7 +179,7 @@ static int recv_step(struct comm_op *op, struct transport *t)
 {
     struct message *m = (struct message *)op;
     if (m->phase == PHASE_BEGIN) {
-        if (t->ops->recv(t, m->peer, m->tag | TRANSPORT_CONTROL, m->head, m->head_bytes, &m->r[0]) < 0) {
+        if (t->ops->recv(t, m->peer, head_tag(m), m->head, m->head_bytes, &m->r[0]) < 0) {
             return fail(m, "receiving from");
         }
         m->phase = PHASE_HEAD;
@@ -196,6 +201,7 @@ static int recv_step(struct comm_op *op, struct transport *t)
     int rc = t->ops->test(t, &m->r[1]);
     if (rc > 0) {
         m->body_floats = m->r[1].bytes / sizeof(float);
+        m->body = m->r[1].at;
     }
     return rc < 0 ? fail(m, "receiving from") : rc;
 }

@@ -71,7 +71,7 @@ int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
 void comm_abandon(struct comm *c);
 
 /* Messages: a fixed header and a body of floats, a transfer each, both under way at once. Both sides agree whether there is a body.
- * Tags are below 1000. */
+ * Tags are below 1000, with TRANSPORT_LENT if the body stays as it is until the receiver has answered. */
 struct message {
     struct comm_op op;
     struct comm *comm;
@@ -79,7 +79,7 @@ struct message {
     bool sending;
     void *head;
     size_t head_bytes;
-    float *body;
+    float *body;        /* of a receive: room; then where it is, which of a lent one is perhaps the sender's block */
     size_t body_floats; /* of a receive: room; then what came */
     size_t hollow;
     struct transport_req r[2];

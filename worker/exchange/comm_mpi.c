@@ -75,6 +75,7 @@ static int mpi_recv(struct transport *t, int from, int tag, void *data, size_t b
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
+    r->at = data;
     expect_bytes(m, bytes);
     return 0;
 }

@@ -4,8 +4,11 @@
 #define WORKER_EXCHANGE_PUSH_H
 
 #include "job/sample.h"
+#include "worker/exchange/transport.h"
 
-enum { TAG_PUSH = 20, TAG_REPLY = 21, TAG_WEIGHTS = 22, TAG_GRADIENT = 23, TAG_STATS = 24, TAG_ORDER = 25, TAG_STATE_RANGE = 26 };
+/* Gradients and weights are lent: a worker computes no other gradient before its push is answered, and a server does not touch what it gave
+ * a worker before that one pushes again. */
+enum { TAG_PUSH = 20, TAG_REPLY = 21, TAG_WEIGHTS = 22 | TRANSPORT_LENT, TAG_GRADIENT = 23 | TRANSPORT_LENT, TAG_STATS = 24, TAG_ORDER = 25, TAG_STATE_RANGE = 26 };
 
 enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
 

@@ -96,13 +96,38 @@ static int all_ranges(struct push_worker *s, int tag, float *block, struct push_
     return rc < 0 ? rc : one;
 }
 
+static void stand_at(struct dev_replica *r, float *weights)
+{
+    if (r->dev->ops->stand_at) {
+        r->dev->ops->stand_at(r, DEV_PARAMS, weights);
+    }
+}
+
+/* Weights that the server lends are read where they are, if one piece is all of them. */
+static void take_lent(struct push_worker *s, float *block)
+{
+    struct dev_replica *r = s->env->replica;
+    int servers = s->env->comm->servers;
+    for (int i = 0; i < servers; i++) {
+        const struct message *m = &s->ranges[i];
+        float *range = block + shard_first(s->env->n_params, servers, i);
+        if (m->body != range && servers == 1 && r->dev->ops->stand_at) {
+            stand_at(r, m->body);
+        } else if (m->body != range) {
+            memcpy(range, m->body, m->body_floats * sizeof(float));
+        }
+    }
+}
+
 static int pull(struct push_worker *s, struct err *e)
 {
     size_t n = s->env->n_params, n_stats = s->env->n_stats;
     struct dev_replica *r = s->env->replica;
-    int rc = all_ranges(s, TAG_WEIGHTS, s->near.dev ? s->near.memory : r->host[DEV_PARAMS], NULL, e);
+    float *block = s->near.dev ? s->near.memory : r->host[DEV_PARAMS];
+    int rc = all_ranges(s, TAG_WEIGHTS, block, NULL, e);
     if (rc >= 0) {
-        rc = s->near.dev ? s->near.ops->store(r, DEV_PARAMS, 0, n, s->near.memory, e) : r->dev->ops->store(r, DEV_PARAMS, 0, n, e);
+        take_lent(s, block);
+        rc = s->near.dev ? s->near.ops->store(r, DEV_PARAMS, 0, n, block, e) : r->dev->ops->store(r, DEV_PARAMS, 0, n, e);
     }
     return rc < 0 || n_stats == 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, n_stats, e);
 }
@@ -114,6 +139,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     struct comm *c = env->comm;
     struct message head;
     double deadline = c->deadline;
+    stand_at(env->replica, NULL);
     c->deadline = 0; /* a parked worker waits as long as the others compute; heartbeats tell who is alive */
     message_recv(&head, c, c->workers, TAG_REPLY, &s->reply, sizeof s->reply, NULL, 0);
     int rc = comm_wait(c, &head.op, e);

@@ -34,7 +34,7 @@ static void settle(struct server *s)
     s->due = agenda_evaluate(&s->agenda, s->applied, s->updates.version) || s->due;
 }
 
-static int take_gradient(struct server *s, const struct push_head *push, struct err *e)
+static int take_gradient(struct server *s, const struct push_head *push, const float *g, struct err *e)
 {
     struct rank_env *env = s->env;
     struct client *k = &s->clients[push->rank];
@@ -51,7 +51,7 @@ static int take_gradient(struct server *s, const struct push_head *push, struct 
     if (rc < 0) {
         return rc;
     }
-    bool updated = updates_add(&s->updates, s->g, k->pulled, &push->slice, tau);
+    bool updated = updates_add(&s->updates, g, k->pulled, &push->slice, tau);
     BUG_ON(s->n_grouped == SPEC_WORKERS);
     s->grouped_by[s->n_grouped] = push->rank;
     s->grouped[s->n_grouped++] = push->slice;
@@ -117,7 +117,8 @@ static int whose_turn(const struct server *s, int *rank, struct err *e)
     return 0;
 }
 
-static int receive(struct server *s, struct push_head *push, struct err *e)
+/* `g`: where the gradient is, if it is one. */
+static int receive(struct server *s, struct push_head *push, const float **g, struct err *e)
 {
     struct comm *c = s->env->comm;
     int from;
@@ -137,15 +138,16 @@ static int receive(struct server *s, struct push_head *push, struct err *e)
             message_recv(&stats, c, push->rank, TAG_STATS, &no_head, 1, s->pushed_stats, s->n_stats);
         }
         rc = comm_wait(c, &gradient.op, e);
+        *g = gradient.body;
         int one = s->n_stats > 0 ? comm_wait(c, &stats.op, rc < 0 ? NULL : e) : 0;
         rc = rc < 0 ? rc : one;
     }
     return rc;
 }
 
-static int answer(struct server *s, const struct push_head *push, struct err *e)
+static int answer(struct server *s, const struct push_head *push, const float *g, struct err *e)
 {
-    int rc = push->kind == PUSH_GRADIENT ? take_gradient(s, push, e) : server_evaluated(s, push, e);
+    int rc = push->kind == PUSH_GRADIENT ? take_gradient(s, push, g, e) : server_evaluated(s, push, e);
     server_park(s, push->rank);
     s->env->control(s->env->ctx, &s->control);
     rc = rc < 0 ? rc : decide(s, e);
@@ -195,11 +197,12 @@ int server_serve(const struct server_policy *policy, struct rank_env *env, const
     }
     rc = rc < 0 ? rc : server_serve_parked(s, e);
     struct push_head push;
+    const float *g = s->g;
     while (rc >= 0 && s->n_ended < env->comm->workers) {
         double before = comm_now(env->comm);
-        rc = receive(s, &push, e);
+        rc = receive(s, &push, &g, e);
         double came = comm_now(env->comm);
-        rc = rc < 0 ? rc : answer(s, &push, e);
+        rc = rc < 0 ? rc : answer(s, &push, g, e);
         tell_busy(s, came - before, comm_now(env->comm) - came);
     }
     int outcome = s->outcome;

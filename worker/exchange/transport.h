@@ -20,11 +20,13 @@ struct transport;
 enum {
     TRANSPORT_ANY = -1,
     TRANSPORT_CONTROL = 1 << 20, /* or-ed to the tag of a header: a few words that cost a virtual link its latency alone */
+    TRANSPORT_LENT = 1 << 21,    /* of a message that its sender leaves as it is until the receiver has answered it: may be read in place */
 };
 
 struct transport_req { /* one message under way; the caller's storage, used by the transport until it tests done */
     int from;          /* of a receive, once done */
     size_t bytes;      /* of a receive, once done */
+    void *at;          /* of a receive, once done, where its bytes are: in the room it was given; of a lent one perhaps with the sender */
     uint64_t impl[6];
 };
 

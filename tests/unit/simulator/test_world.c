@@ -116,6 +116,37 @@ static void a_step_and_a_message_cost_what_the_cluster_says(void **state)
     free(c);
 }
 
+/* What is lent is read where it stands with its sender; what is not is copied. */
+static char lent[64], room[2][64];
+
+static void lend(void *arg)
+{
+    struct actor *a = arg;
+    struct transport *t = world_transport(a->world, a->rank);
+    for (int i = 0; i < 2 && a->rank < 2; i++) {
+        struct transfer x = {.op.step = transfer_step, .peer = 1 - a->rank, .tag = i == 0 ? 7 : 7 | TRANSPORT_LENT, .bytes = 64,
+                             .data = a->rank == 0 ? lent : room[i], .sending = a->rank == 0};
+        t->ops->start(t, &x.op);
+        assert_int_equal(t->ops->wait(t, &x.op, 0), 1);
+        if (a->rank == 1) {
+            assert_ptr_equal(x.req.at, i == 0 ? room[0] : lent);
+        }
+    }
+}
+
+static void a_message_that_is_lent_is_not_copied(void **state)
+{
+    struct cluster *c = calloc(1, sizeof *c);
+    struct jsonx_problems problems = {0};
+    struct actor actors[3];
+    assert_int_equal(parse(c, four_nodes, &problems), 0);
+    memset(lent, 5, sizeof lent);
+    world_free(run(c, 2, actors, lend));
+    assert_memory_equal(room[0], lent, sizeof lent);
+    assert_int_equal(room[1][0], 0);
+    free(c);
+}
+
 /* Three clients push 64 bytes to the server at time 0, 0 and 1: fair shares of a link of 64 bytes a second. */
 static void push_to_server(void *arg)
 {
@@ -228,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_and_a_message_cost_what_the_cluster_says),
+        cmocka_unit_test(a_message_that_is_lent_is_not_copied),
         cmocka_unit_test(pushes_share_the_servers_link_fairly_and_ties_go_to_the_lower_rank),
         cmocka_unit_test(a_deadlock_names_who_waits),
         cmocka_unit_test(every_mistake_of_a_cluster_is_reported_with_its_place),
