@@ -4,7 +4,7 @@
  * `compute` (gather samples, forward, loss, backward) and `update` (optimizer). Inputs that change without
  * building it again: which samples, learning rate, weight, random counters. `compute` calls `mark(bucket)` as
  * the backward pass finishes each bucket of gradients (last layers first), so that the exchange of a bucket
- * overlaps the rest of the pass. A new size is prepared in the background (dev_program_new may be called from
+ * overlaps the rest of the pass. Where no other rank's gradients join, a device may make both parts in one (`step`). A new size is prepared in the background (dev_program_new may be called from
  * another thread) while the old one runs.
  *
  * Parameters, gradients, optimizer state and statistics are each ONE flat block of floats in the network's
@@ -37,6 +37,7 @@ struct dev_replica {
     struct optimizer_spec optimizer;
     float *host[DEV_BLOCKS];
     size_t count[DEV_BLOCKS]; /* floats; DEV_OPTIM: momentum 0 or 1 x n_params, Adam 2 x n_params + 1 */
+    bool alone; /* no other rank's gradients join its own: set before programs are made, which then may offer `step` */
     void *impl;
 };
 
@@ -137,6 +138,9 @@ struct device_ops {
                    dev_mark_fn *mark, void *ctx, struct err *e);
     /* Optimizer step on the replica: g = scale * grads (+ decay * w where the tensor decays); learning rate lr. */
     int (*update)(struct dev_replica *r, double lr, double scale, struct err *e);
+    /* NULL, or compute and update in one, for a replica that is `alone`; the gradients are the update's, and are marked to nobody. A loss that
+     * is not finite has been applied. */
+    int (*step)(struct dev_program *p, const struct dev_input *in, double lr, double scale, struct dev_result *out, struct err *e);
     /* NULL, or: replicas made from now on compute in "fp32", "tf32" or "bf16"; ERR_UNSUPPORTED if the device lacks it. */
     int (*use_precision)(struct device *dev, const char *precision, struct err *e);
     /* NULL, or: keeps samples on the device, so that `compute` gathers them there. ERR_MEMORY if they do not fit. */

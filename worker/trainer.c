@@ -174,6 +174,11 @@ static int prepare(struct trainer *t, struct err *e)
     }
     set_phase(t, PHASE_PREPARE);
     rc = model_init(&t->model, env->dev, spec, !env->virtual_time, e);
+    const struct strategy_ops *ops = strategy_find(spec->strategy.type);
+    t->model.replica.alone = ops && ops->alone && ops->alone(env->comm);
+    if (rc == 0 && t->model.replica.alone && env->dev->ops->step) {
+        log_info("trainer", "the device makes a step in one", "strategy=%s", catalog_get(spec->strategy.type)->name);
+    }
     rc = rc < 0 ? rc : load_start(t, e);
     rc = rc < 0 ? rc : loader_start(&t->loader, env->data, &spec->data, spec->seed, first > 0 ? first : 1, !env->virtual_time, e);
     if (rc == 0 && !model_program(&t->model, first > 0 ? first : 1, e)) {
@@ -293,7 +298,19 @@ static void tell_tuning(const struct trainer *t)
     }
 }
 
-static int train(struct trainer *t, const struct work *w, struct err *e)
+static int compute(struct trainer *t, struct work *w, struct dev_program *p, const struct dev_input *in, struct dev_result *result, struct err *e)
+{
+    const struct device_ops *ops = t->env->dev->ops;
+    if (t->count == 0) {
+        return no_samples(t, e);
+    }
+    w->updated = t->model.replica.alone && ops->step;
+    int rc = w->updated ? ops->step(p, in, w->learning_rate, 1.0, result, e) : ops->compute(p, in, result, NULL, bucket_ready, t, e);
+    comm_pace(t->env->comm, 1.0, t->count);
+    return rc;
+}
+
+static int train(struct trainer *t, struct work *w, struct err *e)
 {
     struct trainer_env *env = t->env;
     struct dev_input in = {0};
@@ -317,12 +334,7 @@ static int train(struct trainer *t, const struct work *w, struct err *e)
     if (env->step_begin) {
         env->step_begin(env->step_ctx);
     }
-    if (t->count > 0) {
-        rc = env->dev->ops->compute(p, &in, &result, NULL, bucket_ready, t, e);
-        comm_pace(env->comm, 1.0, t->count);
-    } else {
-        rc = no_samples(t, e);
-    }
+    rc = compute(t, w, p, &in, &result, e);
     double seconds = comm_now(env->comm) - begin - t->handing;
     rc = rc < 0 ? rc : check_handed(t, e);
     rc = rc < 0 ? rc : check_finite(t, w, &result, e);

@@ -232,6 +232,7 @@ const struct device_ops cuda_device_ops = {
     .program_free = cuda_program_free,
     .compute = cuda_program_compute,
     .update = cuda_update,
+    .step = cuda_program_step,
     .use_precision = use_precision,
     .samples_new = cuda_samples_new,
     .samples_free = cuda_samples_free,

@@ -242,14 +242,19 @@ struct cuda_program {
     cudaGraphExec_t *train; /* [n_segments] each ends where a bucket is complete */
     cudaEvent_t *ready;     /* [n_segments] */
     cudaGraphExec_t evaluate;
+    cudaGraphExec_t whole;  /* all segments and the update, of a replica that is alone; or NULL */
     int n_segments;
 };
 struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
 void cuda_program_free(struct dev_program *program);
 int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
                          dev_mark_fn *mark, void *ctx, struct err *e);
+int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr, double scale, struct dev_result *out, struct err *e);
 int cuda_update(struct dev_replica *r, double lr, double scale, struct err *e);
-/* Puts the optimizer's step on the stream (update.cu); captured once per replica. */
+/* What the next update on the main stream reads; to be called before it is started, and cuda_update_end after. */
+int cuda_update_begin(struct cuda_replica *r, double lr, double scale, struct err *e);
+int cuda_update_end(struct cuda_replica *r, struct err *e);
+/* Puts the optimizer's step on the stream (update.cu); captured once per replica, and once per program of one that is alone. */
 int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err *e);
 int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
 

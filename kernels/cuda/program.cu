@@ -4,7 +4,8 @@
  *   train[0]                              train[1]            …   evaluate
  *   forward, loss, gradients of bucket 0  those of bucket 1   …   forward with running statistics, loss
  *
- * A graph ends where a bucket is complete, so that an ordinary event behind it marks the bucket. The first run, not captured, makes the
+ * A graph ends where a bucket is complete, so that an ordinary event behind it marks the bucket. Where no other rank's gradients join (one
+ * rank, or ranks that average parameters), a step is one graph more: all segments and the update. The first run, not captured, makes the
  * libraries load what they load the first time, and shows errors where they can still be told; it must not touch the replica, which another
  * thread is training, so its parameters and gradients are scratch memory that lives as long as it does.
  *
@@ -226,12 +227,23 @@ static int run_once(struct cuda_program *p, struct err *e)
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------------------- */
 
-static int capture(struct cuda_program *p, int segment, cudaGraphExec_t *out, struct err *e)
+enum { EVALUATION = -1, WHOLE = -2 };
+
+static int enqueue_whole(struct cuda_program *p, struct err *e)
+{
+    for (int k = 0; k < p->n_segments; k++) {
+        TRY(enqueue_segment(p, k, e));
+    }
+    return cuda_update_enqueue(p->replica, p->dev->build, e);
+}
+
+/* which: a segment, EVALUATION or WHOLE. */
+static int capture(struct cuda_program *p, int which, cudaGraphExec_t *out, struct err *e)
 {
     cudaStream_t stream = p->dev->build;
     cudaGraph_t graph = NULL;
     TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture the network", e));
-    int rc = segment < 0 ? enqueue_forward(p, false, e) : enqueue_segment(p, segment, e);
+    int rc = which == EVALUATION ? enqueue_forward(p, false, e) : which == WHOLE ? enqueue_whole(p, e) : enqueue_segment(p, which, e);
     cudaError_t code = cudaStreamEndCapture(stream, &graph);
     if (rc == 0) {
         rc = cuda_check(code, "capture the network", e);
@@ -251,7 +263,10 @@ static int capture_all(struct cuda_program *p, struct err *e)
         TRY(cuda_check(cudaEventCreateWithFlags(&p->ready[k], cudaEventDisableTiming), "make an event", e));
         TRY(capture(p, k, &p->train[k], e));
     }
-    return capture(p, -1, &p->evaluate, e);
+    if (p->head.replica->alone) {
+        TRY(capture(p, WHOLE, &p->whole, e));
+    }
+    return capture(p, EVALUATION, &p->evaluate, e);
 }
 
 /* ---- new, free ------------------------------------------------------------------------------------------------------------------ */
@@ -342,8 +357,11 @@ void cuda_program_free(struct dev_program *program)
             cudaEventDestroy(p->ready[k]);
         }
     }
-    if (p->evaluate) {
-        cudaGraphExecDestroy(p->evaluate);
+    cudaGraphExec_t others[] = {p->evaluate, p->whole};
+    for (cudaGraphExec_t graph : others) {
+        if (graph) {
+            cudaGraphExecDestroy(graph);
+        }
     }
     void *pinned[] = {p->input_host, p->logits_host, p->result_host};
     for (void *memory : pinned) {

@@ -1,6 +1,7 @@
 /* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy (its samples, if they are on the GPU
  * already or on their way there, from where they are: samples.cu, feed.cu), the graphs are launched, and the caller is told of each bucket
- * when its event has come. The launches are all out before the first wait, so the GPU never waits for the host.
+ * when its event has come. The launches are all out before the first wait, so the GPU never waits for the host. A whole step, where there
+ * are no buckets to tell of, is one graph.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program; the rest of the input must be zero, not what a
  * larger minibatch left there, because a gradient of zero times not-a-number is not zero.
@@ -43,7 +44,7 @@ static void fill_input(struct cuda_program *p, const struct dev_input *in)
     p->filled = in->count;
 }
 
-static int launch(struct cuda_program *p, const struct dev_input *in, struct err *e)
+static int send_input(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     cudaStream_t stream = p->dev->main;
     size_t bytes = in->from || in->fed ? p->x_at : p->input_bytes;
@@ -53,6 +54,13 @@ static int launch(struct cuda_program *p, const struct dev_input *in, struct err
     } else if (in->fed) {
         TRY(cuda_feed_take(p, in, e));
     }
+    return 0;
+}
+
+static int launch(struct cuda_program *p, const struct dev_input *in, struct err *e)
+{
+    cudaStream_t stream = p->dev->main;
+    TRY(send_input(p, in, e));
     if (!in->training) {
         return cuda_check(cudaGraphLaunch(p->evaluate, stream), "start the network", e);
     }
@@ -95,10 +103,9 @@ static int take_logits(struct cuda_program *p, int count, float *logits, struct 
     return 0;
 }
 
-int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
-                         void *ctx, struct err *e)
+/* Checks what came, and puts it where the copy to the GPU finds it. */
+static int begin(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
-    struct cuda_program *p = (struct cuda_program *)program;
     if (in->count < 1 || in->count > p->head.batch) {
         return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d", in->count, p->head.batch);
     }
@@ -110,20 +117,51 @@ int cuda_program_compute(struct dev_program *program, const struct dev_input *in
         TRY(cuda_feed_check(p, in, e));
     }
     fill_input(p, in);
-    int rc = launch(p, in, e);
-    if (rc == 0 && in->training) {
-        rc = wait_buckets(p, mark, ctx, e);
-    }
+    return 0;
+}
+
+/* Waits, also after an error (rc): nobody may touch the pinned memory before. */
+static int end(struct cuda_program *p, const struct dev_input *in, int rc, struct dev_result *out, struct err *e)
+{
     int waited = cuda_check(cudaStreamSynchronize(p->dev->main), "run the network", rc < 0 ? NULL : e);
-    rc = rc < 0 ? rc : waited; /* nobody may touch the pinned memory before */
-    if (rc < 0) {
-        return rc;
-    }
+    TRY(rc);
+    TRY(waited);
     *out = {.finite = true};
     if (in->y) {
         out->loss = p->result_host->loss;
         out->correct = p->result_host->correct;
         out->finite = isfinite(out->loss);
     }
+    return 0;
+}
+
+int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
+                         void *ctx, struct err *e)
+{
+    struct cuda_program *p = (struct cuda_program *)program;
+    TRY(begin(p, in, e));
+    int rc = launch(p, in, e);
+    if (rc == 0 && in->training) {
+        rc = wait_buckets(p, mark, ctx, e);
+    }
+    TRY(end(p, in, rc, out, e));
     return logits ? take_logits(p, in->count, logits, e) : 0;
+}
+
+static int launch_whole(struct cuda_program *p, const struct dev_input *in, double lr, double scale, struct err *e)
+{
+    TRY(send_input(p, in, e));
+    TRY(cuda_update_begin(p->replica, lr, scale, e));
+    TRY(cuda_check(cudaGraphLaunch(p->whole, p->dev->main), "start a step", e));
+    return cuda_update_end(p->replica, e);
+}
+
+int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr, double scale, struct dev_result *out, struct err *e)
+{
+    struct cuda_program *p = (struct cuda_program *)program;
+    if (!p->whole || !in->training) {
+        return err_set(e, ERR_INTERNAL, "a step in one is for training, and for replicas that are alone");
+    }
+    TRY(begin(p, in, e));
+    return end(p, in, launch_whole(p, in, lr, scale, e), out, e);
 }

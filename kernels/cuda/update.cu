@@ -1,5 +1,5 @@
-/* The optimizer's step over the block of parameters, twin of cpu/update.c, where the formulas stand. Captured once per replica; the rates
- * are read from device memory. All arrays in the device's order, with a flag for weight decay per CUDA_ALIGN floats.
+/* The optimizer's step over the block of parameters, twin of cpu/update.c, where the formulas stand. Captured once per replica (and behind
+ * the backward pass of one that is alone, program.cu); the rates are read from device memory. All arrays in the device's order, with a flag for weight decay per CUDA_ALIGN floats.
  *
  * What a newcomer would get wrong: workers of one job may be GPUs and CPUs, and in `sync` all must come to the same bits. So the file is
  * compiled without fused multiply-add, coefficients are worked out on the host, and the gradient's length is a sum over the same chunks and
@@ -156,16 +156,27 @@ static void write_rates(struct cuda_replica *r, double lr, double scale)
     }
 }
 
+int cuda_update_begin(struct cuda_replica *r, double lr, double scale, struct err *e)
+{
+    TRY(cuda_check(cudaEventSynchronize(r->updated), "wait for the update before", e));
+    write_rates(r, lr, scale);
+    return 0;
+}
+
+int cuda_update_end(struct cuda_replica *r, struct err *e)
+{
+    return cuda_check(cudaEventRecord(r->updated, r->dev->main), "mark the update", e);
+}
+
 int cuda_update(struct dev_replica *head, double lr, double scale, struct err *e)
 {
     struct cuda_replica *r = cuda_replica(head);
     TRY(cuda_enter(r->dev, e));
-    TRY(cuda_check(cudaEventSynchronize(r->updated), "wait for the update before", e));
-    write_rates(r, lr, scale);
+    TRY(cuda_update_begin(r, lr, scale, e));
     if (cuda_metering()) { /* kernel by kernel */
         TRY(cuda_update_enqueue(r, r->dev->main, e));
     } else {
         TRY(cuda_check(cudaGraphLaunch(r->update, r->dev->main), "start the update", e));
     }
-    return cuda_check(cudaEventRecord(r->updated, r->dev->main), "mark the update", e);
+    return cuda_update_end(r, e);
 }

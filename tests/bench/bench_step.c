@@ -1,5 +1,5 @@
 /* Our side of the benches of a training step (tests/bench/bench_cpu.py): one worker's model on a device, whole steps of forward, loss,
- * backward and update on a minibatch in memory. A process that answers lines, so that it can take turns with its peers.
+ * backward and update on a minibatch in memory, as a single worker makes them. A process that answers lines, so that it can take turns with its peers.
  *
  *   bench_step DEVICE MODEL [PRECISION]
  *
@@ -58,15 +58,25 @@ static struct dev_input *new_input(int batch)
     return &bench.in[bench.n++];
 }
 
+static int step(struct dev_program *p, const struct dev_input *in, struct err *e)
+{
+    const struct device_ops *ops = bench.dev->ops;
+    struct dev_result result;
+    if (ops->step) {
+        return ops->step(p, in, 0.001, 1, &result, e);
+    }
+    int rc = ops->compute(p, in, &result, NULL, NULL, NULL, e);
+    return rc < 0 ? rc : ops->update(&bench.model.replica, 0.001, 1, e);
+}
+
 static double train(int batch, int steps, struct err *e)
 {
-    struct dev_result result;
     struct dev_input *in = known_input(batch);
     in = in ? in : new_input(batch);
     struct dev_program *p = in ? model_program(&bench.model, batch, e) : NULL;
     double begin = clock_now();
     for (int i = 0; p && i < steps; i++) {
-        if (bench.dev->ops->compute(p, in, &result, NULL, NULL, NULL, e) < 0 || bench.dev->ops->update(&bench.model.replica, 0.001, 1, e) < 0) {
+        if (step(p, in, e) < 0) {
             return -1;
         }
     }
@@ -191,8 +201,11 @@ static int open_model(const char *device, const char *model, const char *precisi
     if (!bench.dev || dev_use_precision(bench.dev, precision, e) < 0 || model_init(&bench.model, bench.dev, &bench.spec, true, e) < 0) {
         return -(int)e->code;
     }
-    network_init(&bench.spec.network, 1, bench.model.replica.host[DEV_PARAMS], bench.model.replica.host[DEV_STATS]);
-    return 0;
+    struct dev_replica *r = &bench.model.replica;
+    r->alone = true;
+    network_init(&bench.spec.network, 1, r->host[DEV_PARAMS], r->host[DEV_STATS]);
+    int stored = bench.dev->ops->store(r, DEV_PARAMS, 0, r->count[DEV_PARAMS], e);
+    return stored < 0 ? stored : bench.dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
 }
 
 int main(int argc, char **argv)

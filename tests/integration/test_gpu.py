@@ -47,6 +47,23 @@ def test_sync_on_a_gpu_beside_a_cpu_or_shared_equals_the_cpu(service, alone, nod
     assert numpy.abs(parameters(service.artifact(id)) - alone[1]).max() < 1e-3
 
 
+def logs_of(service, id):
+    return "".join(p.read_text(errors="replace") for p in (service.dir / "jobs" / id).rglob("*") if p.is_file() and p.suffix != ".safetensors")
+
+
+@pytest.mark.parametrize("strategy, workers", [({"type": "sync"}, 1), ({"type": "local-sgd", "k": 3}, 2)])
+def test_where_no_other_ranks_gradients_join_a_step_is_one_call_and_learns_as_on_a_cpu(service, strategy, workers):
+    job = small(strategy=strategy, workers=workers, epochs=1, data={"format": "glyphs", "samples": 640, "test_samples": 100}, batching={"global_batch": 64, "policy": "equal"})
+    blobs = {}
+    for nodes in (["g1", "g2"][:workers], ["c", "g1"][:workers]):
+        id = service.submit({**job, "nodes": nodes})
+        service.wait(id, "succeeded")
+        ranks = set(re.findall(r"the device makes a step in one.* rank=(\d+)", logs_of(service, id)))
+        assert len(ranks) == sum(n != "c" for n in nodes)
+        blobs[nodes[0]] = parameters(service.artifact(id))
+    assert 0 < numpy.abs(blobs["c"] - blobs["g1"]).max() < 1e-3
+
+
 def test_samples_that_live_on_the_gpu_are_augmented_as_on_the_host(service):
     job = small(data={"format": "glyphs", "samples": 640, "test_samples": 200}, augment={"shift": {"pixels": 3}, "flip": {}}, workers=1, epochs=1)
     blobs = {}
@@ -54,8 +71,7 @@ def test_samples_that_live_on_the_gpu_are_augmented_as_on_the_host(service):
         id = service.submit({**job, "nodes": [node]})
         service.wait(id, "succeeded")
         blobs[node] = parameters(service.artifact(id))
-        logs = "".join(p.read_text(errors="replace") for p in (service.dir / "jobs" / id).rglob("*") if p.is_file() and p.suffix != ".safetensors")
-        assert ("the device keeps the data set" in logs) == (node == "g1")
+        assert ("the device keeps the data set" in logs_of(service, id)) == (node == "g1")
     assert numpy.abs(blobs["c"] - blobs["g1"]).max() < 1e-4
 
 
@@ -67,8 +83,7 @@ def test_samples_that_the_host_gathers_go_to_the_gpu_ahead_of_their_step(service
     for where in (["c"], nodes):
         id = service.submit({**job, "nodes": where, "workers": len(where)})
         losses[len(got)] = service.wait(id, "succeeded")["metrics"]["test_accuracy"]
-        logs = "".join(p.read_text(errors="replace") for p in (service.dir / "jobs" / id).rglob("*") if p.is_file() and p.suffix != ".safetensors")
-        assert ("samples go to the device beside the step before" in logs) == ("g1" in where)
+        assert ("samples go to the device beside the step before" in logs_of(service, id)) == ("g1" in where)
         got[len(got)] = parameters(service.artifact(id))
     assert numpy.abs(got[0] - got[1]).max() < 1e-3
     assert abs(losses[0] - losses[1]) < 0.011

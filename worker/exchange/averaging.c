@@ -270,6 +270,12 @@ static void report(struct averaging *s, const struct work *w, const struct dev_r
     env->row(env->ctx, &row);
 }
 
+static bool alone(const struct comm *c)
+{
+    (void)c;
+    return true; /* what is summed are parameters */
+}
+
 static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r, double compute_s, struct err *e)
 {
     struct averaging *s = (struct averaging *)base;
@@ -277,7 +283,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct dev_replica *replica = l->env->replica;
     double begin = comm_now(l->env->comm);
     uint64_t bytes = 0;
-    int rc = w->slice.count > 0 ? replica->dev->ops->update(replica, w->learning_rate, 1.0, e) : 0;
+    int rc = w->slice.count > 0 && !w->updated ? replica->dev->ops->update(replica, w->learning_rate, 1.0, e) : 0;
     count_samples(s);
     s->distance = NAN;
     lockstep_done(l);
@@ -319,11 +325,11 @@ static void release(struct strategy *base)
 }
 
 const struct strategy_ops strategy_local_sgd = {
-    .id = CAT_STRATEGY_LOCAL_SGD, .server = false, .start = start_local, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
+    .id = CAT_STRATEGY_LOCAL_SGD, .server = false, .alone = alone, .start = start_local, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
     .on_evaluated = on_evaluated, .finish = finish, .free = release, .serve = lockstep_serve,
 };
 
 const struct strategy_ops strategy_hier_sgd = {
-    .id = CAT_STRATEGY_HIER_SGD, .server = false, .start = start_hier, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
+    .id = CAT_STRATEGY_HIER_SGD, .server = false, .alone = alone, .start = start_hier, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
     .on_evaluated = on_evaluated, .finish = finish, .free = release, .serve = lockstep_serve,
 };

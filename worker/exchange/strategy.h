@@ -61,6 +61,7 @@ struct work {
     int batch;               /* the minibatch to have a program for (slice.count <= batch) */
     struct slice hint;       /* what probably comes next (count 0: unknown), so that loading overlaps */
     int next_batch;          /* a size to prepare in the background, 0: none */
+    bool updated;            /* the trainer's: the device has made the update, in one with computing (strategy_ops.alone) */
 };
 
 /* Everything a checkpoint holds besides the tensors. `optim`: as DEV_OPTIM, averaged or of the server. */
@@ -108,6 +109,8 @@ struct strategy; /* what every one begins with: below */
 struct strategy_ops {
     int id; /* CAT_STRATEGY_… */
     bool server; /* rank W runs serve() as a parameter server */
+    /* An update is made of this rank's gradients alone, as they stand on the device. NULL: it never is. */
+    bool (*alone)(const struct comm *c);
     /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank (workers have received it). */
     struct strategy *(*start)(struct rank_env *env, const struct run_state *state, struct err *e);
     int (*next)(struct strategy *s, struct work *out, struct err *e);

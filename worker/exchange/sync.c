@@ -9,7 +9,7 @@
  * contributes its loss, its time and whether it is not ready for a new minibatch. All ranks see the same sums and so agree without a
  * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on, or later while anyone is not ready.
  *
- * Where MPI takes the device's pointers (near.c), buckets are summed there: the last one with what the host adds to it behind it.
+ * A single worker's gradients stay where they are. Where MPI takes the device's pointers (near.c), buckets are summed there: the last one with what the host adds to it behind it.
  *
  * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <math.h>
@@ -33,8 +33,14 @@ struct sync {
     float *tail;               /* last bucket, running statistics, the words; NULL: they are in the device's memory */
     float *moments;            /* [extra] running statistics and words, as the host writes and reads them: of the tail, or near.words */
     size_t extra;
+    bool alone;                /* one worker: nothing is summed, and the tail has the words alone */
     struct near near;          /* [extra + n_params] */
 };
+
+static bool alone(const struct comm *c)
+{
+    return c->workers == 1;
+}
 
 static bool is_last(const struct sync *s, int bucket)
 {
@@ -57,7 +63,13 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     s->base.ops = &strategy_sync;
     lockstep_init(&s->l, env, state);
     s->extra = env->n_stats + lockstep_words(&s->l);
-    if (env->comm->workers > 1 && !env->comm->native) {
+    s->alone = alone(env->comm);
+    if (s->alone) {
+        s->tail = malloc(s->extra * sizeof(float));
+        BUG_ON(!s->tail);
+        s->moments = s->tail;
+    }
+    if (!s->alone && !env->comm->native) {
         near_open(&s->near, env, s->extra + env->n_params, s->extra);
     }
     return &s->base;
@@ -121,6 +133,9 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
 {
     struct sync *s = (struct sync *)base;
     struct dev_replica *r = s->l.env->replica;
+    if (s->alone) {
+        return;
+    }
     if (!s->buckets || s->buckets[index].comm == NULL) {
         init_bucket(s, b, index, n_buckets);
     }
@@ -140,27 +155,36 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
     }
 }
 
-/* Statistics and words behind the last bucket. */
-static int write_moments(struct sync *s, const struct dev_result *r, struct err *e)
+static float *words_of(const struct sync *s)
 {
-    struct rank_env *env = s->l.env;
-    float *words = s->moments + env->n_stats;
-    int rc = 0;
-    if (env->n_stats > 0) {
-        rc = env->replica->dev->ops->fetch(env->replica, DEV_STATS, 0, env->n_stats, e);
-        moments_weigh(s->moments, env->replica->host[DEV_STATS], env->mean_of, env->n_stats, (float)lockstep_share(&s->l));
-    }
-    lockstep_write(&s->l, words, comm_now(env->comm) - s->step_start, 1);
+    return s->moments + s->l.env->n_stats;
+}
+
+static void write_words(struct sync *s, const struct dev_result *r)
+{
+    float *words = words_of(s);
+    lockstep_write(&s->l, words, comm_now(s->l.env->comm) - s->step_start, 1);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
+}
+
+static int write_moments(struct sync *s, struct err *e)
+{
+    struct rank_env *env = s->l.env;
+    if (env->n_stats == 0) {
+        return 0;
+    }
+    int rc = env->replica->dev->ops->fetch(env->replica, DEV_STATS, 0, env->n_stats, e);
+    moments_weigh(s->moments, env->replica->host[DEV_STATS], env->mean_of, env->n_stats, (float)lockstep_share(&s->l));
     return rc;
 }
 
-/* The last bucket goes when loss and time are known: right after the backward pass. */
+/* The last bucket goes when loss and time are known: right after the backward pass. Statistics and words are behind it. */
 static int start_tail(struct sync *s, const struct dev_result *r, struct err *e)
 {
-    int last = s->n_buckets - 1, rc = write_moments(s, r, e);
+    int last = s->n_buckets - 1, rc = write_moments(s, e);
     size_t n = s->floats[last];
+    write_words(s, r);
     float *tail = s->tail ? s->tail : near_at(s, last);
     if (s->tail) {
         memcpy(tail, s->l.env->replica->host[DEV_GRADS], n * sizeof(float));
@@ -229,13 +253,18 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct lockstep *l = &s->l;
     struct dev_replica *replica = l->env->replica;
     double ready = comm_now(l->env->comm);
-    int rc = start_tail(s, r, e);
-    rc = rc < 0 ? rc : wait_buckets(s, e);
-    rc = rc < 0 ? rc : replica->dev->ops->update(replica, w->learning_rate, 1.0, e);
+    int rc = 0;
+    if (s->alone) {
+        write_words(s, r);
+    } else {
+        rc = start_tail(s, r, e);
+        rc = rc < 0 ? rc : wait_buckets(s, e);
+    }
+    rc = rc < 0 || w->updated ? rc : replica->dev->ops->update(replica, w->learning_rate, 1.0, e);
     if (rc < 0) {
         return rc;
     }
-    const float *words = s->moments + l->env->n_stats;
+    const float *words = words_of(s);
     if (!isfinite(words[WORD_LOSS])) {
         return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld", (long long)(l->step + 1));
     }
@@ -271,6 +300,6 @@ static void release(struct strategy *base)
 }
 
 const struct strategy_ops strategy_sync = {
-    .id = CAT_STRATEGY_SYNC, .server = false, .start = start, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
+    .id = CAT_STRATEGY_SYNC, .server = false, .alone = alone, .start = start, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
     .on_evaluated = on_evaluated, .finish = finish, .free = release, .serve = lockstep_serve,
 };

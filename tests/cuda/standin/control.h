@@ -27,6 +27,8 @@ struct standin_control {
     void (*set_shy)(int on);
     /* Work, marks and waits that were put on streams and have not run. */
     long (*waiting)(void);
+    /* Graphs that were started, since fail_at. */
+    long (*launches)(void);
 };
 #define STANDIN_CONTROL "standin_control"
 typedef const struct standin_control *standin_control_fn(void);

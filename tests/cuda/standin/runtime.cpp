@@ -27,11 +27,11 @@ static int devices_at_first(void)
 }
 
 static struct {
-    long calls, fail_at, kernels, captures, measured;
+    long calls, fail_at, kernels, captures, measured, launches;
     std::string failed;
     size_t memory, used;
     int devices;
-} now = {0, 0, 0, 0, 0, "", (size_t)4 << 30, 0, devices_at_first()};
+} now = {0, 0, 0, 0, 0, 0, "", (size_t)4 << 30, 0, devices_at_first()};
 
 struct piece {
     size_t bytes;
@@ -85,6 +85,11 @@ void standin_capturing(bool on)
 {
     capturing += on ? 1 : -1;
     now.captures += on;
+}
+
+void standin_launched(void)
+{
+    now.launches++;
 }
 
 void standin_measured(void)
@@ -397,7 +402,7 @@ extern void standin_set_shy(int on);
 static void fail_at(long n)
 {
     LOCKED;
-    now.calls = now.kernels = now.captures = now.measured = 0;
+    now.calls = now.kernels = now.captures = now.measured = now.launches = 0;
     now.failed = "";
     now.fail_at = n;
 }
@@ -429,6 +434,7 @@ extern "C" __attribute__((visibility("default"))) const struct standin_control *
         [] { return now.measured; },
         standin_set_shy,
         standin_waiting,
+        [] { return now.launches; },
     };
     return &control;
 }

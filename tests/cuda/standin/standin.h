@@ -24,6 +24,8 @@ bool standin_call(const char *name);
 /* The calling thread is capturing a stream, and may do nothing that waits or allocates. */
 bool standin_forbidden(void);
 void standin_capturing(bool on);
+/* A graph is started. */
+void standin_launched(void);
 /* Algorithms are measured. */
 void standin_measured(void);
 

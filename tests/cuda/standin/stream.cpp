@@ -310,6 +310,7 @@ extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream
     ENTER("cudaGraphLaunch");
     standin_need(exec, "executable graph");
     standin_need(stream, "stream");
+    standin_launched();
     for (const std::function<void()> &work : exec->work) {
         put(stream, {work, NULL, NULL, 0});
     }
