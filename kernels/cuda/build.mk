@@ -55,16 +55,21 @@ $(BUILD)/host/tests/cuda/standin/plain.o: tests/cuda/standin/plain.cpp
 	$(CXX) $(HOST_FLAGS) -O3 $(MARCH) -fassociative-math -fno-signed-zeros -fno-trapping-math -c $< -o $@
 $(BUILD)/evenstep-cuda-host.so: $(host_objects) $(cuda_rooms)
 	$(CXX) -shared $(SAN) -o $@ $^ $(filter-out -Wl$(cuda_comma)-z$(cuda_comma)defs,$(CUDA_LINK)) -ljansson -lpthread
+standin_test := $(BUILD)/tests/cuda/test_standin
+$(standin_test): $(BUILD)/host/tests/cuda/test_standin.o $(patsubst %.cpp,$(BUILD)/host/%.o,$(wildcard tests/cuda/standin/*.cpp))
+	@mkdir -p $(@D)
+	$(CXX) $(SAN) -o $@ $^ -lcmocka -lpthread
 $(BUILD)/tests/cuda/test_%: $(BUILD)/tests/cuda/test_%.o $(call libs,kernels)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(L_kernels)
 
 .PHONY: cuda-host-parts cuda-host check-cuda-host check-gpu bench-gpu gpu-kit
-cuda-host-parts: $(BUILD)/evenstep-cuda-host.so $(host_tests)
+cuda-host-parts: $(BUILD)/evenstep-cuda-host.so $(host_tests) $(standin_test)
 cuda-host:
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/cuda-host SANITIZE=address,undefined CUDA=0 OPT=-O1 cuda-host-parts
 check-gpu: all $(host_tests) ## the CUDA device on this machine's GPU against the CPU; where there is none it says so
 	tests/run cuda-gpu BUILD=$(BUILD)
 gpu-kit: all $(host_tests) $(BUILD)/tests/bench/bench_gpu $(BUILD)/tests/bench/bench_step ## the tests and benches of the CUDA device, packed for a machine that has a GPU and none of our packages
 	tests/cuda/kit $(BUILD) $(BUILD)/gpu-kit.tar.gz
+bench-gpu: $(host_tests)
 check-cuda-host: cuda-host ## the CUDA kernels as plain C++ on stand-ins: logic, not speed, not the real libraries
 	tests/run cuda-host BUILD=$(BUILD)

@@ -101,6 +101,16 @@ def kernel_row(network, batch, precision, floats, times):
     return {"copy": moved / seconds, "kernels": [{**r, "starts": starts[k]} for k, r in largest.items()]}
 
 
+def conformance_row():
+    """What everything else stands on: the device suite on this GPU (make check-gpu)."""
+    done = subprocess.run([ROOT / "tests" / "run", "cuda-gpu", f"BUILD={os.path.relpath(BUILD, ROOT)}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    verdict = (done.stdout.splitlines() or [""])[-1]
+    if done.returncode != 0:
+        print(done.stdout, flush=True)
+        raise RuntimeError(f"the device suite does not pass: {verdict}")
+    return verdict
+
+
 def job_row(samples):
     """A real job: two workers share the GPU beside one on the CPU, against each alone."""
     sys.path.insert(0, str(ROOT / "tests" / "integration"))
@@ -124,6 +134,8 @@ def rows():
             for p in PRECISIONS:
                 yield f"step {model} {batch} {p}", lambda m=model, b=batch, k=n, q=p: step_row(m, 2 if TINY else b, 1 if TINY else k, q)
     floats = 1000 if TINY else 10_000_000
+    if not TINY:
+        yield "conformance", conformance_row
     yield from steps(STEPS[:1] if TINY else STEPS[:2])
     yield "change lenet5 128 96", lambda: change_row("lenet5", *((2, 1) if TINY else (128, 96)))
     yield "change lenet5 96 128", lambda: change_row("lenet5", *((1, 2) if TINY else (96, 128)))
@@ -208,7 +220,7 @@ def main():
         print(f"{len(done)} rows on the host build: nothing was measured")
         return
     report = Report("bench-gpu", "Training on a GPU", f"Whole steps on {found['description']}; PyTorch eager, `reduce-overhead` and `max-autotune`, channels last, "
-                    "data in the GPU's memory (ours copies every minibatch there in the step).")
+                    f"data in the GPU's memory (ours copies every minibatch there in the step). The device suite: {done.get('conformance', 'does not pass')}.")
     report.table("Steps against PyTorch", ["network", "minibatch", "precision", "images/s", "times eager", "times the best compiled", "at least",
                                            "share of the matrix rate"], step_table(done))
     report.table("A change of the minibatch while training", ["change", "ms beyond its steps", "steps"],

@@ -203,12 +203,38 @@ static void server_rules_match_at_odd_lengths_and_alignments(void **state)
     judge_free(j);
 }
 
+static void a_rule_that_cannot_be_started_is_a_sentence(void **state)
+{
+    const struct standin_control *c = judge_control();
+    if (!c) {
+        skip();
+    }
+    struct judge *j = judge_new("\"mlp\"", NULL, "fp32");
+    struct judge_memory w = judge_alloc(40), g = judge_alloc(40);
+    struct rule_state s = {.w = w.at, .n = 10}; /* eight in packs, two behind them */
+    struct rule_args a = {.g = g.at, .lr = 0.1f, .factor = 1};
+    c->fail_at(0);
+    judge_ok(j, j->gpu->ops->rule(j->gpu, CAT_STRATEGY_ASGD, &s, &a, &j->e));
+    long calls = c->calls();
+    assert_true(calls >= 3);
+    for (long n = 1; n <= calls; n++) {
+        c->fail_at(n);
+        assert_int_equal(j->gpu->ops->rule(j->gpu, CAT_STRATEGY_ASGD, &s, &a, &j->e), -ERR_DEVICE);
+        assert_non_null(strstr(j->e.message, "cannot apply a rule"));
+    }
+    c->fail_at(0);
+    judge_give_back(&w);
+    judge_give_back(&g);
+    judge_free(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizers_give_the_cpus_bits),
         cmocka_unit_test(stored_optimizer_state_goes_on_where_it_was),
         cmocka_unit_test(parts_of_a_block_are_stored_and_fetched_alone),
+        cmocka_unit_test(a_rule_that_cannot_be_started_is_a_sentence),
         cmocka_unit_test(server_rules_match_at_odd_lengths_and_alignments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
