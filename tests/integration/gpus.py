@@ -13,8 +13,8 @@ OLD_CPU = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # without bf16, on whatever mac
 
 
 @contextlib.contextmanager
-def service_with_gpus(*nodes):
+def service_with_gpus(*nodes, **environment):
     if not PLUGIN.exists():
         pytest.skip(f"{PLUGIN} is not built (make check-build)")
-    with Service(nodes=nodes, env={**WITH_GPU, **OLD_CPU}) as s:
+    with Service(nodes=nodes, env={**WITH_GPU, **OLD_CPU, **environment}) as s:
         yield s

@@ -172,6 +172,16 @@ def test_minibatches_change_on_a_gpu_while_it_trains(service):
     assert sum(w["batch"] for w in job["workers"]) == 64
 
 
+def test_a_minibatch_that_the_gpus_memory_does_not_hold_is_named_with_one_that_it_does():
+    model = {"input": [28, 28, 1], "layers": [{"type": "relu", "name": "r"}, {"type": "concat", "inputs": ["r"] * 8}, {"type": "dense", "units": 10}]}
+    job = small(model=model, workers=1, epochs=1, max_restarts=0)
+    with service_with_gpus("g=cuda:0", EVENSTEP_STANDIN_MEMORY=str(128 << 20)) as s:
+        failed = s.wait(s.submit({**job, "data": {"format": "glyphs", "samples": 4096, "test_samples": 10}, "batching": {"global_batch": 4096, "policy": "equal"}}), "failed")
+        [fits] = re.findall(r"a minibatch of 4096 .*: at most (\d+) ", failed["error"]["message"])
+        s.wait(s.submit({**job, "batching": {"global_batch": int(fits), "policy": "equal"}, "data": {"format": "glyphs", "samples": int(fits), "test_samples": 10}}), "succeeded")
+    assert 100 < int(fits) < 4096
+
+
 def test_algorithms_that_one_job_measured_the_next_one_on_this_gpu_is_given(service):
     model = {"input": [28, 28, 1], "layers": [{"type": "conv2d", "filters": 3, "kernel": 3, "stride": 3}, {"type": "relu"}, {"type": "dense", "units": 10}]}
     job = small(model=model, workers=1, nodes=["g1"], epochs=1)

@@ -1,6 +1,6 @@
 /* The program cache (see model.h). Programs are taken and dropped by the main thread only; the preparing thread adds them.
  * So a program that the main thread holds stays where it is: an addition evicts the least recently used one, and the
- * two used last are never it.
+ * two used last are never it. Where the device's memory is short, the one that was taken last goes only for another that is taken.
  */
 #include "worker/model/model.h"
 
@@ -73,12 +73,43 @@ static int make_place(struct model *m, struct dev_program **old)
     return place;
 }
 
-static struct dev_program *build(struct model *m, int batch, struct err *e)
+/* Under the lock. Frees the least recently used program, the one that is held only if it is about to be given up; false: there is none. */
+static bool make_room(struct model *m, bool given_up)
 {
-    if (check_memory(m, batch, e) < 0) {
-        return NULL;
+    int oldest = -1;
+    for (int i = 0; i < MODEL_PROGRAMS; i++) {
+        bool kept = m->cache[i].program && m->cache[i].program != m->held;
+        oldest = kept && (oldest < 0 || m->cache[i].used < m->cache[oldest].used) ? i : oldest;
     }
-    return m->dev->ops->program_new(&m->replica, batch, m->spec->bucket_bytes, e);
+    for (int i = 0; i < MODEL_PROGRAMS && oldest < 0 && given_up; i++) {
+        oldest = m->cache[i].program ? i : -1;
+    }
+    if (oldest < 0) {
+        return false;
+    }
+    m->held = m->cache[oldest].program == m->held ? NULL : m->held;
+    m->dev->ops->program_free(m->cache[oldest].program);
+    m->cache[oldest].program = NULL;
+    return true;
+}
+
+/* Under the lock. taken: it takes the place of the one that is held; else it is for later, and the lock is given up while a thread makes
+ * it. What is kept for later must not keep out what is wanted now. */
+static struct dev_program *build(struct model *m, int batch, bool taken, struct err *e)
+{
+    struct dev_program *p = NULL;
+    bool again = check_memory(m, batch, e) == 0, beside = m->threaded && !taken;
+    while (again) {
+        if (beside) {
+            pthread_mutex_unlock(&m->lock);
+        }
+        p = m->dev->ops->program_new(&m->replica, batch, m->spec->bucket_bytes, e);
+        if (beside) {
+            pthread_mutex_lock(&m->lock);
+        }
+        again = !p && e->code == ERR_MEMORY && make_room(m, taken);
+    }
+    return p;
 }
 
 /* Under the lock. The estimate promised memory that the device did not have: the limit is somewhere between what runs and what does not. */
@@ -122,10 +153,8 @@ static void *model_main(void *arg)
         }
         int batch = m->building = m->wanted;
         m->wanted = 0;
-        pthread_mutex_unlock(&m->lock);
         struct err e = {0};
-        struct dev_program *p = build(m, batch, &e);
-        pthread_mutex_lock(&m->lock);
+        struct dev_program *p = build(m, batch, false, &e);
         if (p) {
             keep(m, batch, p);
         } else {
@@ -192,7 +221,7 @@ struct dev_program *model_program(struct model *m, int batch, struct err *e)
     }
     int i = find(m, batch);
     if (i < 0) {
-        p = build(m, batch, e);
+        p = build(m, batch, true, e);
         if (p) {
             keep(m, batch, p);
         }
@@ -200,6 +229,7 @@ struct dev_program *model_program(struct model *m, int batch, struct err *e)
         p = m->cache[i].program;
         m->cache[i].used = ++m->uses;
     }
+    m->held = p ? p : m->held;
     pthread_mutex_unlock(&m->lock);
     return p;
 }
@@ -217,7 +247,7 @@ bool model_ready(struct model *m, int batch)
         pthread_cond_broadcast(&m->changed);
     } else if (worth && !m->threaded) {
         struct err e = {0};
-        struct dev_program *p = build(m, batch, &e);
+        struct dev_program *p = build(m, batch, false, &e);
         if (p) {
             keep(m, batch, p);
             there = true;

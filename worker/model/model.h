@@ -2,7 +2,7 @@
  *
  * A program is built for one size. While training goes on with the old size, a thread prepares the new one (model_ready
  * starts it and says when it is there), so that a new assignment never pauses a step. A few programs are kept, the least
- * recently used goes first.
+ * recently used goes first: for want of places, or of the device's memory.
  */
 #ifndef WORKER_MODEL_MODEL_H
 #define WORKER_MODEL_MODEL_H
@@ -28,6 +28,7 @@ struct model {
         uint64_t used;
     } cache[MODEL_PROGRAMS];
     uint64_t uses;
+    const struct dev_program *held; /* the one that was taken last */
     int largest;          /* minibatch that fits into the device's memory: an estimate, and less once one of them did not */
     int wanted, building; /* sizes; 0: none */
     int refused;          /* a size that could not be built, with the reason; 0: none */

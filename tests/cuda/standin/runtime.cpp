@@ -26,12 +26,19 @@ static int devices_at_first(void)
     return text ? (int)strtol(text, NULL, 10) : 1;
 }
 
+/* Bytes of the GPU; EVENSTEP_STANDIN_MEMORY likewise. */
+static size_t memory_at_first(void)
+{
+    const char *text = getenv("EVENSTEP_STANDIN_MEMORY");
+    return text ? (size_t)strtoull(text, NULL, 10) : (size_t)4 << 30;
+}
+
 static struct {
     long calls, fail_at, kernels, captures, measured, launches;
     std::string failed;
     size_t memory, used;
     int devices;
-} now = {0, 0, 0, 0, 0, 0, "", (size_t)4 << 30, 0, devices_at_first()};
+} now = {0, 0, 0, 0, 0, 0, "", memory_at_first(), 0, devices_at_first()};
 
 struct piece {
     size_t bytes;

@@ -8,6 +8,7 @@
 
 static const struct device_ops *cpu;
 static int most; /* the largest minibatch that this device holds */
+static int room, taken; /* samples of all programs together that there is memory for, and that there are */
 
 static struct dev_program *limited_program(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
 {
@@ -15,7 +16,18 @@ static struct dev_program *limited_program(struct dev_replica *r, int batch, siz
         err_set(e, ERR_MEMORY, "a minibatch of %d does not fit", batch);
         return NULL;
     }
+    if (room > 0 && taken + batch > room) {
+        err_set(e, ERR_MEMORY, "a minibatch of %d does not fit beside %d", batch, taken);
+        return NULL;
+    }
+    taken += batch;
     return cpu->program_new(r, batch, bucket_bytes, e);
+}
+
+static void free_program(struct dev_program *p)
+{
+    taken -= ((struct dev_program_head *)p)->batch;
+    cpu->program_free(p);
 }
 
 struct fixture {
@@ -33,6 +45,7 @@ static void open_model(struct fixture *f, bool threaded)
     cpu = f->dev->ops;
     f->ops = *cpu;
     f->ops.program_new = limited_program;
+    f->ops.program_free = free_program;
     f->dev->ops = &f->ops;
     OK(model_init(&f->model, f->dev, f->spec, threaded, &err_));
 }
@@ -45,6 +58,16 @@ static void close_model(struct fixture *f)
     drop_spec(f->spec);
 }
 
+/* Until a size that was asked for has not fitted. */
+static void wait_for_less(struct model *m)
+{
+    double until = clock_now() + 20;
+    while (model_limit(m) == 64 && clock_now() < until) {
+        clock_sleep(0.005);
+    }
+    assert_true(model_limit(m) < 64);
+}
+
 static void check_refusal(bool threaded)
 {
     struct fixture f = {0};
@@ -53,10 +76,7 @@ static void check_refusal(bool threaded)
     assert_int_equal(model_limit(&f.model), 64);
     assert_non_null(model_program(&f.model, 16, &err_));
     assert_false(model_ready(&f.model, 48));
-    double until = clock_now() + 20;
-    while (model_limit(&f.model) == 64 && clock_now() < until) {
-        clock_sleep(0.005);
-    }
+    wait_for_less(&f.model);
     assert_int_equal(model_limit(&f.model), 31); /* between 16, which runs, and 48 */
     assert_false(model_ready(&f.model, 48));
     assert_null(model_program(&f.model, 48, &err_));
@@ -90,10 +110,52 @@ static void a_minibatch_is_ready_once_it_has_been_prepared(void **state)
     close_model(&f);
 }
 
+static bool becomes_ready(struct model *m, int batch)
+{
+    double until = clock_now() + 20;
+    while (!model_ready(m, batch) && clock_now() < until) {
+        clock_sleep(0.005);
+    }
+    return model_ready(m, batch);
+}
+
+static void check_room(bool threaded)
+{
+    struct fixture f = {0};
+    most = 64;
+    room = 100;
+    open_model(&f, threaded);
+    struct dev_program *runs = model_program(&f.model, 16, &err_);
+    assert_non_null(runs);
+    assert_true(becomes_ready(&f.model, 24));
+    assert_true(becomes_ready(&f.model, 40));
+    assert_true(becomes_ready(&f.model, 48)); /* 24 and 40 are kept for nobody */
+    assert_int_equal(taken, 16 + 48);
+    assert_int_equal(model_limit(&f.model), 64);
+    assert_ptr_equal(model_program(&f.model, 16, &err_), runs);
+    assert_non_null(model_program(&f.model, 60, &err_)); /* built by the one who trains */
+    assert_int_equal(taken, 16 + 60);
+    assert_false(model_ready(&f.model, 64)); /* 60 is in use, and there is no room for both */
+    wait_for_less(&f.model);
+    assert_non_null(model_program(&f.model, 50, &err_)); /* it is given up for this one, as is 16 */
+    assert_int_equal(taken, 50);
+    close_model(&f);
+    assert_int_equal(taken, 0);
+    room = 0;
+}
+
+static void programs_that_are_kept_make_room_for_one_that_is_wanted(void **state)
+{
+    (void)state;
+    check_room(false);
+    check_room(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_minibatch_that_does_not_fit_lowers_the_limit),
+        cmocka_unit_test(programs_that_are_kept_make_room_for_one_that_is_wanted),
         cmocka_unit_test(a_minibatch_is_ready_once_it_has_been_prepared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
