@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -120,6 +121,31 @@ static bool next_request(struct request *q)
     return q->times > 0;
 }
 
+/* What this process has used of its cores: for itself, and in the kernel. */
+static void cpu_now(double cpu[2])
+{
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    cpu[0] = (double)r.ru_utime.tv_sec + 1e-6 * (double)r.ru_utime.tv_usec;
+    cpu[1] = (double)r.ru_stime.tv_sec + 1e-6 * (double)r.ru_stime.tv_usec;
+}
+
+/* Rank 0's seconds, and CPU seconds of the mean worker, for itself and in the kernel; of one exchange. */
+static void answer(const struct request *q, MPI_Comm workers, double seconds, const double before[2])
+{
+    double cpu[2], sum[2] = {0, 0}, each = 1 / (double)q->times;
+    cpu_now(cpu);
+    cpu[0] -= before[0];
+    cpu[1] -= before[1];
+    if (comm.rank < comm.workers) {
+        MPI_Reduce(cpu, sum, 2, MPI_DOUBLE, MPI_SUM, 0, workers);
+    }
+    if (comm.rank == 0) {
+        printf("%.9f %.9f %.9f\n", seconds * each, sum[0] * each / comm.workers, sum[1] * each / comm.workers);
+        fflush(stdout);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int got, rank, ranks, rc = 0;
@@ -139,13 +165,10 @@ int main(int argc, char **argv)
     while (rc == 0 && next_request(&q)) {
         make_room(q.n);
         MPI_Barrier(MPI_COMM_WORLD);
-        double begin = clock_now();
+        double before[2], begin = clock_now();
+        cpu_now(before);
         rc = perform(&q, workers, &e);
-        double seconds = clock_now() - begin;
-        if (rank == 0) {
-            printf("%.9f\n", seconds / (double)q.times);
-            fflush(stdout);
-        }
+        answer(&q, workers, clock_now() - begin, before);
     }
     if (rc < 0) {
         fprintf(stderr, "bench_exchange: %s\n", e.message);
