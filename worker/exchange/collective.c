@@ -23,7 +23,7 @@
 #include "worker/exchange/comm.h"
 
 enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12 };
-enum { PIECE = 16000 }; /* floats: with its header below the 64 KB that Open MPI sends over TCP without asking first */
+enum { PIECE = 32000 }; /* floats: with its header below the 128 KB that Open MPI sends over TCP without asking first (comm_mpi_prepare) */
 
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats)
 {
@@ -299,7 +299,7 @@ static int allreduce_step(struct comm_op *op, struct transport *t)
 static void cut_pieces(struct allreduce *a)
 {
     size_t chunk = a->size > 0 ? a->n / (size_t)a->size : 0;
-    a->pieces = a->comm->remote[a->group] && chunk >= 2 * PIECE ? (int)(chunk / PIECE) : 1;
+    a->pieces = a->comm->remote[a->group] && chunk > PIECE ? (int)((chunk + PIECE - 1) / PIECE) : 1;
     a->window = a->pieces < ALLREDUCE_WINDOW ? a->pieces : ALLREDUCE_WINDOW;
     a->slot = (chunk + a->light + (size_t)a->size) / (size_t)a->pieces + 1;
     a->sent = a->sent_done = a->got = a->got_done = 0;

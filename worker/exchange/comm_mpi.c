@@ -8,7 +8,11 @@
  * What a newcomer would get wrong: a large message moves only while MPI is called, by default three fragments of 32 KB a call where the
  * kernel does not let one rank read another's memory. So larger fragments and more of them are asked for (comm_mpi_prepare), and the
  * thread yields instead of sleeping for about as long as memory needs for what was posted last: a push and a pull of 6.6 MB each took 49 ms
- * without either. Yielding for longer would be as fast, but takes the core from ranks that compute where there are more of them. */
+ * without either. Yielding for longer would be as fast, but takes the core from ranks that compute where there are more of them.
+ *
+ * A rank that is alone on its host neither sleeps nor yields between polls: it waits for Open MPI's sockets (mpi_sockets.h). A timer's end and
+ * a poll cost it 18 us of its core each time, most of it in the kernel. Over TCP a message up to btl_tcp_eager_limit goes without being asked
+ * for, and of what a read finds beyond a message's header no more than btl_tcp_endpoint_cache is copied once more. */
 #include "worker/exchange/comm_mpi.h"
 
 #include <limits.h>
@@ -18,13 +22,17 @@
 #endif
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/err.h"
+#include "worker/exchange/mpi_sockets.h"
 
 enum { SPIN_US = 30, SLEEP_MIN_US = 20, SLEEP_MAX_US = 200, SLEEP_LONG_US = 1000, CHUNK_BYTES = 1 << 30, LARGE_BYTES = 1 << 16 };
+enum { VAIN = 1000 }; /* so often sockets may have something and no message comes of it, before the thread sleeps in between */
+static const double DOZE_SECONDS = 0.05;
 static const double SECONDS_PER_BYTE = 3e-10; /* of a transfer in pieces: how long it is worth yielding instead of sleeping */
 
 struct comm_mpi {
@@ -40,6 +48,9 @@ struct comm_mpi {
     bool stopping, abandoned, gone;
     _Atomic double turn;    /* when the thread last went round */
     bool moved;             /* a message came through since the thread last looked; its own */
+    struct mpi_sockets sockets;
+    bool apart, dozing;     /* apart: no other rank is on this host. dozing: it waits for sockets; guarded by lock */
+    int vain;               /* waits in a row that ended with a socket and brought no message */
     double hot_until;       /* large messages that were posted may be moving until then; the thread's own */
     double slow_fixed, slow_per_sample, step_start;
 };
@@ -158,6 +169,29 @@ static int next_sleep(int sleep_us, double waited)
     return sleep_us * 3 / 2 < most ? sleep_us * 3 / 2 : (int)most;
 }
 
+static void ring_bell(struct comm_mpi *m) /* under the lock */
+{
+    if (m->dozing) {
+        mpi_sockets_ring(&m->sockets);
+    }
+}
+
+/* Waits for sockets, or for something to be queued. */
+static void doze(struct comm_mpi *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->dozing = !m->queue && !m->stopping && !m->abandoned;
+    bool waits = m->dozing;
+    pthread_mutex_unlock(&m->lock);
+    if (!waits) {
+        return;
+    }
+    m->vain = mpi_sockets_wait(&m->sockets, DOZE_SECONDS) == MPI_WOKEN_SOCKET ? m->vain + 1 : 0;
+    pthread_mutex_lock(&m->lock);
+    m->dozing = false;
+    pthread_mutex_unlock(&m->lock);
+}
+
 static void *communicate(void *arg)
 {
     struct comm_mpi *m = arg;
@@ -181,8 +215,12 @@ static void *communicate(void *arg)
         m->turn = now;
         if (m->moved) {
             m->moved = false;
+            m->vain = 0;
+            mpi_sockets_moved(&m->sockets);
             idle_since = now;
             sleep_us = SLEEP_MIN_US;
+        } else if (running && m->apart && m->vain < VAIN && mpi_sockets_usable(&m->sockets)) {
+            doze(m);
         } else if (running && now < m->hot_until) {
             sched_yield();
         } else if (running && now - idle_since > 1e-6 * SPIN_US) {
@@ -203,6 +241,7 @@ static void mpi_abandon(struct transport *t)
     pthread_mutex_lock(&m->lock);
     m->abandoned = true;
     pthread_cond_signal(&m->arrived);
+    ring_bell(m);
     while (!m->gone) {
         pthread_cond_wait(&m->ended, &m->lock);
     }
@@ -226,6 +265,7 @@ static void mpi_start(struct transport *t, struct comm_op *op)
         *at = op;
     }
     pthread_cond_signal(&m->arrived);
+    ring_bell(m);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -343,6 +383,7 @@ int comm_mpi_use_native(struct transport *t, int workers, struct err *e)
 
 static int init_threads(struct comm_mpi *m)
 {
+    m->apart = m->apart && mpi_sockets_open(&m->sockets);
     pthread_condattr_t attr;
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->arrived, NULL);
@@ -357,6 +398,27 @@ void comm_mpi_prepare(void)
 {
     setenv("OMPI_MCA_pml_ob1_send_pipeline_depth", "32", 0);
     setenv("OMPI_MCA_btl_vader_max_send_size", "262144", 0);
+    setenv("OMPI_MCA_btl_tcp_eager_limit", "131072", 0);
+    setenv("OMPI_MCA_btl_tcp_endpoint_cache", "4096", 0);
+}
+
+/* A host is what shares memory, as Open MPI sees it: two agents on one machine are two hosts. It is named after its first rank too. */
+static int learn_hosts(struct comm_mpi *m)
+{
+    MPI_Comm near;
+    char name[MPI_MAX_PROCESSOR_NAME] = "", host[64];
+    int n = 0, first = m->rank, ranks = 0;
+    m->hosts = calloc((size_t)m->size, sizeof *m->hosts);
+    if (!m->hosts || MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, m->rank, MPI_INFO_NULL, &near) != MPI_SUCCESS) {
+        return -ERR_PEER;
+    }
+    MPI_Comm_size(near, &ranks);
+    m->apart = ranks == 1;
+    int rc = MPI_Bcast(&first, 1, MPI_INT, 0, near);
+    MPI_Comm_free(&near);
+    MPI_Get_processor_name(name, &n);
+    snprintf(host, sizeof host, "%.40s/%d", name, first);
+    return rc != MPI_SUCCESS || MPI_Allgather(host, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS ? -ERR_PEER : 0;
 }
 
 struct transport *comm_mpi_open(struct err *e)
@@ -366,7 +428,6 @@ struct transport *comm_mpi_open(struct err *e)
         err_set(e, ERR_MEMORY, "cannot start the exchange: memory ran out");
         return NULL;
     }
-    char host[64] = "";
     m->base.ops = &mpi_ops;
     m->turn = clock_now();
     m->workers = MPI_COMM_NULL;
@@ -378,12 +439,7 @@ struct transport *comm_mpi_open(struct err *e)
     MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(m->comm, &m->rank);
     MPI_Comm_size(m->comm, &m->size);
-    m->hosts = calloc((size_t)m->size, sizeof *m->hosts);
-    char name[MPI_MAX_PROCESSOR_NAME];
-    int n = 0;
-    MPI_Get_processor_name(name, &n);
-    memcpy(host, name, (size_t)(n < 63 ? n : 63));
-    if (!m->hosts || MPI_Allgather(host, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS || init_threads(m) != 0) {
+    if (learn_hosts(m) < 0 || init_threads(m) != 0) {
         err_set(e, ERR_PEER, "cannot start the exchange of rank %d", m->rank);
         free(m->hosts);
         free(m);
@@ -401,8 +457,12 @@ void comm_mpi_close(struct transport *t)
     pthread_mutex_lock(&m->lock);
     m->stopping = true;
     pthread_cond_signal(&m->arrived);
+    ring_bell(m);
     pthread_mutex_unlock(&m->lock);
     pthread_join(m->thread, NULL);
+    if (m->apart) {
+        mpi_sockets_close(&m->sockets);
+    }
     if (m->workers != MPI_COMM_NULL) {
         MPI_Comm_free(&m->workers);
     }

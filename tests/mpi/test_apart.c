@@ -1,0 +1,124 @@
+/* Ranks that are hosts of their own: TCP between them, pieces, waits for sockets instead of polls.   ranks: 2 4
+ * All are on this machine. So MPI is told to use TCP, and that no two of them share memory: MPI_Comm_split_type is answered here, as MPI's
+ * profiling interface allows. The last rank is the keeper. */
+#include <sys/resource.h>
+
+#include "common/clock.h"
+#include "tests/mpi/mpi_test.h"
+
+enum { TAG_LATE = 5, TAG_NEVER = 6, ROUNDS = 100 };
+static const double LATE_SECONDS = 0.5;
+static struct comm comm;
+
+int MPI_Comm_split_type(MPI_Comm of, int type, int key, MPI_Info info, MPI_Comm *out)
+{
+    int rank;
+    (void)info;
+    PMPI_Comm_rank(of, &rank);
+    return PMPI_Comm_split(of, type == MPI_COMM_TYPE_SHARED ? rank : 0, key, out);
+}
+
+static bool is_worker(void)
+{
+    return comm.rank < comm.workers;
+}
+
+/* Whole numbers: exact in any order. */
+static bool sum_is_exact(size_t n)
+{
+    struct allreduce a;
+    struct err e;
+    float *x = malloc((n + 1) * sizeof(float)), others = (float)(comm.workers * (comm.workers - 1) / 2);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)(i % 1000) + (float)comm.rank;
+    }
+    allreduce_init(&a, &comm, COMM_ALL, n);
+    allreduce_start(&a, x, n, 0);
+    bool ok = comm_wait(&comm, &a.op, &e) == 0;
+    for (size_t i = 0; i < n && ok; i++) {
+        ok = x[i] == (float)(i % 1000) * (float)comm.workers + others;
+    }
+    allreduce_release(&a);
+    free(x);
+    return ok;
+}
+
+static void sums_over_tcp_are_exact(void)
+{
+    static const size_t lengths[] = {10, 4097, 64001, 256009, 1663370};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char what[80];
+        snprintf(what, sizeof what, "the sum of %zu floats between hosts is exact", lengths[i]);
+        check_all(!is_worker() || sum_is_exact(lengths[i]), what);
+    }
+}
+
+/* The keeper lets the others wait; with polls at least every millisecond each of them would wake some hundreds of times. */
+static void a_rank_that_waits_sleeps(void)
+{
+    struct rusage before, after;
+    struct message m;
+    struct err e;
+    char head[8] = "";
+    bool ok = true;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!is_worker()) {
+        clock_sleep(LATE_SECONDS);
+    }
+    getrusage(RUSAGE_SELF, &before);
+    for (int r = 0; r < comm.workers && !is_worker() && ok; r++) {
+        message_send(&m, &comm, r, TAG_LATE, head, sizeof head, NULL, 0);
+        ok = comm_wait(&comm, &m.op, &e) == 0;
+    }
+    if (is_worker()) {
+        message_recv(&m, &comm, comm.workers, TAG_LATE, head, sizeof head, NULL, 0);
+        ok = comm_wait(&comm, &m.op, &e) == 0;
+        getrusage(RUSAGE_SELF, &after);
+        ok = ok && after.ru_nvcsw - before.ru_nvcsw < 100;
+    }
+    check_all(ok, "a rank that waits half a second wakes less than 100 times");
+}
+
+/* While a message is awaited the thread waits for sockets; what is started then must not wait with it, 50 ms a time. */
+static void what_is_started_meanwhile_begins_at_once(void)
+{
+    struct message never;
+    struct err e;
+    char head[8] = "";
+    bool ok = true;
+    double begin = clock_now();
+    if (is_worker()) {
+        message_recv(&never, &comm, comm.workers, TAG_NEVER, head, sizeof head, NULL, 0);
+    }
+    for (int i = 0; i < ROUNDS && is_worker() && ok; i++) {
+        clock_sleep(0.001); /* it waits again */
+        ok = sum_is_exact(5);
+    }
+    check_all(ok && clock_now() - begin < 0.02 * ROUNDS, "what is started while a message is awaited begins at once");
+    for (int r = 0; r < comm.workers && !is_worker() && ok; r++) {
+        struct message m;
+        message_send(&m, &comm, r, TAG_NEVER, head, sizeof head, NULL, 0);
+        ok = comm_wait(&comm, &m.op, &e) == 0;
+    }
+    ok = ok && (!is_worker() || comm_wait(&comm, &never.op, &e) == 0);
+    check_all(ok, "and the message comes");
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    setenv("OMPI_MCA_btl", "tcp,self", 1);
+    setenv("OMPI_MCA_btl_tcp_if_include", "127.0.0.0/8", 1);
+    comm_mpi_prepare();
+    test_begin(&argc, &argv);
+    if (comm_init(&comm, transport, all_ranks - 1, 1, &e) < 0) {
+        fprintf(stderr, "%s\n", e.message);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    check_all(comm.remote[COMM_ALL] == (is_worker() && comm.workers > 1), "ranks that share no memory are hosts of their own");
+    sums_over_tcp_are_exact();
+    what_is_started_meanwhile_begins_at_once();
+    a_rank_that_waits_sleeps(); /* last: who was late for what was started relies on sockets no more, and polls */
+    comm_release(&comm);
+    return test_end();
+}
