@@ -51,7 +51,7 @@ struct transport_ring {
 struct transport_ops {
     int (*rank)(struct transport *t);
     int (*size)(struct transport *t);                       /* ranks, servers and keeper included */
-    const char *(*host)(struct transport *t, int rank);
+    const char *(*host)(struct transport *t, int rank);      /* ranks with one name share memory */
     int (*send)(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *r);
     /* A message larger than `bytes` is an error. Messages of one sender and tag arrive in order. */
     int (*recv)(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *r);
