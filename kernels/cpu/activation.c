@@ -58,7 +58,7 @@ CPU_CLONES static void sigmoid_grad_loop(void *restrict dx, const void *restrict
 
 static void run(loop_fn *loop, void *out, const void *a, const void *b, const struct cpu_program *p, const struct cpu_step *s)
 {
-    size_t n = (size_t)p->head.batch * s->out->count;
+    size_t n = (size_t)p->samples * s->out->count;
     float slope = (float)s->layer->rate;
 #pragma omp parallel if (n > PARALLEL_FROM)
     {
@@ -79,7 +79,7 @@ static void run(loop_fn *loop, void *out, const void *a, const void *b, const st
         run(kind##_grad_loop, *s->in_grad[0], s->out->grad, s->out->data, p, s);                                         \
         return 0;                                                                                                        \
     }                                                                                                                    \
-    const struct cpu_op cpu_##kind = {.name = title, .keeps_shape = true, .backward_reads = CPU_READS_OUT,               \
+    const struct cpu_op cpu_##kind = {.name = title, .by_tiles = true, .keeps_shape = true, .backward_reads = CPU_READS_OUT, \
                                       .forward = kind##_forward, .backward = kind##_backward, .work = work};
 
 static double work(const struct cpu_step *s)

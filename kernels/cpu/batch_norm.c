@@ -8,10 +8,12 @@
  *
  * Memory is what costs: the statistics are taken in one pass (each chunk's mean, then its squares while it is in the cache; chunks are put
  * together by Chan's formula), and a relu that follows is seen in x again (y > 0), so that the backward pass reads dy and x and nothing
- * else. Few channels are taken as wide rows, several rows behind each other, so that loops over channels are long.
+ * else. Sums are gathered from each tile (cpu/tiles.c) when it has just been written, and put together at the first tile of this step's
+ * own turn. Few channels are taken as wide rows, several rows behind each other, so that loops over channels are long.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program, and rows of samples that are not there must enter
- * neither statistics nor sums. Sums are taken over fixed chunks and added up in order, so that statistics do not depend on threads.
+ * neither statistics nor sums. Sums are taken over fixed chunks of a tile and added up in order, so that
+ * the same tiles give the same bits.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,10 +21,11 @@
 
 #include "kernels/cpu/cpu.h"
 
-enum { WIDE = 64, CHUNK = 64 }; /* elements of a wide row at least; wide rows of a chunk */
+enum { WIDE = 128, CHUNK = 64 }; /* elements of a wide row at least; wide rows of a chunk */
 
 struct batch_norm {
     size_t channels, width;    /* width: of a wide row, a multiple of the channels */
+    size_t parts;              /* gathered so far */
     float *mean, *inverse;     /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
     float *center;             /* [width] from here on: the mean */
     float *scale, *shift;      /* y = scale*x + shift */
@@ -40,6 +43,24 @@ static size_t chunk_of(const struct batch_norm *b)
     return b->width * CHUNK;
 }
 
+/* Floats of a part: two sums for each element of a wide row, then the number of rows that are in them. */
+static size_t part_of(const struct batch_norm *b)
+{
+    return 2 * b->width + 16;
+}
+
+static float rows_of(const struct batch_norm *b, const float *part)
+{
+    return part[2 * b->width];
+}
+
+/* Samples of the tile under way that are there. */
+static int present(const struct cpu_program *p, const struct dev_input *in)
+{
+    int n = in->count - p->from;
+    return n < 0 ? 0 : n < p->samples ? n : p->samples;
+}
+
 static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
 {
     struct batch_norm *b = calloc(1, sizeof(*b));
@@ -52,8 +73,8 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     while (b->width < WIDE) {
         b->width *= 2;
     }
-    size_t chunks = (elements_of(s, p->head.batch) + chunk_of(b) - 1) / chunk_of(b);
-    cpu_scratch(p, chunks * 2 * b->width * sizeof(float));
+    size_t parts = elements_of(s, p->head.batch) / chunk_of(b) + (size_t)p->head.batch; /* a tile's last chunk may be shorter */
+    p->gathered_floats = parts * part_of(b) > p->gathered_floats ? parts * part_of(b) : p->gathered_floats;
     float **const wide[] = {&b->center, &b->scale, &b->shift, &b->gain, &b->slope, &b->base};
     size_t n = sizeof(wide) / sizeof(*wide);
     b->mean = cpu_alloc(p, 2 * b->channels + n * b->width, e);
@@ -78,8 +99,10 @@ static void widen(const struct batch_norm *b, float *row)
 /* The rows of a wide row added up in its first. */
 static void fold(const struct batch_norm *b, float *row)
 {
-    for (size_t k = b->channels; k < b->width; k++) {
-        row[k % b->channels] += row[k];
+    for (size_t at = b->channels; at < b->width; at += b->channels) {
+        for (size_t k = 0; k < b->channels; k++) {
+            row[k] += row[at + k];
+        }
     }
 }
 
@@ -150,27 +173,28 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
     });
 }
 
-/* Fills a part for each chunk of n elements; returns the parts, [chunks][2][width], whose first [channels] hold sums. dy: NULL, or
- * gradients are summed. */
-static const float *sum_chunks(struct cpu_program *p, struct cpu_step *s, const void *dy, size_t n)
+/* A part for each chunk of the tile: statistics of x, or sums of gradients. */
+static void gather(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, bool backward)
 {
     struct batch_norm *b = s->state;
-    size_t chunk = chunk_of(b);
-    float *parts = p->scratch;
+    size_t n = elements_of(s, present(p, in)), chunk = chunk_of(b);
+    b->parts = p->from == 0 ? 0 : b->parts;
+    float *parts = p->gathered + b->parts * part_of(b);
 #pragma omp parallel for if (n > chunk)
     for (size_t first = 0; first < n; first += chunk) {
-        float *part = parts + first / chunk * 2 * b->width;
+        float *part = parts + first / chunk * part_of(b);
         size_t here = shorter(chunk, n - first);
-        if (!dy) {
+        part[2 * b->width] = (float)(here / b->channels);
+        if (!backward) {
             measure_chunk(b, part, s->in[0]->data, p->bf16, first, here);
             continue;
         }
         memset(part, 0, 2 * b->width * sizeof(float));
-        sum_gradients(part, dy, s->in[0]->data, b, p->bf16, s->relu, first, here);
+        sum_gradients(part, s->out->grad, s->in[0]->data, b, p->bf16, s->relu, first, here);
         fold(b, part);
         fold(b, part + b->width);
     }
-    return parts;
+    b->parts += (n + chunk - 1) / chunk;
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------------- */
@@ -192,7 +216,7 @@ CPU_CLONES static void apply(void *restrict y, const void *restrict x, const str
 static void apply_all(struct cpu_program *p, struct cpu_step *s)
 {
     const struct batch_norm *b = s->state;
-    size_t n = elements_of(s, p->head.batch), chunk = chunk_of(b);
+    size_t n = elements_of(s, p->samples), chunk = chunk_of(b);
 #pragma omp parallel for if (n > chunk)
     for (size_t first = 0; first < n; first += chunk) {
         apply(s->out->data, s->in[0]->data, b, p->bf16, s->relu, first, shorter(chunk, n - first));
@@ -204,22 +228,20 @@ static float *running(struct cpu_program *p, const struct cpu_step *s, int which
     return p->head.replica->host[DEV_STATS] + p->net->stats[s->layer->first_stat + which].first;
 }
 
-static void measure(struct cpu_program *p, struct cpu_step *s, size_t n)
+static void use_statistics(struct cpu_program *p, struct cpu_step *s, size_t n)
 {
     struct batch_norm *b = s->state;
     float *mean = running(p, s, 0), *variance = running(p, s, 1);
-    const float *parts = sum_chunks(p, s, NULL, n);
     double momentum = s->layer->rate, rows = (double)(n / b->channels);
-    size_t chunk = chunk_of(b);
+    const float *end = p->gathered + b->parts * part_of(b);
     for (size_t k = 0; k < b->channels; k++) {
         double sum = 0, squares = 0;
-        for (size_t first = 0; first < n; first += chunk) {
-            sum += (double)parts[first / chunk * 2 * b->width + k] * (double)(shorter(chunk, n - first) / b->channels);
+        for (const float *part = p->gathered; part < end; part += part_of(b)) {
+            sum += (double)part[k] * (double)rows_of(b, part);
         }
-        for (size_t first = 0; first < n; first += chunk) {
-            const float *part = parts + first / chunk * 2 * b->width;
+        for (const float *part = p->gathered; part < end; part += part_of(b)) {
             double apart = (double)part[k] - sum / rows;
-            squares += (double)part[b->width + k] + apart * apart * (double)(shorter(chunk, n - first) / b->channels);
+            squares += (double)part[b->width + k] + apart * apart * (double)rows_of(b, part);
         }
         b->mean[k] = (float)(sum / rows);
         b->inverse[k] = (float)(1 / sqrt(squares / rows + s->layer->eps));
@@ -238,12 +260,13 @@ static void use_running(struct cpu_program *p, struct cpu_step *s)
     }
 }
 
-static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+/* What every tile is normalised with. */
+static void begin_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in)
 {
     struct batch_norm *b = s->state;
     const float *weight = cpu_param(p, s, 0), *bias = cpu_param(p, s, 1);
     if (in->training) {
-        measure(p, s, elements_of(s, in->count));
+        use_statistics(p, s, elements_of(s, in->count));
     } else {
         use_running(p, s);
     }
@@ -251,8 +274,17 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
         b->scale[k] = weight[k] * b->inverse[k];
         b->shift[k] = bias[k] - b->mean[k] * b->scale[k];
     }
+    memcpy(b->center, b->mean, b->channels * sizeof(float));
+    widen(b, b->center);
     widen(b, b->scale);
     widen(b, b->shift);
+}
+
+static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+{
+    if (p->from == 0) {
+        begin_forward(p, s, in);
+    }
     apply_all(p, s);
     return 0;
 }
@@ -274,17 +306,15 @@ CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy
     });
 }
 
-static void use_gradients(struct cpu_program *p, struct cpu_step *s, const float *parts, size_t n)
+static void begin_backward(struct cpu_program *p, struct cpu_step *s, size_t n)
 {
     struct batch_norm *b = s->state;
-    const float *weight = cpu_param(p, s, 0);
+    const float *weight = cpu_param(p, s, 0), *end = p->gathered + b->parts * part_of(b);
     float *dweight = cpu_param_grad(p, s, 0), *dbias = cpu_param_grad(p, s, 1);
     double rows = (double)(n / b->channels);
-    size_t chunk = chunk_of(b);
     for (size_t k = 0; k < b->channels; k++) {
         double sum = 0, products = 0, inverse = (double)b->inverse[k], gain = (double)weight[k] * inverse;
-        for (size_t first = 0; first < n; first += chunk) {
-            const float *part = parts + first / chunk * 2 * b->width;
+        for (const float *part = p->gathered; part < end; part += part_of(b)) {
             sum += (double)part[k];
             products += (double)part[b->width + k];
         }
@@ -304,18 +334,17 @@ static void use_gradients(struct cpu_program *p, struct cpu_step *s, const float
 static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     struct batch_norm *b = s->state;
-    size_t n = elements_of(s, in->count), chunk = chunk_of(b), beyond = elements_of(s, p->head.batch) - n;
-    const void *dy = s->out->grad;
-    memcpy(b->center, b->mean, b->channels * sizeof(float));
-    widen(b, b->center);
-    use_gradients(p, s, sum_chunks(p, s, dy, n), n);
+    size_t n = elements_of(s, present(p, in)), chunk = chunk_of(b), beyond = elements_of(s, p->samples) - n;
+    if (p->from == 0) {
+        begin_backward(p, s, elements_of(s, in->count));
+    }
     if (!s->in_grad[0]) {
         return 0;
     }
     void *dx = *s->in_grad[0];
 #pragma omp parallel for if (n > chunk)
     for (size_t first = 0; first < n; first += chunk) {
-        apply_gradient(dx, dy, s->in[0]->data, b, p->bf16, s->relu, first, shorter(chunk, n - first));
+        apply_gradient(dx, s->out->grad, s->in[0]->data, b, p->bf16, s->relu, first, shorter(chunk, n - first));
     }
     memset(element_at(dx, n, p->bf16), 0, beyond * element_size(p->bf16));
     return 0;
@@ -334,12 +363,14 @@ static double work(const struct cpu_step *s)
 
 const struct cpu_op cpu_batch_norm = {
     .name = "batch norm",
+    .by_tiles = true,
     .takes_relu = true,
     .backward_reads = CPU_READS_IN,
     .again = apply_all,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
+    .gather = gather,
     .release = release,
     .work = work,
 };

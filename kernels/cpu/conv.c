@@ -50,6 +50,7 @@ static double work(const struct cpu_step *s)
 
 const struct cpu_op cpu_conv = {
     .name = "convolution",
+    .by_tiles = true,
     .takes_relu = true,
     .backward_reads = CPU_READS_IN | CPU_READS_RELU,
     .prepare = prepare,

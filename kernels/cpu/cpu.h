@@ -1,12 +1,14 @@
 /* The CPU backend's own picture: a device, the programs it runs, and the table that every operator fills.
  *
- * A program is an array of steps in the network's layer order; forward walks it up, backward down. A step owns what its
- * operator prepared (oneDNN primitives, masks); a value is one activation with its gradient. A value that several steps
+ * A program is an array of steps in the network's layer order; forward walks it up, backward down. Steps that form a group take
+ * turns on tiles, parts of the minibatch that fit into the cache (cpu/tiles.c). A step owns what its operator prepared (oneDNN
+ * primitives, masks); a value is one activation with its gradient. A value that several steps
  * read gets its gradient from the first of them in backward order directly, from the others through spare memory, which the
  * program adds; operators only ever write to `in_grad` and need not know.
  *
  * What a newcomer would get wrong: activations may be fp32 or bf16 (cpu/element.h), and in the backward pass only those are
- * there that an operator declares to read (cpu/places.c). And a value's shape is the one it is STORED in. A flattened image
+ * there that an operator declares to read (cpu/places.c). What a value's `data` and `grad` point to are the p->samples samples of the
+ * tile under way, sample p->from of the minibatch first. And a value's shape is the one it is STORED in. A flattened image
  * is still stored row, column, channel; the dense layer that reads it permutes its own copy (cpu/dense.c).
  */
 #ifndef KERNELS_CPU_CPU_H
@@ -35,8 +37,8 @@ struct cpu_device {
 struct cpu_value {
     struct shape shape; /* of one sample, as stored */
     size_t count;       /* elements of one sample */
-    void *data;         /* [batch][count]; the network's input borrows the caller's */
-    void *grad;         /* [batch][count], or NULL where nobody needs it */
+    void *data;         /* [samples][count] of the tile under way; the network's input borrows the caller's */
+    void *grad;         /* [samples][count], or NULL where nobody needs it */
     bool needs_grad;    /* some parameter stands before it */
     bool has_grad;      /* while building: a step that runs earlier in backward writes it already */
     struct cpu_step *maker;
@@ -51,6 +53,7 @@ enum cpu_reads { CPU_READS_IN = 1, CPU_READS_OUT = 2, CPU_READS_RELU = 4 /* the 
 
 struct cpu_op {
     const char *name;
+    bool by_tiles;    /* works on p->samples samples, whichever they are; else on all of them at once */
     bool takes_relu;  /* a relu that follows can become a part of it (cpu_step.relu) */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
     unsigned backward_reads; /* enum cpu_reads; what is not declared may be gone by then */
@@ -59,6 +62,9 @@ struct cpu_op {
     int (*forward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
     /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's range of the flat block. */
     int (*backward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
+    /* NULL, or: gathers from the tile under way what `forward` (in training) or `backward` has to know of the whole minibatch. It runs for
+     * every tile of the group before, so it reads inputs and out->grad before the step's own turn; it may use p->gathered until then. */
+    void (*gather)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, bool backward);
     /* NULL, or: writes the output of the last forward pass again, the same bits, from inputs that the backward pass reads anyway. */
     void (*again)(struct cpu_program *p, struct cpu_step *s);
     void (*release)(struct cpu_step *s);
@@ -80,6 +86,20 @@ struct cpu_step {
     void *state;                       /* the operator's; freed by its release */
 };
 
+/* Steps that take turns on one tile after another. */
+struct cpu_group {
+    int first, end;  /* forward: steps first to end - 1; then step `end` gathers, if it does */
+    int top, bottom; /* backward: steps top down to bottom; then step bottom - 1 gathers, if it belongs to the group forward */
+    int samples;     /* of a tile: a divisor of the batch */
+};
+
+/* An address that follows the tile under way. */
+struct cpu_place {
+    void **at;
+    char *block;
+    size_t stride; /* bytes from sample to sample; 0: all tiles use the same memory, one after another */
+};
+
 struct cpu_program {
     struct dev_program_head head;
     struct cpu_device *dev;
@@ -88,6 +108,11 @@ struct cpu_program {
     dnnl_stream_t stream;
     struct cpu_step *steps;
     int n_steps;
+    struct cpu_group *groups;    /* cpu/tiles.c */
+    int n_groups;
+    struct cpu_place *places;    /* cpu/places.c; [0]: the network's input */
+    int n_places;
+    int from, samples;           /* the tile under way; while a step is prepared: how many samples it will have */
     struct cpu_value *values;    /* [0]: the network's input; then at most one per layer */
     struct cpu_value **of_layer; /* [n_layers] */
     struct cpu_value *output;    /* what the loss reads */
@@ -96,13 +121,21 @@ struct cpu_program {
     struct cpu_value head_fp32;  /* what the loss reads and writes: the output, or its copy in fp32 */
     void *scratch;               /* working memory, shared by all steps */
     size_t scratch_bytes;
+    float *gathered;             /* memory for what is gathered (cpu_op.gather) */
+    size_t gathered_floats;
     struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */
 };
 
 /* Fills steps, values, of_layer, output and buckets (cpu/graph.c); their arrays are there. Returns the number of values. */
 int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e);
-/* Gives every value and gradient its memory (cpu/places.c). */
+/* Puts steps into groups (cpu/tiles.c); p->groups is there. */
+void cpu_tiles(struct cpu_program *p);
+/* The group in which step i runs. */
+const struct cpu_group *cpu_group_of(const struct cpu_program *p, int i, bool backward);
+/* Gives every value and gradient its memory (cpu/places.c); p->places is there. */
 int cpu_places(struct cpu_program *p, struct err *e);
+/* Values and gradients are those of these samples from here on. */
+void cpu_move(struct cpu_program *p, int from, int samples);
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e);
 /* The same for elements of activations. */

@@ -27,7 +27,7 @@ CPU_CLONES static void sum_loop(void *y, const void *a, const void *b, bool bf16
 
 static int add_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t n = (size_t)p->head.batch * s->out->count;
+    size_t n = (size_t)p->samples * s->out->count;
 #pragma omp parallel if (n > PARALLEL_FROM)
     {
         size_t first, last;
@@ -43,7 +43,7 @@ static int add_forward(struct cpu_program *p, struct cpu_step *s, const struct d
 
 static int add_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t n = (size_t)p->head.batch * s->out->count;
+    size_t n = (size_t)p->samples * s->out->count;
     if (s->relu) {
         pointwise_relu_mask(p, s->out->grad, s->out->data, n);
     }
@@ -68,6 +68,7 @@ static double work(const struct cpu_step *s)
 
 const struct cpu_op cpu_add = {
     .name = "add",
+    .by_tiles = true,
     .takes_relu = true,
     .backward_reads = CPU_READS_RELU,
     .forward = add_forward,
@@ -79,7 +80,7 @@ const struct cpu_op cpu_add = {
 
 static int concat_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
+    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->samples * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
         size_t c = steps_joined(&s->out->shape, &s->in[k]->shape);
 #pragma omp parallel for if (rows * c > PARALLEL_FROM)
@@ -93,7 +94,7 @@ static int concat_forward(struct cpu_program *p, struct cpu_step *s, const struc
 
 static int concat_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->head.batch * s->out->count / all, at = 0;
+    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->samples * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
         size_t c = steps_joined(&s->out->shape, &s->in[k]->shape);
         void *to = s->in_grad[k] ? *s->in_grad[k] : NULL;
@@ -108,6 +109,7 @@ static int concat_backward(struct cpu_program *p, struct cpu_step *s, const stru
 
 const struct cpu_op cpu_concat = {
     .name = "concat",
+    .by_tiles = true,
     .forward = concat_forward,
     .backward = concat_backward,
     .work = work,

@@ -5,6 +5,7 @@
  * makes it to the last that reads it, and until that step's backward pass only if a gradient is worked out from it (cpu_op.backward_reads).
  * One that can be made again (batch norm: one pass over its input, which is kept or the caller's) is needed twice, for a short time each:
  * the program makes it again before its first use in the backward pass. So half of a residual network's activations need not be kept.
+ * Steps of a group that take turns on tiles (cpu/tiles.c) run at the same time, as far as memory is concerned.
  *
  * What a newcomer would get wrong: an activation that a backward pass reads and does not declare is overwritten by then.
  */
@@ -16,7 +17,7 @@ enum { TWICE = 2 };
 
 struct lease {
     void **place;
-    size_t bytes, at;
+    size_t sample, stride, bytes, at; /* sample: bytes of one */
     int from[TWICE], to[TWICE]; /* both ends included; from > to: no second time */
 };
 
@@ -27,8 +28,7 @@ struct leases {
 
 static void add_lease(const struct cpu_program *p, struct leases *l, void **place, size_t count, int from, int to)
 {
-    size_t bytes = (size_t)p->head.batch * count * element_size(p->bf16);
-    l->items[l->n++] = (struct lease){.place = place, .bytes = (bytes + 63) / 64 * 64, .from = {from, 1}, .to = {to, 0}};
+    l->items[l->n++] = (struct lease){.place = place, .sample = count * element_size(p->bf16), .from = {from, 1}, .to = {to, 0}};
 }
 
 /* ---- when ------------------------------------------------------------------------------------------------------ */
@@ -43,6 +43,7 @@ static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step 
     struct cpu_value *v = maker->out;
     int n = p->n_steps, made = (int)(maker - p->steps), last = v == p->output ? n : made, first_back = -1,
         last_back = reads_output(maker) ? made : n;
+    bool gathered = false;
     for (int i = made + 1; i < n; i++) {
         const struct cpu_step *s = &p->steps[i];
         for (int k = 0; k < s->n_in; k++) {
@@ -51,13 +52,14 @@ static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step 
                 if (s->backward && (s->op->backward_reads & CPU_READS_IN)) {
                     first_back = i;
                     last_back = i < last_back ? i : last_back;
+                    gathered = gathered || s->op->gather; /* before that step's turn */
                 }
             }
         }
     }
     bool input_stays = !maker->in[0]->maker || maker->in[0]->again_before < 0;
     v->maker = maker;
-    v->again_before = first_back >= 0 && maker->op->again && input_stays && !reads_output(maker) ? first_back : -1;
+    v->again_before = first_back >= 0 && maker->op->again && input_stays && !gathered && !reads_output(maker) ? first_back : -1;
     bool kept = v->again_before < 0 && last_back < n;
     add_lease(p, l, &v->data, v->count, made, kept ? 2 * n - last_back : last);
     if (v->again_before >= 0) {
@@ -84,6 +86,30 @@ static void lease_gradients(struct cpu_program *p, struct leases *l, struct cpu_
             add_lease(p, l, &maker->spare[k], maker->in[k]->count, 2 * n - made, 2 * n - made);
         }
     }
+}
+
+/* The group that runs at a time, if it works by tiles. */
+static const struct cpu_group *tiled_at(const struct cpu_program *p, int time)
+{
+    int n = p->n_steps;
+    const struct cpu_group *g = time == n ? NULL : cpu_group_of(p, time < n ? time : 2 * n - time, time > n);
+    return g && g->samples < p->head.batch ? g : NULL;
+}
+
+/* A lease lasts from a group's begin to a group's end. What never leaves a group needs memory for one tile, which stays in the cache. */
+static void lease_tiles(const struct cpu_program *p, struct lease *l)
+{
+    int n = p->n_steps, samples = 0;
+    for (int k = 0; k < TWICE && l->from[k] <= l->to[k]; k++) {
+        const struct cpu_group *begin = tiled_at(p, l->from[k]), *end = tiled_at(p, l->to[k]);
+        bool leaves = !begin || begin != end || (l->from[k] < n && l->to[k] > n);
+        int needed = leaves ? p->head.batch : begin->samples;
+        samples = needed > samples ? needed : samples;
+        l->from[k] = !begin ? l->from[k] : l->from[k] < n ? begin->first : 2 * n - begin->top;
+        l->to[k] = !end ? l->to[k] : l->to[k] < n ? end->end - 1 : 2 * n - end->bottom;
+    }
+    l->stride = samples < p->head.batch ? 0 : l->sample;
+    l->bytes = ((size_t)samples * l->sample + 63) / 64 * 64;
 }
 
 /* ---- where ----------------------------------------------------------------------------------------------------- */
@@ -131,14 +157,18 @@ int cpu_places(struct cpu_program *p, struct err *e)
         lease_data(p, &l, &p->steps[i]);
         lease_gradients(p, &l, &p->steps[i]);
     }
+    for (int i = 0; i < l.n; i++) {
+        lease_tiles(p, &l.items[i]);
+    }
     qsort(l.items, (size_t)l.n, sizeof(*l.items), larger_first);
     for (int i = 0; i < l.n; i++) {
         l.items[i].at = lowest(l.items, i, &l.items[i]);
         bytes = l.items[i].at + l.items[i].bytes > bytes ? l.items[i].at + l.items[i].bytes : bytes;
     }
     char *block = (char *)cpu_alloc(p, bytes / sizeof(float), e);
+    p->places[p->n_places++] = (struct cpu_place){&p->values[0].data, NULL, p->values[0].count * element_size(p->bf16)};
     for (int i = 0; i < l.n && block; i++) {
-        *l.items[i].place = block + l.items[i].at;
+        p->places[p->n_places++] = (struct cpu_place){l.items[i].place, block + l.items[i].at, l.items[i].stride};
     }
     free(l.items);
     return block ? 0 : -ERR_MEMORY;

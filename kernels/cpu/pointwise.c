@@ -101,18 +101,19 @@ static double work(const struct cpu_step *s)
 
 static int relu_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    SHARED((size_t)p->head.batch * s->out->count, relu_loop, s->out->data, s->in[0]->data, p->bf16);
+    SHARED((size_t)p->samples * s->out->count, relu_loop, s->out->data, s->in[0]->data, p->bf16);
     return 0;
 }
 
 static int relu_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    SHARED((size_t)p->head.batch * s->out->count, mask_loop, *s->in_grad[0], s->out->grad, s->out->data, p->bf16);
+    SHARED((size_t)p->samples * s->out->count, mask_loop, *s->in_grad[0], s->out->grad, s->out->data, p->bf16);
     return 0;
 }
 
 const struct cpu_op cpu_relu = {
     .name = "relu",
+    .by_tiles = true,
     .keeps_shape = true,
     .backward_reads = CPU_READS_OUT,
     .forward = relu_forward,
@@ -138,8 +139,8 @@ CPU_CLONES static void transpose(void *restrict to, const void *restrict from, b
 void pointwise_flatten(const struct cpu_program *p, void *to, const void *from, const struct shape *image, bool to_vector)
 {
     size_t area = (size_t)image->dim[0] * (size_t)image->dim[1], c = (size_t)image->dim[2], n = area * c;
-#pragma omp parallel for if (n * (size_t)p->head.batch > PARALLEL_FROM)
-    for (int i = 0; i < p->head.batch; i++) {
+#pragma omp parallel for if (n * (size_t)p->samples > PARALLEL_FROM)
+    for (int i = 0; i < p->samples; i++) {
         transpose(to, from, p->bf16, (size_t)i * n, to_vector ? area : c, to_vector ? c : area);
     }
 }

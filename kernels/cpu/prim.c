@@ -25,7 +25,7 @@ const dnnl_memory_desc_t *prim_md(const_dnnl_primitive_desc_t pd, dnnl_query_t w
 dnnl_memory_desc_t prim_value_md(const struct cpu_program *p, const struct shape *shape)
 {
     dnnl_memory_desc_t md;
-    int batch = p->head.batch;
+    int batch = p->samples;
     dnnl_dims_t image = {batch, shape->dim[2], shape->dim[0], shape->dim[1]}, vector = {batch, shape->dim[0]};
     bool is_image = shape->rank == 3;
     dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md, is_image ? 4 : 2, is_image ? image : vector, p->bf16 ? dnnl_bf16 : dnnl_f32,

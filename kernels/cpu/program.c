@@ -1,5 +1,5 @@
 /* A network compiled for one minibatch size: its steps (cpu/graph.c) with their operators prepared and memory given, and how they are
- * run.
+ * run: one group of steps after another, each on one tile after another (cpu/tiles.c).
  *
  * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where values and gradients stand is worked out
  * in cpu/places.c. Nothing is allocated when a program runs.
@@ -65,6 +65,7 @@ static int prepare_steps(struct cpu_program *p, struct err *e)
 {
     for (int i = 0; i < p->n_steps; i++) {
         struct cpu_step *s = &p->steps[i];
+        p->samples = cpu_group_of(p, i, false)->samples;
         int rc = s->op->prepare ? s->op->prepare(p, s, e) : 0;
         if (rc < 0) {
             return err_prefix(e, "cannot prepare layer '%s' (%s)", s->layer->name, s->op->name);
@@ -88,12 +89,14 @@ static int give_head(struct cpu_program *p, struct err *e)
 static int give_memory(struct cpu_program *p, struct err *e)
 {
     int rc = cpu_places(p, e);
+    cpu_move(p, 0, p->head.batch);
     if (rc < 0 || (rc = give_head(p, e)) < 0) {
         return rc;
     }
     p->padded = cpu_alloc_elements(p, (size_t)p->head.batch * p->values[0].count, e);
     p->scratch = p->padded ? cpu_alloc(p, (p->scratch_bytes + 3) / 4, e) : NULL;
-    return p->scratch ? 0 : -ERR_MEMORY;
+    p->gathered = p->scratch ? cpu_alloc(p, p->gathered_floats, e) : NULL;
+    return p->gathered ? 0 : -ERR_MEMORY;
 }
 
 static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
@@ -103,8 +106,10 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
     p->values = calloc(n + 1, sizeof(*p->values));
     p->of_layer = calloc(n, sizeof(struct cpu_value *));
     p->bucket_step = calloc(n, sizeof(*p->bucket_step));
+    p->groups = calloc(n + 1, sizeof(*p->groups));
+    p->places = calloc(1 + n * (2 + NET_INPUTS), sizeof(*p->places));
     p->head.buckets = calloc(n, sizeof(*p->head.buckets));
-    if (!p->steps || !p->values || !p->of_layer || !p->bucket_step || !p->head.buckets) {
+    if (!p->steps || !p->values || !p->of_layer || !p->bucket_step || !p->groups || !p->places || !p->head.buckets) {
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     int rc = prim_check(dnnl_stream_create(&p->stream, p->dev->engine, dnnl_stream_default_flags), "create a stream", e);
@@ -112,6 +117,7 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
     if (n_values < 0) {
         return n_values;
     }
+    cpu_tiles(p);
     rc = prepare_steps(p, e);
     return rc < 0 ? rc : give_memory(p, e);
 }
@@ -158,6 +164,8 @@ void cpu_program_free(struct dev_program *program)
     free(p->values);
     free(p->of_layer);
     free(p->bucket_step);
+    free(p->groups);
+    free(p->places);
     free(p->head.buckets);
     free(p);
 }
@@ -168,12 +176,12 @@ static void bind_input(struct cpu_program *p, const struct dev_input *in)
 {
     size_t n = p->values[0].count, used = (size_t)in->count * n, all = (size_t)p->head.batch * n;
     if (in->count == p->head.batch && !p->bf16) {
-        p->values[0].data = (float *)in->x; /* nobody writes to it: its gradient is never made */
+        p->places[0].block = (char *)(uintptr_t)in->x; /* nobody writes to it: its gradient is never made */
         return;
     }
     pointwise_take(p, p->padded, in->x, used);
     memset(element_at(p->padded, used, p->bf16), 0, (all - used) * element_size(p->bf16));
-    p->values[0].data = p->padded;
+    p->places[0].block = p->padded;
 }
 
 static int run_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, struct err *e)
@@ -202,10 +210,28 @@ static void make_again(struct cpu_program *p, int i)
     }
 }
 
-static int run_backward(struct cpu_program *p, const struct dev_input *in, dev_mark_fn *mark, void *ctx, struct err *e)
+static void gather(struct cpu_program *p, int i, const struct dev_input *in, bool backward)
 {
-    int bucket = 0;
-    for (int i = p->n_steps - 1; i >= 0; i--) {
+    if (in->training && i < p->n_steps && p->steps[i].op->gather) {
+        p->steps[i].op->gather(p, &p->steps[i], in, backward);
+    }
+}
+
+static int forward_tile(struct cpu_program *p, const struct cpu_group *g, const struct dev_input *in, struct err *e)
+{
+    for (int i = g->first; i < g->end; i++) {
+        int rc = p->steps[i].op->forward(p, &p->steps[i], in, e);
+        if (rc < 0) {
+            return err_prefix(e, "layer '%s'", p->steps[i].layer->name);
+        }
+    }
+    gather(p, g->end, in, false);
+    return 0;
+}
+
+static int backward_tile(struct cpu_program *p, const struct cpu_group *g, const struct dev_input *in, struct err *e)
+{
+    for (int i = g->top; i >= g->bottom; i--) {
         struct cpu_step *s = &p->steps[i];
         make_again(p, i);
         int rc = s->backward && s->op->backward ? s->op->backward(p, s, in, e) : 0;
@@ -214,17 +240,39 @@ static int run_backward(struct cpu_program *p, const struct dev_input *in, dev_m
         }
         for (int k = 0; k < s->n_in; k++) {
             if (s->adds[k]) {
-                pointwise_add(p, s->in[k]->grad, s->spare[k], (size_t)p->head.batch * s->in[k]->count);
+                pointwise_add(p, s->in[k]->grad, s->spare[k], (size_t)p->samples * s->in[k]->count);
             }
         }
-        if (bucket < p->head.n_buckets && p->bucket_step[bucket] == i) {
+    }
+    if (g->bottom > g->first) {
+        gather(p, g->first, in, true);
+    }
+    return 0;
+}
+
+static int run_group(struct cpu_program *p, const struct cpu_group *g, const struct dev_input *in, bool backward, struct err *e)
+{
+    int rc = 0;
+    for (int from = 0; from < p->head.batch && rc == 0; from += g->samples) {
+        cpu_move(p, from, g->samples);
+        rc = backward ? backward_tile(p, g, in, e) : forward_tile(p, g, in, e);
+    }
+    return rc;
+}
+
+static int run_backward(struct cpu_program *p, const struct dev_input *in, dev_mark_fn *mark, void *ctx, struct err *e)
+{
+    int bucket = 0, rc = 0;
+    for (int i = p->n_groups - 1; i >= 0 && rc == 0; i--) {
+        rc = run_group(p, &p->groups[i], in, true, e);
+        while (rc == 0 && bucket < p->head.n_buckets && p->bucket_step[bucket] >= p->groups[i].bottom) {
             if (mark) {
                 mark(ctx, bucket);
             }
             bucket++;
         }
     }
-    return 0;
+    return rc;
 }
 
 int cpu_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
@@ -236,14 +284,12 @@ int cpu_program_compute(struct dev_program *program, const struct dev_input *in,
     }
     omp_set_num_threads(p->dev->threads);
     bind_input(p, in);
-    for (int i = 0; i < p->n_steps; i++) {
-        int rc = p->steps[i].op->forward(p, &p->steps[i], in, e);
-        if (rc < 0) {
-            return err_prefix(e, "layer '%s'", p->steps[i].layer->name);
-        }
+    int rc = 0;
+    for (int i = 0; i < p->n_groups && rc == 0; i++) {
+        rc = run_group(p, &p->groups[i], in, false, e);
     }
-    int rc = run_loss(p, in, out, e);
-    if (rc < 0) {
+    cpu_move(p, 0, p->head.batch);
+    if (rc < 0 || (rc = run_loss(p, in, out, e)) < 0) {
         return rc;
     }
     if (logits) {

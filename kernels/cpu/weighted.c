@@ -1,17 +1,21 @@
 /* Layers with weights (see weighted.h). The master weights and their gradients stand in the flat block in PyTorch's order;
  * oneDNN's kernels for convolutions want blocked formats, which differ between the passes. So each step copies the weights out once
- * per format (small beside the products) and copies their gradient back; dense layers do without (cpu/dense.c). The gradient of the
- * network's input is never made.
+ * per format (small beside the products) and copies their gradient back; dense layers do without (cpu/dense.c). Copies are made once
+ * per pass, out at its first tile, back after its last. The gradient of the network's input is never made.
  */
 #include "kernels/cpu/weighted.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cpu/pointwise.h"
+#include "kernels/flat.h"
 
 struct weighted {
     struct prim forward, data, weights;
     struct prim_tensor forward_weights, data_weights, weights_grad;
+    float *sum;               /* NULL, or the gradient over the tiles so far: of the weights, then of the bias */
+    size_t n_weights, n_bias; /* floats of it */
     void *flattened; /* NULL, or the input as a vector; its gradient replaces it, once the weights have theirs */
 };
 
@@ -59,8 +63,14 @@ static int prepare_weights(struct cpu_program *p, struct cpu_step *s, struct wei
         (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_WEIGHTS, grad, w->weights_grad.data, e)) < 0) {
         goto out;
     }
-    if (md->has_bias) {
-        rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_BIAS, &md->bias, cpu_param_grad(p, s, 1), e);
+    if (md->has_bias && (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_BIAS, &md->bias, cpu_param_grad(p, s, 1), e)) < 0) {
+        goto out;
+    }
+    if (p->samples < p->head.batch) {
+        w->n_weights = dnnl_memory_desc_get_size(grad) / sizeof(float);
+        w->n_bias = md->has_bias ? dnnl_memory_desc_get_size(&md->bias) / sizeof(float) : 0;
+        w->sum = cpu_alloc(p, w->n_weights + w->n_bias, e);
+        rc = w->sum ? 0 : -ERR_MEMORY;
     }
 out:
     if (pd) {
@@ -105,7 +115,7 @@ int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct wei
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = w;
-    if (md->flatten && !(w->flattened = cpu_alloc_elements(p, (size_t)p->head.batch * s->in[0]->count, e))) {
+    if (md->flatten && !(w->flattened = cpu_alloc_elements(p, (size_t)p->samples * s->in[0]->count, e))) {
         return -ERR_MEMORY;
     }
     int rc = prepare_forward(p, s, w, md, describe, &pd, e);
@@ -127,8 +137,30 @@ int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev
     if (w->flattened) {
         pointwise_flatten(p, w->flattened, s->in[0]->data, &s->in[0]->shape, true);
     }
-    int rc = prim_run(p, &w->forward_weights.copy, e);
+    int rc = p->from == 0 ? prim_run(p, &w->forward_weights.copy, e) : 0;
     return rc < 0 ? rc : prim_run(p, &w->forward, e);
+}
+
+/* grad, which the tile under way has written, is that of all tiles so far. */
+static void add_tiles(const struct cpu_program *p, float *grad, float *sum, size_t n)
+{
+    if (p->from > 0) {
+        flat_add(grad, sum, n);
+    }
+    memcpy(sum, grad, n * sizeof(*sum));
+}
+
+static int weights_gradient(struct cpu_program *p, struct cpu_step *s, struct weighted *w, struct err *e)
+{
+    int rc = prim_run(p, &w->weights, e);
+    if (rc == 0 && w->sum) {
+        add_tiles(p, w->weights_grad.copy.handle ? w->weights_grad.data : cpu_param_grad(p, s, 0), w->sum, w->n_weights);
+    }
+    if (rc == 0 && w->n_bias > 0) {
+        add_tiles(p, cpu_param_grad(p, s, 1), w->sum + w->n_weights, w->n_bias);
+    }
+    bool last = p->from + p->samples == p->head.batch;
+    return rc < 0 || !last ? rc : prim_run(p, &w->weights_grad.copy, e);
 }
 
 int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
@@ -136,10 +168,9 @@ int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct de
     struct weighted *w = s->state;
     int rc;
     if (s->relu) {
-        pointwise_relu_mask(p, s->out->grad, s->out->data, (size_t)p->head.batch * s->out->count);
+        pointwise_relu_mask(p, s->out->grad, s->out->data, (size_t)p->samples * s->out->count);
     }
-    if ((rc = prim_run(p, &w->weights, e)) < 0 || (rc = prim_run(p, &w->weights_grad.copy, e)) < 0 ||
-        (rc = prim_run(p, &w->data_weights.copy, e)) < 0) {
+    if ((rc = weights_gradient(p, s, w, e)) < 0 || (p->from == 0 && (rc = prim_run(p, &w->data_weights.copy, e)) < 0)) {
         return rc;
     }
     rc = prim_run(p, &w->data, e);

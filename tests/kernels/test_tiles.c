@@ -1,0 +1,165 @@
+/* A step by tiles (kernels/cpu/tiles.c) against a step of all samples at once, which a minibatch of a prime number of samples is: networks
+ * with residual branches, joined ones, biases, a batch norm in front and one behind, in both precisions, on one thread and two; minibatches
+ * that end within a tile or before one.
+ */
+#include "kernels/cpu/cpu.h"
+#include "tests/kernels/reference.h"
+
+enum { BATCH = 64, PRIME = 67 };
+
+#define LAYER(type, more) "{\"type\": \"" type "\"" more "},"
+#define FROM(name, from) ", \"name\": \"" name "\", \"inputs\": [\"" from "\"]"
+#define JOIN(type, from) "{\"type\": \"" type "\", \"inputs\": [" from "]},"
+#define NAME(name) ", \"name\": \"" name "\""
+#define CONV(more) LAYER("conv2d", ", \"filters\": 16, \"kernel\": 3, \"padding\": 1" more)
+#define NO_BIAS ", \"bias\": false"
+#define HALF ", \"stride\": 2"
+#define NETWORK(channels, layers)                                                                                        \
+    "{\"input\": [24, 24, " channels "], \"layers\": [" layers LAYER("global_average_pool", "") "{\"type\": \"dense\", \"units\": 5}]}"
+
+static const char *const models[] = {
+    /* a residual block, and one that halves the image */
+    NETWORK("3", CONV("") LAYER("batch_norm", "") LAYER("relu", NAME("r")) CONV("") LAYER("batch_norm", "") LAYER("relu", "") CONV(NO_BIAS)
+            LAYER("batch_norm", NAME("n")) JOIN("add", "\"n\", \"r\"") LAYER("relu", NAME("t"))
+            CONV(FROM("c", "t") HALF NO_BIAS) LAYER("batch_norm", NAME("m")) CONV(FROM("d", "t") HALF) LAYER("batch_norm", NAME("o"))
+            JOIN("add", "\"m\", \"o\"") LAYER("relu", "")),
+    /* readers of one batch norm in groups of their own, and within one; activations that cannot be a part of a step */
+    NETWORK("3", CONV("") LAYER("batch_norm", NAME("n")) CONV(FROM("a", "n")) LAYER("leaky_relu", NAME("l")) CONV(FROM("b", "n"))
+            JOIN("concat", "\"l\", \"b\", \"n\"") LAYER("relu", "") LAYER("batch_norm", "") LAYER("batch_norm", "") CONV("")
+            LAYER("relu", "") LAYER("dropout", ", \"rate\": 0.3") LAYER("batch_norm", "")),
+    /* a wide layer behind a sum, one of whose terms nobody needs any more */
+    NETWORK("3", CONV(NO_BIAS) LAYER("batch_norm", NAME("r")) CONV(NO_BIAS) LAYER("batch_norm", NAME("n")) JOIN("add", "\"n\", \"r\"")
+            LAYER("conv2d", ", \"filters\": 48, \"kernel\": 1" NO_BIAS) LAYER("batch_norm", "") CONV(NO_BIAS) LAYER("batch_norm", "")),
+    /* a batch norm of the network's input */
+    NETWORK("16", LAYER("batch_norm", "") CONV("") LAYER("relu", "") LAYER("batch_norm", "")),
+};
+
+/* ---- computing ---------------------------------------------------------------------------------------------------------- */
+
+struct run {
+    struct bench *b;
+    struct dev_program *p;
+    struct dev_result result;
+    float *logits;
+};
+
+static bool by_tiles(const struct dev_program *program)
+{
+    const struct cpu_program *p = (const struct cpu_program *)program;
+    for (int i = 0; i < p->n_groups; i++) {
+        if (p->groups[i].samples < p->head.batch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct run computed(const char *precision, const char *device, const char *model, int batch, int count)
+{
+    struct run r = {.b = bench_new_in(precision, device, model, NULL)};
+    struct dev_input in = ref_input(&r.b->net, count, 3);
+    r.p = bench_program(r.b, batch);
+    assert_int_equal(by_tiles(r.p), batch == BATCH);
+    r.logits = calloc((size_t)count * shape_count(&r.b->net.output), sizeof(float));
+    memset(r.b->replica.host[DEV_GRADS], 0x7f, r.b->net.n_params * sizeof(float)); /* what compute must overwrite */
+    bench_compute(r.b, r.p, &in, r.logits);
+    r.result = bench_compute(r.b, r.p, &in, r.logits); /* again, over what the first has left */
+    ref_input_free(&in);
+    return r;
+}
+
+static void run_free(struct run *r)
+{
+    free(r->logits);
+    r->b->dev->ops->program_free(r->p);
+    bench_free(r->b);
+}
+
+static void assert_all_near(const float *got, const float *expected, size_t n, double bound, const char *what)
+{
+    for (size_t i = 0; i < n; i++) {
+        assert_near((double)got[i], (double)expected[i], bound * (1 + fabs((double)expected[i])), what, i);
+    }
+}
+
+/* ---- tiles and all samples at once -------------------------------------------------------------------------------------- */
+
+static void check(const char *precision, double outputs, double gradients)
+{
+    static const int counts[] = {BATCH, 59, 15};
+    for (size_t m = 0; m < sizeof(models) / sizeof(*models); m++) {
+        for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
+            const char *device = c % 2 ? "cpu:1" : "cpu:2";
+            struct run tiles = computed(precision, device, models[m], BATCH, counts[c]);
+            struct run whole = computed(precision, device, models[m], PRIME, counts[c]);
+            assert_near(tiles.result.loss, whole.result.loss, outputs * whole.result.loss, "loss", 0);
+            assert_all_near(tiles.logits, whole.logits, (size_t)counts[c] * shape_count(&whole.b->net.output), outputs, "output");
+            assert_all_near(tiles.b->replica.host[DEV_STATS], whole.b->replica.host[DEV_STATS], whole.b->net.n_stat_floats, outputs,
+                            "statistic");
+            check_gradients(tiles.b, whole.b, gradients);
+            run_free(&tiles);
+            run_free(&whole);
+        }
+    }
+}
+
+static void a_step_by_tiles_is_that_of_all_samples_at_once(void **state)
+{
+    check("fp32", 1e-5, 1e-4);
+}
+
+static void a_step_by_tiles_is_that_of_all_samples_at_once_in_bf16(void **state)
+{
+    if (!bench_has_bf16()) {
+        skip();
+    }
+    check("bf16", 0.02, 0.05);
+}
+
+static void an_evaluation_by_tiles_is_that_of_all_samples_at_once(void **state)
+{
+    struct run tiles = computed("fp32", "cpu:2", models[0], BATCH, BATCH), whole = computed("fp32", "cpu:2", models[0], PRIME, BATCH);
+    struct dev_input in = ref_input(&whole.b->net, 59, 5);
+    in.training = false;
+    double loss = bench_compute(whole.b, whole.p, &in, whole.logits).loss;
+    assert_near(bench_compute(tiles.b, tiles.p, &in, tiles.logits).loss, loss, 1e-5 * loss, "loss", 0);
+    assert_all_near(tiles.logits, whole.logits, 59 * shape_count(&whole.b->net.output), 1e-5, "output");
+    ref_input_free(&in);
+    run_free(&tiles);
+    run_free(&whole);
+}
+
+/* ---- bits ----------------------------------------------------------------------------------------------------------------- */
+
+static void the_same_step_by_tiles_gives_the_same_bits(void **state)
+{
+    for (size_t m = 0; m < sizeof(models) / sizeof(*models); m++) {
+        struct run a = computed("fp32", "cpu:2", models[m], BATCH, 59), b = computed("fp32", "cpu:2", models[m], BATCH, 59);
+        assert_true(a.result.loss == b.result.loss);
+        assert_memory_equal(a.b->replica.host[DEV_GRADS], b.b->replica.host[DEV_GRADS], a.b->net.n_params * sizeof(float));
+        assert_memory_equal(a.b->replica.host[DEV_STATS], b.b->replica.host[DEV_STATS], a.b->net.n_stat_floats * sizeof(float));
+        run_free(&a);
+        run_free(&b);
+    }
+}
+
+/* ---- what has no tiles ---------------------------------------------------------------------------------------------------- */
+
+static void a_network_that_ends_with_a_batch_norm_matches(void **state)
+{
+    check_model("{\"input\": [6, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"dense\","
+                "\"units\": 4}, {\"type\": \"batch_norm\"}]}",
+                9, 8, 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_by_tiles_is_that_of_all_samples_at_once),
+        cmocka_unit_test(a_step_by_tiles_is_that_of_all_samples_at_once_in_bf16),
+        cmocka_unit_test(an_evaluation_by_tiles_is_that_of_all_samples_at_once),
+        cmocka_unit_test(the_same_step_by_tiles_gives_the_same_bits),
+        cmocka_unit_test(a_network_that_ends_with_a_batch_norm_matches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
