@@ -11,9 +11,12 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/pointwise.h"
+
+enum { LARGE_PAGE = 2 << 20 };
 
 struct cpu_chunk {
     struct cpu_chunk *next;
@@ -22,11 +25,26 @@ struct cpu_chunk {
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
 
+/* A large block stands on large pages, as far as it fills them and the kernel has some: on small ones, wherever they happen to be, a step
+ * takes up to a tenth longer. */
+static void *aligned(size_t bytes)
+{
+    bool large = bytes >= LARGE_PAGE;
+    void *memory = NULL;
+    if (posix_memalign(&memory, large ? LARGE_PAGE : 64, bytes) != 0) {
+        return NULL;
+    }
+    if (large) {
+        madvise(memory, bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
+    }
+    return memory;
+}
+
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e)
 {
     struct cpu_chunk *chunk = malloc(sizeof(*chunk));
     size_t bytes = ((floats ? floats : 1) * sizeof(float) + 63) / 64 * 64;
-    void *memory = chunk ? aligned_alloc(64, bytes) : NULL;
+    void *memory = chunk ? aligned(bytes) : NULL;
     if (!memory) {
         free(chunk);
         err_set(e, ERR_MEMORY, "a minibatch of %d does not fit into memory: %zu bytes more were not there", p->head.batch, bytes);
