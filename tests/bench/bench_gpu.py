@@ -220,7 +220,7 @@ def main():
         print(f"{len(done)} rows on the host build: nothing was measured")
         return
     report = Report("bench-gpu", "Training on a GPU", f"Whole steps on {found['description']}; PyTorch eager, `reduce-overhead` and `max-autotune`, channels last, "
-                    f"data in the GPU's memory (ours copies every minibatch there in the step). The device suite: {done.get('conformance', 'does not pass')}.")
+                    f"data in the GPU's memory (ours is gathered there in the step, from bytes; theirs is one minibatch, again and again). The device suite: {done.get('conformance', 'does not pass')}.")
     report.table("Steps against PyTorch", ["network", "minibatch", "precision", "images/s", "times eager", "times the best compiled", "at least",
                                            "share of the matrix rate"], step_table(done))
     report.table("A change of the minibatch while training", ["change", "ms beyond its steps", "steps"],

@@ -1,5 +1,5 @@
 /* Our side of the benches of a training step (tests/bench/bench_cpu.py): one worker's model on a device, whole steps of forward, loss,
- * backward and update on a minibatch in memory, as a single worker makes them. A process that answers lines, so that it can take turns with its peers.
+ * backward and update on a minibatch in memory, as a single worker makes them; a device that keeps samples gathers them there. A process that answers lines, so that it can take turns with its peers.
  *
  *   bench_step DEVICE MODEL [PRECISION]
  *
@@ -28,6 +28,7 @@ static struct {
     struct device *dev;
     struct dev_input in[INPUTS];
     int n;
+    struct dev_samples *kept; /* SAMPLES of them; NULL: the device keeps none */
 } bench;
 
 static struct dev_input *known_input(int batch)
@@ -40,21 +41,48 @@ static struct dev_input *known_input(int batch)
     return NULL;
 }
 
-static struct dev_input *new_input(int batch)
+static float *draw_samples(int batch)
 {
-    if (bench.n == INPUTS) {
-        return NULL;
-    }
     size_t n = (size_t)batch * shape_count(&bench.spec.network.input);
     float *x = malloc(n * sizeof(float));
     for (size_t i = 0; i < n; i++) {
         x[i] = (float)rng_normal(1, 1, i);
     }
-    bench.in[bench.n] = (struct dev_input){.x = x,
-                                           .y = calloc((size_t)batch, sizeof(int32_t)),
-                                           .sample = calloc((size_t)batch, sizeof(int64_t)),
-                                           .count = batch,
-                                           .training = true};
+    return x;
+}
+
+/* Bytes whose values have mean 0 and variance 1, all the same. */
+static int keep_samples(struct err *e)
+{
+    const struct shape *shape = &bench.spec.network.input;
+    size_t n = SAMPLES * shape_count(shape);
+    uint8_t *x = malloc(n);
+    float table[256];
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (uint8_t)rng_below(1, 1, i, 256);
+    }
+    for (int i = 0; i < 256; i++) {
+        table[i] = ((float)i - 127.5f) / 73.9f;
+    }
+    struct dev_source from = {.x = x, .samples = SAMPLES, .stored = *shape, .out = *shape, .tables = 1, .table = table};
+    bench.kept = bench.dev->ops->samples_new(bench.dev, &from, e);
+    free(x);
+    return bench.kept ? 0 : -(int)e->code;
+}
+
+static struct dev_input *new_input(int batch)
+{
+    if (bench.n == INPUTS) {
+        return NULL;
+    }
+    int32_t *labels = malloc((size_t)batch * sizeof *labels);
+    int64_t *sample = malloc((size_t)batch * sizeof *sample);
+    for (int i = 0; i < batch; i++) {
+        labels[i] = (int32_t)rng_below(1, 2, (uint64_t)i, 10);
+        sample[i] = (int64_t)rng_below(1, 3, (uint64_t)i, SAMPLES);
+    }
+    bench.in[bench.n] = (struct dev_input){
+        .x = bench.kept ? NULL : draw_samples(batch), .from = bench.kept, .y = labels, .sample = sample, .count = batch, .training = true};
     return &bench.in[bench.n++];
 }
 
@@ -205,7 +233,8 @@ static int open_model(const char *device, const char *model, const char *precisi
     r->alone = true;
     network_init(&bench.spec.network, 1, r->host[DEV_PARAMS], r->host[DEV_STATS]);
     int stored = bench.dev->ops->store(r, DEV_PARAMS, 0, r->count[DEV_PARAMS], e);
-    return stored < 0 ? stored : bench.dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
+    stored = stored < 0 ? stored : bench.dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
+    return stored < 0 || !bench.dev->ops->samples_new ? stored : keep_samples(e);
 }
 
 int main(int argc, char **argv)
