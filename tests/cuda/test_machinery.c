@@ -1,155 +1,16 @@
-/* What only stand-ins can show of the CUDA device: what is captured how often, that streams are ordered whether work runs at once or as
- * late as it may, that every call that can fail ends in a sentence and leaves nothing behind, and what is said when memory is short.
+/* What only stand-ins can show of the CUDA device: what is measured anew, that streams are ordered whether work runs at once or as late as it
+ * may, that every call that can fail ends in a sentence and leaves nothing behind, and what is said when memory is short.
  *
  * On a real GPU (make check-gpu) these tests are skipped: they ask and tell the stand-ins (standin/control.h).
  */
 #include "tests/cuda/judge.h"
-
-static const char small[] =
-    "{\"input\": [8, 8, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
-    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 6}, {\"type\": \"tanh\"},"
-    "{\"type\": \"dense\", \"units\": 3}]}";
-static const struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip_norm = 1};
-
-static const struct standin_control *control(void)
-{
-    const struct standin_control *c = judge_control();
-    if (!c) {
-        skip();
-    }
-    return c;
-}
-
-/* ---- captures ---------------------------------------------------------------------------------------------------------- */
-
-static void graphs_are_captured_once_per_minibatch_and_the_update_once(void **state)
-{
-    const struct standin_control *c = control();
-    c->fail_at(0);
-    struct judge *j = judge_new(small, &adam, "fp32");
-    assert_int_equal(c->captures(), 1); /* the update, with the replica */
-    struct dev_program *a = judge_program(j, &j->on_gpu, 4), *b = judge_program(j, &j->on_gpu, 6);
-    int parts = ((struct dev_program_head *)a)->n_buckets;
-    assert_int_equal(c->captures(), 1 + 2 * (parts + 1)); /* each bucket's part, and the evaluation */
-    long captured = c->captures(), kernels = c->kernels();
-    for (int step = 0; step < 10; step++) { /* other samples, counts, rates, epochs: nothing is captured or launched singly again */
-        struct dev_input in = ref_input(&j->net, 4 - step % 3, (uint64_t)step);
-        in.epoch = step;
-        in.training = step % 4 != 3;
-        judge_compute(j, step % 2 ? a : b, &in, NULL);
-        judge_ok(j, j->gpu->ops->update(&j->on_gpu, 0.1 / (step + 1), 1.0 / (step + 2), &j->e));
-        ref_input_free(&in);
-    }
-    assert_int_equal(c->captures(), captured);
-    assert_int_equal(c->kernels(), kernels);
-    j->gpu->ops->program_free(a);
-    j->gpu->ops->program_free(b);
-    judge_free(j);
-}
-
-/* Steps of two sizes in turns, with other samples and rates; what the replica holds then. whole: each is one call, else compute and update. */
-static void some_steps(struct judge *j, bool whole, float *out)
-{
-    const struct device_ops *ops = j->gpu->ops;
-    size_t n = j->net.n_params;
-    j->on_gpu.alone = true;
-    struct dev_program *a = judge_program(j, &j->on_gpu, 4), *b = judge_program(j, &j->on_gpu, 6);
-    for (int step = 0; step < 8; step++) {
-        struct dev_program *p = step % 3 == 1 ? b : a;
-        struct dev_input in = ref_input(&j->net, 4 - step % 2, (uint64_t)step);
-        struct dev_result result;
-        double lr = 0.1 / (step + 1), scale = 1.0 / (step + 2);
-        in.epoch = step;
-        if (whole) {
-            judge_ok(j, ops->step(p, &in, lr, scale, &result, &j->e));
-        } else {
-            result = judge_compute(j, p, &in, NULL);
-            judge_ok(j, ops->update(&j->on_gpu, lr, scale, &j->e));
-        }
-        assert_true(result.finite && result.loss > 0);
-        *out++ = (float)result.loss;
-        if (step == 4) { /* an update that nobody has waited for, then a step: they share what updates read */
-            judge_ok(j, ops->update(&j->on_gpu, 0.01, 0.5, &j->e));
-        }
-        if (step == 5) { /* parameters from elsewhere, as after a reduction */
-            judge_copy(j, DEV_PARAMS);
-        }
-        ref_input_free(&in);
-    }
-    judge_fetch(j, DEV_PARAMS);
-    judge_fetch(j, DEV_OPTIM);
-    judge_fetch(j, DEV_STATS);
-    memcpy(out, j->on_gpu.host[DEV_PARAMS], n * sizeof(float));
-    memcpy(out + n, j->on_gpu.host[DEV_OPTIM], j->on_gpu.count[DEV_OPTIM] * sizeof(float));
-    memcpy(out + n + j->on_gpu.count[DEV_OPTIM], j->on_gpu.host[DEV_STATS], j->net.n_stat_floats * sizeof(float));
-    ops->program_free(a);
-    ops->program_free(b);
-}
-
-/* This one holds on a real GPU too. */
-static void a_step_in_one_gives_the_bits_of_compute_and_update(void **state)
-{
-    static const char *const precisions[] = {"fp32", "bf16"};
-    const struct standin_control *c = judge_control();
-    for (int i = 0; i < 2; i++) {
-        float *results[3];
-        size_t bytes = 0;
-        for (int way = 0; way < 3; way++) { /* two calls; one; one, of which work runs at once */
-            if (c) {
-                c->set_eager(way == 2);
-            }
-            struct judge *j = judge_new(small, &adam, precisions[i]);
-            bytes = (8 + j->net.n_params + j->on_gpu.count[DEV_OPTIM] + j->net.n_stat_floats) * sizeof(float);
-            results[way] = calloc(1, bytes);
-            some_steps(j, way > 0, results[way]);
-            judge_free(j);
-        }
-        if (c) {
-            c->set_eager(0);
-        }
-        assert_memory_equal(results[1], results[0], bytes);
-        assert_memory_equal(results[2], results[0], bytes);
-        for (int way = 0; way < 3; way++) {
-            free(results[way]);
-        }
-    }
-}
-
-static void a_step_of_one_that_is_alone_is_one_graph(void **state)
-{
-    const struct standin_control *c = control();
-    c->fail_at(0);
-    struct judge *j = judge_new(small, &adam, "fp32");
-    struct dev_program *others = judge_program(j, &j->on_gpu, 4);
-    long with_others = c->captures();
-    struct dev_input in = ref_input(&j->net, 4, 1);
-    struct dev_result result;
-    assert_int_equal(j->gpu->ops->step(others, &in, 0.1, 1, &result, &j->e), -ERR_INTERNAL);
-    j->on_gpu.alone = true;
-    struct dev_program *p = judge_program(j, &j->on_gpu, 4);
-    assert_int_equal(c->captures(), 2 * with_others); /* the update was captured with the replica; a whole step with this program */
-    long captured = c->captures(), kernels = c->kernels(), launches = c->launches();
-    for (int step = 0; step < 6; step++) {
-        in.count = 4 - step % 3;
-        judge_ok(j, j->gpu->ops->step(p, &in, 0.1 / (step + 1), 1, &result, &j->e));
-    }
-    assert_int_equal(c->captures(), captured);
-    assert_int_equal(c->kernels(), kernels);
-    assert_int_equal(c->launches(), launches + 6);
-    in.training = false;
-    assert_int_equal(j->gpu->ops->step(p, &in, 0.1, 1, &result, &j->e), -ERR_INTERNAL);
-    ref_input_free(&in);
-    j->gpu->ops->program_free(others);
-    j->gpu->ops->program_free(p);
-    judge_free(j);
-}
 
 /* ---- tuning ------------------------------------------------------------------------------------------------------------ */
 
 /* How often algorithms were measured for a program of this minibatch; it trains a step. */
 static long measured_for(struct judge *j, int batch)
 {
-    const struct standin_control *c = control();
+    const struct standin_control *c = judge_need_control();
     c->fail_at(0);
     struct dev_program *p = judge_program(j, &j->on_gpu, batch);
     struct dev_input in = ref_input(&j->net, batch, 1);
@@ -161,7 +22,7 @@ static long measured_for(struct judge *j, int batch)
 
 static void what_was_measured_is_told_once_and_not_measured_again_by_a_later_process(void **state)
 {
-    struct judge *first = judge_new(small, NULL, "fp32"), *later = judge_new(small, NULL, "fp32");
+    struct judge *first = judge_new(judge_small, NULL, "fp32"), *later = judge_new(judge_small, NULL, "fp32");
     assert_null(dev_tuning(first->gpu));
     assert_true(measured_for(first, 4) > 0);
     json_t *tuning = dev_tuning(first->gpu);
@@ -184,7 +45,7 @@ static void what_was_measured_is_told_once_and_not_measured_again_by_a_later_pro
 
 static void tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm(void **state)
 {
-    struct judge *j = judge_new(small, NULL, "fp32");
+    struct judge *j = judge_new(judge_small, NULL, "fp32");
     long all = measured_for(j, 4);
     json_t *tuning = dev_tuning(j->gpu), *row;
     judge_free(j);
@@ -209,7 +70,7 @@ static void tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm(void **st
                 json_array_remove(row, 0);
             }
         }
-        j = judge_new(small, NULL, "fp32");
+        j = judge_new(judge_small, NULL, "fp32");
         dev_tune(j->gpu, bad);
         dev_tune(j->gpu, json_array_get(list, 0));
         dev_tune(j->gpu, NULL);
@@ -224,10 +85,10 @@ static void tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm(void **st
 /* 1: only other arithmetic than the one asked for; 2: nothing that is repeatable. */
 static void fp32_is_fp32_whatever_the_list_of_algorithms_offers(void **state)
 {
-    const struct standin_control *c = control();
+    const struct standin_control *c = judge_need_control();
     for (int shy = 1; shy <= 2; shy++) {
         c->set_shy(shy);
-        struct judge *j = judge_new(small, NULL, "fp32");
+        struct judge *j = judge_new(judge_small, NULL, "fp32");
         struct dev_program *a = judge_program(j, &j->on_cpu, 4), *b = judge_program(j, &j->on_gpu, 4);
         struct dev_input in = ref_input(&j->net, 4, 5);
         c->set_shy(0);
@@ -286,12 +147,12 @@ static void train_some(struct judge *j, float *out)
 
 static void work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits(void **state)
 {
-    const struct standin_control *c = control();
+    const struct standin_control *c = judge_need_control();
     float *results[2];
     size_t bytes = 0;
     for (int eager = 0; eager < 2; eager++) {
         c->set_eager(eager);
-        struct judge *j = judge_new(small, &adam, "fp32");
+        struct judge *j = judge_new(judge_small, &judge_adam, "fp32");
         bytes = (j->net.n_params + j->net.n_stat_floats) * sizeof(float);
         results[eager] = calloc(1, bytes);
         train_some(j, results[eager]);
@@ -322,7 +183,7 @@ static int short_run(const struct network *net, const char *precision, struct er
     float logits[3 * 3], *x = NULL;
     size_t floats = 3 * shape_count(&net->input);
     int rc = dev ? dev_use_precision(dev, precision, e) : -(int)e->code;
-    rc = rc < 0 ? rc : dev->ops->replica_init(dev, &r, net, &adam, e);
+    rc = rc < 0 ? rc : dev->ops->replica_init(dev, &r, net, &judge_adam, e);
     if (rc >= 0) {
         network_init(net, 3, r.host[DEV_PARAMS], r.host[DEV_STATS]);
         rc = dev->ops->store(&r, DEV_PARAMS, 0, r.count[DEV_PARAMS], e);
@@ -374,8 +235,8 @@ static bool one_sentence(const struct err *e)
  * and what is asked only to word a message may fail: then the run goes on, or fails all the same. */
 static void check_failures(const char *precision, long every)
 {
-    const struct standin_control *c = control();
-    struct network net = ref_network(small);
+    const struct standin_control *c = judge_need_control();
+    struct network net = ref_network(judge_small);
     struct err e = {0};
     long before = c->live(), calls, silent = 0;
     c->fail_at(0);
@@ -421,7 +282,7 @@ static void every_call_that_fails_in_bf16_too(void **state)
 
 static void short_memory_names_the_minibatch_that_fits_and_it_does(void **state)
 {
-    const struct standin_control *c = control();
+    const struct standin_control *c = judge_need_control();
     struct judge *j = judge_new("\"cifar-quick\"", NULL, "fp32");
     size_t there = j->gpu->ops->memory_bytes(j->gpu);
     c->set_memory(((size_t)4 << 30) - there + ((size_t)64 << 20)); /* 64 MiB more than what is taken */
@@ -453,8 +314,8 @@ static void short_memory_names_the_minibatch_that_fits_and_it_does(void **state)
 /* A step after one that failed for want of memory is as if nothing had been. */
 static void what_trains_goes_on_when_a_larger_minibatch_does_not_fit(void **state)
 {
-    const struct standin_control *c = control();
-    struct judge *j = judge_new(small, &adam, "fp32");
+    const struct standin_control *c = judge_need_control();
+    struct judge *j = judge_new(judge_small, &judge_adam, "fp32");
     struct dev_program *a = judge_program(j, &j->on_cpu, 4), *b = judge_program(j, &j->on_gpu, 4);
     struct dev_input in = ref_input(&j->net, 4, 5);
     c->set_memory(0);
@@ -485,9 +346,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_gpu_is_refused_by_name),
-        cmocka_unit_test(graphs_are_captured_once_per_minibatch_and_the_update_once),
-        cmocka_unit_test(a_step_in_one_gives_the_bits_of_compute_and_update),
-        cmocka_unit_test(a_step_of_one_that_is_alone_is_one_graph),
         cmocka_unit_test(what_was_measured_is_told_once_and_not_measured_again_by_a_later_process),
         cmocka_unit_test(tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm),
         cmocka_unit_test(fp32_is_fp32_whatever_the_list_of_algorithms_offers),

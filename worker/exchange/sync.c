@@ -9,7 +9,8 @@
  * contributes its loss, its time and whether it is not ready for a new minibatch. All ranks see the same sums and so agree without a
  * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on, or later while anyone is not ready.
  *
- * A single worker's gradients stay where they are. Where MPI takes the device's pointers (near.c), buckets are summed there: the last one with what the host adds to it behind it.
+ * A single worker's gradients stay where they are. Where MPI takes the device's pointers (near.c), buckets are summed there: the last one
+ * with what the host adds to it behind it.
  *
  * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <math.h>
