@@ -3,6 +3,7 @@ cannot be used. Nothing here ran on a GPU."""
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 
@@ -227,8 +228,8 @@ def test_the_statistics_of_a_nodes_gpu_are_in_the_api_and_the_metrics(service):
 
 # ---- what cannot be used -----------------------------------------------------------------------------------------------------
 
-def probe(device, **env):
-    done = subprocess.run([BUILD / "evenstep-worker", "--probe", device], env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
+def probe(device, worker=BUILD / "evenstep-worker", **env):
+    done = subprocess.run([worker, "--probe", device], env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -248,6 +249,14 @@ def test_a_gpu_that_cannot_be_used_is_one_sentence_and_auto_takes_the_cpu(cause)
     assert cause in told["error"] and "\n" not in told["error"] and len(told["error"]) < 400
     told = probe("auto", **CAUSES[cause])
     assert told["device"].startswith("cpu:") and cause in told["why"] and told["precisions"] == probe("cpu:1")["precisions"]
+
+
+def test_a_plug_in_that_is_missing_is_one_sentence_and_auto_takes_the_cpu(tmp_path):
+    worker = shutil.copy(BUILD / "evenstep-worker", tmp_path)
+    for device in ("cuda:0", "auto"):
+        told = probe(device, worker, EVENSTEP_CUDA_DRIVER=str(PLUGIN), EVENSTEP_CUDA_PLUGIN="")
+        assert (told["error"] if device == "cuda:0" else told["why"]) == "no GPU can be used here: the plug-in evenstep-cuda.so is not beside the program", told
+    assert told["device"].startswith("cpu:")
 
 
 def test_an_index_beyond_the_last_gpu_is_named():
