@@ -194,6 +194,7 @@ struct rule_state {       /* of one shard of n floats; arrays the rule does not 
     float *m2;            /* mean square (dc-asgd adaptive) */
     const uint8_t *decay; /* NULL, or 1 where weight decay applies */
     size_t n;
+    const float *from;    /* weights before the update, which stay as they are; NULL: w itself */
 };
 struct rule_args {
     const float *g;      /* gradient of this arrival */

@@ -26,6 +26,13 @@
 #define CPU_CLONES
 #endif
 
+/* Of a loop over elements: its arrays may be the same one, but do not overlap otherwise. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define CPU_ELEMENTWISE _Pragma("GCC ivdep")
+#else
+#define CPU_ELEMENTWISE
+#endif
+
 struct cpu_device {
     struct device base;
     int threads;

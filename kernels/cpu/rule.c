@@ -1,7 +1,7 @@
 /* Server rules as loops over a shard: one line of the table per strategy that has one. The element's update stands in the
  * rule's own header (kernels/rules), so that the CUDA twin makes its kernel of the same text.
  *
- * The four loops of a rule differ in whether there is a velocity and a decay; the branches are constants inside each.
+ * The loops of a rule differ in which arrays there are; the branches are constants inside each.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/rules/collect.h"
@@ -11,81 +11,52 @@
 
 typedef void rule_fn(struct rule_state *s, const struct rule_args *a);
 
-CPU_CLONES static void sgd_plain(float *restrict w, const float *restrict g, const struct rule_args *a, size_t n)
+static const float *before(const struct rule_state *s)
 {
-    float lr = a->lr, factor = a->factor;
-    for (size_t i = 0; i < n; i++) {
-        rule_sgd(&w[i], NULL, g[i], 0, lr, factor, 0);
+    return s->from ? s->from : s->w;
+}
+
+/* The compensated gradient if there is a lambda (p0; p1 m, p2 eps), then the plain step. Loops of one text: an array that is not there is
+ * a constant in each, without which none of them would be vectorised. */
+static inline __attribute__((always_inline)) void sgd(const struct rule_state *s, const struct rule_args *a, bool compensates,
+                                                      float *restrict v, float *restrict m2, const uint8_t *restrict decays)
+{
+    const float *restrict g = a->g, *restrict pulled = a->pulled, *from = before(s);
+    float lr = a->lr, factor = a->factor, momentum = a->momentum, p0 = a->p0, p1 = a->p1, p2 = a->p2, decay = a->weight_decay, *to = s->w;
+    CPU_ELEMENTWISE
+    for (size_t i = 0; i < s->n; i++) {
+        float w = from[i], h = g[i];
+        if (compensates) {
+            h = m2 ? rule_dc_adaptive(w, pulled[i], &m2[i], h, p0, p1, p2) : rule_dc(w, pulled[i], h, p0);
+        }
+        rule_sgd(&w, v ? &v[i] : NULL, h, decays && decays[i] ? decay : 0, lr, factor, momentum);
+        to[i] = w;
     }
 }
 
-CPU_CLONES static void sgd_decay(float *restrict w, const float *restrict g, const uint8_t *restrict decays,
-                                 const struct rule_args *a, size_t n)
-{
-    float lr = a->lr, factor = a->factor, decay = a->weight_decay;
-    for (size_t i = 0; i < n; i++) {
-        rule_sgd(&w[i], NULL, g[i], decays[i] ? decay : 0, lr, factor, 0);
+#define LOOP(name, compensates, v, m2, decay) \
+    CPU_CLONES static void name(struct rule_state *s, const struct rule_args *a) \
+    { \
+        sgd(s, a, compensates, v, m2, decay); \
     }
-}
-
-CPU_CLONES static void sgd_velocity(float *restrict w, float *restrict v, const float *restrict g,
-                                    const struct rule_args *a, size_t n)
-{
-    float lr = a->lr, factor = a->factor, momentum = a->momentum;
-    for (size_t i = 0; i < n; i++) {
-        rule_sgd(&w[i], &v[i], g[i], 0, lr, factor, momentum);
-    }
-}
-
-CPU_CLONES static void sgd_velocity_decay(float *restrict w, float *restrict v, const float *restrict g,
-                                          const uint8_t *restrict decays, const struct rule_args *a, size_t n)
-{
-    float lr = a->lr, factor = a->factor, momentum = a->momentum, decay = a->weight_decay;
-    for (size_t i = 0; i < n; i++) {
-        rule_sgd(&w[i], &v[i], g[i], decays[i] ? decay : 0, lr, factor, momentum);
-    }
-}
+LOOP(sgd_plain, false, NULL, NULL, NULL)
+LOOP(sgd_decay, false, NULL, NULL, s->decay)
+LOOP(sgd_velocity, false, s->v, NULL, NULL)
+LOOP(sgd_velocity_decay, false, s->v, NULL, s->decay)
+LOOP(dc_plain, true, NULL, NULL, NULL)
+LOOP(dc_decay, true, NULL, NULL, s->decay)
+LOOP(dc_velocity, true, s->v, NULL, NULL)
+LOOP(dc_velocity_decay, true, s->v, NULL, s->decay)
+LOOP(dc_adaptive, true, NULL, s->m2, NULL)
+LOOP(dc_adaptive_decay, true, NULL, s->m2, s->decay)
+LOOP(dc_adaptive_velocity, true, s->v, s->m2, NULL)
+LOOP(dc_adaptive_velocity_decay, true, s->v, s->m2, s->decay)
 
 static void apply_sgd(struct rule_state *s, const struct rule_args *a)
 {
-    bool decay = s->decay && a->weight_decay != 0;
-    if (s->v && decay) {
-        sgd_velocity_decay(s->w, s->v, a->g, s->decay, a, s->n);
-    } else if (s->v) {
-        sgd_velocity(s->w, s->v, a->g, a, s->n);
-    } else if (decay) {
-        sgd_decay(s->w, a->g, s->decay, a, s->n);
-    } else {
-        sgd_plain(s->w, a->g, a, s->n);
-    }
+    static rule_fn *const loops[2][2] = {{sgd_plain, sgd_decay}, {sgd_velocity, sgd_velocity_decay}};
+    loops[s->v != NULL][s->decay && a->weight_decay != 0](s, a);
 }
-
-/* The compensated gradient, then the plain step. p0 lambda, p1 m, p2 eps. Eight loops of one text: an array that is not there is a constant
- * in each, without which none of them would be vectorised. */
-static inline __attribute__((always_inline)) void dc_asgd(float *restrict w, float *restrict v, float *restrict m2,
-                                                          const uint8_t *restrict decays, const struct rule_args *a, size_t n)
-{
-    const float *restrict g = a->g, *restrict pulled = a->pulled;
-    float lr = a->lr, factor = a->factor, momentum = a->momentum, p0 = a->p0, p1 = a->p1, p2 = a->p2, decay = a->weight_decay;
-    for (size_t i = 0; i < n; i++) {
-        float h = m2 ? rule_dc_adaptive(w[i], pulled[i], &m2[i], g[i], p0, p1, p2) : rule_dc(w[i], pulled[i], g[i], p0);
-        rule_sgd(&w[i], v ? &v[i] : NULL, h, decays && decays[i] ? decay : 0, lr, factor, momentum);
-    }
-}
-
-#define DC_ASGD(name, v, m2, decay) \
-    CPU_CLONES static void name(struct rule_state *s, const struct rule_args *a) \
-    { \
-        dc_asgd(s->w, v, m2, decay, a, s->n); \
-    }
-DC_ASGD(dc_plain, NULL, NULL, NULL)
-DC_ASGD(dc_decay, NULL, NULL, s->decay)
-DC_ASGD(dc_velocity, s->v, NULL, NULL)
-DC_ASGD(dc_velocity_decay, s->v, NULL, s->decay)
-DC_ASGD(dc_adaptive, NULL, s->m2, NULL)
-DC_ASGD(dc_adaptive_decay, NULL, s->m2, s->decay)
-DC_ASGD(dc_adaptive_velocity, s->v, s->m2, NULL)
-DC_ASGD(dc_adaptive_velocity_decay, s->v, s->m2, s->decay)
 
 static void apply_dc_asgd(struct rule_state *s, const struct rule_args *a)
 {
@@ -97,9 +68,12 @@ static void apply_dc_asgd(struct rule_state *s, const struct rule_args *a)
 /* p0 is what is kept of the step before, p1 what is taken of the gradient. */
 CPU_CLONES static void apply_trust(struct rule_state *s, const struct rule_args *a)
 {
+    const float *from = before(s);
+    CPU_ELEMENTWISE
     for (size_t i = 0; i < s->n; i++) {
-        float decay = s->decay && s->decay[i] ? a->weight_decay : 0;
-        rule_trust(&s->w[i], &s->v[i], a->g[i], decay, a->lr, a->factor, a->p0, a->p1);
+        float w = from[i], decay = s->decay && s->decay[i] ? a->weight_decay : 0;
+        rule_trust(&w, &s->v[i], a->g[i], decay, a->lr, a->factor, a->p0, a->p1);
+        s->w[i] = w;
     }
 }
 

@@ -28,7 +28,7 @@ template <int N> KERNEL apply(enum rule rule, struct rule_state s, struct rule_a
     typedef port_some<float, N> some;
     bool pulls = rule == RULE_DC_ASGD;
     for (size_t i = port_index(); i < s.n / N; i += port_stride()) {
-        some w = ((some *)s.w)[i], g = ((const some *)a.g)[i], v = {}, m2 = {}, pulled = {};
+        some w = ((const some *)(s.from ? s.from : s.w))[i], g = ((const some *)a.g)[i], v = {}, m2 = {}, pulled = {};
         v = s.v ? ((some *)s.v)[i] : v;
         m2 = s.m2 ? ((some *)s.m2)[i] : m2;
         pulled = pulls ? ((const some *)a.pulled)[i] : pulled;
@@ -48,7 +48,7 @@ template <int N> KERNEL apply(enum rule rule, struct rule_state s, struct rule_a
 
 static bool aligned(const struct rule_state *s, const struct rule_args *a)
 {
-    uintptr_t all = (uintptr_t)s->w | (uintptr_t)s->v | (uintptr_t)s->m2 | (uintptr_t)a->g | (uintptr_t)a->pulled;
+    uintptr_t all = (uintptr_t)s->w | (uintptr_t)s->from | (uintptr_t)s->v | (uintptr_t)s->m2 | (uintptr_t)a->g | (uintptr_t)a->pulled;
     return all % 16 == 0;
 }
 
@@ -61,7 +61,8 @@ static enum rule rule_of(int strategy)
 /* The first `n` of a shard, then the rest, which is less than a pack. */
 static struct rule_state from(const struct rule_state *s, size_t first)
 {
-    return {s->w + first, s->v ? s->v + first : NULL, s->m2 ? s->m2 + first : NULL, s->decay ? s->decay + first : NULL, s->n - first};
+    return {s->w + first, s->v ? s->v + first : NULL, s->m2 ? s->m2 + first : NULL, s->decay ? s->decay + first : NULL, s->n - first,
+            s->from ? s->from + first : NULL};
 }
 
 int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e)

@@ -3,7 +3,8 @@
  *
  *   NAME N TIMES      seconds of one pass over N floats, and the bytes that it reads and writes; NAME of the table below, or copy
  *
- * Bytes are those of the arrays that the rule touches, each once for reading and once for writing; a copy reads and writes.
+ * Bytes are those of the arrays that the rule touches, each once for reading and once for writing; a copy reads and writes. New weights stand
+ * elsewhere than those before, as at a server.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static const struct rule_case {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-static float *w, *v, *square, *g, *pulled, *sum;
+static float *w, *next, *v, *square, *g, *pulled, *sum;
 static uint8_t *decays;
 static size_t room;
 
@@ -50,7 +51,7 @@ static float *array(size_t n, float scale)
 static bool make_room(size_t n)
 {
     if (n > room) {
-        float **all[] = {&w, &v, &square, &g, &pulled, &sum};
+        float **all[] = {&w, &next, &v, &square, &g, &pulled, &sum};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
             free(*all[i]);
             *all[i] = array(n, 0.1f);
@@ -62,7 +63,7 @@ static bool make_room(size_t n)
             memset(decays, 1, n);
         }
     }
-    return w && v && square && g && pulled && sum && decays;
+    return w && next && v && square && g && pulled && sum && decays;
 }
 
 static void pass(const struct rule_case *c, size_t n)
@@ -72,9 +73,13 @@ static void pass(const struct rule_case *c, size_t n)
                           .factor = 0.25f, .momentum = 0.9f, .weight_decay = c->decay ? 1e-4f : 0, .tau = 3, .p0 = 0.5f, .p1 = 0.5f, .p2 = 1e-7f};
     if (c->strategy == GATHER) {
         rule_gather(sum, &s, &a);
-    } else {
-        rule_apply(c->strategy, &s, &a);
+        return;
     }
+    s.from = w; /* as a server does: somebody holds the version before */
+    s.w = next;
+    rule_apply(c->strategy, &s, &a);
+    next = w;
+    w = s.w;
 }
 
 static bool answer(const char *name, size_t n, int times)

@@ -113,7 +113,7 @@ static void parts_of_a_block_are_stored_and_fetched_alone(void **state)
 
 /* ---- server rules ------------------------------------------------------------------------------------------------------------ */
 
-enum { ARRAYS = 5, W = 0, V, M2, G, PULLED };
+enum { ARRAYS = 6, W = 0, V, M2, G, PULLED, AFTER };
 
 struct shard {
     struct judge *j;
@@ -156,8 +156,8 @@ static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, boo
     struct shard *s = shard_new(j, n, skip);
     struct rule_args a = {.lr = 0.1f, .factor = 0.75f, .momentum = 0.9f, .weight_decay = 0.01f, .tau = 3, .p0 = 0.04f, .p1 = 0.95f, .p2 = 1e-7f};
     struct rule_args b = a;
-    struct rule_state host = {s->host[W], velocity ? s->host[V] : NULL, adaptive ? s->host[M2] : NULL, decay ? s->decay : NULL, n};
-    struct rule_state device = {there(s, W), velocity ? there(s, V) : NULL, adaptive ? there(s, M2) : NULL, decay ? s->flags.at : NULL, n};
+    struct rule_state host = {s->host[W], velocity ? s->host[V] : NULL, adaptive ? s->host[M2] : NULL, decay ? s->decay : NULL, n, NULL};
+    struct rule_state device = {there(s, W), velocity ? there(s, V) : NULL, adaptive ? there(s, M2) : NULL, decay ? s->flags.at : NULL, n, NULL};
     a.g = s->host[G];
     a.pulled = s->host[PULLED];
     b.g = there(s, G);
@@ -165,6 +165,10 @@ static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, boo
     for (int arrival = 0; arrival < 2; arrival++) {
         rule_apply(strategy, &host, &a);
         judge_ok(j, j->gpu->ops->rule(j->gpu, strategy, &device, &b, &j->e));
+        host.from = s->host[W]; /* the second update's result stands elsewhere */
+        device.from = there(s, W);
+        host.w = s->host[AFTER];
+        device.w = there(s, AFTER);
     }
     float *got = calloc(n + 1, sizeof(float));
     for (int k = 0; k < ARRAYS; k++) {

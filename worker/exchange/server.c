@@ -51,7 +51,7 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
     if (rc < 0) {
         return rc;
     }
-    bool updated = updates_add(&s->updates, g, k->pulled, &push->slice, tau);
+    bool updated = updates_add(&s->updates, g, k->held->w, &push->slice, tau);
     BUG_ON(s->n_grouped == SPEC_WORKERS);
     s->grouped_by[s->n_grouped] = push->rank;
     s->grouped[s->n_grouped++] = push->slice;
@@ -81,7 +81,7 @@ static int decide(struct server *s, struct err *e)
     int rc = 0;
     if (asked && idle) {
         s->outcome = s->control.stop ? 2 : 1;
-        rc = server_save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, s->updates.w, s->stats, e);
+        rc = server_save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, e);
     } else if (!asked && !s->evaluating) {
         bool over = server_nothing_left(s) && idle && !server_slices_kept(s);
         if (over && updates_flush(&s->updates)) {
@@ -94,14 +94,14 @@ static int decide(struct server *s, struct err *e)
         if (over && (s->target_reached || s->evaluated_version == s->updates.version)) {
             /* of a target that was reached the weights are the best artifact's; gradients that were out then came after it */
             s->outcome = 0;
-            rc = server_save(s, SAVE_FINAL, s->updates.w, s->stats, e);
+            rc = server_save(s, SAVE_FINAL, e);
         } else if (over || s->due) {
             rc = server_begin_evaluation(s, e);
             rc = rc < 0 || s->evaluating || !over ? rc : decide(s, e); /* there is no test set: nothing to wait for */
         }
     }
     if (rc >= 0 && s->outcome < 0 && (s->control.checkpoint || agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)))) {
-        rc = server_save(s, SAVE_CHECKPOINT, s->updates.w, s->stats, e);
+        rc = server_save(s, SAVE_CHECKPOINT, e);
     }
     return rc;
 }

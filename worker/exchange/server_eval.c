@@ -11,11 +11,9 @@ int server_begin_evaluation(struct server *s, struct err *e)
         s->evaluated_version = s->updates.version;
         return 0;
     }
-    if (!s->snapshot && !(s->snapshot = malloc((s->n + s->n_stats) * sizeof(float) + 1))) {
-        return err_set(e, ERR_MEMORY, "cannot set weights aside for an evaluation: memory ran out");
-    }
-    memcpy(s->snapshot, s->updates.w, s->n * sizeof(float));
-    memcpy(s->snapshot + s->n, s->stats, s->n_stats * sizeof(float));
+    updates_let_go(&s->updates, s->snapshot);
+    s->snapshot = updates_hold(s->updates.now);
+    memcpy(s->snapshot_stats, s->stats, s->n_stats * sizeof(float));
     s->evaluating = true;
     s->eval_next = s->eval_done = 0;
     s->eval_loss = s->eval_correct = 0;
@@ -40,7 +38,7 @@ static int end_evaluation(struct server *s, struct err *e)
     env->evaluated(env->ctx, &ev);
     if (s->last_accuracy > s->best) {
         s->best = s->last_accuracy;
-        return server_save(s, SAVE_BEST, s->snapshot, s->snapshot + s->n, e);
+        return server_save(s, SAVE_BEST, e);
     }
     return 0;
 }

@@ -14,7 +14,8 @@ struct client { /* a worker as the server sees it */
     struct reply_head reply;
     struct message head, weights, stats_sent;
     bool sending;
-    float *pulled;    /* [n + n_stats] what it has: its own copy, since ours moves on while it is sent */
+    struct version *held; /* the weights that it has, or gets */
+    float *stats;         /* [n_stats] the statistics beside them */
     struct staleness staleness;
     int64_t evaluating; /* samples of a test slice that is out */
 };
@@ -23,8 +24,9 @@ struct server {
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
-    float *g, *snapshot; /* [n] of the push under way; [n + n_stats] under evaluation */
-    float *stats, *pushed_stats; /* [n_stats] running statistics: merged, of the push under way */
+    float *g;                  /* [n] of the push under way */
+    struct version *snapshot;  /* under evaluation; NULL: nothing was evaluated yet */
+    float *stats, *pushed_stats, *snapshot_stats; /* [n_stats] running statistics: merged, of the push under way, under evaluation */
     size_t n, n_stats; /* n: this server's own range of the block */
     float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL with one server */
     struct cursor cursor;
@@ -58,8 +60,8 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
 void server_release(struct server *s);
 /* What the further servers have to do as well. */
 int server_order(struct server *s, enum order_kind kind, int rank, struct err *e);
-/* A state of all servers goes to the keeper; `params` are the newest weights or those under evaluation. */
-int server_save(struct server *s, int why, const float *params, const float *stats, struct err *e);
+/* A state of all servers goes to the keeper: the newest weights, or those under evaluation (SAVE_BEST). */
+int server_save(struct server *s, int why, struct err *e);
 
 /* server_slices.c */
 /* Nothing is left to be handed out; slices are kept for workers who evaluate. */

@@ -72,8 +72,8 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
     k->evaluating = samples;
 }
 
-/* Starts sending an answer; `weights` NULL: the header alone. */
-static int send_reply(struct server *s, int rank, const float *weights, const float *stats, struct err *e)
+/* Starts sending an answer with these weights, which the client holds from now on; NULL: the header alone. */
+static int send_reply(struct server *s, int rank, struct version *weights, const float *stats, struct err *e)
 {
     struct client *k = &s->clients[rank];
     struct comm *c = s->env->comm;
@@ -93,15 +93,17 @@ static int send_reply(struct server *s, int rank, const float *weights, const fl
     memset(&k->stats_sent, 0, sizeof k->stats_sent);
     message_send(&k->head, c, rank, TAG_REPLY, &k->reply, sizeof k->reply, NULL, 0);
     if (weights) {
-        memcpy(k->pulled, weights, s->n * sizeof(float));
-        message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, k->pulled, s->n);
+        updates_hold(weights); /* before the old ones go: they may be the same */
+        updates_let_go(&s->updates, k->held);
+        k->held = weights;
+        message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, weights->w, s->n);
         int rc = server_order(s, weights == s->snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
         if (rc < 0) {
             return rc;
         }
         if (s->n_stats > 0) {
-            memcpy(k->pulled + s->n, stats, s->n_stats * sizeof(float));
-            message_send(&k->stats_sent, c, rank, TAG_STATS, &none, 1, k->pulled + s->n, s->n_stats);
+            memcpy(k->stats, stats, s->n_stats * sizeof(float));
+            message_send(&k->stats_sent, c, rank, TAG_STATS, &none, 1, k->stats, s->n_stats);
         }
     }
     return 0;
@@ -121,7 +123,7 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     server_set_evaluating(s, k, part);
     s->eval_next += part;
     s->env->aside(s->env->ctx, true);
-    int rc = send_reply(s, rank, s->snapshot, s->snapshot + s->n, e);
+    int rc = send_reply(s, rank, s->snapshot, s->snapshot_stats, e);
     s->env->aside(s->env->ctx, false);
     return rc;
 }
@@ -152,7 +154,7 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) || !cursor_take(&ahead, size, &k->reply.hint)) {
         k->reply.hint.count = 0;
     }
-    return send_reply(s, rank, s->updates.w, s->stats, e);
+    return send_reply(s, rank, s->updates.now, s->stats, e);
 }
 
 static int end_client(struct server *s, int rank, struct err *e)

@@ -24,20 +24,21 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->n = shard_count(env->n_params, env->comm->servers, 0);
     s->n_stats = env->n_stats;
     s->g = malloc(s->n * sizeof(float) + 1);
-    s->stats = calloc(2 * s->n_stats + 1, sizeof(float));
+    s->stats = calloc(3 * s->n_stats + 1, sizeof(float));
     s->redo = calloc(RUN_SLICES, sizeof *s->redo);
     s->clients = calloc((size_t)W, sizeof *s->clients);
     s->state = calloc(1, sizeof *s->state);
     bool ok = s->g && s->stats && s->redo && s->clients && s->state;
     for (int i = 0; ok && i < W; i++) {
-        s->clients[i].pulled = malloc((s->n + s->n_stats) * sizeof(float) + 1);
+        s->clients[i].stats = malloc(s->n_stats * sizeof(float) + 1);
         staleness_init(&s->clients[i].staleness);
-        ok = s->clients[i].pulled != NULL;
+        ok = s->clients[i].stats != NULL;
     }
     if (!ok) {
         return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out", W, s->n);
     }
     s->pushed_stats = s->stats + s->n_stats;
+    s->snapshot_stats = s->pushed_stats + s->n_stats;
     if (from->stats && from->n_stats == s->n_stats) {
         memcpy(s->stats, from->stats, s->n_stats * sizeof(float));
     }
@@ -65,7 +66,7 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
 void server_release(struct server *s)
 {
     for (int i = 0; s->clients && i < s->env->comm->workers; i++) {
-        free(s->clients[i].pulled);
+        free(s->clients[i].stats);
         staleness_release(&s->clients[i].staleness);
     }
     updates_release(&s->updates);
@@ -75,7 +76,6 @@ void server_release(struct server *s)
     free(s->full_optim);
     free(s->g);
     free(s->stats);
-    free(s->snapshot);
     free(s->state);
 }
 
@@ -103,14 +103,15 @@ static void add_out(struct run_state *state, const struct slice *slice)
     state->out[state->n_out++] = *slice;
 }
 
-/* All ranges into one block. `params` is this server's; on return all of them, as is `optim`. */
-static int collect(struct server *s, const float **params, const float **optim, struct err *e)
+/* All ranges into one block. `params` is this server's, of the newest weights or those under evaluation; on return all of them, as is
+ * `optim`. */
+static int collect(struct server *s, bool evaluated, const float **params, const float **optim, struct err *e)
 {
     size_t n = s->env->n_params, blocks = blocks_of(s);
     if (s->env->comm->servers == 1) {
         return 0;
     }
-    int rc = server_order(s, *params == s->snapshot ? ORDER_STATE_EVAL : ORDER_STATE, 0, e);
+    int rc = server_order(s, evaluated ? ORDER_STATE_EVAL : ORDER_STATE, 0, e);
     memcpy(s->full, *params, s->n * sizeof(float));
     for (size_t b = 0; b < blocks; b++) {
         memcpy(s->full_optim + b * n, s->updates.optim + b * s->n, s->n * sizeof(float));
@@ -120,11 +121,13 @@ static int collect(struct server *s, const float **params, const float **optim, 
     return rc < 0 ? rc : shard_collect(s->env->comm, s->full, s->full_optim, n, (int)blocks, e);
 }
 
-int server_save(struct server *s, int why, const float *params, const float *stats, struct err *e)
+int server_save(struct server *s, int why, struct err *e)
 {
     struct run_state *state = s->state;
+    bool evaluated = why == SAVE_BEST;
+    const float *params = evaluated ? s->snapshot->w : s->updates.now->w, *stats = evaluated ? s->snapshot_stats : s->stats;
     const float *optim = s->updates.optim;
-    int rc = collect(s, &params, &optim, e);
+    int rc = collect(s, evaluated, &params, &optim, e);
     if (rc < 0 || !s->env->save) {
         return rc;
     }

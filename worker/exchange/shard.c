@@ -55,8 +55,9 @@ int shard_collect(struct comm *c, float *params, float *optim, size_t n, int blo
 struct shard {
     struct rank_env *env;
     struct updates updates;
-    float *g, *aside;       /* [count] of a push under way; under evaluation */
-    float **pulled;         /* [workers][count] what each worker has: its own copy, since ours moves on while it is sent */
+    float *g;               /* [count] of a push under way */
+    struct version *aside;  /* under evaluation */
+    struct version **held;  /* [workers] what each has, or gets */
     struct message *sent;   /* [workers] */
     bool *sending;
     size_t count;
@@ -69,16 +70,10 @@ static int init(struct shard *s, const struct server_policy *policy, const struc
     size_t n = s->env->n_params;
     s->count = shard_count(n, c->servers, index);
     s->g = malloc(s->count * sizeof(float) + 1);
-    s->aside = malloc(s->count * sizeof(float) + 1);
-    s->pulled = calloc((size_t)W, sizeof *s->pulled);
+    s->held = calloc((size_t)W, sizeof *s->held);
     s->sent = calloc((size_t)W, sizeof *s->sent);
     s->sending = calloc((size_t)W, sizeof *s->sending);
-    bool ok = s->g && s->aside && s->pulled && s->sent && s->sending;
-    for (int i = 0; ok && i < W; i++) {
-        s->pulled[i] = malloc(s->count * sizeof(float) + 1);
-        ok = s->pulled[i] != NULL;
-    }
-    if (!ok) {
+    if (!s->g || !s->held || !s->sent || !s->sending) {
         return err_set(e, ERR_MEMORY, "cannot serve %zu parameters: memory ran out", s->count);
     }
     return updates_init(&s->updates, policy, s->env, shard_first(n, c->servers, index), s->count, from, e);
@@ -86,15 +81,11 @@ static int init(struct shard *s, const struct server_policy *policy, const struc
 
 static void release(struct shard *s)
 {
-    for (int i = 0; s->pulled && i < s->env->comm->workers; i++) {
-        free(s->pulled[i]);
-    }
     updates_release(&s->updates);
-    free(s->pulled);
+    free(s->held);
     free(s->sent);
     free(s->sending);
     free(s->g);
-    free(s->aside);
 }
 
 static int settle_sent(struct shard *s, int rank, struct err *e)
@@ -111,18 +102,20 @@ static int apply(struct shard *s, const struct order *o, struct err *e)
     message_recv(&m, s->env->comm, o->push.rank, TAG_GRADIENT, &none, 1, s->g, s->count);
     int rc = comm_wait(s->env->comm, &m.op, e);
     if (rc >= 0) {
-        updates_add(&s->updates, m.body, s->pulled[o->push.rank], &o->push.slice, o->tau);
+        updates_add(&s->updates, m.body, s->held[o->push.rank]->w, &o->push.slice, o->tau);
     }
     return rc;
 }
 
-static int send_weights(struct shard *s, int rank, const float *weights, struct err *e)
+static int send_weights(struct shard *s, int rank, struct version *weights, struct err *e)
 {
     static char none;
     int rc = settle_sent(s, rank, e);
     if (rc >= 0) {
-        memcpy(s->pulled[rank], weights, s->count * sizeof(float));
-        message_send(&s->sent[rank], s->env->comm, rank, TAG_WEIGHTS, &none, 1, s->pulled[rank], s->count);
+        updates_hold(weights); /* before the old ones go: they may be the same */
+        updates_let_go(&s->updates, s->held[rank]);
+        s->held[rank] = weights;
+        message_send(&s->sent[rank], s->env->comm, rank, TAG_WEIGHTS, &none, 1, weights->w, s->count);
         s->sending[rank] = true;
     }
     return rc;
@@ -153,19 +146,20 @@ static int obey(struct shard *s, const struct order *o, struct err *e)
         updates_flush(&s->updates);
         return 0;
     case ORDER_SEND:
-        return send_weights(s, o->rank, s->updates.w, e);
+        return send_weights(s, o->rank, s->updates.now, e);
     case ORDER_SEND_EVAL:
         s->env->aside(s->env->ctx, true);
         rc = send_weights(s, o->rank, s->aside, e);
         s->env->aside(s->env->ctx, false);
         return rc;
     case ORDER_SET_ASIDE:
-        memcpy(s->aside, s->updates.w, s->count * sizeof(float));
+        updates_let_go(&s->updates, s->aside);
+        s->aside = updates_hold(s->updates.now);
         return 0;
     case ORDER_STATE:
-        return give_state(s, s->updates.w, e);
+        return give_state(s, s->updates.now->w, e);
     case ORDER_STATE_EVAL:
-        return give_state(s, s->aside, e);
+        return give_state(s, s->aside->w, e);
     case ORDER_END:
         break;
     }

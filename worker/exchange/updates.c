@@ -28,29 +28,73 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     u->group = policy->group ? policy->group(env) : 1;
     u->version = from->version;
     u->stretch = NAN;
-    u->w = malloc(n * sizeof(float) + 1);
+    u->n_places = env->comm->workers + 2; /* each worker's, that of an evaluation, the next */
+    u->places = calloc((size_t)u->n_places, sizeof *u->places);
+    u->spare = calloc((size_t)u->n_places, sizeof *u->spare);
+    bool ok = u->places && u->spare;
+    for (int i = 0; ok && i < u->n_places; i++) {
+        u->places[i].w = aligned_alloc(64, (n * sizeof(float) + 127) / 64 * 64);
+        u->spare[u->n_spare++] = &u->places[i];
+        ok = u->places[i].w != NULL;
+    }
     u->optim = u->n_optim ? calloc(u->n_optim, sizeof(float)) : NULL;
     u->sum = u->group > 1 ? calloc(n + 1, sizeof(float)) : NULL;
     u->before = policy->compensates && u->group == 1 ? malloc(UPDATES_SAMPLE * sizeof(float)) : NULL;
-    if (!u->w || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum) || (policy->compensates && u->group == 1 && !u->before)) {
+    if (!ok || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum) || (policy->compensates && u->group == 1 && !u->before)) {
         return err_set(e, ERR_MEMORY, "cannot serve %zu parameters: memory ran out", n);
     }
-    memcpy(u->w, from->params + first, n * sizeof(float));
+    u->now = u->spare[--u->n_spare];
+    memcpy(u->now->w, from->params + first, n * sizeof(float));
     size_t blocks = (size_t)v + (size_t)m2;
     for (size_t b = 0; b < blocks && u->optim && from->optim && from->n_optim == blocks * all; b++) {
         memcpy(u->optim + b * n, from->optim + b * all + first, n * sizeof(float));
     }
-    u->rule = (struct rule_state){.w = u->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
+    u->rule = (struct rule_state){.v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
     return 0;
 }
 
 void updates_release(struct updates *u)
 {
-    free(u->w);
+    for (int i = 0; u->places && i < u->n_places; i++) {
+        free(u->places[i].w);
+    }
+    free(u->places);
+    free(u->spare);
     free(u->optim);
     free(u->sum);
     free(u->before);
 }
+
+/* ---- versions --------------------------------------------------------------------------------------------------- */
+
+struct version *updates_hold(struct version *v)
+{
+    v->holders++;
+    return v;
+}
+
+void updates_let_go(struct updates *u, struct version *v)
+{
+    if (v && --v->holders == 0 && v != u->now) {
+        u->spare[u->n_spare++] = v;
+    }
+}
+
+/* The rule makes the next version: where the newest is, if nobody holds that one. */
+static void make_version(struct updates *u, const struct rule_args *args)
+{
+    struct version *old = u->now;
+    if (old->holders > 0) {
+        BUG_ON(u->n_spare == 0);
+        u->now = u->spare[--u->n_spare];
+    }
+    u->rule.from = old->w;
+    u->rule.w = u->now->w;
+    rule_apply(u->env->spec->strategy.type, &u->rule, args);
+    u->version++;
+}
+
+/* ---- gradients -------------------------------------------------------------------------------------------------- */
 
 static double factor_of(const struct updates *u, int64_t count, int64_t tau)
 {
@@ -69,10 +113,9 @@ static double factor_of(const struct updates *u, int64_t count, int64_t tau)
 static void apply_group(struct updates *u)
 {
     struct rule_args args = {.g = u->sum, .lr = u->group_rate, .factor = 1, .momentum = (float)u->env->spec->optimizer.momentum};
-    rule_apply(u->env->spec->strategy.type, &u->rule, &args);
+    make_version(u, &args);
     memset(u->sum, 0, u->n * sizeof(float));
     u->collected = 0;
-    u->version++;
 }
 
 static size_t sampled(const struct updates *u, size_t i)
@@ -86,7 +129,7 @@ static float stretch_of(const struct updates *u, const struct rule_args *a)
     double moved = 0, plain = 0;
     for (size_t i = 0; i < UPDATES_SAMPLE && u->n > 0; i++) {
         size_t at = sampled(u, i);
-        double d = (double)u->w[at] - u->before[i], g = (double)a->lr * a->factor * a->g[at];
+        double d = (double)u->now->w[at] - u->before[i], g = (double)a->lr * a->factor * a->g[at];
         moved += d * d;
         plain += g * g;
     }
@@ -97,11 +140,10 @@ static float stretch_of(const struct updates *u, const struct rule_args *a)
 static void apply_one(struct updates *u, const struct rule_args *args)
 {
     for (size_t i = 0; u->before && i < UPDATES_SAMPLE && u->n > 0; i++) {
-        u->before[i] = u->w[sampled(u, i)];
+        u->before[i] = u->now->w[sampled(u, i)];
     }
-    rule_apply(u->env->spec->strategy.type, &u->rule, args);
+    make_version(u, args);
     u->stretch = u->before ? stretch_of(u, args) : NAN;
-    u->version++;
 }
 
 bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice, int64_t tau)
@@ -122,6 +164,7 @@ bool updates_add(struct updates *u, const float *g, const float *pulled, const s
     } else if (u->group_rate != args.lr && u->group_rate > 0) {
         args.factor = (float)(factor * rate / u->group_rate);
     }
+    u->rule.w = u->now->w;
     rule_gather(u->sum, &u->rule, &args);
     if (u->collected < u->group) {
         return false;

@@ -1,15 +1,28 @@
 /* How gradients become versions: the server's weights, the state of its rule, and the group that is being collected. Knows nothing of
- * workers, messages or slices; server.c does. */
+ * workers, messages or slices; server.c does.
+ *
+ * A version that somebody holds stays as it is: the next one is written elsewhere, so that nothing is copied when it is handed out.
+ *
+ *      update   5 ──────► 6 ──────► 7 ──► 7       6 stands where nobody was; A's push lets go of 4, whose place 8 may have
+ *      held     by A: 4, by B: 5    by B: 5, by A: 7 */
 #ifndef WORKER_EXCHANGE_UPDATES_H
 #define WORKER_EXCHANGE_UPDATES_H
 
 #include "worker/exchange/server.h"
 
+struct version {
+    float *w;    /* [n] */
+    int holders;
+};
+
 struct updates {
     const struct server_policy *policy; /* borrowed, as is env */
     const struct rank_env *env;
-    struct rule_state rule;  /* w, v, m2: into the blocks below */
-    float *w;                /* [n] the newest weights, of this server's range of the block; owned */
+    struct rule_state rule;  /* v, m2: into the block below; where weights come from and go to changes */
+    struct version *now;     /* the newest weights, of this server's range of the block */
+    struct version *places;  /* [n_places] as many as may be held at once, and one; owned */
+    struct version **spare;  /* [n_spare] those that nobody needs, used last first; owned */
+    int n_places, n_spare;
     float *optim;            /* [n_optim] velocity, then mean square; owned; NULL if there is none */
     float *sum;              /* [n] of the group; owned; NULL if each gradient makes an update of its own */
     size_t n, n_optim;
@@ -28,6 +41,9 @@ enum { UPDATES_SAMPLE = 4096 };
 int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, size_t first, size_t n,
                  const struct run_state *from, struct err *e);
 void updates_release(struct updates *u);
+/* The newest weights, or some that are held, stay as they are until they are let go of. Each worker may hold some, and an evaluation. */
+struct version *updates_hold(struct version *v); /* v */
+void updates_let_go(struct updates *u, struct version *v); /* NULL: nothing */
 /* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights it was computed on. True if it
  * completed an update, so that the version went up. */
 bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice, int64_t tau);
