@@ -1,5 +1,5 @@
-/* Loops over flat blocks of floats in main memory, which strategies have between two computations: sums of gradients, weights, steps that
- * leave the optimizer out. Everything is worked out element by element in fp32, so no result depends on the instructions that the machine
+/* Loops over flat blocks of floats in main memory, which there are between two computations: sums of gradients, weights, steps that leave
+ * the optimizer out, samples. Everything is worked out element by element in fp32, so no result depends on the instructions that the machine
  * has. Blocks do not overlap unless it is said that they may be the same.
  */
 #ifndef KERNELS_FLAT_H
@@ -14,6 +14,9 @@ void flat_add(float *sum, const float *other, size_t n);
 void flat_subtract(float *w, const float *d, size_t n);
 /* to[i] = share * from[i]; they may be the same. */
 void flat_scale(float *to, const float *from, float share, size_t n);
+
+/* to[i] = table[from[i]]: samples of bytes as floats. */
+void flat_look_up(float *to, const uint8_t *from, const float table[256], size_t n);
 
 struct flat_step {
     float scale, decay; /* of the gradient, of the weight where decays[i] is 1: u = scale*g + decay*x */

@@ -56,7 +56,7 @@ def samples(folder, kernels, model, strategy, workers, batch, epochs):
         name = name.split(".")[0]
         kind = ("kernels" if "JIT" in object_ or "dnnl" in object_ or "gomp" in object_ or (object_ == "evenstep-simulate" and name in kernels) else
                 "copies" if "memmove" in name or "memcpy" in name else "else")
-        counts["sums"] += int(n) * name.startswith("flat_")
+        counts["sums"] += int(n) * (name.startswith("flat_") and name != "flat_look_up")
         counts[kind] += int(n)
     return counts
 

@@ -22,6 +22,25 @@ static struct blocks *blocks_new(void)
     return s;
 }
 
+static void bytes_become_what_the_table_says(void **state)
+{
+    float table[256], to[N];
+    uint8_t from[N];
+    for (size_t v = 0; v < 256; v++) {
+        table[v] = (float)rng_normal(2, 1, v);
+    }
+    for (size_t k = 0; k < sizeof(lengths) / sizeof(*lengths); k++) {
+        for (size_t i = 0; i < N; i++) {
+            from[i] = (uint8_t)(7 * i);
+            to[i] = -9;
+        }
+        flat_look_up(to, from, table, lengths[k]);
+        for (size_t i = 0; i < N; i++) {
+            assert_true(to[i] == (i < lengths[k] ? table[from[i]] : -9));
+        }
+    }
+}
+
 /* Of the first n elements; the rest is as it was. */
 static void sums_differences_and_shares_are_those_of_a_plain_loop(void **state)
 {
@@ -71,6 +90,7 @@ static void a_distance_is_a_length(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_become_what_the_table_says),
         cmocka_unit_test(sums_differences_and_shares_are_those_of_a_plain_loop),
         cmocka_unit_test(a_step_moves_the_weights_and_collects_what_it_did),
         cmocka_unit_test(a_distance_is_a_length),

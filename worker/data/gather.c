@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include "common/rng.h"
-#include "kernels/samples.h"
 #include "kernels/device.h"
+#include "kernels/flat.h"
+#include "kernels/samples.h"
 #include "worker/data/dataset.h"
 
 enum { CHANNELS = DATASET_CHANNELS };
@@ -98,14 +99,12 @@ static void put(const struct gather *g, float *to, const void *from, size_t n)
     size_t channels = (size_t)g->channels;
     if (g->d->x_bytes) {
         const uint8_t *bytes = from;
-        if (g->tables == 1) {
-            for (size_t j = 0; j < n; j++) {
-                to[j] = g->table[0][bytes ? bytes[j] : 0];
-            }
+        if (g->tables == 1 && bytes) {
+            flat_look_up(to, bytes, g->table[0], n);
             return;
         }
         for (size_t j = 0; j < n; j++) {
-            to[j] = g->table[j % channels][bytes ? bytes[j] : 0];
+            to[j] = g->table[g->tables == 1 ? 0 : j % channels][bytes ? bytes[j] : 0];
         }
         return;
     }

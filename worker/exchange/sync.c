@@ -149,7 +149,7 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
         return;
     }
     if (!sum->dev) {
-        flat_scale(g, g, share, b->count);
+        flat_scale(is_last(s, index) ? s->tail : g, g, share, b->count);
     }
     if (!is_last(s, index)) {
         allreduce_start(sum, g, b->count, 0);
@@ -187,10 +187,8 @@ static int start_tail(struct sync *s, const struct dev_result *r, struct err *e)
     size_t n = s->floats[last];
     write_words(s, r);
     float *tail = s->tail ? s->tail : near_at(s, last);
-    if (s->tail) {
-        memcpy(tail, s->l.env->replica->host[DEV_GRADS], n * sizeof(float));
-    } else {
-        rc = rc < 0 ? rc : s->near.ops->put(s->near.dev, tail + n, s->moments, s->extra, e);
+    if (!s->tail && rc >= 0) {
+        rc = s->near.ops->put(s->near.dev, tail + n, s->moments, s->extra, e);
     }
     if (rc >= 0) {
         allreduce_start(&s->buckets[last], tail, n + s->extra, lockstep_words(&s->l));
