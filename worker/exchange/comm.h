@@ -39,7 +39,7 @@ void comm_pace(struct comm *c, double share, int count);
  * additions depends on rank numbers and n alone, so every rank and every transport gets the same bits. Calls on one group must
  * be started in the same order by all its members. `data` belongs to the op until it ended. The last `light` floats are control words: on
  * a virtual link they cost nothing, as a few words beside a gradient do on a real one (SEMANTICS.md 7). */
-enum { ALLREDUCE_WINDOW = 8 };
+enum { ALLREDUCE_WINDOW = 4 };
 struct allreduce {
     struct comm_op op;
     struct comm *comm;
