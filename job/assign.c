@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENOUGH_ROWS = 4, HALVINGS = 200 };
+enum { ENOUGH_ROWS = 4, MEMORY = 33 /* a profile's, in rows */, HALVINGS = 200 };
 
-static const double GAIN = 0.05;      /* a change must promise at least this share of a step */
+static const double GAIN = 0.05;      /* a change soon after another must promise at least this share of a step */
+static const double LEAST_GAIN = 0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
 static const double LEAST_K = 1e-12;
 
 /* ---- equal finish ------------------------------------------------------------------------------------------------ */
@@ -317,6 +318,20 @@ static int find_overfull(const struct balancer *b)
     return -1;
 }
 
+/* What a change must promise: less the more rows speak for it, but more than their noise can make up. */
+static double gain_asked(const struct balancer *b)
+{
+    double noise = 0;
+    int64_t rows = INT64_MAX;
+    for (int i = 0; i < b->workers; i++) {
+        double t = profile_seconds(&b->profiles[i], b->current.sizes[i]), relative = t > 0 ? b->profiles[i].deviation / t : 0;
+        noise = relative > noise ? relative : noise;
+        rows = b->rows_since[i] < rows ? b->rows_since[i] : rows;
+    }
+    double n = rows > ENOUGH_ROWS ? (double)rows : ENOUGH_ROWS, made_up = 2 * noise / sqrt(n < MEMORY ? n : MEMORY);
+    return clamp(b->gain * ENOUGH_ROWS / n, clamp(made_up, LEAST_GAIN, b->gain), b->gain);
+}
+
 bool balancer_decide(struct balancer *b, int64_t step)
 {
     if (b->batching.policy != BATCH_DYNAMIC || b->workers < 2) {
@@ -337,7 +352,7 @@ bool balancer_decide(struct balancer *b, int64_t step)
     struct assignment *next = calloc(1, sizeof *next);
     BUG_ON(!next);
     bool possible = split_by_profiles(&b->batching, b->workers, profiles, b->quantum, next);
-    bool better = possible && (overfull >= 0 || next->predicted_seconds < (1 - b->gain) * now);
+    bool better = possible && (overfull >= 0 || next->predicted_seconds < (1 - gain_asked(b)) * now);
     if (better) {
         next->version = b->current.version + 1;
         next->workers = b->workers;

@@ -36,7 +36,7 @@ struct balancer {
     int64_t *rows_since;      /* [workers], observations since the last change; owned */
     double *recent;           /* [workers], smoothed step seconds; owned */
     int64_t changes, kept;    /* made; not made because the gain was too small */
-    double gain;              /* a change is made if it predicts at least this share, 0.05 */
+    double gain;              /* a change soon after another is made if it predicts at least this share, 0.05; later less is enough */
     char names[SPEC_WORKERS][48]; /* of nodes, for the reasons */
 };
 int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers, int quantum,

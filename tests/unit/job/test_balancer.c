@@ -106,14 +106,23 @@ static void a_balanced_cluster_is_left_alone_whatever_the_noise(void **state)
 
 static void a_change_needs_the_gain_that_is_asked(void **state)
 {
-    /* a predicted gain of 1/22 and of 1/7: below and above the twentieth */
-    const struct node little[] = {{0, .0010, 0}, {0, .0011, 0}}, much[] = {{0, .0010, 0}, {0, .0014, 0}};
+    /* a predicted gain of 1/63, of 1/22 and of 1/7: never enough, enough when some rows have said so, enough at once */
+    const struct node least[] = {{0, .00100, 0}, {0, .00103, 0}}, little[] = {{0, .0010, 0}, {0, .0011, 0}},
+                      much[] = {{0, .0010, 0}, {0, .0014, 0}};
     struct balancer b;
     open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
     assert_true(b.gain == 0.05);
-    train(&b, little, 0, 0, 50);
+    train(&b, least, 0, 0, 200);
     assert_int_equal(b.changes, 0);
-    train(&b, much, 0, 50, 100);
+    balancer_release(&b);
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
+    train(&b, little, 0, 0, 4);
+    assert_int_equal(b.changes, 0);
+    train(&b, little, 0, 4, 12);
+    assert_int_equal(b.changes, 1);
+    balancer_release(&b);
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
+    train(&b, much, 0, 0, 5);
     assert_int_equal(b.changes, 1);
     balancer_release(&b);
 }
