@@ -18,7 +18,7 @@ from programs import AT_ROOT, BUILD, ROOT  # noqa: E402, F401  (AT_ROOT for thos
 
 PEERS = ROOT / "tests" / "bench" / "peers"
 TORCH = pathlib.Path(os.environ.get("EVENSTEP_TORCH", ROOT / "run" / "venv" / "bin" / "python"))
-TURNS = 3 if os.environ.get("QUICK") else 7
+TURNS = int(os.environ.get("TURNS") or (3 if os.environ.get("QUICK") else 7))
 
 
 def have_torch():
