@@ -21,6 +21,10 @@ TORCH = pathlib.Path(os.environ.get("EVENSTEP_TORCH", ROOT / "run" / "venv" / "b
 TURNS = int(os.environ.get("TURNS") or (3 if os.environ.get("QUICK") else 7))
 
 
+def settings():
+    return "".join(f"{name}={os.environ[name]} " for name in ("QUICK", "TURNS") if os.environ.get(name))
+
+
 def have_torch():
     return TORCH.exists()
 
@@ -99,7 +103,7 @@ class Report:
         self.path = ROOT / "docs" / "results" / f"{name}.md"
         self.lines = []
         load = os.getloadavg()[0]
-        self.add(f"# {title}", "", text, "", f"- Command: `{'QUICK=1 ' if os.environ.get('QUICK') else ''}make {name}`", f"- Machine: {machine()}",
+        self.add(f"# {title}", "", text, "", f"- Command: `{settings()}make {name}`", f"- Machine: {machine()}",
                  f"- Versions: {versions()}", f"- When: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, load average at the start {load:.1f}",
                  f"- A figure is the median of {TURNS} turns; in brackets the smallest and largest.")
         if not have_torch():
