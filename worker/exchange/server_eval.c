@@ -11,8 +11,7 @@ int server_begin_evaluation(struct server *s, struct err *e)
         s->evaluated_version = s->updates.version;
         return 0;
     }
-    updates_let_go(&s->updates, s->snapshot);
-    s->snapshot = updates_hold(s->updates.now);
+    updates_hold(&s->updates, &s->snapshot, s->updates.now);
     memcpy(s->snapshot_stats, s->stats, s->n_stats * sizeof(float));
     s->evaluating = true;
     s->eval_next = s->eval_done = 0;

@@ -93,9 +93,7 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
     memset(&k->stats_sent, 0, sizeof k->stats_sent);
     message_send(&k->head, c, rank, TAG_REPLY, &k->reply, sizeof k->reply, NULL, 0);
     if (weights) {
-        updates_hold(weights); /* before the old ones go: they may be the same */
-        updates_let_go(&s->updates, k->held);
-        k->held = weights;
+        updates_hold(&s->updates, &k->held, weights);
         message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, weights->w, s->n);
         int rc = server_order(s, weights == s->snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
         if (rc < 0) {

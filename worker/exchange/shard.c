@@ -112,9 +112,7 @@ static int send_weights(struct shard *s, int rank, struct version *weights, stru
     static char none;
     int rc = settle_sent(s, rank, e);
     if (rc >= 0) {
-        updates_hold(weights); /* before the old ones go: they may be the same */
-        updates_let_go(&s->updates, s->held[rank]);
-        s->held[rank] = weights;
+        updates_hold(&s->updates, &s->held[rank], weights);
         message_send(&s->sent[rank], s->env->comm, rank, TAG_WEIGHTS, &none, 1, weights->w, s->count);
         s->sending[rank] = true;
     }
@@ -153,8 +151,7 @@ static int obey(struct shard *s, const struct order *o, struct err *e)
         s->env->aside(s->env->ctx, false);
         return rc;
     case ORDER_SET_ASIDE:
-        updates_let_go(&s->updates, s->aside);
-        s->aside = updates_hold(s->updates.now);
+        updates_hold(&s->updates, &s->aside, s->updates.now);
         return 0;
     case ORDER_STATE:
         return give_state(s, s->updates.now->w, e);

@@ -31,10 +31,9 @@ struct sync {
     struct allreduce *buckets; /* [n_buckets] */
     size_t firsts[BUCKETS], floats[BUCKETS];
     int n_buckets;
-    float *tail;               /* last bucket, running statistics, the words; NULL: they are in the device's memory */
+    float *tail;               /* last bucket, running statistics, the words (a single worker's has no bucket); NULL: they are in the device's memory */
     float *moments;            /* [extra] running statistics and words, as the host writes and reads them: of the tail, or near.words */
     size_t extra;
-    bool alone;                /* one worker: nothing is summed, and the tail has the words alone */
     struct near near;          /* [extra + n_params] */
 };
 
@@ -64,13 +63,11 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     s->base.ops = &strategy_sync;
     lockstep_init(&s->l, env, state);
     s->extra = env->n_stats + lockstep_words(&s->l);
-    s->alone = alone(env->comm);
-    if (s->alone) {
+    if (alone(env->comm)) {
         s->tail = malloc(s->extra * sizeof(float));
         BUG_ON(!s->tail);
         s->moments = s->tail;
-    }
-    if (!s->alone && !env->comm->native) {
+    } else if (!env->comm->native) {
         near_open(&s->near, env, s->extra + env->n_params, s->extra);
     }
     return &s->base;
@@ -134,7 +131,7 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
 {
     struct sync *s = (struct sync *)base;
     struct dev_replica *r = s->l.env->replica;
-    if (s->alone) {
+    if (alone(s->l.env->comm)) {
         return;
     }
     if (!s->buckets || s->buckets[index].comm == NULL) {
@@ -253,7 +250,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct dev_replica *replica = l->env->replica;
     double ready = comm_now(l->env->comm);
     int rc = 0;
-    if (s->alone) {
+    if (alone(l->env->comm)) {
         write_words(s, r);
     } else {
         rc = start_tail(s, r, e);

@@ -49,7 +49,7 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     for (size_t b = 0; b < blocks && u->optim && from->optim && from->n_optim == blocks * all; b++) {
         memcpy(u->optim + b * n, from->optim + b * all + first, n * sizeof(float));
     }
-    u->rule = (struct rule_state){.v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
+    u->rule = (struct rule_state){.w = u->now->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
     return 0;
 }
 
@@ -67,16 +67,13 @@ void updates_release(struct updates *u)
 
 /* ---- versions --------------------------------------------------------------------------------------------------- */
 
-struct version *updates_hold(struct version *v)
+void updates_hold(struct updates *u, struct version **holder, struct version *v)
 {
-    v->holders++;
-    return v;
-}
-
-void updates_let_go(struct updates *u, struct version *v)
-{
-    if (v && --v->holders == 0 && v != u->now) {
-        u->spare[u->n_spare++] = v;
+    struct version *old = *holder;
+    v->holders++; /* first: it may be the old one */
+    *holder = v;
+    if (old && --old->holders == 0 && old != u->now) {
+        u->spare[u->n_spare++] = old;
     }
 }
 
@@ -164,7 +161,6 @@ bool updates_add(struct updates *u, const float *g, const float *pulled, const s
     } else if (u->group_rate != args.lr && u->group_rate > 0) {
         args.factor = (float)(factor * rate / u->group_rate);
     }
-    u->rule.w = u->now->w;
     rule_gather(u->sum, &u->rule, &args);
     if (u->collected < u->group) {
         return false;

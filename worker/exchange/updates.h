@@ -18,7 +18,7 @@ struct version {
 struct updates {
     const struct server_policy *policy; /* borrowed, as is env */
     const struct rank_env *env;
-    struct rule_state rule;  /* v, m2: into the block below; where weights come from and go to changes */
+    struct rule_state rule;  /* w: those of `now`; v, m2: into the block below */
     struct version *now;     /* the newest weights, of this server's range of the block */
     struct version *places;  /* [n_places] as many as may be held at once, and one; owned */
     struct version **spare;  /* [n_spare] those that nobody needs, used last first; owned */
@@ -41,9 +41,9 @@ enum { UPDATES_SAMPLE = 4096 };
 int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, size_t first, size_t n,
                  const struct run_state *from, struct err *e);
 void updates_release(struct updates *u);
-/* The newest weights, or some that are held, stay as they are until they are let go of. Each worker may hold some, and an evaluation. */
-struct version *updates_hold(struct version *v); /* v */
-void updates_let_go(struct updates *u, struct version *v); /* NULL: nothing */
+/* *holder (NULL at first) has v, the newest weights or some that are held, in place of what it had: they stay as they are until it gets
+ * others. Each worker may be a holder, and an evaluation. */
+void updates_hold(struct updates *u, struct version **holder, struct version *v);
 /* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights it was computed on. True if it
  * completed an update, so that the version went up. */
 bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice, int64_t tau);
