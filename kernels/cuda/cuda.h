@@ -290,6 +290,11 @@ int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e);
 int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e);
 /* The calling thread works on this device. */
 int cuda_enter(struct cuda_device *d, struct err *e);
+/* Memory of the host from and to which any GPU copies beside other work; cudaFreeHost frees it. */
+template <typename T> static inline int cuda_pin(T **memory, size_t bytes, struct err *e)
+{
+    return cuda_check(cudaHostAlloc((void **)memory, bytes, cudaHostAllocPortable), "allocate pinned memory", e);
+}
 
 /* meter.cu: see device.h. */
 json_t *cuda_meter(struct device *dev, bool on);

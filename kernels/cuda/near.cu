@@ -62,8 +62,7 @@ static float *near_take(struct device *dev, size_t floats, bool pinned, struct e
     if (cuda_enter(d, e) < 0) {
         return NULL;
     }
-    int rc = pinned ? cuda_check(cudaHostAlloc((void **)&memory, bytes, cudaHostAllocPortable), "allocate pinned memory", e)
-                    : cuda_check(cudaMalloc((void **)&memory, bytes), "allocate memory on the GPU", e);
+    int rc = pinned ? cuda_pin(&memory, bytes, e) : cuda_check(cudaMalloc((void **)&memory, bytes), "allocate memory on the GPU", e);
     return rc < 0 ? NULL : memory;
 }
 

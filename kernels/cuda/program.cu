@@ -141,10 +141,10 @@ static int give_memory(struct cuda_program *p, struct err *e)
 static int pin(struct cuda_program *p, struct err *e)
 {
     size_t logits = (size_t)p->head.batch * p->graph.output->count * sizeof(float);
-    TRY(cuda_check(cudaHostAlloc((void **)&p->input_host, p->input_bytes, cudaHostAllocPortable), "allocate pinned memory", e));
+    TRY(cuda_pin(&p->input_host, p->input_bytes, e));
     memset(p->input_host, 0, p->input_bytes);
-    TRY(cuda_check(cudaHostAlloc((void **)&p->logits_host, logits, cudaHostAllocPortable), "allocate pinned memory", e));
-    return cuda_check(cudaHostAlloc((void **)&p->result_host, sizeof(*p->result_host), cudaHostAllocPortable), "allocate pinned memory", e);
+    TRY(cuda_pin(&p->logits_host, logits, e));
+    return cuda_pin(&p->result_host, sizeof(*p->result_host), e);
 }
 
 /* ---- what it runs --------------------------------------------------------------------------------------------------------- */

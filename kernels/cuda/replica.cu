@@ -160,10 +160,10 @@ static int pin_mirrors(struct cuda_replica *r, struct err *e)
 {
     for (int b = 0; b < DEV_BLOCKS; b++) {
         size_t bytes = (r->head->count[b] * sizeof(float) + 127) / 64 * 64;
-        TRY(cuda_check(cudaHostAlloc((void **)&r->head->host[b], bytes, cudaHostAllocPortable), "allocate pinned memory", e));
+        TRY(cuda_pin(&r->head->host[b], bytes, e));
         memset(r->head->host[b], 0, bytes);
     }
-    return cuda_check(cudaHostAlloc((void **)&r->rates_host, sizeof(*r->rates_host), cudaHostAllocPortable), "allocate pinned memory", e);
+    return cuda_pin(&r->rates_host, sizeof(*r->rates_host), e);
 }
 
 static int capture_update(struct cuda_replica *r, struct err *e)

@@ -81,7 +81,7 @@ static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, stru
     char *pinned = NULL;
     cudaEvent_t sent[2] = {NULL, NULL};
     size_t part = bytes < (size_t)PART ? bytes : (size_t)PART;
-    int rc = cuda_check(cudaHostAlloc((void **)&pinned, 2 * part, cudaHostAllocPortable), "allocate pinned memory", e);
+    int rc = cuda_pin(&pinned, 2 * part, e);
     for (int i = 0; i < 2; i++) {
         rc = rc < 0 ? rc : cuda_check(cudaEventCreateWithFlags(&sent[i], cudaEventDisableTiming), "make an event", e);
     }
