@@ -318,7 +318,7 @@ static int find_overfull(const struct balancer *b)
     return -1;
 }
 
-/* What a change must promise: less the more rows speak for it, but more than their noise can make up. */
+/* What a change must promise: less the more rows speak for it, but more than their noise can make up. There are enough of each. */
 static double gain_asked(const struct balancer *b)
 {
     double noise = 0;
@@ -328,8 +328,8 @@ static double gain_asked(const struct balancer *b)
         noise = relative > noise ? relative : noise;
         rows = b->rows_since[i] < rows ? b->rows_since[i] : rows;
     }
-    double n = rows > ENOUGH_ROWS ? (double)rows : ENOUGH_ROWS, made_up = 2 * noise / sqrt(n < MEMORY ? n : MEMORY);
-    return clamp(b->gain * ENOUGH_ROWS / n, clamp(made_up, LEAST_GAIN, b->gain), b->gain);
+    double made_up = 2 * noise / sqrt(rows < MEMORY ? (double)rows : MEMORY);
+    return clamp(b->gain * ENOUGH_ROWS / (double)rows, clamp(made_up, LEAST_GAIN, b->gain), b->gain);
 }
 
 bool balancer_decide(struct balancer *b, int64_t step)

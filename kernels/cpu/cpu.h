@@ -95,7 +95,7 @@ struct cpu_step {
 
 /* Steps that take turns on one tile after another. */
 struct cpu_group {
-    int first, end;  /* forward: steps first to end - 1; then step `end` gathers, if it does */
+    int first, end;  /* forward: steps first to end - 1; then step `end` gathers, if it belongs to the group backward (top) */
     int top, bottom; /* backward: steps top down to bottom; then step bottom - 1 gathers, if it belongs to the group forward */
     int samples;     /* of a tile: a divisor of the batch */
 };

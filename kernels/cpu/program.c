@@ -230,9 +230,7 @@ static void make_again(struct cpu_program *p, int i)
 
 static void gather(struct cpu_program *p, int i, const struct dev_input *in, bool backward)
 {
-    if (in->training && i < p->n_steps && p->steps[i].op->gather) {
-        p->steps[i].op->gather(p, &p->steps[i], in, backward);
-    }
+    p->steps[i].op->gather(p, &p->steps[i], in, backward);
 }
 
 static int forward_tile(struct cpu_program *p, const struct cpu_group *g, const struct dev_input *in, struct err *e)
@@ -243,7 +241,9 @@ static int forward_tile(struct cpu_program *p, const struct cpu_group *g, const 
             return err_prefix(e, "layer '%s'", p->steps[i].layer->name);
         }
     }
-    gather(p, g->end, in, false);
+    if (in->training && g->top == g->end) {
+        gather(p, g->end, in, false);
+    }
     return 0;
 }
 

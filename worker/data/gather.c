@@ -99,12 +99,12 @@ static void put(const struct gather *g, float *to, const void *from, size_t n)
     size_t channels = (size_t)g->channels;
     if (g->d->x_bytes) {
         const uint8_t *bytes = from;
-        if (g->tables == 1 && bytes) {
+        if (bytes && g->tables == 1) {
             flat_look_up(to, bytes, g->table[0], n);
             return;
         }
         for (size_t j = 0; j < n; j++) {
-            to[j] = g->table[g->tables == 1 ? 0 : j % channels][bytes ? bytes[j] : 0];
+            to[j] = g->table[j % (size_t)g->tables][bytes ? bytes[j] : 0];
         }
         return;
     }

@@ -55,19 +55,27 @@ static int find(const struct model *m, int batch)
     return -1;
 }
 
+/* The least recently used program but this one (NULL: of all); -1: there is none. */
+static int find_oldest(const struct model *m, const struct dev_program *but)
+{
+    int oldest = -1;
+    for (int i = 0; i < MODEL_PROGRAMS; i++) {
+        bool counts = m->cache[i].program && m->cache[i].program != but;
+        oldest = counts && (oldest < 0 || m->cache[i].used < m->cache[oldest].used) ? i : oldest;
+    }
+    return oldest;
+}
+
 /* A place for a new program, under the lock: free, or the least recently used one, whose program is handed out to be freed. */
 static int make_place(struct model *m, struct dev_program **old)
 {
-    int place = 0;
     for (int i = 0; i < MODEL_PROGRAMS; i++) {
         if (!m->cache[i].program) {
             *old = NULL;
             return i;
         }
-        if (m->cache[i].used < m->cache[place].used) {
-            place = i;
-        }
     }
+    int place = find_oldest(m, NULL);
     *old = m->cache[place].program;
     m->cache[place].program = NULL;
     return place;
@@ -76,14 +84,8 @@ static int make_place(struct model *m, struct dev_program **old)
 /* Under the lock. Frees the least recently used program, the one that is held only if it is about to be given up; false: there is none. */
 static bool make_room(struct model *m, bool given_up)
 {
-    int oldest = -1;
-    for (int i = 0; i < MODEL_PROGRAMS; i++) {
-        bool kept = m->cache[i].program && m->cache[i].program != m->held;
-        oldest = kept && (oldest < 0 || m->cache[i].used < m->cache[oldest].used) ? i : oldest;
-    }
-    for (int i = 0; i < MODEL_PROGRAMS && oldest < 0 && given_up; i++) {
-        oldest = m->cache[i].program ? i : -1;
-    }
+    int oldest = find_oldest(m, m->held);
+    oldest = oldest < 0 && given_up ? find_oldest(m, NULL) : oldest;
     if (oldest < 0) {
         return false;
     }
