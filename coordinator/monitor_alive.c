@@ -2,9 +2,11 @@
  *
  *   age of the heartbeat          the process           stopped, swapped out, its host gone
  *   age of the last progress      the main thread       a live pulse beside a stuck trainer
+ *   age of its last work          its CPU time          no more than slow: its machine got other work to do
  *   age of the last turn          the communication thread
  *
- * While stepping the deadline is that of the measured steps; loading, preparing, evaluating and writing checkpoints have fixed ones.
+ * While stepping the deadline is that of the measured steps, ten times that for a rank that works: whose speed halves is not lost, the
+ * balancer will see to it. Loading, preparing, evaluating and writing checkpoints have fixed ones.
  * What a newcomer would get wrong: one stuck rank makes all others wait, and strategies differ in how long a healthy rank may wait for
  * slower ones (a whole round of steps). So whoever waits in the exchange is suspected only once nobody in the attempt has
  * made progress, and then the rank with the oldest sign of life is to blame, not the one that waits. And ages that we could not have
@@ -18,6 +20,7 @@
 
 static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20, unmeasured_limit = 60, comm_least = 5, confirm_seconds = 1.0;
 static const double fresh_seconds = 1.5; /* three heartbeats and more: who is older than that does not just happen to be between two */
+static const double slow_times = 10;     /* so much slower than before a step of a rank that works may be */
 
 enum kind { KIND_STARTING, KIND_SLOW, KIND_COMPUTING, KIND_WAITING, KIND_SERVING, KIND_DONE };
 enum fault { FAULT_NONE, FAULT_WAITS, FAULT_STUCK, FAULT_SILENT }; /* the last one weighs most */
@@ -26,7 +29,7 @@ struct signs { /* of one rank */
     int rank;
     const char *phase;
     enum kind kind;
-    double silence, progress, comm; /* ages in seconds */
+    double silence, progress, comm, work; /* ages in seconds */
     enum fault fault;
     double age, limit; /* what it is over */
 };
@@ -86,6 +89,7 @@ static struct signs look_at(const struct monitor *m, int r, double slowest, doub
     s.silence = number_of(w->beat, "age");
     s.progress = number_of(w->beat, "progress_age") + s.silence;
     s.comm = number_of(w->beat, "comm_age");
+    s.work = number_of(w->beat, "work_age") + s.silence;
     if (s.kind == KIND_DONE) {
         return s; /* it has said all it had to say */
     }
@@ -95,7 +99,8 @@ static struct signs look_at(const struct monitor *m, int r, double slowest, doub
     accuse(&s, FAULT_SILENT, s.silence, quiet);
     accuse(&s, FAULT_STUCK, s.comm, quiet > comm_least ? quiet : comm_least);
     if (s.kind == KIND_COMPUTING || s.kind == KIND_SLOW) {
-        accuse(&s, FAULT_STUCK, s.progress, s.kind == KIND_COMPUTING ? own : slow_phase_limit);
+        double working = s.work < fresh_seconds ? slow_times * own : own;
+        accuse(&s, FAULT_STUCK, s.progress, s.kind == KIND_COMPUTING ? working : slow_phase_limit);
     }
     return s;
 }

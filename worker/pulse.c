@@ -19,6 +19,7 @@
 enum { ROWS = 16384, ROWS_AT_ONCE = 512, FACTS = 256 };
 static const int64_t turn_ns = 160000000;
 static const double beat_seconds = 0.4;
+static const double WORKING = 0.01; /* share of a core: less is a thread that waits */
 
 struct pulse {
     struct store *store; /* the thread's */
@@ -40,6 +41,8 @@ struct pulse {
     bool checkpoint_asked;       /* the document's flag as last read, to see it rise */
     enum phase phase;
     double progress_at;
+    clockid_t trainer;         /* CPU time of the thread that trains */
+    double worked, worked_at;  /* that time when it was last seen to move, and when that was */
     double job_began; /* of clock_now() */
     int64_t step, samples, updates;
     int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
@@ -244,13 +247,25 @@ static int send_facts(struct pulse *p)
     }
 }
 
+/* Age of the trainer's last work: a thread that waits for something that never comes uses no CPU, a slow one does. */
+static double work_age(struct pulse *p)
+{
+    struct timespec t;
+    double now = clock_now(), worked = clock_gettime(p->trainer, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec : p->worked;
+    if (worked - p->worked >= WORKING * (now - p->worked_at)) {
+        p->worked = worked;
+        p->worked_at = now;
+    }
+    return now - p->worked_at;
+}
+
 static json_t *beat_json(struct pulse *p)
 {
     double comm_age = p->comm_age ? p->comm_age(p->comm_ctx) : 0;
     pthread_mutex_lock(&p->lock);
-    json_t *beat = json_pack("{s:i, s:s, s:i, s:s, s:f, s:f, s:I, s:f, s:I, s:I, s:i, s:o, s:I}", "rank", p->rank, "node", p->node, "attempt",
-                             p->attempt, "phase", phase_name(p->phase), "progress_age", clock_now() - p->progress_at, "comm_age", comm_age,
-                             "step", (json_int_t)p->step, "epoch", p->epoch, "samples", (json_int_t)p->samples, "updates",
+    json_t *beat = json_pack("{s:i, s:s, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:I, s:I, s:i, s:o, s:I}", "rank", p->rank, "node", p->node, "attempt",
+                             p->attempt, "phase", phase_name(p->phase), "progress_age", clock_now() - p->progress_at, "work_age", work_age(p),
+                             "comm_age", comm_age, "step", (json_int_t)p->step, "epoch", p->epoch, "samples", (json_int_t)p->samples, "updates",
                              (json_int_t)p->updates, "batch", p->batch, "staleness", staleness_dump(&p->staleness), "rows_dropped",
                              (json_int_t)p->dropped);
     if (beat && p->rank >= p->workers) {
@@ -421,7 +436,8 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
     p->stop_signal = c->stop;
     p->control.version = c->first_version;
     memcpy(p->control.sizes, c->first_sizes, sizeof(int) * (size_t)c->workers);
-    p->progress_at = p->job_began = clock_now();
+    p->progress_at = p->worked_at = p->job_began = clock_now();
+    pthread_getcpuclockid(pthread_self(), &p->trainer);
     p->store = store_open(c->url, c->password, e);
     if (!p->store) {
         release(p);

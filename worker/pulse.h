@@ -26,6 +26,7 @@ struct pulse_config {
     const volatile sig_atomic_t *stop; /* set by SIGTERM: control says stop. May be NULL */
 };
 
+/* Called by the thread that trains: the heartbeat tells how long it has not been working. */
 struct pulse *pulse_start(const struct pulse_config *config, struct err *e);
 /* Sends what is queued, waiting `grace` seconds at most, and ends the thread. */
 void pulse_stop(struct pulse *p, double grace);

@@ -164,6 +164,27 @@ static void a_stuck_rank_ends_the_attempt_and_is_named(void **state)
     assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: no progress for 5");
 }
 
+static void a_rank_that_works_ten_times_slower_than_before_is_not_lost(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
+    tick(w, 0.5);
+    for (double age = 5; age < 30; age += 5) {
+        say_beat(w, id, 0, "exchange", age, 0);
+        say_ages(w, id, 1, "computing", age, 0.4, 0);
+        say_beat(w, id, 2, "serving", age, 0);
+        tick(w, 0.5);
+        tick(w, 1.5);
+        assert_int_equal(last_attempt(w, id)->stops, 0);
+    }
+    say_ages(w, id, 1, "computing", 31, 0.4, 0); /* of 3 seconds, the shortest deadline */
+    tick(w, 0.5);
+    tick(w, 1.5);
+    assert_int_equal(last_attempt(w, id)->stops, 1);
+    pass(w, 1);
+    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: no progress for 31");
+}
+
 static void ranks_that_never_report_are_lost_after_two_minutes(void **state)
 {
     char id[STORE_ID];
@@ -397,6 +418,7 @@ int main(void)
         IN_A_WORLD(a_restart_waits_where_fewer_nodes_than_min_workers_are_left),
         IN_A_WORLD(what_is_invalid_for_fewer_workers_is_refused),
         IN_A_WORLD(a_stuck_rank_ends_the_attempt_and_is_named),
+        IN_A_WORLD(a_rank_that_works_ten_times_slower_than_before_is_not_lost),
         IN_A_WORLD(ranks_that_never_report_are_lost_after_two_minutes),
         IN_A_WORLD(a_job_that_has_used_its_time_is_told_to_stop_and_fails),
         IN_A_WORLD(a_queued_job_that_is_cancelled_becomes_cancelled),

@@ -316,12 +316,18 @@ static inline void say_fact(struct world *w, const char *id, const char *text)
     json_decref(fact);
 }
 
-static inline void say_beat(struct world *w, const char *id, int rank, const char *phase, double progress_age, double comm_age)
+static inline void say_ages(struct world *w, const char *id, int rank, const char *phase, double progress_age, double work_age, double comm_age)
 {
-    json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank, "attempt", last_attempt(w, id)->number, "phase", phase,
-                             "progress_age", progress_age, "comm_age", comm_age, "step", 0, "epoch", 0.0, "samples", 0, "updates", 0);
+    json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank, "attempt", last_attempt(w, id)->number, "phase", phase,
+                             "progress_age", progress_age, "work_age", work_age, "comm_age", comm_age, "step", 0, "epoch", 0.0, "samples", 0, "updates", 0);
     OK(report_beat(w->store, id, rank, beat, &err_));
     json_decref(beat);
+}
+
+/* Of a rank that has not worked since its last progress. */
+static inline void say_beat(struct world *w, const char *id, int rank, const char *phase, double progress_age, double comm_age)
+{
+    say_ages(w, id, rank, phase, progress_age, progress_age, comm_age);
 }
 
 static inline int workers_of(const struct fake_attempt *t)
