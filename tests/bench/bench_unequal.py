@@ -38,7 +38,8 @@ class Clock:
 
     def read(self):
         series = self.service.get(f"jobs/{self.id}/series?names=batch&x=time&points=20000").json()["series"]
-        rows = sorted((t, n) for s in series for t, n in zip(s["x"], s["mean"]))
+        known = min((s["x"][-1] for s in series if s["x"]), default=0)  # later than that the rows of some node may not have come
+        rows = sorted((t, n) for s in series for t, n in zip(s["x"], s["mean"]) if t <= known)
         self.time, self.samples, sum_ = [], [], 0
         for t, n in rows:
             sum_ += n
