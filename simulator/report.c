@@ -138,9 +138,10 @@ static void on_profile(void *ctx, const struct profile *p)
     (void)p;
 }
 
-static void on_saved(void *ctx, const char *kind, const char *path, int64_t step)
+static void on_saved(void *ctx, const char *kind, const char *path, int64_t step, double time)
 {
     (void)ctx;
+    (void)time;
     log_debug("simulator", "saved", "kind=%s path=%s step=%lld", kind, path, (long long)step);
 }
 

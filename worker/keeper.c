@@ -56,11 +56,16 @@ static bool always_ready(void *ctx, int batch)
     return true;
 }
 
+static double job_time(const struct keeper *k)
+{
+    return comm_now(k->env->comm) - k->rank.job_start;
+}
+
 /* Seconds since the job's start travel in extra.elapsed, so that `time` goes on after a restart. */
 static json_t *with_elapsed(struct keeper *k, const struct run_state *state)
 {
     json_t *extra = state->extra ? json_copy(state->extra) : json_object();
-    json_object_set_new(extra, "elapsed", json_real(comm_now(k->env->comm) - k->rank.job_start));
+    json_object_set_new(extra, "elapsed", json_real(job_time(k)));
     return extra;
 }
 
@@ -70,7 +75,7 @@ static int save_artifact(struct keeper *k, const struct run_state *state, struct
     const char *name = state->why == SAVE_BEST ? "best" : "model";
     int rc = artifact_write(k->env->job_dir, name, k->env->spec, state, e);
     if (rc == 0) {
-        t->saved(t->ctx, "artifact", name, state->version);
+        t->saved(t->ctx, "artifact", name, state->version, job_time(k));
     }
     return rc;
 }
@@ -89,7 +94,7 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
     json_decref(copy->extra);
     free(copy);
     if (rc == 0) {
-        t->saved(t->ctx, "checkpoint", path, state->version);
+        t->saved(t->ctx, "checkpoint", path, state->version, job_time(k));
     }
     return rc;
 }

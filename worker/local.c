@@ -43,9 +43,10 @@ static void on_profile(void *ctx, const struct profile *p)
     print_line("profile,%d,%.6g,%.6g\n", ((struct local *)ctx)->rank, p->a, p->k);
 }
 
-static void on_saved(void *ctx, const char *kind, const char *path, int64_t step)
+static void on_saved(void *ctx, const char *kind, const char *path, int64_t step, double time)
 {
     (void)ctx;
+    (void)time;
     print_line("saved,%s,%s,%lld\n", kind, path, (long long)step);
 }
 

@@ -43,7 +43,6 @@ struct pulse {
     double progress_at;
     clockid_t trainer;         /* CPU time of the thread that trains */
     double worked, worked_at;  /* that time when it was last seen to move, and when that was */
-    double job_began; /* of clock_now() */
     int64_t step, samples, updates;
     int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
     double epoch, busy_fraction;
@@ -143,13 +142,12 @@ static void on_tuned(void *ctx, json_t *tuning)
     pulse_fact(p, json_pack("{s:s, s:i, s:s, s:o}", "type", "tuning", "rank", p->rank, "node", p->node, "tuning", tuning));
 }
 
-static void on_saved(void *ctx, const char *kind, const char *path, int64_t step)
+static void on_saved(void *ctx, const char *kind, const char *path, int64_t step, double time)
 {
     bool checkpoint = strcmp(kind, "checkpoint") == 0;
     struct pulse *p = ctx;
     pthread_mutex_lock(&p->lock);
     p->step = step > p->step ? step : p->step;
-    double time = clock_now() - p->job_began;
     pthread_mutex_unlock(&p->lock);
     pulse_fact(p, json_pack("{s:s, s:s, s:I, s:f}", "type", kind, checkpoint ? "path" : "name", path, "step", (json_int_t)step, "time", time));
 }
@@ -178,7 +176,6 @@ static void on_restored(void *ctx, const struct run_state *state)
     struct pulse *p = ctx;
     pthread_mutex_lock(&p->lock);
     p->step = state->version;
-    p->job_began = clock_now() - json_number_value(json_object_get(state->extra, "elapsed"));
     if (p->rank < p->workers) {
         restore_counters(p, state);
     }
@@ -436,7 +433,7 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
     p->stop_signal = c->stop;
     p->control.version = c->first_version;
     memcpy(p->control.sizes, c->first_sizes, sizeof(int) * (size_t)c->workers);
-    p->progress_at = p->worked_at = p->job_began = clock_now();
+    p->progress_at = p->worked_at = clock_now();
     pthread_getcpuclockid(pthread_self(), &p->trainer);
     p->store = store_open(c->url, c->password, e);
     if (!p->store) {

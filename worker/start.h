@@ -11,6 +11,7 @@ struct start {
     struct checkpoint from;   /* blocks and progress; state.version 0: a fresh run */
     bool restored;            /* from a checkpoint */
     double elapsed;           /* seconds of the job before this attempt */
+    double began;             /* comm_now() when all ranks had the start: the attempt's time 0, the same moment everywhere */
 };
 
 /* On rank W: finds the start and gives it away. Elsewhere: receives it. `samples` of the training part go into a fresh cursor. */

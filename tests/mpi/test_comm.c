@@ -1,4 +1,4 @@
-/* Comm over real MPI: all-reduce, groups, messages, broadcast.   ranks: 2 3 4 5
+/* Comm over real MPI: all-reduce, groups, messages, broadcast, meeting.   ranks: 2 3 4 5
  * The last rank is the keeper. Inputs are whole numbers, so sums are exact whatever the order. */
 #include "tests/mpi/mpi_test.h"
 
@@ -217,6 +217,25 @@ static void a_broadcast_reaches_everybody(void)
     check_all(ok, "a broadcast from any rank reaches everybody");
 }
 
+/* Whoever comes first leaves after the last one came; twice, since the second meeting must not take the first one's messages. */
+static void nobody_leaves_a_meeting_early(void)
+{
+    struct err e;
+    int ok = 1;
+    for (int late = 0; late < 2; late++) {
+        double came, left, last;
+        if (comm.rank == late % all_ranks) {
+            nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+        }
+        came = comm_now(&comm);
+        ok = ok && comm_meet(&comm, &e) == 0;
+        left = comm_now(&comm);
+        MPI_Allreduce(&came, &last, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        ok = ok && left >= last;
+    }
+    check_all(ok, "nobody leaves a meeting before the last one came");
+}
+
 struct endless {
     struct comm_op op;
     int steps;
@@ -282,6 +301,7 @@ int main(int argc, char **argv)
     groups_sum_among_themselves();
     messages_carry_header_and_body();
     a_broadcast_reaches_everybody();
+    nobody_leaves_a_meeting_early();
     mpis_own_sums_are_exact();
     a_wait_that_ends_at_its_deadline_ends_the_exchange();
     comm_release(&comm);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BROADCAST_TAG = 1000 }; /* strategies use 0 … 999 */
+enum { BROADCAST_TAG = 1000, MEET_TAG }; /* strategies use 0 … 999 */
 
 /* On a virtual clock there is one way for every message. */
 static bool leaves_host(const struct comm *c, enum comm_group group)
@@ -252,4 +252,19 @@ int comm_broadcast(struct comm *c, int root, float *data, size_t n, struct err *
         reach *= 2;
     }
     return rc < 0 ? err_prefix(e, "cannot hand out the start") : 0;
+}
+
+/* Dissemination (Hensgen, Finkel & Manber, 1988): after round k everybody has heard of the 2^k ranks before it. */
+int comm_meet(struct comm *c, struct err *e)
+{
+    int size = c->workers + c->servers, rc = 0;
+    char none = 0, any;
+    for (int reach = 1; reach < size && rc >= 0; reach *= 2) {
+        struct message out, in;
+        message_send(&out, c, (c->rank + reach) % size, MEET_TAG, &none, 1, NULL, 0);
+        message_recv(&in, c, (c->rank - reach + size) % size, MEET_TAG, &any, 1, NULL, 0);
+        rc = comm_wait(c, &in.op, e);
+        rc = rc < 0 ? rc : comm_wait(c, &out.op, e);
+    }
+    return rc < 0 ? err_prefix(e, "cannot meet the other ranks") : 0;
 }

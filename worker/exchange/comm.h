@@ -90,5 +90,7 @@ void message_recv(struct message *m, struct comm *c, int from, int tag, void *he
 
 /* Rank `root` of all ranks gives n floats to all others (workers, keeper, servers), blocking. */
 int comm_broadcast(struct comm *c, int root, float *data, size_t n, struct err *e);
+/* Returns when all ranks (workers, keeper, servers) have called it, at nearly the same moment everywhere. */
+int comm_meet(struct comm *c, struct err *e);
 
 #endif
