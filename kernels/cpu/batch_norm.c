@@ -179,7 +179,7 @@ static void gather(struct cpu_program *p, struct cpu_step *s, const struct dev_i
     struct batch_norm *b = s->state;
     size_t n = elements_of(s, present(p, in)), chunk = chunk_of(b);
     b->parts = p->from == 0 ? 0 : b->parts;
-    float *parts = p->gathered + b->parts * part_of(b);
+    float *parts = (float *)p->gathered + b->parts * part_of(b);
 #pragma omp parallel for if (n > chunk)
     for (size_t first = 0; first < n; first += chunk) {
         float *part = parts + first / chunk * part_of(b);
@@ -233,13 +233,13 @@ static void use_statistics(struct cpu_program *p, struct cpu_step *s, size_t n)
     struct batch_norm *b = s->state;
     float *mean = running(p, s, 0), *variance = running(p, s, 1);
     double momentum = s->layer->rate, rows = (double)(n / b->channels);
-    const float *end = p->gathered + b->parts * part_of(b);
+    const float *parts = p->gathered, *end = parts + b->parts * part_of(b);
     for (size_t k = 0; k < b->channels; k++) {
         double sum = 0, squares = 0;
-        for (const float *part = p->gathered; part < end; part += part_of(b)) {
+        for (const float *part = parts; part < end; part += part_of(b)) {
             sum += (double)part[k] * (double)rows_of(b, part);
         }
-        for (const float *part = p->gathered; part < end; part += part_of(b)) {
+        for (const float *part = parts; part < end; part += part_of(b)) {
             double apart = (double)part[k] - sum / rows;
             squares += (double)part[b->width + k] + apart * apart * (double)rows_of(b, part);
         }
@@ -309,12 +309,12 @@ CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy
 static void begin_backward(struct cpu_program *p, struct cpu_step *s, size_t n)
 {
     struct batch_norm *b = s->state;
-    const float *weight = cpu_param(p, s, 0), *end = p->gathered + b->parts * part_of(b);
+    const float *weight = cpu_param(p, s, 0), *parts = p->gathered, *end = parts + b->parts * part_of(b);
     float *dweight = cpu_param_grad(p, s, 0), *dbias = cpu_param_grad(p, s, 1);
     double rows = (double)(n / b->channels);
     for (size_t k = 0; k < b->channels; k++) {
         double sum = 0, products = 0, inverse = (double)b->inverse[k], gain = (double)weight[k] * inverse;
-        for (const float *part = p->gathered; part < end; part += part_of(b)) {
+        for (const float *part = parts; part < end; part += part_of(b)) {
             sum += (double)part[k];
             products += (double)part[b->width + k];
         }

@@ -141,6 +141,7 @@ static void cpu_close(struct device *dev)
     if (d->engine) {
         dnnl_engine_destroy(d->engine);
     }
+    cpu_arenas_release(&d->arenas);
     free(d);
 }
 
@@ -152,6 +153,11 @@ static struct device *cpu_open(const char *args, struct err *e)
     }
     struct cpu_device *d = calloc(1, sizeof(*d));
     if (!d) {
+        err_set(e, ERR_MEMORY, "memory ran out");
+        return NULL;
+    }
+    if (cpu_arenas_init(&d->arenas) < 0) {
+        free(d);
         err_set(e, ERR_MEMORY, "memory ran out");
         return NULL;
     }

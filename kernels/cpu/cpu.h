@@ -14,6 +14,8 @@
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
 
+#include <pthread.h>
+
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/prim.h"
 #include "kernels/device.h"
@@ -33,9 +35,22 @@
 #define CPU_ELEMENTWISE
 #endif
 
+struct cpu_arena { /* memory for one run of a program at a time */
+    struct cpu_arena *next;
+    size_t bytes;
+    char *memory;
+    bool taken;
+};
+struct cpu_arenas {
+    pthread_mutex_t lock;    /* guards what follows */
+    struct cpu_arena *first;
+    int n, taken, most_taken; /* most_taken: at once, so far */
+};
+
 struct cpu_device {
     struct device base;
     int threads;
+    struct cpu_arenas arenas;
     dnnl_engine_t engine;
     const char *precision; /* of replicas that are made from now on; a replica's `impl` is its own */
     char line[160];
@@ -100,10 +115,11 @@ struct cpu_group {
     int samples;     /* of a tile: a divisor of the batch */
 };
 
-/* An address that follows the tile under way. */
+/* An address that follows the run, which has an arena, and the tile under way. */
 struct cpu_place {
     void **at;
-    char *block;
+    size_t first;  /* byte of the arena */
+    char *block;   /* where that is in this run */
     size_t stride; /* bytes from sample to sample; 0: all tiles use the same memory, one after another */
 };
 
@@ -117,18 +133,19 @@ struct cpu_program {
     int n_steps;
     struct cpu_group *groups;    /* cpu/tiles.c */
     int n_groups;
-    struct cpu_place *places;    /* cpu/places.c; [0]: the network's input */
+    struct cpu_place *places;    /* cpu/places.c; [0]: the network's input, which is no part of the arena */
     int n_places;
+    size_t arena_bytes;          /* that a run needs */
     int from, samples;           /* the tile under way; while a step is prepared: how many samples it will have */
     struct cpu_value *values;    /* [0]: the network's input; then at most one per layer */
     struct cpu_value **of_layer; /* [n_layers] */
     struct cpu_value *output;    /* what the loss reads */
     int *bucket_step;            /* [n_buckets] the step after which a bucket is complete */
-    void *padded;                /* [batch][input], for minibatches that do not fill the program, or are rounded */
+    void *padded;                /* [batch][input], for minibatches that do not fill the program, or are rounded; here and below of the run's arena */
     struct cpu_value head_fp32;  /* what the loss reads and writes: the output, or its copy in fp32 */
     void *scratch;               /* working memory, shared by all steps */
     size_t scratch_bytes;
-    float *gathered;             /* memory for what is gathered (cpu_op.gather) */
+    void *gathered;              /* floats, for what is gathered (cpu_op.gather) */
     size_t gathered_floats;
     struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */
 };
@@ -139,14 +156,23 @@ int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e);
 void cpu_tiles(struct cpu_program *p);
 /* The group in which step i runs. */
 const struct cpu_group *cpu_group_of(const struct cpu_program *p, int i, bool backward);
-/* Gives every value and gradient its memory (cpu/places.c); p->places is there. */
+/* Gives every value and gradient its place in the arena (cpu/places.c); p->places is there. */
 int cpu_places(struct cpu_program *p, struct err *e);
+/* *at has so many bytes of the arena for as long as a run lasts, whatever they hold at first. */
+void cpu_room(struct cpu_program *p, void **at, size_t bytes);
 /* Values and gradients are those of these samples from here on. */
 void cpu_move(struct cpu_program *p, int from, int samples);
+/* cpu/arena.c. `prepare`: some run will need so many bytes. False, NULL: memory ran out. */
+int cpu_arenas_init(struct cpu_arenas *a);
+void cpu_arenas_release(struct cpu_arenas *a);
+bool cpu_arenas_prepare(struct cpu_arenas *a, size_t bytes);
+struct cpu_arena *cpu_arena_take(struct cpu_arenas *a, size_t bytes);
+void cpu_arena_give(struct cpu_arenas *a, struct cpu_arena *one);
+/* A large block stands on large pages, as far as it fills them and the kernel has some: on small ones, wherever they happen to be, a step
+ * takes up to a tenth longer. Not cleared; freed by free. */
+void *cpu_aligned(size_t bytes);
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e);
-/* The same for elements of activations. */
-void *cpu_alloc_elements(struct cpu_program *p, size_t n, struct err *e);
 /* While a step is prepared: it will need so much of p->scratch. */
 void cpu_scratch(struct cpu_program *p, size_t bytes);
 /* The flat block's range of a step's tensor (0: weight, 1: bias). */

@@ -165,11 +165,16 @@ int cpu_places(struct cpu_program *p, struct err *e)
         l.items[i].at = lowest(l.items, i, &l.items[i]);
         bytes = l.items[i].at + l.items[i].bytes > bytes ? l.items[i].at + l.items[i].bytes : bytes;
     }
-    char *block = (char *)cpu_alloc(p, bytes / sizeof(float), e);
-    p->places[p->n_places++] = (struct cpu_place){&p->values[0].data, NULL, p->values[0].count * element_size(p->bf16)};
-    for (int i = 0; i < l.n && block; i++) {
-        p->places[p->n_places++] = (struct cpu_place){l.items[i].place, block + l.items[i].at, l.items[i].stride};
+    for (int i = 0; i < l.n; i++) {
+        p->places[p->n_places++] = (struct cpu_place){.at = l.items[i].place, .first = p->arena_bytes + l.items[i].at, .stride = l.items[i].stride};
     }
+    p->arena_bytes += bytes;
     free(l.items);
-    return block ? 0 : -ERR_MEMORY;
+    return 0;
+}
+
+void cpu_room(struct cpu_program *p, void **at, size_t bytes)
+{
+    p->places[p->n_places++] = (struct cpu_place){.at = at, .first = p->arena_bytes};
+    p->arena_bytes += (bytes + 63) / 64 * 64;
 }

@@ -2,7 +2,7 @@
  * run: one group of steps after another, each on one tile after another (cpu/tiles.c).
  *
  * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where values and gradients stand is worked out
- * in cpu/places.c. Nothing is allocated when a program runs.
+ * in cpu/places.c. That memory is there while the program runs (cpu/arena.c); nothing else is allocated then.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program. The rest of the input is zero and
  * the loss gives it no gradient, so sums over the minibatch are right; an operator that mixes samples (batch norm) must
@@ -11,12 +11,11 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/pointwise.h"
 
-enum { LARGE_PAGE = 2 << 20 };
+enum { ROOMS = 6 }; /* the input's place, and what a program has once */
 
 struct cpu_chunk {
     struct cpu_chunk *next;
@@ -25,29 +24,19 @@ struct cpu_chunk {
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
 
-/* A large block stands on large pages, as far as it fills them and the kernel has some: on small ones, wherever they happen to be, a step
- * takes up to a tenth longer. */
-static void *aligned(size_t bytes)
+static int no_memory(const struct cpu_program *p, size_t bytes, struct err *e)
 {
-    bool large = bytes >= LARGE_PAGE;
-    void *memory = NULL;
-    if (posix_memalign(&memory, large ? LARGE_PAGE : 64, bytes) != 0) {
-        return NULL;
-    }
-    if (large) {
-        madvise(memory, bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
-    }
-    return memory;
+    return err_set(e, ERR_MEMORY, "a minibatch of %d does not fit into memory: %zu bytes more were not there", p->head.batch, bytes);
 }
 
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e)
 {
     struct cpu_chunk *chunk = malloc(sizeof(*chunk));
     size_t bytes = ((floats ? floats : 1) * sizeof(float) + 63) / 64 * 64;
-    void *memory = chunk ? aligned(bytes) : NULL;
+    void *memory = chunk ? cpu_aligned(bytes) : NULL;
     if (!memory) {
         free(chunk);
-        err_set(e, ERR_MEMORY, "a minibatch of %d does not fit into memory: %zu bytes more were not there", p->head.batch, bytes);
+        no_memory(p, bytes, e);
         return NULL;
     }
     memset(memory, 0, bytes);
@@ -55,11 +44,6 @@ float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e)
     chunk->next = p->chunks;
     p->chunks = chunk;
     return memory;
-}
-
-void *cpu_alloc_elements(struct cpu_program *p, size_t n, struct err *e)
-{
-    return cpu_alloc(p, (n * element_size(p->bf16) + 3) / 4, e);
 }
 
 void cpu_scratch(struct cpu_program *p, size_t bytes)
@@ -92,29 +76,20 @@ static int prepare_steps(struct cpu_program *p, struct err *e)
     return 0;
 }
 
-/* The loss works in fp32. */
-static int give_head(struct cpu_program *p, struct err *e)
-{
-    size_t n = (size_t)p->head.batch * p->output->count;
-    p->head_fp32 = *p->output;
-    if (p->bf16) {
-        p->head_fp32.data = cpu_alloc(p, 2 * n, e);
-        p->head_fp32.grad = p->head_fp32.data && p->output->grad ? (float *)p->head_fp32.data + n : NULL;
-    }
-    return p->head_fp32.data ? 0 : -ERR_MEMORY;
-}
-
+/* What steps need while they run, values and gradients last. The loss works in fp32. */
 static int give_memory(struct cpu_program *p, struct err *e)
 {
-    int rc = cpu_places(p, e);
-    cpu_move(p, 0, p->head.batch);
-    if (rc < 0 || (rc = give_head(p, e)) < 0) {
-        return rc;
+    size_t outputs = (size_t)p->head.batch * p->output->count, element = element_size(p->bf16);
+    cpu_room(p, &p->padded, (size_t)p->head.batch * p->values[0].count * element);
+    cpu_room(p, &p->scratch, p->scratch_bytes);
+    cpu_room(p, &p->gathered, p->gathered_floats * sizeof(float));
+    p->head_fp32 = *p->output;
+    if (p->bf16) {
+        cpu_room(p, &p->head_fp32.data, outputs * sizeof(float));
+        cpu_room(p, &p->head_fp32.grad, outputs * sizeof(float));
     }
-    p->padded = cpu_alloc_elements(p, (size_t)p->head.batch * p->values[0].count, e);
-    p->scratch = p->padded ? cpu_alloc(p, (p->scratch_bytes + 3) / 4, e) : NULL;
-    p->gathered = p->scratch ? cpu_alloc(p, p->gathered_floats, e) : NULL;
-    return p->gathered ? 0 : -ERR_MEMORY;
+    int rc = cpu_places(p, e);
+    return rc < 0 || cpu_arenas_prepare(&p->dev->arenas, p->arena_bytes) ? rc : no_memory(p, p->arena_bytes, e);
 }
 
 static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
@@ -125,7 +100,7 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
     p->of_layer = calloc(n, sizeof(struct cpu_value *));
     p->bucket_step = calloc(n, sizeof(*p->bucket_step));
     p->groups = calloc(n + 1, sizeof(*p->groups));
-    p->places = calloc(1 + n * (2 + NET_INPUTS), sizeof(*p->places));
+    p->places = calloc(n * (3 + NET_INPUTS) + ROOMS, sizeof(*p->places));
     p->head.buckets = calloc(n, sizeof(*p->head.buckets));
     if (!p->steps || !p->values || !p->of_layer || !p->bucket_step || !p->groups || !p->places || !p->head.buckets) {
         return err_set(e, ERR_MEMORY, "memory ran out");
@@ -135,6 +110,7 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
     if (n_values < 0) {
         return n_values;
     }
+    p->places[p->n_places++] = (struct cpu_place){.at = &p->values[0].data, .stride = p->values[0].count * element_size(p->bf16)};
     cpu_tiles(p);
     rc = prepare_steps(p, e);
     return rc < 0 ? rc : give_memory(p, e);
@@ -189,6 +165,18 @@ void cpu_program_free(struct dev_program *program)
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------------ */
+
+static void bind_arena(struct cpu_program *p, const struct cpu_arena *arena)
+{
+    for (int i = 1; i < p->n_places; i++) {
+        p->places[i].block = arena->memory + p->places[i].first;
+    }
+    cpu_move(p, 0, p->head.batch);
+    if (!p->bf16) {
+        p->head_fp32.data = p->output->data;
+        p->head_fp32.grad = p->output->grad;
+    }
+}
 
 static void bind_input(struct cpu_program *p, const struct dev_input *in)
 {
@@ -293,16 +281,10 @@ static int run_backward(struct cpu_program *p, const struct dev_input *in, dev_m
     return rc;
 }
 
-int cpu_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
-                        dev_mark_fn *mark, void *ctx, struct err *e)
+static int run(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx, struct err *e)
 {
-    struct cpu_program *p = (struct cpu_program *)program;
-    if (in->count < 1 || in->count > p->head.batch) {
-        return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d", in->count, p->head.batch);
-    }
-    omp_set_num_threads(p->dev->threads);
-    bind_input(p, in);
     int rc = 0;
+    bind_input(p, in);
     for (int i = 0; i < p->n_groups && rc == 0; i++) {
         rc = run_group(p, &p->groups[i], in, false, e);
     }
@@ -314,4 +296,22 @@ int cpu_program_compute(struct dev_program *program, const struct dev_input *in,
         memcpy(logits, p->head_fp32.data, (size_t)in->count * p->output->count * sizeof(float));
     }
     return in->training ? run_backward(p, in, mark, ctx, e) : 0;
+}
+
+int cpu_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
+                        dev_mark_fn *mark, void *ctx, struct err *e)
+{
+    struct cpu_program *p = (struct cpu_program *)program;
+    if (in->count < 1 || in->count > p->head.batch) {
+        return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d", in->count, p->head.batch);
+    }
+    struct cpu_arena *arena = cpu_arena_take(&p->dev->arenas, p->arena_bytes);
+    if (!arena) {
+        return no_memory(p, p->arena_bytes, e);
+    }
+    omp_set_num_threads(p->dev->threads);
+    bind_arena(p, arena);
+    int rc = run(p, in, out, logits, mark, ctx, e);
+    cpu_arena_give(&p->dev->arenas, arena);
+    return rc;
 }

@@ -16,7 +16,8 @@ struct weighted {
     struct prim_tensor forward_weights, data_weights, weights_grad;
     float *sum;               /* NULL, or the gradient over the tiles so far: of the weights, then of the bias */
     size_t n_weights, n_bias; /* floats of it */
-    void *flattened; /* NULL, or the input as a vector; its gradient replaces it, once the weights have theirs */
+    bool flattens;
+    void *flattened; /* the input as a vector, if it has to be made one; its gradient replaces it, once the weights have theirs */
 };
 
 dnnl_data_type_t weighted_type(const struct cpu_program *p, enum weighted_pass pass)
@@ -26,7 +27,7 @@ dnnl_data_type_t weighted_type(const struct cpu_program *p, enum weighted_pass p
 
 static void **source(struct weighted *w, struct cpu_step *s)
 {
-    return w->flattened ? &w->flattened : &s->in[0]->data;
+    return w->flattens ? &w->flattened : &s->in[0]->data;
 }
 
 static int prepare_forward(struct cpu_program *p, struct cpu_step *s, struct weighted *w, const struct weighted_mds *md,
@@ -98,7 +99,7 @@ static int prepare_data(struct cpu_program *p, struct cpu_step *s, struct weight
         (rc = prim_fixed(p, &w->data, DNNL_ARG_WEIGHTS, weights, w->data_weights.data, e)) < 0) {
         goto out;
     }
-    rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_SRC, &md->src, w->flattened ? &w->flattened : s->in_grad[0], e);
+    rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_SRC, &md->src, w->flattens ? &w->flattened : s->in_grad[0], e);
 out:
     if (pd) {
         dnnl_primitive_desc_destroy(pd);
@@ -115,8 +116,9 @@ int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct wei
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = w;
-    if (md->flatten && !(w->flattened = cpu_alloc_elements(p, (size_t)p->samples * s->in[0]->count, e))) {
-        return -ERR_MEMORY;
+    w->flattens = md->flatten;
+    if (w->flattens) {
+        cpu_room(p, &w->flattened, (size_t)p->samples * s->in[0]->count * element_size(p->bf16));
     }
     int rc = prepare_forward(p, s, w, md, describe, &pd, e);
     if (rc == 0 && s->backward) {
@@ -134,7 +136,7 @@ int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct wei
 int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     struct weighted *w = s->state;
-    if (w->flattened) {
+    if (w->flattens) {
         pointwise_flatten(p, w->flattened, s->in[0]->data, &s->in[0]->shape, true);
     }
     int rc = p->from == 0 ? prim_run(p, &w->forward_weights.copy, e) : 0;
@@ -174,7 +176,7 @@ int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct de
         return rc;
     }
     rc = prim_run(p, &w->data, e);
-    if (w->flattened && s->in_grad[0]) {
+    if (w->flattens && s->in_grad[0]) {
         pointwise_flatten(p, *s->in_grad[0], w->flattened, &s->in[0]->shape, false);
     }
     return rc;

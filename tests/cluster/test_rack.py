@@ -2,6 +2,7 @@
 of a job and comes back."""
 import contextlib
 import pathlib
+import statistics
 
 from rack import QUOTAS, node, states, until
 from service import processes_of, spec
@@ -47,6 +48,8 @@ def test_minibatches_follow_the_quotas_and_the_page_shows_them(hub, machines, pa
         b = {w["node"]: w["batch"] for w in hub.job(id)["workers"]}
         return len(b) == 4 and min(b["fast"], b["even"]) > b["half"] > b["slow"] > 0 and min(b["fast"], b["even"]) >= 2 * b["slow"]
     until("the minibatches fit the quotas", fitted)
+    ends = [s["x"] for s in hub.get(f"jobs/{id}/series?names=batch&x=time&points=5000").json()["series"]]  # a node's steps, by when they ended
+    assert len(ends) == 4 and statistics.median(max(step) - min(step) for step in zip(*ends)) < 0.5, "a step does not end at one time on all nodes"
     if page:
         def shown(name):
             return page.number(f'.node-table tr[data-node="{name}"] td.num b') or 0

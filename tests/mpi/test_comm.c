@@ -1,5 +1,7 @@
 /* Comm over real MPI: all-reduce, groups, messages, broadcast, meeting.   ranks: 2 3 4 5
  * The last rank is the keeper. Inputs are whole numbers, so sums are exact whatever the order. */
+#include <time.h>
+
 #include "tests/mpi/mpi_test.h"
 
 static struct comm comm;

@@ -1,0 +1,137 @@
+/* Memory in which programs run: whatever a program needs only while it runs stands in an arena that it takes for one run and gives back.
+ *
+ *   program 128 ─┐                      a worker has one arena, as large as its largest program needs;
+ *   program  96 ─┼─► arena ◄─ one run   a virtual cluster's device as many as run at once
+ *   program  64 ─┘
+ *
+ * Programs of many sizes are kept, and one takes turns with another; memory that was never touched before is what costs most when a
+ * minibatch changes (the kernel clears each page, on a virtual machine its host finds one first). So a new size finds what another one used,
+ * and what is new is touched by whoever prepares the program.
+ *
+ * What a newcomer would get wrong: what an arena holds is of some other program's last run. Nothing may be read before it was written.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "kernels/cpu/cpu.h"
+
+enum { LARGE_PAGE = 2 << 20 };
+
+void *cpu_aligned(size_t bytes)
+{
+    bool large = bytes >= LARGE_PAGE;
+    void *memory = NULL;
+    if (posix_memalign(&memory, large ? LARGE_PAGE : 64, bytes) != 0) {
+        return NULL;
+    }
+    if (large) {
+        madvise(memory, bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
+    }
+    return memory;
+}
+
+/* ---- all under the lock ---------------------------------------------------------------------------------------- */
+
+/* Half as much again is addresses only, until a larger program needs it. */
+static struct cpu_arena *add(struct cpu_arenas *a, size_t bytes)
+{
+    struct cpu_arena *one = calloc(1, sizeof(*one));
+    size_t room = bytes + bytes / 2;
+    char *memory = one ? cpu_aligned(room) : NULL;
+    if (!memory) {
+        free(one);
+        return NULL;
+    }
+    *one = (struct cpu_arena){a->first, room, memory, false};
+    a->first = one;
+    a->n++;
+    return one;
+}
+
+/* The smallest that is large enough. */
+static struct cpu_arena *find(struct cpu_arenas *a, size_t bytes, bool or_taken)
+{
+    struct cpu_arena *best = NULL;
+    for (struct cpu_arena *one = a->first; one; one = one->next) {
+        if (one->bytes >= bytes && (or_taken || !one->taken) && (!best || one->bytes < best->bytes)) {
+            best = one;
+        }
+    }
+    return best;
+}
+
+/* More than ever ran at once are not needed: the smallest goes. */
+static void trim(struct cpu_arenas *a)
+{
+    while (a->n > a->most_taken) {
+        struct cpu_arena *least = find(a, 0, false), **at = &a->first;
+        if (!least) {
+            return;
+        }
+        while (*at != least) {
+            at = &(*at)->next;
+        }
+        *at = least->next;
+        a->n--;
+        free(least->memory);
+        free(least);
+    }
+}
+
+/* ---- what programs call ------------------------------------------------------------------------------------------ */
+
+int cpu_arenas_init(struct cpu_arenas *a)
+{
+    memset(a, 0, sizeof(*a));
+    a->most_taken = 1;
+    return pthread_mutex_init(&a->lock, NULL) == 0 ? 0 : -ERR_MEMORY;
+}
+
+void cpu_arenas_release(struct cpu_arenas *a)
+{
+    a->most_taken = 0;
+    trim(a);
+    pthread_mutex_destroy(&a->lock);
+}
+
+bool cpu_arenas_prepare(struct cpu_arenas *a, size_t bytes)
+{
+    pthread_mutex_lock(&a->lock);
+    bool there = find(a, bytes, true);
+    struct cpu_arena *fresh = there ? NULL : add(a, bytes);
+    if (fresh) {
+        fresh->taken = true; /* while it is touched */
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (fresh) {
+        memset(fresh->memory, 0, bytes);
+        pthread_mutex_lock(&a->lock);
+        fresh->taken = false;
+        pthread_mutex_unlock(&a->lock);
+    }
+    return there || fresh;
+}
+
+struct cpu_arena *cpu_arena_take(struct cpu_arenas *a, size_t bytes)
+{
+    pthread_mutex_lock(&a->lock);
+    struct cpu_arena *one = find(a, bytes, false);
+    one = one ? one : add(a, bytes);
+    if (one) {
+        one->taken = true;
+        a->taken++;
+        a->most_taken = a->taken > a->most_taken ? a->taken : a->most_taken;
+    }
+    pthread_mutex_unlock(&a->lock);
+    return one;
+}
+
+void cpu_arena_give(struct cpu_arenas *a, struct cpu_arena *one)
+{
+    pthread_mutex_lock(&a->lock);
+    one->taken = false;
+    a->taken--;
+    trim(a);
+    pthread_mutex_unlock(&a->lock);
+}
