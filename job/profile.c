@@ -4,8 +4,8 @@
  *        │      ●                  and moves with the mean; the next minibatch may then lie anywhere between the shape's two extremes,
  *      a ┼──  b1     b2            the constant and the line through the origin, without being a surprise
  *
- * A single outlier counts as little as its bound; one that repeats is a node that changed its speed: all it did before is scaled to
- * the new speed and soon forgotten. A node's very first steps are slow (cold caches, first touch of memory): they are dropped as soon
+ * A single outlier counts as little as its bound; steps that stay off the line are a node that changed its speed: all it did before is
+ * scaled to the new speed and soon forgotten. A node's very first steps are slow (cold caches, first touch of memory): they are dropped as soon
  * as a later one shows it. A fit that leaves a >= 0, k >= 0 goes to the better of the two borders. */
 #include "job/profile.h"
 
@@ -20,7 +20,8 @@ static const double CONSTANT = 0.6;  /* deviations */
 static const double SPREAD = 0.05;   /* of minibatches, relative: below it a cannot be seen */
 static const double SLOPE = 0.15;     /* standard error of k, relative to the line through the origin: above it k is not known */
 static const double NOISE = 0.01;    /* least deviation that is believed, relative */
-enum { REPEATS = 3, YOUNG = 3, ENOUGH = 5 };
+static const double DRIFT = 1, ALARM = 8; /* deviations: three outliers in a row are a change of speed, and six steps that are two and a half off */
+enum { YOUNG = 3, ENOUGH = 5 };
 
 void profile_init(struct profile *p)
 {
@@ -113,6 +114,32 @@ static void scale_past(struct profile *p, double ratio)
     p->deviation *= ratio;
 }
 
+/* Has the node changed its speed? Page's cumulative sum (1954), for slower and for faster: residuals in deviations, each less DRIFT and none
+ * more than an outlier, add up while they speak for it. The time of a step now over what it was since they began; 0: it has not. */
+static double changed(struct profile *p, double likely, double seconds, double deviation)
+{
+    double off = (seconds - likely) / deviation, far = off > OUTLIER ? OUTLIER : off < -OUTLIER ? -OUTLIER : off;
+    struct drift *const ways[] = {&p->slower, &p->faster};
+    for (int i = 0; i < 2; i++) {
+        struct drift *d = ways[i];
+        double speaks = i == 0 ? far : -far;
+        if (speaks == OUTLIER && d->sum < OUTLIER - DRIFT) {
+            *d = (struct drift){.sum = d->sum}; /* what came before the first outlier was noise */
+        }
+        d->sum += speaks - DRIFT;
+        d->seconds += seconds;
+        d->likely += likely;
+        if (d->sum <= 0) {
+            *d = (struct drift){0};
+        } else if (d->sum > ALARM) {
+            double ratio = d->seconds / d->likely;
+            p->slower = p->faster = (struct drift){0};
+            return ratio;
+        }
+    }
+    return 0;
+}
+
 /* No less work in less than half the time, among the first steps: those before say nothing about the node. */
 static bool was_cold(const struct profile *p, int batch, double seconds)
 {
@@ -127,19 +154,16 @@ void profile_observe(struct profile *p, int batch, double seconds)
     if (was_cold(p, batch, seconds)) {
         *p = (struct profile){.max_batch = p->max_batch};
     }
-    double likely = expected(p, batch, seconds), residual = seconds - likely;
-    double bound = OUTLIER * (p->deviation > 0.01 * likely ? p->deviation : 0.01 * likely);
-    bool surprise = p->weight >= 3 && fabs(residual) > bound;
-    p->surprises = surprise ? p->surprises + 1 : 0;
-    if (p->surprises >= REPEATS && likely > 0) {
-        scale_past(p, seconds / likely);
-        p->surprises = 0;
-        residual = 0;
-    } else if (surprise) {
-        residual = residual > 0 ? bound : -bound;
-        seconds = likely + residual;
+    double likely = expected(p, batch, seconds), deviation = p->deviation > NOISE * likely ? p->deviation : NOISE * likely;
+    double bound = p->weight >= YOUNG ? OUTLIER * deviation : INFINITY, ratio = p->weight >= YOUNG ? changed(p, likely, seconds, deviation) : 0;
+    if (ratio > 0) {
+        scale_past(p, ratio);
+        likely = seconds;
     }
-    p->deviation = p->weight > 0 ? 0.9 * p->deviation + 0.1 * 1.25 * fabs(residual) : 0;
+    seconds = fmax(likely - bound, fmin(seconds, likely + bound));
+    if (p->weight > 0) { /* outliers may come from a new speed: they make the next ones no less so */
+        p->deviation = 0.9 * p->deviation + 0.1 * 1.25 * fmin(fabs(seconds - likely), 0.5 * bound);
+    }
     p->weight = FORGET * p->weight + 1;
     p->sb = FORGET * p->sb + batch;
     p->sbb = FORGET * p->sbb + (double)batch * batch;

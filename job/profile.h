@@ -13,13 +13,16 @@ struct profile {
     int64_t count;          /* observations */
     double weight, sb, st, sbb, sbt, stt; /* forgetting sums behind the fit */
     double deviation;       /* of recent residuals, seconds */
-    int surprises;          /* outliers in a row */
+    struct drift {
+        double sum;             /* deviations that speak for it */
+        double seconds, likely; /* of the steps since it began: measured, and by the line */
+    } slower, faster;       /* does it change its speed? */
     bool known;             /* a and k were once told apart; until then the line goes through the origin */
     int max_batch;          /* memory limit, 0: none */
 };
 
 void profile_init(struct profile *p);
-/* Adds one measured step. Robust: an outlier beyond 4 deviations counts little until it repeats. */
+/* Adds one measured step. Robust: an outlier beyond 4 deviations counts little; steps that stay off the line are a new speed. */
 void profile_observe(struct profile *p, int batch, double seconds);
 double profile_seconds(const struct profile *p, int batch);
 json_t *profile_json(const struct profile *p);
