@@ -238,6 +238,7 @@ void world_free(struct world *w)
     while (w->rings) {
         struct ring *next = w->rings->next;
         free(w->rings->who);
+        free(w->rings->sum);
         free(w->rings);
         w->rings = next;
     }

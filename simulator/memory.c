@@ -63,6 +63,7 @@ static void count_lockstep(struct counting *c, const struct jobspec *spec)
     } else {
         add_nodes(c, "buckets under way", c->n + c->stats + words);
         add_nodes(c, "chunks of rings", 4 * chunk);
+        add(c, "a ring's sum", c->n + c->stats + words, 1);
     }
 }
 

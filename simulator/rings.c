@@ -31,7 +31,8 @@ static struct ring *ring_find(struct world *w, const struct transport_ring *ring
         if (r->serial && r->tag == ring->tag && r->first == ring->members[0] && r->joined >= 0 && r->joined < r->size) {
             return r;
         }
-        spare = r->serial ? spare : r;
+        bool ours = r->first == ring->members[0] && r->size == ring->size;
+        spare = r->serial || (r->read && !ours) ? spare : r;
     }
     if (!links_are_equal(w, ring)) {
         return NULL;
@@ -65,27 +66,50 @@ static size_t ring_chunk(const struct ring *r, int chunk)
     return begin > r->hollow ? begin - r->hollow : 0;
 }
 
-/* In the order of the messages: chunk c starts at member c and is added to by the next ones in turn. */
-static void ring_add(struct world *w, const struct ring *r)
+static void want(float **memory, size_t *room, size_t n)
 {
+    if (n > *room) {
+        free(*memory);
+        *memory = malloc(n * sizeof(float));
+        BUG_ON(!*memory);
+        *room = n;
+    }
+}
+
+static bool all_read(const struct ring *r)
+{
+    for (int k = 0; k < r->size; k++) {
+        if (!r->who[k].sum) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* In the order of the messages: chunk c starts at member c and is added to by the next ones in turn. */
+static void ring_add(struct world *w, struct ring *r)
+{
+    r->read = all_read(r);
+    if (r->read) {
+        want(&r->sum, &r->sum_room, r->n);
+    }
     for (int c = 0; c < r->size; c++) {
         size_t begin = ring_chunk(r, c), n = ring_chunk(r, c + 1) - begin;
         if (n == 0) {
             continue; /* hollow */
         }
-        if (n > w->ring_room) {
-            free(w->ring_sum);
-            w->ring_sum = malloc(n * sizeof(float));
-            BUG_ON(!w->ring_sum);
-            w->ring_room = n;
-        }
-        memcpy(w->ring_sum, r->who[c].data + begin, n * sizeof(float));
+        want(&w->ring_sum, &w->ring_room, r->read ? 0 : n);
+        float *sum = r->read ? r->sum + begin : w->ring_sum;
+        memcpy(sum, r->who[c].data + begin, n * sizeof(float));
         for (int k = 1; k < r->size; k++) {
-            flat_add(w->ring_sum, r->who[(c + k) % r->size].data + begin, n);
+            flat_add(sum, r->who[(c + k) % r->size].data + begin, n);
         }
-        for (int k = 0; k < r->size; k++) {
-            memcpy(r->who[k].data + begin, w->ring_sum, n * sizeof(float));
+        for (int k = 0; k < r->size && !r->read; k++) {
+            memcpy(r->who[k].data + begin, sum, n * sizeof(float));
         }
+    }
+    for (int k = 0; k < r->size && r->read; k++) {
+        *r->who[k].sum = r->sum;
     }
 }
 
@@ -114,7 +138,7 @@ int rings_join(struct transport *t, const struct transport_ring *ring, struct tr
     }
     world_posted(me, req);
     me->gathered = me->gathered || (me->free_sends && w->now > 0);
-    r->who[ring->mine] = (struct ring_member){me->rank, ring->data, req};
+    r->who[ring->mine] = (struct ring_member){me->rank, ring->data, ring->sum, req};
     if (++r->joined == r->size) {
         const struct virtual_link *link = world_link_between(w, ring->members[0], ring->members[1]);
         double chunk = ceil((double)(r->hollow + r->n - r->light) / r->size) * sizeof(float);

@@ -50,10 +50,13 @@ struct ring {
     size_t n, hollow, light;
     struct ring_member {
         int rank;
-        float *data;
+        float *data, **sum; /* sum: NULL, or where it is told where the sum stands */
         struct transport_req *req;
     } *who; /* [size] by place in the ring */
     int room;
+    float *sum; /* [sum_room] for members that read it here */
+    size_t sum_room;
+    bool read;  /* they do, until all have come to the next one */
     struct ring *next;
 };
 

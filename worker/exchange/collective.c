@@ -175,7 +175,8 @@ static int ring_tests(struct allreduce *a, struct transport *t)
 /* Asks the transport to run the ring as one event. */
 static bool ring_whole(struct allreduce *a, struct transport *t)
 {
-    struct transport_ring ring = {a->comm->members[a->group], a->size, a->mine, tag_of(a), a->data, a->n, a->hollow, a->light};
+    struct transport_ring ring = {a->comm->members[a->group], a->size, a->mine, tag_of(a), a->data, a->n, a->hollow, a->light,
+                                  a->lent ? &a->sum : NULL};
     a->begun = true;
     return t->ops->ring && t->ops->ring(t, &ring, a->ins) >= 0;
 }
@@ -344,7 +345,7 @@ void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
     }
     memset(&a->op, 0, sizeof a->op);
     a->op.step = allreduce_step;
-    a->data = data;
+    a->data = a->sum = data;
     a->n = n;
     a->light = light;
     a->hollow = c->hollow[a->group];

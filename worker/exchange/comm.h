@@ -46,6 +46,8 @@ struct allreduce {
     struct device *dev; /* whose memory data and scratch are (allreduce_place); NULL: the host's */
     enum comm_group group;
     float *data, *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
+    float *sum;            /* once done: data, or of a `lent` one perhaps memory of the transport, only to be read */
+    bool lent;             /* the caller takes it so, and is done with it before it begins another one in this group; all members alike */
     size_t n, hollow, light;
     uint32_t serial;
     int round, mine, size;

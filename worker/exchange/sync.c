@@ -32,7 +32,8 @@ struct sync {
     size_t firsts[BUCKETS], floats[BUCKETS];
     int n_buckets;
     float *tail;               /* last bucket, running statistics, the words (a single worker's has no bucket); NULL: they are in the device's memory */
-    float *moments;            /* [extra] running statistics and words, as the host writes and reads them: of the tail, or near.words */
+    float *moments;            /* [extra] running statistics and words, as the host writes them: of the tail, or near.words */
+    const float *sums;         /* [extra] their sums: as moments, or where the transport lends them */
     size_t extra;
     struct near near;          /* [extra + n_params] */
 };
@@ -66,7 +67,7 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     if (alone(env->comm)) {
         s->tail = malloc(s->extra * sizeof(float));
         BUG_ON(!s->tail);
-        s->moments = s->tail;
+        s->sums = s->moments = s->tail;
     } else if (!env->comm->native) {
         near_open(&s->near, env, s->extra + env->n_params, s->extra);
     }
@@ -95,6 +96,7 @@ static void init_bucket(struct sync *s, const struct dev_bucket *b, int index, i
         s->tail = malloc((b->count + extra) * sizeof(float));
         BUG_ON(!s->tail);
     }
+    s->buckets[index].lent = n == 1 && s->tail && s->l.env->replica->dev->ops->stand_at;
     if (extra) {
         BUG_ON(b->first != 0);
         s->moments = s->tail ? s->tail + b->count : s->near.words;
@@ -153,14 +155,9 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
     }
 }
 
-static float *words_of(const struct sync *s)
-{
-    return s->moments + s->l.env->n_stats;
-}
-
 static void write_words(struct sync *s, const struct dev_result *r)
 {
-    float *words = words_of(s);
+    float *words = s->moments + s->l.env->n_stats;
     lockstep_write(&s->l, words, comm_now(s->l.env->comm) - s->step_start, 1);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
@@ -193,6 +190,25 @@ static int start_tail(struct sync *s, const struct dev_result *r, struct err *e)
     return rc;
 }
 
+/* The last bucket's sum, behind which are those of the moments, to the others; where the transport lends it, it is all there is. */
+static int take_tail(struct sync *s, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    int last = s->n_buckets - 1;
+    const struct allreduce *tail = &s->buckets[last];
+    if (!s->tail) {
+        s->sums = s->moments;
+        return s->near.ops->get(s->near.dev, s->moments, near_at(s, last) + s->floats[last], s->extra, e);
+    }
+    s->sums = tail->sum + s->floats[last];
+    if (tail->lent) {
+        r->dev->ops->stand_at(r, DEV_GRADS, tail->sum);
+    } else {
+        memcpy(r->host[DEV_GRADS], s->tail, s->floats[last] * sizeof(float));
+    }
+    return 0;
+}
+
 /* The sums, to where the update reads them: in one go, or each bucket from where it was summed. */
 static int store_sums(struct sync *s, struct err *e)
 {
@@ -208,18 +224,14 @@ static int store_sums(struct sync *s, struct err *e)
 static int wait_buckets(struct sync *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
-    int rc = 0, last = s->n_buckets - 1;
+    int rc = 0;
     for (int i = 0; i < s->n_buckets && rc >= 0; i++) {
         rc = comm_wait(s->l.env->comm, &s->buckets[i].op, e);
     }
-    if (rc >= 0 && s->tail) {
-        memcpy(r->host[DEV_GRADS], s->tail, s->floats[last] * sizeof(float));
-    } else if (rc >= 0) {
-        rc = s->near.ops->get(s->near.dev, s->moments, near_at(s, last) + s->floats[last], s->extra, e);
-    }
+    rc = rc < 0 ? rc : take_tail(s, e);
     rc = rc < 0 ? rc : store_sums(s, e);
     if (rc >= 0 && r->count[DEV_STATS] > 0) {
-        moments_settle(r->host[DEV_STATS], s->moments, s->l.env->mean_of, r->count[DEV_STATS]);
+        moments_settle(r->host[DEV_STATS], s->sums, s->l.env->mean_of, r->count[DEV_STATS]);
         rc = r->dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
     }
     return rc;
@@ -260,7 +272,10 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     if (rc < 0) {
         return rc;
     }
-    const float *words = words_of(s);
+    if (s->n_buckets == 1 && s->buckets[0].lent) {
+        replica->dev->ops->stand_at(replica, DEV_GRADS, NULL);
+    }
+    const float *words = s->sums + s->l.env->n_stats;
     if (!isfinite(words[WORD_LOSS])) {
         return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld", (long long)(l->step + 1));
     }

@@ -46,6 +46,7 @@ struct transport_ring {
     int size, mine, tag;
     float *data;
     size_t n, hollow, light;
+    float **sum; /* NULL: the sum goes into data. Else it may stand elsewhere, if all members take it so: until they begin the next one */
 };
 
 struct transport_ops {
