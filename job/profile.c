@@ -155,7 +155,8 @@ void profile_observe(struct profile *p, int batch, double seconds)
         *p = (struct profile){.max_batch = p->max_batch};
     }
     double likely = expected(p, batch, seconds), deviation = p->deviation > NOISE * likely ? p->deviation : NOISE * likely;
-    double bound = p->weight >= YOUNG ? OUTLIER * deviation : INFINITY, ratio = p->weight >= YOUNG ? changed(p, likely, seconds, deviation) : 0;
+    bool judged = p->weight >= YOUNG && likely > 0; /* a profile from the store may say anything */
+    double bound = judged ? OUTLIER * deviation : INFINITY, ratio = judged ? changed(p, likely, seconds, deviation) : 0;
     if (ratio > 0) {
         scale_past(p, ratio);
         likely = seconds;

@@ -190,7 +190,7 @@ static int start_tail(struct sync *s, const struct dev_result *r, struct err *e)
     return rc;
 }
 
-/* The last bucket's sum, behind which are those of the moments, to the others; where the transport lends it, it is all there is. */
+/* The last bucket's sum, behind which are those of the moments, to the others'. A lent one is the only one, and the update reads it there. */
 static int take_tail(struct sync *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
