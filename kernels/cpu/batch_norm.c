@@ -25,7 +25,8 @@ enum { WIDE = 128, CHUNK = 64 }; /* elements of a wide row at least; wide rows o
 
 struct batch_norm {
     size_t channels, width;    /* width: of a wide row, a multiple of the channels */
-    size_t parts;              /* gathered so far */
+    size_t parts;              /* gathered so far, by this program; what follows, all programs of the team share */
+    double *total;             /* [2][channels] */
     float *mean, *inverse;     /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
     float *center;             /* [width] from here on: the mean */
     float *scale, *shift;      /* y = scale*x + shift */
@@ -54,11 +55,11 @@ static float rows_of(const struct batch_norm *b, const float *part)
     return part[2 * b->width];
 }
 
-/* Samples of the tile under way that are there. */
-static int present(const struct cpu_program *p, const struct dev_input *in)
+static void gathers_into(struct cpu_program *p, const struct cpu_step *s)
 {
-    int n = in->count - p->from;
-    return n < 0 ? 0 : n < p->samples ? n : p->samples;
+    const struct batch_norm *b = s->state;
+    size_t parts = elements_of(s, p->head.batch) / chunk_of(b) + (size_t)p->head.batch; /* a tile's last chunk may be shorter */
+    p->gathered_floats = parts * part_of(b) > p->gathered_floats ? parts * part_of(b) : p->gathered_floats;
 }
 
 static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
@@ -68,16 +69,21 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = b;
+    if (p->lead) {
+        *b = *(const struct batch_norm *)p->lead->steps[s - p->steps].state; /* what all programs normalise with is the first one's */
+        gathers_into(p, s);
+        return 0;
+    }
     b->channels = (size_t)s->out->shape.dim[s->out->shape.rank - 1];
     b->width = b->channels;
     while (b->width < WIDE) {
         b->width *= 2;
     }
-    size_t parts = elements_of(s, p->head.batch) / chunk_of(b) + (size_t)p->head.batch; /* a tile's last chunk may be shorter */
-    p->gathered_floats = parts * part_of(b) > p->gathered_floats ? parts * part_of(b) : p->gathered_floats;
+    gathers_into(p, s);
     float **const wide[] = {&b->center, &b->scale, &b->shift, &b->gain, &b->slope, &b->base};
     size_t n = sizeof(wide) / sizeof(*wide);
-    b->mean = cpu_alloc(p, 2 * b->channels + n * b->width, e);
+    b->total = (double *)cpu_alloc(p, 4 * b->channels, e);
+    b->mean = b->total ? cpu_alloc(p, 2 * b->channels + n * b->width, e) : NULL;
     if (!b->mean) {
         return -ERR_MEMORY;
     }
@@ -177,7 +183,7 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
 static void gather(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, bool backward)
 {
     struct batch_norm *b = s->state;
-    size_t n = elements_of(s, present(p, in)), chunk = chunk_of(b);
+    size_t n = elements_of(s, cpu_present(p, in)), chunk = chunk_of(b);
     b->parts = p->from == 0 ? 0 : b->parts;
     float *parts = (float *)p->gathered + b->parts * part_of(b);
 #pragma omp parallel for if (n > chunk)
@@ -195,6 +201,25 @@ static void gather(struct cpu_program *p, struct cpu_step *s, const struct dev_i
         fold(b, part + b->width);
     }
     b->parts += (n + chunk - 1) / chunk;
+}
+
+/* All parts that were gathered, program by program. */
+struct walk {
+    const struct cpu_team *team;
+    int step, program;
+    size_t part;
+};
+
+static const float *next_part(struct walk *w)
+{
+    for (; w->program < w->team->n; w->program++, w->part = 0) {
+        const struct cpu_program *p = w->team->members[w->program].program;
+        const struct batch_norm *b = p->steps[w->step].state;
+        if (w->part < b->parts) {
+            return (const float *)p->gathered + w->part++ * part_of(b);
+        }
+    }
+    return NULL;
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------------- */
@@ -228,24 +253,39 @@ static float *running(struct cpu_program *p, const struct cpu_step *s, int which
     return p->head.replica->host[DEV_STATS] + p->net->stats[s->layer->first_stat + which].first;
 }
 
-static void use_statistics(struct cpu_program *p, struct cpu_step *s, size_t n)
+/* total[0][k]: the sum of all rows; total[1][k]: of the squares around their mean. */
+static void measure(const struct cpu_team *t, int step, const struct batch_norm *b, double rows)
+{
+    double *sum = b->total, *squares = b->total + b->channels;
+    memset(b->total, 0, 2 * b->channels * sizeof(*b->total));
+    struct walk w = {t, step, 0, 0};
+    for (const float *part; (part = next_part(&w));) {
+        double here = rows_of(b, part);
+        for (size_t k = 0; k < b->channels; k++) {
+            sum[k] += (double)part[k] * here;
+        }
+    }
+    w = (struct walk){t, step, 0, 0};
+    for (const float *part; (part = next_part(&w));) {
+        double here = rows_of(b, part);
+        for (size_t k = 0; k < b->channels; k++) {
+            double apart = (double)part[k] - sum[k] / rows;
+            squares[k] += (double)part[b->width + k] + apart * apart * here;
+        }
+    }
+}
+
+static void use_statistics(const struct cpu_team *t, int step, struct cpu_step *s, double rows)
 {
     struct batch_norm *b = s->state;
-    float *mean = running(p, s, 0), *variance = running(p, s, 1);
-    double momentum = s->layer->rate, rows = (double)(n / b->channels);
-    const float *parts = p->gathered, *end = parts + b->parts * part_of(b);
+    float *mean = running(t->members[0].program, s, 0), *variance = running(t->members[0].program, s, 1);
+    double momentum = s->layer->rate;
+    measure(t, step, b, rows);
     for (size_t k = 0; k < b->channels; k++) {
-        double sum = 0, squares = 0;
-        for (const float *part = parts; part < end; part += part_of(b)) {
-            sum += (double)part[k] * (double)rows_of(b, part);
-        }
-        for (const float *part = parts; part < end; part += part_of(b)) {
-            double apart = (double)part[k] - sum / rows;
-            squares += (double)part[b->width + k] + apart * apart * (double)rows_of(b, part);
-        }
-        b->mean[k] = (float)(sum / rows);
+        double center = b->total[k] / rows, squares = b->total[b->channels + k];
+        b->mean[k] = (float)center;
         b->inverse[k] = (float)(1 / sqrt(squares / rows + s->layer->eps));
-        mean[k] = (float)((1 - momentum) * (double)mean[k] + momentum * sum / rows);
+        mean[k] = (float)((1 - momentum) * (double)mean[k] + momentum * center);
         variance[k] = (float)((1 - momentum) * (double)variance[k] + momentum * (rows > 1 ? squares / (rows - 1) : 0));
     }
 }
@@ -260,13 +300,20 @@ static void use_running(struct cpu_program *p, struct cpu_step *s)
     }
 }
 
-/* What every tile is normalised with. */
-static void begin_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in)
+static double rows_in(const struct cpu_step *s, const struct batch_norm *b, const struct dev_input *in)
 {
+    return (double)(elements_of(s, in->count) / b->channels);
+}
+
+/* What every tile is normalised with. */
+static void begin_forward(const struct cpu_team *t, int step, const struct dev_input *in)
+{
+    struct cpu_program *p = t->members[0].program;
+    struct cpu_step *s = &p->steps[step];
     struct batch_norm *b = s->state;
     const float *weight = cpu_param(p, s, 0), *bias = cpu_param(p, s, 1);
     if (in->training) {
-        use_statistics(p, s, elements_of(s, in->count));
+        use_statistics(t, step, s, rows_in(s, b, in));
     } else {
         use_running(p, s);
     }
@@ -282,9 +329,6 @@ static void begin_forward(struct cpu_program *p, struct cpu_step *s, const struc
 
 static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
-    if (p->from == 0) {
-        begin_forward(p, s, in);
-    }
     apply_all(p, s);
     return 0;
 }
@@ -306,38 +350,48 @@ CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy
     });
 }
 
-static void begin_backward(struct cpu_program *p, struct cpu_step *s, size_t n)
+static void begin_backward(const struct cpu_team *t, int step, const struct dev_input *in)
 {
+    struct cpu_program *p = t->members[0].program;
+    struct cpu_step *s = &p->steps[step];
     struct batch_norm *b = s->state;
-    const float *weight = cpu_param(p, s, 0), *parts = p->gathered, *end = parts + b->parts * part_of(b);
+    const float *weight = cpu_param(p, s, 0);
     float *dweight = cpu_param_grad(p, s, 0), *dbias = cpu_param_grad(p, s, 1);
-    double rows = (double)(n / b->channels);
-    for (size_t k = 0; k < b->channels; k++) {
-        double sum = 0, products = 0, inverse = (double)b->inverse[k], gain = (double)weight[k] * inverse;
-        for (const float *part = parts; part < end; part += part_of(b)) {
-            sum += (double)part[k];
-            products += (double)part[b->width + k];
+    double rows = rows_in(s, b, in), *sum = b->total, *products = b->total + b->channels;
+    memset(b->total, 0, 2 * b->channels * sizeof(*b->total));
+    struct walk w = {t, step, 0, 0};
+    for (const float *part; (part = next_part(&w));) {
+        for (size_t k = 0; k < b->channels; k++) {
+            sum[k] += (double)part[k];
+            products[k] += (double)part[b->width + k];
         }
-        products *= inverse;
-        double slope = -gain * inverse * products / rows;
-        dbias[k] = (float)sum;
-        dweight[k] = (float)products;
+    }
+    for (size_t k = 0; k < b->channels; k++) {
+        double inverse = (double)b->inverse[k], gain = (double)weight[k] * inverse, slope = -gain * inverse * (products[k] * inverse) / rows;
+        dbias[k] = (float)sum[k];
+        dweight[k] = (float)(products[k] * inverse);
         b->gain[k] = (float)gain;
         b->slope[k] = (float)slope;
-        b->base[k] = (float)(-gain * sum / rows - slope * (double)b->mean[k]);
+        b->base[k] = (float)(-gain * sum[k] / rows - slope * (double)b->mean[k]);
     }
     widen(b, b->gain);
     widen(b, b->slope);
     widen(b, b->base);
 }
 
+static void begin(const struct cpu_team *t, int step, const struct dev_input *in, bool backward)
+{
+    if (backward) {
+        begin_backward(t, step, in);
+    } else {
+        begin_forward(t, step, in);
+    }
+}
+
 static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     struct batch_norm *b = s->state;
-    size_t n = elements_of(s, present(p, in)), chunk = chunk_of(b), beyond = elements_of(s, p->samples) - n;
-    if (p->from == 0) {
-        begin_backward(p, s, elements_of(s, in->count));
-    }
+    size_t n = elements_of(s, cpu_present(p, in)), chunk = chunk_of(b), beyond = elements_of(s, p->samples) - n;
     if (!s->in_grad[0]) {
         return 0;
     }
@@ -371,6 +425,7 @@ const struct cpu_op cpu_batch_norm = {
     .forward = forward,
     .backward = backward,
     .gather = gather,
+    .begin = begin,
     .release = release,
     .work = work,
 };

@@ -231,9 +231,9 @@ const struct device_ops cpu_device_ops = {
     .replica_release = cpu_replica_release,
     .fetch = in_place,
     .store = in_place,
-    .program_new = cpu_program_new,
-    .program_free = cpu_program_free,
-    .compute = cpu_program_compute,
+    .program_new = cpu_team_new,
+    .program_free = cpu_team_free,
+    .compute = cpu_team_compute,
     .update = update,
     .use_precision = cpu_use_precision,
 };

@@ -1,5 +1,6 @@
 /* The CPU backend's own picture: a device, the programs it runs, and the table that every operator fills.
  *
+ * A device's program is a team (cpu/team.c): one program on all threads, or one for each thread and its part of the minibatch.
  * A program is an array of steps in the network's layer order; forward walks it up, backward down. Steps that form a group take
  * turns on tiles, parts of the minibatch that fit into the cache (cpu/tiles.c). A step owns what its operator prepared (oneDNN
  * primitives, masks); a value is one activation with its gradient. A value that several steps
@@ -68,6 +69,7 @@ struct cpu_value {
 };
 
 struct cpu_program;
+struct cpu_team;
 struct cpu_step;
 
 /* What of a step's activations its backward pass reads. */
@@ -87,6 +89,8 @@ struct cpu_op {
     /* NULL, or: gathers from the tile under way what `forward` (in training) or `backward` has to know of the whole minibatch. It runs for
      * every tile of the group before, so it reads inputs and out->grad before the step's own turn; it may use p->gathered until then. */
     void (*gather)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, bool backward);
+    /* With `gather`: puts together what all programs of the team have gathered, before the step's turn; forward without training, too. */
+    void (*begin)(const struct cpu_team *team, int step, const struct dev_input *in, bool backward);
     /* NULL, or: writes the output of the last forward pass again, the same bits, from inputs that the backward pass reads anyway. */
     void (*again)(struct cpu_program *p, struct cpu_step *s);
     void (*release)(struct cpu_step *s);
@@ -126,6 +130,8 @@ struct cpu_place {
 struct cpu_program {
     struct dev_program_head head;
     struct cpu_device *dev;
+    const struct cpu_program *lead; /* the first of its team; NULL: that is this one */
+    int first, threads;          /* the minibatch's sample that is this program's first; threads that run it */
     const struct network *net;
     bool bf16;                   /* activations and their gradients are, and weights as products read them; all else is fp32 */
     dnnl_stream_t stream;
@@ -150,6 +156,23 @@ struct cpu_program {
     struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */
 };
 
+/* A minibatch on all threads: shared out among programs, each of which runs on one of them, or one program's (cpu/team.c). */
+struct cpu_member {
+    struct cpu_program *program;
+    struct dev_replica replica; /* the program's */
+    float *grads;               /* of its own, or NULL: the replica's */
+    size_t at;                  /* byte of the arena where its part begins */
+};
+struct cpu_team {
+    struct dev_program_head head;
+    struct cpu_device *dev;
+    struct cpu_member *members; /* [n] */
+    int n;
+    size_t arena_bytes;         /* that a run needs */
+};
+
+/* NULL: this device has none (cpu/graph.c). */
+const struct cpu_op *cpu_op_of(int layer_type);
 /* Fills steps, values, of_layer, output and buckets (cpu/graph.c); their arrays are there. Returns the number of values. */
 int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e);
 /* Puts steps into groups (cpu/tiles.c); p->groups is there. */
@@ -179,16 +202,26 @@ void cpu_scratch(struct cpu_program *p, size_t bytes);
 float *cpu_param(struct cpu_program *p, const struct cpu_step *s, int tensor);
 float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tensor);
 
-/* Loss (cpu/loss.c) of an output in fp32: sums into `out`, writes the gradient of the mean over in->count samples into value->grad when
+/* Loss (cpu/loss.c) of p->head_fp32: adds to the sums in `out`, writes its part of the gradient of the mean over in->count samples when
  * training, zero for the samples beyond. */
-int cpu_loss(enum loss_type type, struct cpu_value *output, int batch, const struct dev_input *in, struct dev_result *out,
-             struct err *e);
+int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out, struct err *e);
 int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e);
 
-struct dev_program *cpu_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
-void cpu_program_free(struct dev_program *program);
-int cpu_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
-                        dev_mark_fn *mark, void *ctx, struct err *e);
+/* cpu/program.c: the program of `batch` samples from `first` on, which so many threads run. */
+struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead, int first, int batch, int threads,
+                                    size_t bucket_bytes, struct err *e);
+void cpu_program_free(struct cpu_program *p);
+/* A run: its arena and input, groups forward, the loss, groups backward. */
+void cpu_program_bind(struct cpu_program *p, char *memory, const struct dev_input *in);
+int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *in, bool backward, struct err *e);
+int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, float *logits, struct err *e);
+/* Samples of the tile under way that are there. */
+int cpu_present(const struct cpu_program *p, const struct dev_input *in);
+
+struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
+void cpu_team_free(struct dev_program *program);
+int cpu_team_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
+                     struct err *e);
 
 extern const struct device_ops cpu_device_ops;
 extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_average_pool, cpu_global_pool, cpu_batch_norm, cpu_lrn, cpu_relu,

@@ -54,10 +54,11 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
         return 0;
     }
     uint64_t key = mask_key(in->seed, in->epoch, s->index);
+    int present = cpu_present(p, in);
 #pragma omp parallel for if (n * (size_t)p->head.batch > 4096)
     for (int i = 0; i < p->head.batch; i++) {
         size_t at = (size_t)i * n;
-        draw(d, d->kept + at, key, i < in->count ? in->sample[i] : 0, n);
+        draw(d, d->kept + at, key, i < present ? in->sample[p->first + i] : 0, n);
         apply(s->out->data, s->in[0]->data, d->kept, p->bf16, d->scale, at, n);
     }
     return 0;

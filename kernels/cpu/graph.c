@@ -32,7 +32,7 @@ static const struct {
 
 /* ---- up: steps and values ---------------------------------------------------------------------------------- */
 
-static const struct cpu_op *op_of(int layer_type)
+const struct cpu_op *cpu_op_of(int layer_type)
 {
     for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
         if (ops[i].layer == layer_type) {
@@ -44,7 +44,7 @@ static const struct cpu_op *op_of(int layer_type)
 
 static bool keeps_shape(int layer_type)
 {
-    const struct cpu_op *op = op_of(layer_type);
+    const struct cpu_op *op = cpu_op_of(layer_type);
     return op && op->keeps_shape;
 }
 
@@ -67,7 +67,7 @@ static struct cpu_step *step_before(struct cpu_program *p, const struct layer *l
 static int add_step(struct cpu_program *p, int layer, int *n_values, struct err *e)
 {
     const struct layer *l = &p->net->layers[layer];
-    const struct cpu_op *op = op_of(l->type);
+    const struct cpu_op *op = cpu_op_of(l->type);
     if (!op) {
         return err_set(e, ERR_UNSUPPORTED, "the CPU device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
     }

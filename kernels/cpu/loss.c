@@ -49,34 +49,32 @@ static double squared_error(const float *y, const float *target, size_t n, float
     return sum / (double)n;
 }
 
-int cpu_loss(enum loss_type type, struct cpu_value *output, int batch, const struct dev_input *in, struct dev_result *out,
-             struct err *e)
+int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out, struct err *e)
 {
+    const struct cpu_value *output = &p->head_fp32;
     size_t n = output->count;
+    int present = cpu_present(p, in);
     float scale = in->count > 0 ? 1.0f / (float)in->count : 0;
-    double sum = 0;
-    int64_t hits = 0;
-    for (int i = 0; i < in->count; i++) {
+    for (int i = 0; i < present; i++) {
         const float *y = (const float *)output->data + (size_t)i * n;
         float *grad = in->training && output->grad ? (float *)output->grad + (size_t)i * n : NULL;
-        if (type == LOSS_MSE) {
-            sum += squared_error(y, (const float *)in->y + (size_t)i * n, n, scale, grad);
+        size_t sample = (size_t)(p->first + i);
+        if (p->net->loss == LOSS_MSE) {
+            out->loss += squared_error(y, (const float *)in->y + sample * n, n, scale, grad);
             continue;
         }
-        int32_t label = ((const int32_t *)in->y)[i];
+        int32_t label = ((const int32_t *)in->y)[sample];
         bool correct;
         if (label < 0 || (size_t)label >= n) {
             return err_set(e, ERR_DATA, "sample %lld has label %d, but the network has %zu outputs",
-                           (long long)(in->sample ? in->sample[i] : i), label, n);
+                           (long long)(in->sample ? in->sample[sample] : (int64_t)sample), label, n);
         }
-        sum += softmax_cross_entropy(y, n, label, scale, grad, &correct);
-        hits += correct;
+        out->loss += softmax_cross_entropy(y, n, label, scale, grad, &correct);
+        out->correct += correct;
     }
-    if (in->training && output->grad && in->count < batch) {
-        memset((float *)output->grad + (size_t)in->count * n, 0, (size_t)(batch - in->count) * n * sizeof(float));
+    if (in->training && output->grad && present < p->samples) {
+        memset((float *)output->grad + (size_t)present * n, 0, (size_t)(p->samples - present) * n * sizeof(float));
     }
-    out->loss = sum;
-    out->correct = hits;
-    out->finite = isfinite(sum);
+    out->finite = isfinite(out->loss);
     return 0;
 }

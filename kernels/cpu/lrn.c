@@ -34,7 +34,7 @@ static int prepare(struct cpu_program *p, struct cpu_step *step, struct err *e)
     l->beta = (float)layer->beta;
     l->line = ((size_t)step->out->shape.dim[2] + l->window + 31) / 16 * 16;
     l->s = cpu_alloc(p, (size_t)p->head.batch * step->out->count, e);
-    l->lines = l->s ? cpu_alloc(p, 2 * l->line * (size_t)p->dev->threads, e) : NULL;
+    l->lines = l->s ? cpu_alloc(p, 2 * l->line * (size_t)p->threads, e) : NULL;
     return l->lines ? 0 : -ERR_MEMORY;
 }
 

@@ -1,4 +1,4 @@
-/* A network compiled for one minibatch size: its steps (cpu/graph.c) with their operators prepared and memory given, and how they are
+/* A network compiled for some samples of a minibatch: its steps (cpu/graph.c) with their operators prepared and memory given, and how they are
  * run: one group of steps after another, each on one tile after another (cpu/tiles.c).
  *
  * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where values and gradients stand is worked out
@@ -24,11 +24,6 @@ struct cpu_chunk {
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
 
-static int no_memory(const struct cpu_program *p, size_t bytes, struct err *e)
-{
-    return err_set(e, ERR_MEMORY, "a minibatch of %d does not fit into memory: %zu bytes more were not there", p->head.batch, bytes);
-}
-
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e)
 {
     struct cpu_chunk *chunk = malloc(sizeof(*chunk));
@@ -36,7 +31,7 @@ float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e)
     void *memory = chunk ? cpu_aligned(bytes) : NULL;
     if (!memory) {
         free(chunk);
-        no_memory(p, bytes, e);
+        err_set(e, ERR_MEMORY, "it does not fit into memory: %zu bytes more were not there", bytes);
         return NULL;
     }
     memset(memory, 0, bytes);
@@ -88,8 +83,7 @@ static int give_memory(struct cpu_program *p, struct err *e)
         cpu_room(p, &p->head_fp32.data, outputs * sizeof(float));
         cpu_room(p, &p->head_fp32.grad, outputs * sizeof(float));
     }
-    int rc = cpu_places(p, e);
-    return rc < 0 || cpu_arenas_prepare(&p->dev->arenas, p->arena_bytes) ? rc : no_memory(p, p->arena_bytes, e);
+    return cpu_places(p, e);
 }
 
 static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
@@ -116,7 +110,8 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
     return rc < 0 ? rc : give_memory(p, e);
 }
 
-struct dev_program *cpu_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
+struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead, int first, int batch, int threads,
+                                    size_t bucket_bytes, struct err *e)
 {
     struct cpu_program *p = calloc(1, sizeof(*p));
     if (!p) {
@@ -126,20 +121,21 @@ struct dev_program *cpu_program_new(struct dev_replica *r, int batch, size_t buc
     p->head.replica = r;
     p->head.batch = batch;
     p->dev = (struct cpu_device *)r->dev;
+    p->lead = lead;
+    p->first = first;
+    p->threads = threads;
     p->net = r->net;
     p->bf16 = strcmp(r->impl, "bf16") == 0;
-    omp_set_num_threads(p->dev->threads); /* of the calling thread; kernels are made for a number of threads */
+    omp_set_num_threads(threads); /* of the calling thread; kernels are made for a number of threads */
     if (build(p, bucket_bytes, e) < 0) {
-        err_prefix(e, "cannot compile the network for a minibatch of %d", batch);
-        cpu_program_free((struct dev_program *)p);
+        cpu_program_free(p);
         return NULL;
     }
-    return (struct dev_program *)p;
+    return p;
 }
 
-void cpu_program_free(struct dev_program *program)
+void cpu_program_free(struct cpu_program *p)
 {
-    struct cpu_program *p = (struct cpu_program *)program;
     for (int i = 0; i < p->n_steps; i++) {
         if (p->steps[i].op->release) {
             p->steps[i].op->release(&p->steps[i]);
@@ -166,10 +162,16 @@ void cpu_program_free(struct dev_program *program)
 
 /* ---- running ------------------------------------------------------------------------------------------------------ */
 
-static void bind_arena(struct cpu_program *p, const struct cpu_arena *arena)
+int cpu_present(const struct cpu_program *p, const struct dev_input *in)
+{
+    int n = in->count - p->first - p->from;
+    return n < 0 ? 0 : n < p->samples ? n : p->samples;
+}
+
+static void bind_arena(struct cpu_program *p, char *memory)
 {
     for (int i = 1; i < p->n_places; i++) {
-        p->places[i].block = arena->memory + p->places[i].first;
+        p->places[i].block = memory + p->places[i].first;
     }
     cpu_move(p, 0, p->head.batch);
     if (!p->bf16) {
@@ -180,26 +182,37 @@ static void bind_arena(struct cpu_program *p, const struct cpu_arena *arena)
 
 static void bind_input(struct cpu_program *p, const struct dev_input *in)
 {
-    size_t n = p->values[0].count, used = (size_t)in->count * n, all = (size_t)p->head.batch * n;
-    if (in->count == p->head.batch && !p->bf16) {
-        p->places[0].block = (char *)(uintptr_t)in->x; /* nobody writes to it: its gradient is never made */
+    int present = cpu_present(p, in);
+    size_t n = p->values[0].count, used = (size_t)present * n, all = (size_t)p->head.batch * n;
+    const float *x = in->x + (size_t)p->first * n;
+    if (present == p->head.batch && !p->bf16) {
+        p->places[0].block = (char *)(uintptr_t)x; /* nobody writes to it: its gradient is never made */
         return;
     }
-    pointwise_take(p, p->padded, in->x, used);
+    pointwise_take(p, p->padded, x, used);
     memset(element_at(p->padded, used, p->bf16), 0, (all - used) * element_size(p->bf16));
     p->places[0].block = p->padded;
 }
 
-static int run_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, struct err *e)
+void cpu_program_bind(struct cpu_program *p, char *memory, const struct dev_input *in)
 {
-    size_t n = (size_t)p->head.batch * p->output->count;
-    *out = (struct dev_result){.finite = true};
+    bind_arena(p, memory);
+    bind_input(p, in);
+}
+
+int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, float *logits, struct err *e)
+{
+    cpu_move(p, 0, p->head.batch);
+    size_t one = p->output->count, n = (size_t)p->head.batch * one;
     if (p->bf16) {
         pointwise_give(p, p->head_fp32.data, p->output->data, n);
     }
-    int rc = in->y ? cpu_loss(p->net->loss, &p->head_fp32, p->head.batch, in, out, e) : 0;
+    int rc = in->y ? cpu_loss(p, in, out, e) : 0;
     if (rc == 0 && p->bf16 && in->y && in->training && p->output->grad) {
         pointwise_take(p, p->output->grad, p->head_fp32.grad, n);
+    }
+    if (rc == 0 && logits) {
+        memcpy(logits + (size_t)p->first * one, p->head_fp32.data, (size_t)cpu_present(p, in) * one * sizeof(float));
     }
     return rc;
 }
@@ -256,62 +269,14 @@ static int backward_tile(struct cpu_program *p, const struct cpu_group *g, const
     return 0;
 }
 
-static int run_group(struct cpu_program *p, const struct cpu_group *g, const struct dev_input *in, bool backward, struct err *e)
+int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *in, bool backward, struct err *e)
 {
+    const struct cpu_group *g = &p->groups[group];
     int rc = 0;
+    omp_set_num_threads(p->threads);
     for (int from = 0; from < p->head.batch && rc == 0; from += g->samples) {
         cpu_move(p, from, g->samples);
         rc = backward ? backward_tile(p, g, in, e) : forward_tile(p, g, in, e);
     }
-    return rc;
-}
-
-static int run_backward(struct cpu_program *p, const struct dev_input *in, dev_mark_fn *mark, void *ctx, struct err *e)
-{
-    int bucket = 0, rc = 0;
-    for (int i = p->n_groups - 1; i >= 0 && rc == 0; i--) {
-        rc = run_group(p, &p->groups[i], in, true, e);
-        while (rc == 0 && bucket < p->head.n_buckets && p->bucket_step[bucket] >= p->groups[i].bottom) {
-            if (mark) {
-                mark(ctx, bucket);
-            }
-            bucket++;
-        }
-    }
-    return rc;
-}
-
-static int run(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx, struct err *e)
-{
-    int rc = 0;
-    bind_input(p, in);
-    for (int i = 0; i < p->n_groups && rc == 0; i++) {
-        rc = run_group(p, &p->groups[i], in, false, e);
-    }
-    cpu_move(p, 0, p->head.batch);
-    if (rc < 0 || (rc = run_loss(p, in, out, e)) < 0) {
-        return rc;
-    }
-    if (logits) {
-        memcpy(logits, p->head_fp32.data, (size_t)in->count * p->output->count * sizeof(float));
-    }
-    return in->training ? run_backward(p, in, mark, ctx, e) : 0;
-}
-
-int cpu_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
-                        dev_mark_fn *mark, void *ctx, struct err *e)
-{
-    struct cpu_program *p = (struct cpu_program *)program;
-    if (in->count < 1 || in->count > p->head.batch) {
-        return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d", in->count, p->head.batch);
-    }
-    struct cpu_arena *arena = cpu_arena_take(&p->dev->arenas, p->arena_bytes);
-    if (!arena) {
-        return no_memory(p, p->arena_bytes, e);
-    }
-    omp_set_num_threads(p->dev->threads);
-    bind_arena(p, arena);
-    int rc = run(p, in, out, logits, mark, ctx, e);
-    cpu_arena_give(&p->dev->arenas, arena);
     return rc;
 }

@@ -27,7 +27,7 @@ static size_t weights_of(const struct cpu_program *p, const struct cpu_step *s)
 
 static int samples_of_tile(const struct cpu_program *p, const struct cpu_group *g)
 {
-    size_t largest = 1, limit = (size_t)TILE_BYTES * (size_t)p->dev->threads / element_size(p->bf16);
+    size_t largest = 1, limit = (size_t)TILE_BYTES * (size_t)p->threads / element_size(p->bf16);
     if (!gathers(p, g->first) && !gathers(p, g->end)) {
         return p->head.batch;
     }

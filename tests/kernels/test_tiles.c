@@ -1,6 +1,6 @@
-/* A step by tiles (kernels/cpu/tiles.c) against a step of all samples at once, which a minibatch of a prime number of samples is: networks
- * with residual branches, joined ones, biases, a batch norm in front and one behind, in both precisions, on one thread and two; minibatches
- * that end within a tile or before one.
+/* A step by tiles (kernels/cpu/tiles.c), and one of a team of programs (kernels/cpu/team.c), against a step of all samples at once, which a
+ * minibatch of a prime number of samples on one thread is: networks with residual branches, joined ones, biases, a batch norm in front and
+ * one behind, in both precisions; minibatches that end within a tile or before one, and before a member's first sample.
  */
 #include "kernels/cpu/cpu.h"
 #include "tests/kernels/reference.h"
@@ -45,7 +45,7 @@ struct run {
 
 static bool by_tiles(const struct dev_program *program)
 {
-    const struct cpu_program *p = (const struct cpu_program *)program;
+    const struct cpu_program *p = ((const struct cpu_team *)program)->members[0].program;
     for (int i = 0; i < p->n_groups; i++) {
         if (p->groups[i].samples < p->head.batch) {
             return true;
@@ -54,12 +54,16 @@ static bool by_tiles(const struct dev_program *program)
     return false;
 }
 
+static int members(const struct dev_program *program)
+{
+    return ((const struct cpu_team *)program)->n;
+}
+
 static struct run computed(const char *precision, const char *device, const char *model, int batch, int count)
 {
     struct run r = {.b = bench_new_in(precision, device, model, NULL)};
     struct dev_input in = ref_input(&r.b->net, count, 3);
     r.p = bench_program(r.b, batch);
-    assert_int_equal(by_tiles(r.p), batch == BATCH);
     r.logits = calloc((size_t)count * shape_count(&r.b->net.output), sizeof(float));
     memset(r.b->replica.host[DEV_GRADS], 0x7f, r.b->net.n_params * sizeof(float)); /* what compute must overwrite */
     bench_compute(r.b, r.p, &in, r.logits);
@@ -84,20 +88,31 @@ static void assert_all_near(const float *got, const float *expected, size_t n, d
 
 /* ---- tiles and all samples at once -------------------------------------------------------------------------------------- */
 
+static void assert_run(const struct run *got, const struct run *whole, int count, double outputs, double gradients)
+{
+    assert_near(got->result.loss, whole->result.loss, outputs * whole->result.loss, "loss", 0);
+    assert_int_equal(got->result.correct, whole->result.correct);
+    assert_all_near(got->logits, whole->logits, (size_t)count * shape_count(&whole->b->net.output), outputs, "output");
+    assert_all_near(got->b->replica.host[DEV_STATS], whole->b->replica.host[DEV_STATS], whole->b->net.n_stat_floats, outputs, "statistic");
+    check_gradients(got->b, whole->b, gradients);
+}
+
 static void check(const char *precision, double outputs, double gradients)
 {
     static const int counts[] = {BATCH, 59, 15};
     for (size_t m = 0; m < sizeof(models) / sizeof(*models); m++) {
         for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
-            const char *device = c % 2 ? "cpu:1" : "cpu:2";
-            struct run tiles = computed(precision, device, models[m], BATCH, counts[c]);
-            struct run whole = computed(precision, device, models[m], PRIME, counts[c]);
-            assert_near(tiles.result.loss, whole.result.loss, outputs * whole.result.loss, "loss", 0);
-            assert_all_near(tiles.logits, whole.logits, (size_t)counts[c] * shape_count(&whole.b->net.output), outputs, "output");
-            assert_all_near(tiles.b->replica.host[DEV_STATS], whole.b->replica.host[DEV_STATS], whole.b->net.n_stat_floats, outputs,
-                            "statistic");
-            check_gradients(tiles.b, whole.b, gradients);
-            run_free(&tiles);
+            struct run whole = computed(precision, "cpu:1", models[m], PRIME, counts[c]);
+            assert_false(by_tiles(whole.p));
+            for (int threads = 1; threads <= 3; threads++) {
+                char device[8];
+                snprintf(device, sizeof(device), "cpu:%d", threads);
+                struct run r = computed(precision, device, models[m], threads == 3 ? PRIME : BATCH, counts[c]);
+                assert_int_equal(members(r.p), threads);
+                assert_true(by_tiles(r.p) || threads == 3);
+                assert_run(&r, &whole, counts[c], outputs, gradients);
+                run_free(&r);
+            }
             run_free(&whole);
         }
     }
@@ -118,7 +133,7 @@ static void a_step_by_tiles_is_that_of_all_samples_at_once_in_bf16(void **state)
 
 static void an_evaluation_by_tiles_is_that_of_all_samples_at_once(void **state)
 {
-    struct run tiles = computed("fp32", "cpu:2", models[0], BATCH, BATCH), whole = computed("fp32", "cpu:2", models[0], PRIME, BATCH);
+    struct run tiles = computed("fp32", "cpu:2", models[0], BATCH, BATCH), whole = computed("fp32", "cpu:1", models[0], PRIME, BATCH);
     struct dev_input in = ref_input(&whole.b->net, 59, 5);
     in.training = false;
     double loss = bench_compute(whole.b, whole.p, &in, whole.logits).loss;
@@ -143,6 +158,22 @@ static void the_same_step_by_tiles_gives_the_same_bits(void **state)
     }
 }
 
+/* ---- who has a program of its own ------------------------------------------------------------------------------------------- */
+
+static void a_step_of_few_activations_beside_its_weights_has_one_program(void **state)
+{
+    struct bench *wide = bench_new("cpu:2", "\"lenet5\"", NULL), *deep = bench_new("cpu:2", models[0], NULL);
+    struct dev_program *few = bench_program(wide, BATCH), *many = bench_program(deep, BATCH), *one = bench_program(deep, 1);
+    assert_int_equal(members(few), 1);
+    assert_int_equal(members(many), 2);
+    assert_int_equal(members(one), 1);
+    wide->dev->ops->program_free(few);
+    deep->dev->ops->program_free(many);
+    deep->dev->ops->program_free(one);
+    bench_free(wide);
+    bench_free(deep);
+}
+
 /* ---- what has no tiles ---------------------------------------------------------------------------------------------------- */
 
 static void a_network_that_ends_with_a_batch_norm_matches(void **state)
@@ -159,6 +190,7 @@ int main(void)
         cmocka_unit_test(a_step_by_tiles_is_that_of_all_samples_at_once_in_bf16),
         cmocka_unit_test(an_evaluation_by_tiles_is_that_of_all_samples_at_once),
         cmocka_unit_test(the_same_step_by_tiles_gives_the_same_bits),
+        cmocka_unit_test(a_step_of_few_activations_beside_its_weights_has_one_program),
         cmocka_unit_test(a_network_that_ends_with_a_batch_norm_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
