@@ -34,6 +34,8 @@ struct fiber {
     bool begun;
     void (*fn)(void *arg);
     void *arg;
+    void (*outside)(void *arg); /* NULL, or what it wants to be run before it is resumed */
+    void *outside_arg;
     char *stack;
     size_t bytes;
     struct stack own, callers;
@@ -110,9 +112,8 @@ void fiber_free(struct fiber *f)
     }
 }
 
-void fiber_resume(struct fiber *f)
+static void switch_to(struct fiber *f)
 {
-    BUG_ON(running || f->ended);
     running = f;
     leave(&f->callers, &f->own, false);
     if (_setjmp(f->caller) == 0) {
@@ -124,6 +125,28 @@ void fiber_resume(struct fiber *f)
     }
     arrive(&f->callers, &f->own);
     running = NULL;
+}
+
+void fiber_resume(struct fiber *f)
+{
+    BUG_ON(running || f->ended);
+    switch_to(f);
+    while (f->outside) {
+        f->outside(f->outside_arg);
+        f->outside = NULL;
+        switch_to(f);
+    }
+}
+
+void fiber_outside(void (*fn)(void *arg), void *arg)
+{
+    if (!running) {
+        fn(arg);
+        return;
+    }
+    running->outside = fn;
+    running->outside_arg = arg;
+    fiber_yield();
 }
 
 void fiber_yield(void)

@@ -1,7 +1,10 @@
 /* Gradients on all cores: see pool.h.
  *
- *   node's fiber   compute ─► queue ─► pace (other nodes run) ─► fetch: waits ─► …        one thread runs all fibers
+ *   node's fiber   compute ─► queue ─► pace (other nodes run) ─► fetch: helps or waits ─► …        one thread runs all fibers
  *   core's thread             └─► idle program of this size, or a new one ─► kernels ─► done
+ *
+ * Who waits for a gradient computes what is queued meanwhile, on the scheduler's stack; so there is a thread for each core but one, and few
+ * switches between them.
  *
  * A program works on whatever replica its head names (kernels/cpu/prim.c binds the blocks when it runs), so one that is idle serves any
  * node. What a newcomer would get wrong: nobody but the job may touch the replica's blocks from compute to its end. The trainer doesn't: a
@@ -15,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/host.h"
+#include "simulator/fiber.h"
 
 struct idle { /* a program that nobody runs */
     struct dev_program *program;
@@ -40,7 +44,7 @@ struct pool {
     struct device base;
     struct device *inner;
     pthread_t *threads;
-    int n_threads;
+    int n_threads; /* beside the one that runs the fibers */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t queued, done;
     struct pool_job *first, *last;
@@ -85,7 +89,7 @@ static struct dev_program *give_idle(struct pool *p, struct dev_program *program
     }
     *one = (struct idle){program, batch, p->idle};
     p->idle = one;
-    if (++p->n_idle <= POOL_PROGRAMS * p->n_threads) {
+    if (++p->n_idle <= POOL_PROGRAMS * pool_threads(&p->base)) {
         return NULL;
     }
     struct idle **at = &p->idle;
@@ -124,18 +128,25 @@ static void run_job(struct pool *p, struct pool_job *job)
     }
 }
 
+/* Called with the lock held, as run_job. False: there was none. */
+static bool run_first(struct pool *p)
+{
+    struct pool_job *job = p->first;
+    if (job) {
+        p->first = job->next;
+        run_job(p, job);
+    }
+    return job;
+}
+
 static void *thread_main(void *arg)
 {
     struct pool *p = arg;
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
-        struct pool_job *job = p->first;
-        if (!job) {
+        if (!run_first(p)) {
             pthread_cond_wait(&p->queued, &p->lock);
-            continue;
         }
-        p->first = job->next;
-        run_job(p, job);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -156,15 +167,31 @@ static void submit(struct pool *p, struct pool_job *job)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void join(const struct dev_replica *r)
+/* Until the gradient is there: what is queued, then the wait for who has it. */
+static void help(void *arg)
 {
+    const struct dev_replica *r = arg;
     struct pool *p = pool_of(r);
     struct pool_job *job = r->impl;
     pthread_mutex_lock(&p->lock);
     while (job->pending) {
-        pthread_cond_wait(&p->done, &p->lock);
+        if (!run_first(p)) {
+            pthread_cond_wait(&p->done, &p->lock);
+        }
     }
     pthread_mutex_unlock(&p->lock);
+}
+
+static void join(struct dev_replica *r)
+{
+    struct pool *p = pool_of(r);
+    struct pool_job *job = r->impl;
+    pthread_mutex_lock(&p->lock);
+    bool pending = job->pending;
+    pthread_mutex_unlock(&p->lock);
+    if (pending) {
+        fiber_outside(help, r);
+    }
 }
 
 /* ---- as a device --------------------------------------------------------------------------------------------- */
@@ -356,8 +383,8 @@ struct device *pool_open(int threads, struct err *e)
 {
     struct pool *p = calloc(1, sizeof *p);
     struct device *inner = p ? dev_open("cpu:1", e) : NULL;
-    int n = threads > 0 ? threads : host_cores();
-    if (!inner || !(p->threads = calloc((size_t)n, sizeof *p->threads))) {
+    int n = (threads > 0 ? threads : host_cores()) - 1;
+    if (!inner || !(p->threads = calloc((size_t)n + 1, sizeof *p->threads))) {
         err_set(e, ERR_MEMORY, "cannot open the virtual nodes' device: memory ran out");
         dev_close(inner);
         free(p);
@@ -374,15 +401,10 @@ struct device *pool_open(int threads, struct err *e)
         }
         p->n_threads++;
     }
-    if (p->n_threads == 0) {
-        err_set(e, ERR_MEMORY, "cannot start a thread for the virtual nodes' gradients");
-        pool_close(&p->base);
-        return NULL;
-    }
     return &p->base;
 }
 
 int pool_threads(const struct device *dev)
 {
-    return ((const struct pool *)dev)->n_threads;
+    return ((const struct pool *)dev)->n_threads + 1;
 }
