@@ -57,7 +57,7 @@ D_simulator   := simulator worker kernels store job common
 PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate) $(if $(wildcard agent/main.c),evenstep-agent) $(if $(wildcard agent/main_launch.c),evenstep-launch))
 
 .DEFAULT_GOAL := all
-.PHONY: all help clean install lint format layers docs check-docs bundle demo check
+.PHONY: all help clean install lint format check-format layers docs check-docs bundle demo check
 all: $(PROGRAMS) ## builds every program into $(BUILD)
 
 $(BUILD)/%.o: %.c
@@ -144,7 +144,7 @@ endif
 check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-cluster check-deploy
 SUITES ?= all
-check: check-build cuda-host fuzz layers check-docs ## every test; closes with a line that counts what ran
+check: check-build cuda-host fuzz layers check-docs check-format ## every test; closes with a line that counts what ran
 	tests/run $(SUITES) BUILD=$(BUILD)
 check-unit: $(unit_tests) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)
@@ -188,8 +188,11 @@ lint: ## clang-tidy over every room
 	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
 compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
+formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS)) tests/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e)))))
 format: ## clang-format over everything
-	clang-format -i $(foreach r,$(ROOMS),$(wildcard $(r)/*.[ch] $(r)/*/*.[ch])) $(wildcard tests/*/*.[ch] tests/*/*/*.[ch])
+	clang-format-14 -i $(formatted)
+check-format: ## nothing that `make format` would change, where clang-format 14 is (other versions differ)
+	@if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run --Werror $(formatted); else echo "clang-format-14 is not installed: the layout is not checked"; fi
 check-docs: all ## nothing in the docs is stale: options, names of files, links, targets
 	@BUILD=$(BUILD) docs/generate --check
 docs: all ## regenerates what the docs take from the code

@@ -21,7 +21,7 @@ struct beat {
     const struct agent_config *config;
     const struct gpus *gpus;
     const char *instance;
-    struct store *store;  /* the thread's, after the first heartbeat */
+    struct store *store; /* the thread's, after the first heartbeat */
     struct host_load load;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
@@ -29,7 +29,7 @@ struct beat {
     json_t *refused;
     int running;
     bool leaving, stopping;
-    bool soon;            /* a beat is due at once */
+    bool soon; /* a beat is due at once */
 };
 
 static json_t *host_document(struct beat *b)
@@ -43,8 +43,7 @@ static json_t *host_document(struct beat *b)
             json_array_append_new(gpus, gpu);
         }
     }
-    json_array_foreach(c->nodes, i, node)
-    {
+    json_array_foreach(c->nodes, i, node) {
         json_array_append(names, json_object_get(node, "name"));
     }
     pthread_mutex_lock(&b->lock);
@@ -86,8 +85,7 @@ static int send_beat(struct beat *b, struct err *e)
     json_t *node, *host = host_document(b);
     int rc = store_host_put(b->store, host, e);
     json_decref(host);
-    json_array_foreach(b->config->nodes, i, node)
-    {
+    json_array_foreach(b->config->nodes, i, node) {
         json_t *document = node_document(b, node);
         rc = rc < 0 ? rc : store_node_put(b->store, document, e);
         json_decref(document);
@@ -197,8 +195,7 @@ void beat_stop(struct beat *b)
     size_t i;
     json_t *node;
     char alive[PATH_MAX + 8];
-    json_array_foreach(b->config->nodes, i, node)
-    {
+    json_array_foreach(b->config->nodes, i, node) {
         store_node_remove(b->store, json_string_value(json_object_get(node, "name")), NULL);
     }
     store_host_remove(b->store, b->config->host, b->instance, NULL);

@@ -185,8 +185,7 @@ int agent_config_find_address(struct agent_config *c, struct err *e)
     size_t i;
     json_t *node;
     int rc = host_address(opt_string(c->options, "interface"), c->store, c->address, c->network, e);
-    json_array_foreach(c->nodes, i, node)
-    {
+    json_array_foreach(c->nodes, i, node) {
         json_object_set_new(node, "address", json_string(c->address));
     }
     return rc;

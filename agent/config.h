@@ -10,18 +10,18 @@
 #include "common/sign.h"
 
 struct agent_config {
-    struct opt_values *options;  /* owned; strings that are not arrays point into it */
+    struct opt_values *options; /* owned; strings that are not arrays point into it */
     char host[48];
-    char data_dir[PATH_MAX];     /* absolute */
-    char roots[4096];            /* of data sets, absolute, separated by colons */
+    char data_dir[PATH_MAX]; /* absolute */
+    char roots[4096];        /* of data sets, absolute, separated by colons */
     char address[64], network[72];
-    const char *store, *ports;   /* ports: "FIRST-LAST" or NULL */
-    char *password;              /* of the store; owned, or NULL */
+    const char *store, *ports;                /* ports: "FIRST-LAST" or NULL */
+    char *password;                           /* of the store; owned, or NULL */
     char worker_store[512], *worker_password; /* the same for workers; owned, or NULL */
     struct sign_key secret;
     int64_t cache_bytes;
     enum log_level log_level;
-    json_t *versions, *nodes;    /* owned; nodes: documents of store_node_put */
+    json_t *versions, *nodes; /* owned; nodes: documents of store_node_put */
 };
 
 /* 1: help was printed. */

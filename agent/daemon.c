@@ -93,8 +93,13 @@ int daemons_start(struct daemons *d, const struct request *r, struct err *e)
     make_folders(m);
     int rc = daemon_line_make(&line, &d->config, r, e);
     if (rc == 0) {
-        struct proc_spec spec = {.argv = (const char *const *)line.argv, .env = (const char *const *)line.env, .only_env = true,
-                                 .stdout_path = m->output, .stderr_path = m->output, .cwd = "/", .new_session = true,
+        struct proc_spec spec = {.argv = (const char *const *)line.argv,
+                                 .env = (const char *const *)line.env,
+                                 .only_env = true,
+                                 .stdout_path = m->output,
+                                 .stderr_path = m->output,
+                                 .cwd = "/",
+                                 .new_session = true,
                                  .die_with_parent = true};
         m->pid = proc_start(&spec, e);
         rc = m->pid < 0 ? m->pid : 0;

@@ -96,9 +96,17 @@ static void inherit(struct words *w, const char *name)
 
 static void write_env(struct words *w, const struct daemon_config *c, const struct request *r)
 {
-    static const char *const kept[] = {"HOME", "USER", "LOGNAME", "TZ", "LD_LIBRARY_PATH", "OPAL_PREFIX",
+    static const char *const kept[] = {"HOME",
+                                       "USER",
+                                       "LOGNAME",
+                                       "TZ",
+                                       "LD_LIBRARY_PATH",
+                                       "OPAL_PREFIX",
                                        "PMIX_PKGLIBDIR", /* these three of a bundle */
-                                       "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OMP_PROC_BIND", "OMP_PLACES"};
+                                       "CUDA_VISIBLE_DEVICES",
+                                       "NVIDIA_VISIBLE_DEVICES",
+                                       "OMP_PROC_BIND",
+                                       "OMP_PLACES"};
     char here[PATH_MAX], shm[64];
     path_program_dir(here);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {

@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 struct welcome {
-    struct sign_key key;      /* of this host */
+    struct sign_key key;        /* of this host */
     char coordinator[SIGN_HEX]; /* which one it is: another one has other keys */
 };
 

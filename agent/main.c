@@ -52,8 +52,7 @@ static json_t *who(const struct agent *a)
 {
     json_t *names = json_array(), *node;
     size_t i;
-    json_array_foreach(a->config.nodes, i, node)
-    {
+    json_array_foreach(a->config.nodes, i, node) {
         json_array_append(names, json_object_get(node, "name"));
     }
     return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o}", "host", a->config.host, "instance", a->instance, "address", a->config.address,

@@ -38,15 +38,13 @@ static int read_text(const json_t *body, const char *field, const char *alphabet
 static const char nodes_alphabet[] = LETTERS DIGITS "-.,:@()[]";
 static const char address_alphabet[] = LETTERS DIGITS "-.,:;/[]%";
 
-static const char *const fields[] = {"kind",    "nonce",  "at",     "host",    "job",  "attempt",
-                                     "family",  "daemon", "daemons", "nodes",  "mpirun"};
+static const char *const fields[] = {"kind", "nonce", "at", "host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun"};
 
 static int only_known(const json_t *body, struct err *e)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)body, key, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)body, key, value) {
         size_t i = 0;
         while (i < sizeof fields / sizeof *fields && strcmp(fields[i], key) != 0) {
             i++;

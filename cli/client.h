@@ -14,11 +14,13 @@ struct client {
 };
 
 /* Options that every command has: --url, --token-file, --json. */
-#define CLIENT_OPTIONS                                                                                                                   \
-    {"url", "URL", OPT_STRING, "http://127.0.0.1:8080", 0, 0, "address of the service (EVENSTEP_URL)"},                                  \
-    {"token-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the token; else EVENSTEP_TOKEN, else ./evenstep-data/token"},              \
-    {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints the service's answer as it is"},                                                        \
-    {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"}
+#define CLIENT_OPTIONS                                                                                                          \
+    {"url", "URL", OPT_STRING, "http://127.0.0.1:8080", 0, 0, "address of the service (EVENSTEP_URL)"},                         \
+        {"token-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the token; else EVENSTEP_TOKEN, else ./evenstep-data/token"}, \
+        {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints the service's answer as it is"},                                           \
+    {                                                                                                                           \
+        "help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"                                                                  \
+    }
 
 /* Reads address and token. Negative if there is no token. */
 int client_open(struct client *c, const struct opt_values *options, struct err *e);

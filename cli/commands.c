@@ -276,7 +276,10 @@ static void print_parameters(const json_t *parameters)
         const json_t *given = json_object_get(p, "default");
         char *fallback = given ? jsonx_dump(given, false, NULL) : NULL;
         printf("      %-16s %-16s %s%s%s%s\n", text(p, "name"), text(p, "type"), text(p, "help"), fallback ? " (default " : "",
-               fallback ? fallback : json_is_true(json_object_get(p, "required")) ? " (required)" : "", fallback ? ")" : "");
+               fallback                                       ? fallback
+               : json_is_true(json_object_get(p, "required")) ? " (required)"
+                                                              : "",
+               fallback ? ")" : "");
         free(fallback);
     }
 }

@@ -73,8 +73,8 @@ static json_t *ask(const char *const *argv, const char *dir, struct err *e)
 
 static json_t *ask_worker(const struct opt_values *o, struct err *e)
 {
-    static const char *const passed[][2] = {{"data", "--data-set"}, {"data-roots", "--roots"}, {"format", "--format"}, {"part", "--part"},
-                                            {"spec", "--spec"}, {"device", "--device"}, {"outputs", "--outputs"}};
+    static const char *const passed[][2] = {{"data", "--data-set"}, {"data-roots", "--roots"}, {"format", "--format"},  {"part", "--part"},
+                                            {"spec", "--spec"},     {"device", "--device"},    {"outputs", "--outputs"}};
     char worker[PATH_MAX], dir[] = "/tmp/evenstep-evaluate-XXXXXX", batch[16];
     const char *argv[ARGUMENTS] = {worker, "--evaluate", opt_positional(o, 0), "--batch", batch};
     int n = 5;

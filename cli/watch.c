@@ -63,7 +63,7 @@ static void describe(const json_t *job, double left, char *out, size_t size)
 
 struct view {
     bool terminal;
-    int tenth;         /* printed last, without a terminal */
+    int tenth; /* printed last, without a terminal */
     char state[32];
     double began, from; /* of the estimate: when, at which fraction */
 };

@@ -11,24 +11,24 @@
 #include <stddef.h>
 
 /* code, HTTP status, title. The negative of the enumerator is what functions return. */
-#define ERR_CODES(X)                                                                               \
-    X(NONE, 200, "no error")                                                                       \
-    X(INVALID, 422, "the request is not valid")                                                    \
-    X(SYNTAX, 400, "the document is malformed")                                                    \
-    X(UNAUTHORIZED, 401, "a token is needed")                                                      \
-    X(FORBIDDEN, 403, "this token does not allow that")                                            \
-    X(NOT_FOUND, 404, "not found")                                                                 \
-    X(CONFLICT, 409, "the state does not allow that")                                              \
-    X(TOO_LARGE, 413, "the request is too large")                                                  \
-    X(UNAVAILABLE, 503, "a part of the service is away")                                           \
-    X(IO, 500, "reading or writing failed")                                                        \
-    X(DATA, 422, "the data are not as expected")                                                   \
-    X(DEVICE, 500, "a device failed")                                                              \
-    X(PEER, 500, "another rank failed or is lost")                                                 \
-    X(TIMEOUT, 504, "it took too long")                                                            \
-    X(MEMORY, 500, "memory ran out")                                                               \
-    X(UNSUPPORTED, 422, "this is not offered here")                                                \
-    X(CANCELLED, 409, "it was cancelled")                                                          \
+#define ERR_CODES(X)                                     \
+    X(NONE, 200, "no error")                             \
+    X(INVALID, 422, "the request is not valid")          \
+    X(SYNTAX, 400, "the document is malformed")          \
+    X(UNAUTHORIZED, 401, "a token is needed")            \
+    X(FORBIDDEN, 403, "this token does not allow that")  \
+    X(NOT_FOUND, 404, "not found")                       \
+    X(CONFLICT, 409, "the state does not allow that")    \
+    X(TOO_LARGE, 413, "the request is too large")        \
+    X(UNAVAILABLE, 503, "a part of the service is away") \
+    X(IO, 500, "reading or writing failed")              \
+    X(DATA, 422, "the data are not as expected")         \
+    X(DEVICE, 500, "a device failed")                    \
+    X(PEER, 500, "another rank failed or is lost")       \
+    X(TIMEOUT, 504, "it took too long")                  \
+    X(MEMORY, 500, "memory ran out")                     \
+    X(UNSUPPORTED, 422, "this is not offered here")      \
+    X(CANCELLED, 409, "it was cancelled")                \
     X(INTERNAL, 500, "an internal error")
 
 enum err_code {
@@ -44,11 +44,9 @@ struct err {
 };
 
 /* Sets code and message (truncated to fit) and empties the hint; returns -code. `e` may be NULL. */
-int err_set(struct err *e, enum err_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+int err_set(struct err *e, enum err_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* As err_set, with ": " and the text of errno appended. */
-int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+int err_errno(struct err *e, enum err_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Puts "TEXT: " before the message that is there; returns -code. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -64,11 +62,11 @@ int err_http_status(enum err_code code);
 #endif
 
 /* A broken invariant: prints the place and aborts. Never for input, network, files or devices. */
-#define BUG_ON(cond)                                                                               \
-    do {                                                                                           \
-        if (cond) {                                                                                \
-            err_bug(__FILE__, __LINE__, #cond);                                                    \
-        }                                                                                          \
+#define BUG_ON(cond)                            \
+    do {                                        \
+        if (cond) {                             \
+            err_bug(__FILE__, __LINE__, #cond); \
+        }                                       \
     } while (0)
 _Noreturn void err_bug(const char *file, int line, const char *what);
 

@@ -51,9 +51,8 @@ json_t *jsonx_problems_json(const struct jsonx_problems *p)
 {
     json_t *out = json_array();
     for (int i = 0; i < p->count; i++) {
-        json_array_append_new(out, json_pack("{s:o, s:o}", "pointer",
-                                             safe_string(p->items[i].pointer), "message",
-                                             safe_string(p->items[i].message)));
+        json_array_append_new(
+            out, json_pack("{s:o, s:o}", "pointer", safe_string(p->items[i].pointer), "message", safe_string(p->items[i].message)));
     }
     return out;
 }

@@ -21,8 +21,7 @@ struct jsonx_problems {
     int dropped; /* beyond 100 */
 };
 void jsonx_problems_release(struct jsonx_problems *p);
-void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* [{"pointer", "message"}]; a new reference. */
 json_t *jsonx_problems_json(const struct jsonx_problems *p);
 

@@ -329,8 +329,7 @@ void opt_help(const struct opt *table, const char *usage, FILE *out)
     fprintf(out, "usage: %s\n\n", usage);
     for (; table->name; table++) {
         char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", table->name, table->metavar ? " " : "",
-                 table->metavar ? table->metavar : "");
+        snprintf(left, sizeof left, "--%s%s%s", table->name, table->metavar ? " " : "", table->metavar ? table->metavar : "");
         fprintf(out, "  %-34s %s", left, table->help);
         if (table->fallback) {
             fprintf(out, " (default: %s)", table->fallback);
@@ -359,6 +358,8 @@ void opt_example(const struct opt *table, FILE *out)
 {
     for (; table->name; table++) {
         fprintf(out, "# %s\n#%s = %s\n\n", table->help, table->name,
-                table->fallback ? table->fallback : table->metavar ? table->metavar : "0");
+                table->fallback  ? table->fallback
+                : table->metavar ? table->metavar
+                                 : "0");
     }
 }

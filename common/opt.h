@@ -12,8 +12,8 @@
 enum opt_kind { OPT_FLAG, OPT_STRING, OPT_INT, OPT_REAL, OPT_LIST };
 
 struct opt {
-    const char *name;     /* "data-dir" */
-    const char *metavar;  /* "DIR" */
+    const char *name;    /* "data-dir" */
+    const char *metavar; /* "DIR" */
     enum opt_kind kind;
     const char *fallback; /* text of the default, or NULL */
     double min, max;      /* for numbers */

@@ -38,8 +38,7 @@ void probe_cpu_nodes(json_t *nodes, const char *worker)
     json_t *probed = NULL, *node;
     bool asked = false;
     size_t i;
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
             probed = asked ? probed : probe_device(worker, "cpu:1", &ignored);
             asked = true;

@@ -148,8 +148,7 @@ bool proc_alive(pid_t pid, uint64_t start_ticks)
 {
     char state;
     unsigned long long start;
-    return pid > 0 && read_stat(pid, &state, &start) == 0 && state != 'Z' && state != 'X' &&
-           start == start_ticks;
+    return pid > 0 && read_stat(pid, &state, &start) == 0 && state != 'Z' && state != 'X' && start == start_ticks;
 }
 
 uint64_t proc_start_ticks(pid_t pid)

@@ -41,7 +41,7 @@ enum { SIGN_WINDOW_MS = 60000 };
 struct sign_seen {
     struct sign_nonce *items; /* owned */
     int count, size;
-    int64_t not_before;       /* what is older may have been seen by a process before us */
+    int64_t not_before; /* what is older may have been seen by a process before us */
 };
 void sign_seen_release(struct sign_seen *seen);
 int sign_fresh(struct sign_seen *seen, const json_t *body, int64_t now_ms, struct err *e);

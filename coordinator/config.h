@@ -11,20 +11,20 @@
 #include "common/opt.h"
 
 struct serve_config {
-    struct opt_values *options;   /* owned; strings below that are not arrays point into it */
-    char data_dir[PATH_MAX];      /* absolute */
-    char roots[4096];             /* of data sets, absolute, separated by colons */
+    struct opt_values *options; /* owned; strings below that are not arrays point into it */
+    char data_dir[PATH_MAX];    /* absolute */
+    char roots[4096];           /* of data sets, absolute, separated by colons */
     char static_dir[PATH_MAX], token_file[PATH_MAX];
     char worker[PATH_MAX], simulator[PATH_MAX]; /* programs beside ours */
     char host[256];
-    char *password;               /* of the store; owned, or NULL */
-    const char *store;            /* NULL: a private server */
+    char *password;    /* of the store; owned, or NULL */
+    const char *store; /* NULL: a private server */
     const char *listen;
-    const char **allow_hosts;     /* NULL-terminated; owned */
-    int virtual_jobs, keep_jobs;  /* keep_jobs 0: all */
-    int64_t max_disk;             /* bytes; 0: no limit */
+    const char **allow_hosts;    /* NULL-terminated; owned */
+    int virtual_jobs, keep_jobs; /* keep_jobs 0: all */
+    int64_t max_disk;            /* bytes; 0: no limit */
     enum log_level log_level;
-    json_t *nodes;                /* array of node documents; owned */
+    json_t *nodes; /* array of node documents; owned */
 };
 
 /* 1: help was printed. On failure the message has every mistake, separated by "; ". */

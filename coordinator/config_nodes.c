@@ -35,8 +35,7 @@ int serve_config_probe(json_t *nodes, const char *worker, struct err *e)
     size_t i;
     json_t *node;
     probe_cpu_nodes(nodes, worker);
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         const char *name = json_string_value(json_object_get(node, "name"));
         char device[64], quoted[600];
         snprintf(device, sizeof device, "%s", json_string_value(json_object_get(node, "device")));
@@ -61,8 +60,7 @@ double serve_config_overload(const json_t *nodes, int cores)
     double sum = 0;
     size_t i;
     json_t *node;
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
             sum += json_number_value(json_object_get(node, "threads")) / json_number_value(json_object_get(node, "slowdown"));
         }

@@ -90,8 +90,7 @@ static void take_problems(struct jsonx_problems *problems, const json_t *errors)
 {
     size_t i;
     json_t *one;
-    json_array_foreach(errors, i, one)
-    {
+    json_array_foreach(errors, i, one) {
         const char *pointer = json_string_value(json_object_get(one, "pointer")),
                    *message = json_string_value(json_object_get(one, "message"));
         jsonx_problem(problems, pointer ? pointer : "", "%s", message ? message : "not valid");
@@ -137,8 +136,7 @@ static bool has_agent(const json_t *nodes)
 {
     size_t i;
     json_t *node;
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         if (json_is_true(json_object_get(node, "agent"))) {
             return true;
         }

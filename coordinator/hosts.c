@@ -60,8 +60,7 @@ static int check_nodes(struct hosts *h, const json_t *join, struct err *e)
 {
     size_t i;
     json_t *name;
-    json_array_foreach(json_object_get(join, "nodes"), i, name)
-    {
+    json_array_foreach(json_object_get(join, "nodes"), i, name) {
         const char *text = json_string_value(name);
         json_t *node = text ? store_node_get(h->store, text, NULL) : NULL;
         bool theirs = node && strcmp(text_of(node, "state"), "lost") != 0 &&
@@ -133,8 +132,8 @@ static void refuse(struct hosts *h, const json_t *join, const char *cause, const
 {
     char quoted[700], counter[48];
     const char *address = text_of(join, "address");
-    json_t *refusal = json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(join), "address", strlen(address) < 64 ? address : "",
-                                "message", why->message, "hint", why->hint);
+    json_t *refusal = json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(join), "address", strlen(address) < 64 ? address : "", "message",
+                                why->message, "hint", why->hint);
     store_refusal_put(h->store, refusal, NULL); /* for the page; with the store away nobody asked either */
     json_decref(refusal);
     snprintf(counter, sizeof counter, "join.%s", cause);

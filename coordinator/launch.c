@@ -21,8 +21,7 @@ int release_nodes(struct sched *s, const char *job, const json_t *plan, struct e
     size_t i;
     json_t *w;
     int rc = 0;
-    json_array_foreach(json_object_get(plan, "workers"), i, w)
-    {
+    json_array_foreach(json_object_get(plan, "workers"), i, w) {
         const char *node = json_string_value(json_object_get(w, "node"));
         int one = node ? store_node_release(s->store, node, job, e) : 0;
         rc = one < 0 ? one : rc;

@@ -32,11 +32,11 @@ struct launcher {
 
 /* What the real launchers need; every string is borrowed and must outlive the launcher. */
 struct launcher_config {
-    const char *data_dir;       /* absolute; jobs/ID/logs is beneath it */
+    const char *data_dir; /* absolute; jobs/ID/logs is beneath it */
     const char *store_url, *store_password;
-    const char *program;        /* evenstep-worker or evenstep-simulate: an absolute path */
-    const char *interface;      /* network for Open MPI between hosts (--interface), or NULL: where the hosts are */
-    const char *ports;          /* FIRST-LAST that Open MPI may listen on, or NULL */
+    const char *program;   /* evenstep-worker or evenstep-simulate: an absolute path */
+    const char *interface; /* network for Open MPI between hosts (--interface), or NULL: where the hosts are */
+    const char *ports;     /* FIRST-LAST that Open MPI may listen on, or NULL */
 };
 
 /* launcher_mpirun.c: one mpirun per attempt, in a session of its own. Workers whose plan says "agent" are started by their host's agent.

@@ -106,8 +106,7 @@ static const json_t *first_remote(const json_t *plan)
 {
     size_t i;
     json_t *w;
-    json_array_foreach(json_object_get(plan, "workers"), i, w)
-    {
+    json_array_foreach(json_object_get(plan, "workers"), i, w) {
         if (has_agent(w)) {
             return w;
         }
@@ -133,8 +132,7 @@ static char *host_list(const json_t *plan, int servers)
     json_t *w;
     const json_t *workers = json_object_get(plan, "workers");
     buf_init(&b, RANKS_BYTES);
-    json_array_foreach(workers, i, w)
-    {
+    json_array_foreach(workers, i, w) {
         add_host(&b, w);
     }
     for (int s = 0; s < servers; s++) {
@@ -148,9 +146,23 @@ static char *host_list(const json_t *plan, int servers)
 static void common_options(struct command *c, const struct attempt *a)
 {
     /* inside the jobs of Slurm and Grid Engine the hosts are still ours to name (`ras`) */
-    static const char *const fixed[] = {"mpirun", "--tag-output", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-                                        "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "orte_base_help_aggregate", "0", "--mca",
-                                        "ras", "^slurm,gridengine"};
+    static const char *const fixed[] = {"mpirun",
+                                        "--tag-output",
+                                        "--oversubscribe",
+                                        "--bind-to",
+                                        "none",
+                                        "--mca",
+                                        "mpi_yield_when_idle",
+                                        "1",
+                                        "--mca",
+                                        "btl_vader_single_copy_mechanism",
+                                        "none",
+                                        "--mca",
+                                        "orte_base_help_aggregate",
+                                        "0",
+                                        "--mca",
+                                        "ras",
+                                        "^slurm,gridengine"};
     char tmp[64];
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         word(c, fixed[i]);

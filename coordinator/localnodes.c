@@ -27,8 +27,7 @@ static int beat(struct localnodes *l, struct err *e)
     size_t i;
     json_t *node;
     int rc = store_nodes_put(l->store, l->nodes, e);
-    json_array_foreach(l->nodes, i, node)
-    {
+    json_array_foreach(l->nodes, i, node) {
         json_t *gpu = rc < 0 ? NULL : gpus_of_device(l->gpus, json_string_value(json_object_get(node, "device")));
         rc = gpu ? store_gpu_put(l->store, json_string_value(json_object_get(node, "name")), gpu, e) : rc;
         json_decref(gpu);
@@ -102,8 +101,7 @@ void localnodes_stop(struct localnodes *l, int remove)
     pthread_join(l->thread, NULL);
     size_t i;
     json_t *node;
-    json_array_foreach(l->nodes, i, node)
-    {
+    json_array_foreach(l->nodes, i, node) {
         if (remove) {
             store_node_remove(l->store, json_string_value(json_object_get(node, "name")), NULL);
         }

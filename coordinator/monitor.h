@@ -16,12 +16,12 @@
 struct monitor;
 
 struct monitor_config {
-    struct store *store;         /* borrowed */
-    const char *data_dir;        /* logs are beneath it */
-    const char *host;            /* of the keeper */
-    const struct jobspec *spec;  /* borrowed; must outlive the monitor */
-    const json_t *plan;          /* borrowed for the call */
-    bool adopted;                /* the attempt was started by a coordinator that is gone */
+    struct store *store;        /* borrowed */
+    const char *data_dir;       /* logs are beneath it */
+    const char *host;           /* of the keeper */
+    const struct jobspec *spec; /* borrowed; must outlive the monitor */
+    const json_t *plan;         /* borrowed for the call */
+    bool adopted;               /* the attempt was started by a coordinator that is gone */
     double now;
 };
 
@@ -33,8 +33,8 @@ int monitor_tick(struct monitor *m, double now, struct err *e);
 /* The last documents of an attempt that has ended; call it once nothing more can come. `finished`: the job succeeded. */
 int monitor_finish(struct monitor *m, double now, bool finished, struct err *e);
 
-bool monitor_stepped(const struct monitor *m);            /* every worker has made a step in this attempt */
-double monitor_seconds(const struct monitor *m);          /* job time of the newest row */
+bool monitor_stepped(const struct monitor *m);   /* every worker has made a step in this attempt */
+double monitor_seconds(const struct monitor *m); /* job time of the newest row */
 /* The fact "ended": {"outcome","code","message","rank","node"}; NULL until it came. Of several failures the one that is no echo. */
 const json_t *monitor_outcome(const struct monitor *m);
 /* A rank that is over its deadline: an error {"code","message","rank","node","attempt"} (new reference), or NULL. */

@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20, unmeasured_limit = 60, comm_least = 5, confirm_seconds = 1.0;
+static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20, unmeasured_limit = 60, comm_least = 5,
+                    confirm_seconds = 1.0;
 static const double fresh_seconds = 1.5; /* three heartbeats and more: who is older than that does not just happen to be between two */
 static const double slow_times = 10;     /* so much slower than before a step of a rank that works may be */
 
@@ -184,8 +185,9 @@ json_t *monitor_lost(struct monitor *m, double now)
         return NULL;
     }
     bool silent = worst.silence > fresh_seconds;
-    const char *what = silent ? "no heartbeat" : worst.fault == FAULT_STUCK && worst.age == worst.comm ? "no turn of its communication thread"
-                                                                                                    : "no progress";
+    const char *what = silent                                                  ? "no heartbeat"
+                       : worst.fault == FAULT_STUCK && worst.age == worst.comm ? "no turn of its communication thread"
+                                                                               : "no progress";
     double age = silent ? worst.silence : worst.age;
     char message[300];
     snprintf(message, sizeof message, "rank %d on node '%s' is lost: %s for %.1f s while %s (the limit is %.1f s)", worst.rank,

@@ -18,8 +18,8 @@ static int write_control(struct monitor *m, struct err *e)
     for (int r = 0; r < m->workers; r++) {
         json_array_append_new(sizes, json_integer(m->balancer.current.sizes[r]));
     }
-    json_t *control = json_pack("{s:i, s:o, s:b, s:b, s:b}", "version", m->balancer.current.version, "sizes", sizes, "stop", m->stop, "pause",
-                                m->pause, "checkpoint", 0);
+    json_t *control = json_pack("{s:i, s:o, s:b, s:b, s:b}", "version", m->balancer.current.version, "sizes", sizes, "stop", m->stop,
+                                "pause", m->pause, "checkpoint", 0);
     int rc = store_doc_set(m->store, m->job, "control", control, e);
     json_decref(control);
     return rc;

@@ -198,8 +198,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
         }
         size_t i, n = json_array_size(facts);
         int rc = 0;
-        json_array_foreach(facts, i, fact)
-        {
+        json_array_foreach(facts, i, fact) {
             if (strcmp(text_of(fact, "type"), "ended") != 0) {
                 rc = rc < 0 ? rc : on_fact(m, fact, old_attempt, e);
             } else if (!old_attempt) {
@@ -254,8 +253,7 @@ int monitor_load(struct monitor *m, bool adopted, struct err *e)
     snprintf(m->facts_at, sizeof m->facts_at, "%s", j ? text_of(j, "facts") : "0-0");
     const char *key;
     json_t *at;
-    json_object_foreach(json_object_get(j, "rows"), key, at)
-    {
+    json_object_foreach(json_object_get(j, "rows"), key, at) {
         long r = strtol(key, NULL, 10);
         if (r >= 0 && r < m->workers + m->servers && json_is_string(at)) {
             snprintf(m->ranks[r].at, sizeof m->ranks[r].at, "%s", json_string_value(at));

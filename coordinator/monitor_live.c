@@ -74,11 +74,12 @@ static json_t *worker_json(const struct monitor *m, int r)
     const struct rank_watch *w = &m->ranks[r];
     int assigned = m->balancer.current.sizes[r];
     json_t *receiving = json_object_get(w->beat, "receiving");
-    json_t *out = json_pack("{s:i, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:f, s:f, s:s}", "rank", r, "node", w->node, "device",
-                     w->device, "batch", assigned > 0 ? assigned : w->batch, "samples_per_second", w->times.per_second, "compute_seconds",
-                     w->times.compute, "exchange_seconds", w->times.exchange, "wait_seconds", w->times.wait, "staleness",
-                     worker_staleness(&w->staleness), "samples", (json_int_t)w->samples, "updates", (json_int_t)w->updates, "slowdown",
-                     w->slowdown, "heartbeat_age_seconds", beat_age(w->beat), "state", state_of(m, w));
+    json_t *out =
+        json_pack("{s:i, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:f, s:f, s:s}", "rank", r, "node", w->node, "device", w->device,
+                  "batch", assigned > 0 ? assigned : w->batch, "samples_per_second", w->times.per_second, "compute_seconds",
+                  w->times.compute, "exchange_seconds", w->times.exchange, "wait_seconds", w->times.wait, "staleness",
+                  worker_staleness(&w->staleness), "samples", (json_int_t)w->samples, "updates", (json_int_t)w->updates, "slowdown",
+                  w->slowdown, "heartbeat_age_seconds", beat_age(w->beat), "state", state_of(m, w));
     if (out && json_is_object(receiving) && !m->finished) {
         json_object_set(out, "receiving", receiving);
     }
@@ -109,7 +110,10 @@ static json_t *progress_json(const struct monitor *m)
 {
     double epochs = m->spec->epochs, epoch = m->finished ? end_epoch(m) : m->epoch < epochs ? m->epoch : epochs;
     return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch", epoch, "epochs", epochs, "step", (json_int_t)m->step, "samples",
-                     (json_int_t)monitor_samples(m), "fraction", m->finished ? 1.0 : epochs > 0 ? epoch / epochs : 0.0);
+                     (json_int_t)monitor_samples(m), "fraction",
+                     m->finished  ? 1.0
+                     : epochs > 0 ? epoch / epochs
+                                  : 0.0);
 }
 
 static json_t *metrics_json(const struct monitor *m)
@@ -134,19 +138,18 @@ json_t *monitor_live_json(const struct monitor *m)
     return json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:o, s:o, s:f, s:I}", "progress", progress_json(m), "metrics", metrics_json(m),
                      "staleness", job_staleness(m, false), "staleness_recent", job_staleness(m, true), "assignment", "version",
                      m->balancer.current.version, "global_batch", m->spec->batching.global_batch, "servers", servers, "workers", workers,
-                     "seconds", m->recent.time, "rows_dropped",
-                     (json_int_t)(m->dropped + history_missing(m->history)));
+                     "seconds", m->recent.time, "rows_dropped", (json_int_t)(m->dropped + history_missing(m->history)));
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------- */
 
 static json_t *point_json(const struct monitor *m, const struct row *row)
 {
-    return json_pack("{s:i, s:s, s:I, s:f, s:f, s:o, s:o, s:i, s:f, s:f, s:f, s:i, s:o}", "rank", row->rank, "node", m->ranks[row->rank].node,
-                     "step", (json_int_t)row->step, "time", row->time, "epoch", row->epoch, "loss", real_or_null((double)row->loss),
-                     "accuracy", real_or_null((double)row->accuracy), "batch", row->batch, "compute_s", (double)row->compute_s,
-                     "exchange_s", (double)row->exchange_s, "wait_s", (double)row->wait_s, "staleness", row->staleness, "strategy_value",
-                     real_or_null((double)row->extra[0]));
+    return json_pack("{s:i, s:s, s:I, s:f, s:f, s:o, s:o, s:i, s:f, s:f, s:f, s:i, s:o}", "rank", row->rank, "node",
+                     m->ranks[row->rank].node, "step", (json_int_t)row->step, "time", row->time, "epoch", row->epoch, "loss",
+                     real_or_null((double)row->loss), "accuracy", real_or_null((double)row->accuracy), "batch", row->batch, "compute_s",
+                     (double)row->compute_s, "exchange_s", (double)row->exchange_s, "wait_s", (double)row->wait_s, "staleness",
+                     row->staleness, "strategy_value", real_or_null((double)row->extra[0]));
 }
 
 static json_t *points_json(struct monitor *m)

@@ -15,16 +15,16 @@ struct rank_watch {
     char node[64], device[64];
     double slowdown;
     char at[STORE_PLACE], safe[STORE_PLACE]; /* rows of its stream are read up to `at`, and on disk up to `safe` */
-    bool untrimmed;          /* some that are on disk are still in the store */
-    int64_t last_step, last_local; /* of the newest row of this attempt */
-    int64_t rows;            /* of this attempt */
+    bool untrimmed;                          /* some that are on disk are still in the store */
+    int64_t last_step, last_local;           /* of the newest row of this attempt */
+    int64_t rows;                            /* of this attempt */
     int batch;
     struct step_times times;
-    struct thinned points;   /* since the last event */
+    struct thinned points;      /* since the last event */
     struct staleness staleness; /* cumulative, from the heartbeat */
-    json_t *tuning;          /* what its device measured, in this attempt or before, or NULL; owned */
-    json_t *beat;            /* the newest of this attempt, or NULL; owned */
-    int64_t samples, updates; /* cumulative, of the job's surviving updates */
+    json_t *tuning;             /* what its device measured, in this attempt or before, or NULL; owned */
+    json_t *beat;               /* the newest of this attempt, or NULL; owned */
+    int64_t samples, updates;   /* cumulative, of the job's surviving updates */
 };
 
 struct monitor {
@@ -32,25 +32,25 @@ struct monitor {
     char job[17], host[256], data_dir[PATH_MAX], job_dir[PATH_MAX], nethash[PLAN_KEY];
     int attempt, workers, servers;
     const struct jobspec *spec;
-    const char **names;         /* [workers], into ranks */
-    struct rank_watch *ranks;   /* [workers + servers] */
-    struct store_tail *tails;   /* [workers + servers]: `at` of each; owned */
+    const char **names;       /* [workers], into ranks */
+    struct rank_watch *ranks; /* [workers + servers] */
+    struct store_tail *tails; /* [workers + servers]: `at` of each; owned */
     struct recent_rows recent;
     struct history *history;
     struct balancer balancer;
     bool may_balance;
-    bool owes_assignment;       /* decided, but not yet written down */
+    bool owes_assignment; /* decided, but not yet written down */
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it started, because older rows past
      * that are superseded first. */
     bool gate_open;
-    int64_t keeper_seen_at;     /* time of the first heartbeat that says it serves */
+    int64_t keeper_seen_at; /* time of the first heartbeat that says it serves */
     char facts_at[STORE_PLACE];
-    json_t *outcome;            /* or NULL; owned */
-    json_t *evaluations;        /* array; owned */
-    int profiles_told;          /* calibrated by workers in this attempt */
+    json_t *outcome;     /* or NULL; owned */
+    json_t *evaluations; /* array; owned */
+    int profiles_told;   /* calibrated by workers in this attempt */
     int64_t step, dropped;
     double epoch;
-    bool stop, pause;           /* as last written into control */
+    bool stop, pause;                                                   /* as last written into control */
     double beats_at, live_at, show_at, flush_at, profile_at, detail_at; /* when each was last done */
     double grace_until, launched_at, suspect_since;
     long log_offset;
@@ -69,7 +69,7 @@ json_t *monitor_live_json(const struct monitor *m);
 json_t *monitor_staleness_json(const struct monitor *m);
 /* monitor_facts.c */
 int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e);
-int monitor_save(struct monitor *m, struct err *e);  /* detail:monitor */
+int monitor_save(struct monitor *m, struct err *e); /* detail:monitor */
 int monitor_load(struct monitor *m, bool adopted, struct err *e);
 int64_t monitor_samples(const struct monitor *m);
 /* monitor_logs.c */

@@ -25,8 +25,7 @@ static bool matches(const json_t *node, const char *wanted)
     }
     const char *key;
     json_t *value;
-    json_object_foreach(json_object_get(node, "labels"), key, value)
-    {
+    json_object_foreach(json_object_get(node, "labels"), key, value) {
         const char *text = json_string_value(value);
         char pair[256];
         snprintf(pair, sizeof pair, "%s=%s", key, text ? text : "");
@@ -108,8 +107,7 @@ static struct census count(const struct placement_ask *ask)
     struct census c = {0};
     size_t i;
     json_t *node;
-    json_array_foreach(ask->nodes, i, node)
-    {
+    json_array_foreach(ask->nodes, i, node) {
         if (may_run(node, ask)) {
             c.known++;
             c.alive += is_alive(node);
@@ -129,7 +127,10 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
     char named[80];
     bool any = strcmp(ask->spec->precision, "fp32") == 0 || !ask->spec->precision[0];
     snprintf(named, sizeof named, "%s%s%s", ask->spec->n_nodes ? " that the spec names" : "",
-             any ? "" : ask->spec->n_nodes ? " and with precision " : " with precision ", any ? "" : ask->spec->precision);
+             any                  ? ""
+             : ask->spec->n_nodes ? " and with precision "
+                                  : " with precision ",
+             any ? "" : ask->spec->precision);
     if (c->known < wanted) {
         snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and there %s %d node%s%s", wanted,
                  c->known == 1 ? "is" : "are", c->known, c->known == 1 ? "" : "s", named);
@@ -165,8 +166,7 @@ int placement_find(struct placement *out, const struct placement_ask *ask)
     }
     size_t i;
     json_t *node;
-    json_array_foreach(ask->nodes, i, node)
-    {
+    json_array_foreach(ask->nodes, i, node) {
         if (may_run(node, ask) && is_free(node, ask)) {
             take(&out->nodes[out->count++], node);
         }
@@ -190,8 +190,7 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask)
     }
     size_t i;
     json_t *node;
-    json_array_foreach(ask->nodes, i, node)
-    {
+    json_array_foreach(ask->nodes, i, node) {
         if (may_run(node, ask)) {
             json_object_set_new(reserved, text_of(node, "name"), json_true());
         }
@@ -204,8 +203,7 @@ const json_t *placement_lacking(const struct placement_ask *ask)
     int have = 0;
     size_t i;
     json_t *node;
-    json_array_foreach(ask->nodes, i, node)
-    {
+    json_array_foreach(ask->nodes, i, node) {
         have += may_run(node, ask);
         if (!lacking && is_meant(node, ask) && !fits(node, ask)) {
             lacking = node;

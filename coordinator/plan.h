@@ -11,11 +11,11 @@
 #include "store/store.h"
 
 struct plan_ask {
-    struct store *store;   /* profiles of earlier jobs */
+    struct store *store;                /* profiles of earlier jobs */
     const char *job, *data_dir, *roots; /* absolute; roots separated by colons */
     const struct jobspec *spec;
     const struct placement *placement;
-    int attempt, version;  /* of the first assignment: above every earlier one of the job */
+    int attempt, version; /* of the first assignment: above every earlier one of the job */
 };
 
 /* New reference; NULL with an error that says why these nodes cannot run it. *first gets the assignment. */

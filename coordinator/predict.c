@@ -29,8 +29,8 @@ struct prediction {
     const struct dryrun *d;
     const struct jobspec *spec;
     char dir[64];
-    json_t *cluster;     /* owned */
-    json_t *sizes;       /* first minibatches by rank, or NULL: the job's own policy decides; owned */
+    json_t *cluster; /* owned */
+    json_t *sizes;   /* first minibatches by rank, or NULL: the job's own policy decides; owned */
     int64_t epoch_samples;
 };
 

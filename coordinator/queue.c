@@ -44,8 +44,7 @@ static void forget_waiting(struct sched *s, const json_t *ids)
 {
     json_t *kept = json_object(), *id;
     size_t i;
-    json_array_foreach(ids, i, id)
-    {
+    json_array_foreach(ids, i, id) {
         json_t *since = json_object_get(s->waiting_since, json_string_value(id));
         if (since) {
             json_object_set(kept, json_string_value(id), since);
@@ -66,8 +65,8 @@ static int virtual_running(const struct sched *s)
 
 struct queue_state {
     json_t *nodes;
-    json_t *reserved;  /* names kept for jobs ahead that have waited long */
-    json_t *wanted;    /* array of {"priority", "nodes"}: what jobs ahead wait for */
+    json_t *reserved; /* names kept for jobs ahead that have waited long */
+    json_t *wanted;   /* array of {"priority", "nodes"}: what jobs ahead wait for */
 };
 
 /* Everything a job of this priority must leave alone. */
@@ -75,8 +74,7 @@ static json_t *reserved_for(const struct queue_state *q, int priority)
 {
     json_t *out = json_copy(q->reserved), *ahead;
     size_t i;
-    json_array_foreach(q->wanted, i, ahead)
-    {
+    json_array_foreach(q->wanted, i, ahead) {
         if (json_integer_value(json_object_get(ahead, "priority")) > priority) {
             json_object_update(out, json_object_get(ahead, "nodes"));
         }
@@ -134,8 +132,11 @@ static int start_real(struct sched *s, const char *job, struct jobspec *spec, st
 {
     char *attempt = store_job_field(s->store, job, "attempt", e);
     json_t *reserved = reserved_for(q, spec->priority);
-    struct placement_ask ask = {.nodes = q->nodes, .local_host = s->local_host[0] ? s->local_host : NULL, .spec = spec,
-                                .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1, .reserved = reserved};
+    struct placement_ask ask = {.nodes = q->nodes,
+                                .local_host = s->local_host[0] ? s->local_host : NULL,
+                                .spec = spec,
+                                .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1,
+                                .reserved = reserved};
     struct placement placement;
     int rc = 0;
     if (placement_find(&placement, &ask)) {
@@ -181,8 +182,7 @@ static char *look(const json_t *nodes, const json_t *ids, int runs)
 {
     json_t *seen = json_array(), *node;
     size_t i;
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         json_array_append(seen, json_object_get(node, "name"));
         json_array_append(seen, json_object_get(node, "state"));
         json_array_append(seen, json_object_get(node, "job"));
@@ -208,8 +208,7 @@ static int look_at_all(struct sched *s, const json_t *ids, struct queue_state *q
 {
     size_t i, n = json_array_size(ids);
     json_t *id;
-    json_array_foreach(ids, i, id)
-    {
+    json_array_foreach(ids, i, id) {
         int before = s->n_runs;
         if (!is_due(s, i, n)) {
             continue;

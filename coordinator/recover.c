@@ -71,8 +71,8 @@ static struct run *rebuild(struct sched *s, const char *job, const json_t *launc
         json_decref(told);
     }
     r->spec = sched_read_spec(s, job, e);
-    struct monitor_config c = {.store = s->store, .data_dir = s->data_dir, .host = s->local_host, .spec = r->spec, .plan = plan,
-                               .adopted = true, .now = now};
+    struct monitor_config c = {
+        .store = s->store, .data_dir = s->data_dir, .host = s->local_host, .spec = r->spec, .plan = plan, .adopted = true, .now = now};
     if (r->spec && r->launcher == s->mpirun) {
         r->monitor = monitor_open(&c, e);
     }
@@ -130,8 +130,7 @@ static int release_orphans(struct sched *s, struct err *e)
     json_t *nodes = store_nodes(s->store, e), *node;
     size_t i;
     int rc = nodes ? 0 : -(int)e->code;
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         const char *job = json_string_value(json_object_get(node, "job")), *name = json_string_value(json_object_get(node, "name"));
         if (job && name && !holds_nodes(s, job)) {
             log_info("recover", "a node is free again", "node=%s job=%s", name, job);
@@ -155,8 +154,7 @@ int recover_jobs(struct sched *s, double now, struct err *e)
         if (!ids) {
             return -(int)e->code;
         }
-        json_array_foreach(ids, k, id)
-        {
+        json_array_foreach(ids, k, id) {
             struct err why = {0};
             const char *job = json_string_value(id);
             if (!run_find(s, job) && adopt(s, job, states[i], now, &why) < 0) {

@@ -113,8 +113,7 @@ static int look_at_ended(struct retention *r, const json_t *ids, struct err *e)
     size_t i;
     json_t *id;
     int rc = 0;
-    json_array_foreach((json_t *)ids, i, id)
-    {
+    json_array_foreach((json_t *)ids, i, id) {
         struct ended *job = find(r, json_string_value(id));
         if (job) {
             job->seen = true;
@@ -130,8 +129,7 @@ static int look_at_open(struct retention *r, const json_t *ids, int64_t *open_by
     size_t i;
     json_t *id;
     int rc = 0;
-    json_array_foreach((json_t *)ids, i, id)
-    {
+    json_array_foreach((json_t *)ids, i, id) {
         int64_t bytes = bytes_of(r, json_string_value(id), NULL);
         *open_bytes += bytes;
         rc = rc == 0 && bytes > 0 ? tell_size(r, json_string_value(id), bytes, e) : rc;
@@ -188,8 +186,7 @@ static int is_needed(struct retention *r, const char *job, struct err *e)
         }
         size_t i;
         bool found = false;
-        json_array_foreach(ids, i, id)
-        {
+        json_array_foreach(ids, i, id) {
             char *spec = found ? NULL : store_job_field(r->store, json_string_value(id), "spec", e);
             found = found || (spec && strstr(spec, job));
             free(spec);

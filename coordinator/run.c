@@ -61,8 +61,8 @@ void run_enforce(struct run *r, double now)
 {
     /* who has not stepped yet, or is virtual, has no checkpoint to write */
     bool early = !r->monitor || !monitor_stepped(r->monitor);
-    bool slow = (r->cancel_at > 0 && now - r->cancel_at > (early ? 0 : cancel_patience)) ||
-                (r->drain_at > 0 && now - r->drain_at > drain_patience);
+    bool slow =
+        (r->cancel_at > 0 && now - r->cancel_at > (early ? 0 : cancel_patience)) || (r->drain_at > 0 && now - r->drain_at > drain_patience);
     if (slow && !r->over) {
         stop_process(r, stop_grace);
     }
@@ -307,7 +307,7 @@ static int read_last(struct run *r, double now, struct err *e)
     rc = rc < 0 && rc != -ERR_NOT_FOUND ? rc : monitor_finish(r->monitor, now, finished, e);
     bool give_up = rc == -ERR_NOT_FOUND || (rc < 0 && !sched_is_away(e) && now - r->over_at > disk_patience);
     if (give_up) {
-        log_warn("sched", "the end of a job's history is missing", "job=%s code=%s", r->attempt.job, err_name((enum err_code)-rc));
+        log_warn("sched", "the end of a job's history is missing", "job=%s code=%s", r->attempt.job, err_name((enum err_code) - rc));
         err_clear(e);
     }
     return give_up ? 0 : rc;

@@ -14,15 +14,15 @@ struct run {
     struct run *next;
     struct attempt attempt;
     const struct launcher *launcher;
-    json_t *plan;            /* owned */
-    struct jobspec *spec;    /* owned */
-    struct monitor *monitor; /* owned; NULL for virtual jobs */
+    json_t *plan;                                               /* owned */
+    struct jobspec *spec;                                       /* owned */
+    struct monitor *monitor;                                    /* owned; NULL for virtual jobs */
     double launched_at, cancel_at, ended_at, drain_at, over_at; /* 0: not yet */
     double complained_at;
-    int failures;            /* turns that failed since the last one that did not */
-    bool expired;            /* past max_seconds: told to stop */
-    bool leaving;            /* a host of it is about to stop: it writes a checkpoint and goes back to the queue */
-    bool over;               /* its process has ended */
+    int failures; /* turns that failed since the last one that did not */
+    bool expired; /* past max_seconds: told to stop */
+    bool leaving; /* a host of it is about to stop: it writes a checkpoint and goes back to the queue */
+    bool over;    /* its process has ended */
     int exit_code;
     char why[300];           /* mpirun's last words */
     json_t *error;           /* what the coordinator found wrong; owned, or NULL */
@@ -39,13 +39,13 @@ struct sched {
     int n_runs;
     bool draining;
     double last_tick, sweep_at, queue_at, leaving_at;
-    double quiet_until;     /* nothing starts before: nodes have still to report to a store that is back */
+    double quiet_until; /* nothing starts before: nodes have still to report to a store that is back */
     bool store_away;
-    json_t *look;           /* store_overview() as of look_at, or NULL: what was seen does not hold any more; owned */
+    json_t *look; /* store_overview() as of look_at, or NULL: what was seen does not hold any more; owned */
     double look_at;
-    json_t *waiting_since;  /* job id → time of the turn that first saw it wait for nodes; owned */
-    size_t queue_from;      /* in a long queue: the window beyond its head that is looked at next */
-    char *queue_seen; /* what the queue and the nodes looked like when it was last looked at; owned */
+    json_t *waiting_since; /* job id → time of the turn that first saw it wait for nodes; owned */
+    size_t queue_from;     /* in a long queue: the window beyond its head that is looked at next */
+    char *queue_seen;      /* what the queue and the nodes looked like when it was last looked at; owned */
 };
 
 /* queue.c: starts what can start. Negative: the store is away. */

@@ -157,8 +157,7 @@ static bool uses(const json_t *plan, const char *node)
 {
     size_t i;
     json_t *worker;
-    json_array_foreach(json_object_get(plan, "workers"), i, worker)
-    {
+    json_array_foreach(json_object_get(plan, "workers"), i, worker) {
         const char *name = json_string_value(json_object_get(worker, "node"));
         if (name && strcmp(name, node) == 0) {
             return true;
@@ -176,8 +175,7 @@ static void watch_leaving(struct sched *s, double now)
     json_t *nodes = store_nodes(s->store, NULL), *node;
     size_t i;
     s->leaving_at = now;
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         const char *name = json_string_value(json_object_get(node, "name"));
         for (struct run *r = json_is_true(json_object_get(node, "leaving")) ? s->runs : NULL; name && r; r = r->next) {
             if (!r->leaving && r->launcher == s->mpirun && uses(r->plan, name)) {
@@ -243,8 +241,7 @@ static bool has_orphan(struct sched *s)
 {
     json_t *id;
     size_t i;
-    json_array_foreach(json_object_get(s->look, "cancelling"), i, id)
-    {
+    json_array_foreach(json_object_get(s->look, "cancelling"), i, id) {
         if (!run_find(s, json_string_value(id))) {
             return true;
         }

@@ -15,11 +15,11 @@
 struct sched;
 
 struct sched_config {
-    struct store *store;         /* borrowed; used by the thread that ticks */
-    const char *data_dir;        /* absolute; copied, as the others */
-    const char *roots;           /* of data sets, separated by colons, absolute */
-    const char *local_host;      /* name of this host, as its nodes give it */
-    int virtual_jobs;            /* at a time */
+    struct store *store;                       /* borrowed; used by the thread that ticks */
+    const char *data_dir;                      /* absolute; copied, as the others */
+    const char *roots;                         /* of data sets, separated by colons, absolute */
+    const char *local_host;                    /* name of this host, as its nodes give it */
+    int virtual_jobs;                          /* at a time */
     const struct launcher *mpirun, *simulator; /* borrowed; simulator may be NULL */
 };
 
@@ -31,7 +31,7 @@ void sched_tick(struct sched *s, double now);
 /* Somebody changed something in the store: the next turn looks at it. */
 void sched_woken(struct sched *s);
 bool sched_store_away(const struct sched *s); /* at the last turn */
-int sched_running(const struct sched *s); /* attempts in hand */
+int sched_running(const struct sched *s);     /* attempts in hand */
 /* From now on nothing starts, and running attempts write a checkpoint and go back to the queue (a clean stop of the coordinator). */
 void sched_drain(struct sched *s);
 /* Ends what is still there after a drain; the jobs are resumed by the next coordinator. */

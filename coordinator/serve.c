@@ -65,10 +65,10 @@ struct service {
     struct store *store;
     struct launcher mpirun, simulator;
     bool simulates, is_private;
-    bool was_there;            /* the private store, when we came: jobs may be using it */
-    bool ready;                /* everything stands */
+    bool was_there;                     /* the private store, when we came: jobs may be using it */
+    bool ready;                         /* everything stands */
     double store_retry, store_retry_at; /* seconds between attempts to bring the private store back; when the next is due */
-    int lock;                  /* of the data directory, held as long as we live; -1: not held */
+    int lock;                           /* of the data directory, held as long as we live; -1: not held */
     struct sched *sched;
     struct localnodes *nodes;
     struct hosts *hosts;
@@ -99,8 +99,8 @@ static int start_store(struct service *s, struct err *e)
 static int start_sched(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
-    struct launcher_config real = {c->data_dir, s->url, c->password, c->worker, opt_string(c->options, "interface"),
-                                   opt_string(c->options, "mpi-ports")};
+    struct launcher_config real = {
+        c->data_dir, s->url, c->password, c->worker, opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports")};
     struct launcher_config sim = {.data_dir = c->data_dir, .store_url = s->url, .store_password = c->password, .program = c->simulator};
     int rc = launcher_mpirun_init(&s->mpirun, &real, e);
     s->simulates = access(c->simulator, X_OK) == 0;
@@ -118,8 +118,7 @@ static bool others_offer_nodes(struct service *s, const json_t *own)
     json_t *nodes = store_nodes(s->store, NULL), *node;
     size_t i;
     bool found = false;
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         bool ours = json_equal(json_object_get(node, "name"), json_object_get(own, "name"));
         found |= !ours && strcmp(json_string_value(json_object_get(node, "state")), "lost") != 0;
     }
@@ -162,10 +161,15 @@ static int start_nodes(struct service *s, struct err *e)
 static int start_http(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
-    s->dryrun = (struct dryrun){s->url, c->password, c->data_dir, c->roots, c->host, c->worker, s->simulates ? c->simulator : NULL,
-                                s->is_private};
-    struct http_config hc = {.listen = c->listen, .data_dir = c->data_dir, .static_dir = c->static_dir, .store_url = s->url,
-                             .store_password = c->password, .token_file = c->token_file, .allow_hosts = c->allow_hosts};
+    s->dryrun =
+        (struct dryrun){s->url, c->password, c->data_dir, c->roots, c->host, c->worker, s->simulates ? c->simulator : NULL, s->is_private};
+    struct http_config hc = {.listen = c->listen,
+                             .data_dir = c->data_dir,
+                             .static_dir = c->static_dir,
+                             .store_url = s->url,
+                             .store_password = c->password,
+                             .token_file = c->token_file,
+                             .allow_hosts = c->allow_hosts};
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;

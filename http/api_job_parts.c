@@ -156,8 +156,7 @@ static bool may_have_rank(struct request *q, long rank)
     for (int k = 0; k < 2; k++) {
         json_t *list = json_object_get(job, lists[k]);
         known += json_array_size(list);
-        json_array_foreach(list, i, one)
-        {
+        json_array_foreach(list, i, one) {
             found |= json_integer_value(json_object_get(one, "rank")) == rank;
         }
     }

@@ -23,8 +23,8 @@ static json_t *presets_json(void)
         json_t *name = json_string(names[i]), *model = network_preset(names[i]);
         memset(&net, 0, sizeof(net));
         if (network_build(&net, name, "/model", &problems) == 0) {
-            json_array_append_new(list, json_pack("{s:s, s:I, s:O}", "name", names[i], "parameters", (json_int_t)net.n_params,
-                                                  "model", model));
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:I, s:O}", "name", names[i], "parameters", (json_int_t)net.n_params, "model", model));
         }
         network_release(&net);
         jsonx_problems_release(&problems);
@@ -79,8 +79,8 @@ static void set_cookie(struct request *q, struct reply *out, const char *session
     char cookie[256];
     const char *origin = request_header(q, "Origin");
     bool tls = origin && strncmp(origin, "https:", 6) == 0;
-    snprintf(cookie, sizeof(cookie), "evenstep_%d=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d%s", q->server->port, session,
-             seconds, tls ? "; Secure" : "");
+    snprintf(cookie, sizeof(cookie), "evenstep_%d=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d%s", q->server->port, session, seconds,
+             tls ? "; Secure" : "");
     reply_header(out, "Set-Cookie", cookie);
 }
 
@@ -160,7 +160,8 @@ int api_link(struct request *q, struct reply *out, struct err *e)
     }
     hosts_address(&q->server->hosts, address, sizeof(address));
     snprintf(url, sizeof(url), "http://%s/#token=%s", address, code);
-    return reply_set_json(out, 201, json_pack("{s:s, s:s, s:i}", "url", url, "role", auth_role_name(role), "seconds", AUTH_LINK_SECONDS), e);
+    return reply_set_json(out, 201, json_pack("{s:s, s:s, s:i}", "url", url, "role", auth_role_name(role), "seconds", AUTH_LINK_SECONDS),
+                          e);
 }
 
 /* ---- health ------------------------------------------------------------------------------------------------------- */

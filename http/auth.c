@@ -94,13 +94,11 @@ static int read_line(struct token *t, char *line, const char *path, int number, 
     }
     char *role = strtok_r(NULL, " \t\r", &save), *name = strtok_r(NULL, "\r", &save);
     if (strlen(token) < 16) {
-        return err_set(e, ERR_INVALID, "cannot read token file '%s': the token in line %d has less than 16 characters", path,
-                       number);
+        return err_set(e, ERR_INVALID, "cannot read token file '%s': the token in line %d has less than 16 characters", path, number);
     }
     t->role = role ? role_find(role) : ROLE_ADMIN;
     if (t->role == ROLE_NONE) {
-        return err_set(e, ERR_INVALID, "cannot read token file '%s': the role in line %d is not viewer, operator or admin",
-                       path, number);
+        return err_set(e, ERR_INVALID, "cannot read token file '%s': the role in line %d is not viewer, operator or admin", path, number);
     }
     snprintf(t->name, sizeof(t->name), "%s", name ? name : auth_role_name(t->role));
     hash_of(token, t->hash);
@@ -289,8 +287,7 @@ static int session_find(struct auth *a, struct store *s, const char *session, st
     err_clear(e);
     char *value = s ? store_secret_get(s, key, e) : NULL;
     if (!value) {
-        return e->code == ERR_UNAVAILABLE ? -(int)ERR_UNAVAILABLE
-                                          : err_set(e, ERR_UNAUTHORIZED, "this session has ended or is not known");
+        return e->code == ERR_UNAVAILABLE ? -(int)ERR_UNAVAILABLE : err_set(e, ERR_UNAUTHORIZED, "this session has ended or is not known");
     }
     sscanf(value, "%15s %63[^\n]", role, name);
     free(value);
@@ -304,8 +301,8 @@ static int session_find(struct auth *a, struct store *s, const char *session, st
     return 0;
 }
 
-int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie, int port,
-                  struct identity *who, struct err *e)
+int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie, int port, struct identity *who,
+                  struct err *e)
 {
     char session[AUTH_TOKEN];
     memset(who, 0, sizeof(*who));
@@ -326,8 +323,7 @@ int auth_identify(struct auth *a, struct store *s, const char *authorization, co
     return 0;
 }
 
-int auth_session_start(struct auth *a, struct store *s, const char *token, char session[AUTH_TOKEN], struct identity *who,
-                       struct err *e)
+int auth_session_start(struct auth *a, struct store *s, const char *token, char session[AUTH_TOKEN], struct identity *who, struct err *e)
 {
     char key[96], value[128];
     memset(who, 0, sizeof(*who));

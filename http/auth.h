@@ -33,11 +33,10 @@ void auth_close(struct auth *a);
 
 /* Looks up what the request presents; either may be NULL. 0 (who->role may be ROLE_NONE: nothing was presented),
  * -ERR_UNAUTHORIZED for what is wrong, -ERR_UNAVAILABLE if the store must be asked and is away. */
-int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie, int port,
-                  struct identity *who, struct err *e);
+int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie, int port, struct identity *who,
+                  struct err *e);
 /* Exchanges an API token or a link code (which is used up) for a new session. */
-int auth_session_start(struct auth *a, struct store *s, const char *token, char session[AUTH_TOKEN], struct identity *who,
-                       struct err *e);
+int auth_session_start(struct auth *a, struct store *s, const char *token, char session[AUTH_TOKEN], struct identity *who, struct err *e);
 int auth_session_end(struct auth *a, struct store *s, const char *cookie, int port, struct err *e);
 /* A fresh code for one use within AUTH_LINK_SECONDS. */
 int auth_link(struct store *s, enum auth_role role, char code[AUTH_TOKEN], struct err *e);

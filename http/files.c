@@ -18,10 +18,18 @@
 enum { PATH_BYTES = 1024 };
 
 static const char *const types[][2] = {
-    {".html", "text/html; charset=utf-8"}, {".js", "text/javascript; charset=utf-8"}, {".css", "text/css; charset=utf-8"},
-    {".svg", "image/svg+xml"},             {".png", "image/png"},                     {".ico", "image/x-icon"},
-    {".json", "application/json"},         {".map", "application/json"},              {".txt", "text/plain; charset=utf-8"},
-    {".log", "text/plain; charset=utf-8"}, {".woff2", "font/woff2"},                  {".webmanifest", "application/manifest+json"},
+    {".html", "text/html; charset=utf-8"},
+    {".js", "text/javascript; charset=utf-8"},
+    {".css", "text/css; charset=utf-8"},
+    {".svg", "image/svg+xml"},
+    {".png", "image/png"},
+    {".ico", "image/x-icon"},
+    {".json", "application/json"},
+    {".map", "application/json"},
+    {".txt", "text/plain; charset=utf-8"},
+    {".log", "text/plain; charset=utf-8"},
+    {".woff2", "font/woff2"},
+    {".webmanifest", "application/manifest+json"},
 };
 
 static const char *type_of(const char *name)
@@ -142,8 +150,8 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
     char etag[64], range[96];
     uint64_t size = (uint64_t)st->st_size;
     struct byte_range part = {0, size};
-    snprintf(etag, sizeof(etag), "\"%" PRIx64 "-%" PRIx64 "\"",
-             (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec, size);
+    snprintf(etag, sizeof(etag), "\"%" PRIx64 "-%" PRIx64 "\"", (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
+             size);
     if (files_etag_matches(request_header(q, "If-None-Match"), etag)) {
         close(fd);
         int made = reply_set_empty(out, 304, e);
@@ -156,8 +164,7 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
     if (wanted < 0) {
         close(fd);
         snprintf(range, sizeof(range), "bytes */%" PRIu64, size);
-        reply_problem(out, 416, "range", "the range is outside of the file", "this file ends before the range begins", NULL,
-                      NULL);
+        reply_problem(out, 416, "range", "the range is outside of the file", "this file ends before the range begins", NULL, NULL);
         reply_header(out, "Content-Range", range);
         return 0;
     }
@@ -248,8 +255,7 @@ static char **names_of(const char *folder, size_t *count)
     DIR *d = opendir(folder);
     for (struct dirent *entry; d && n < 1000 && (entry = readdir(d));) {
         struct stat st;
-        if (files_safe_name(entry->d_name) && fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(st.st_mode)) {
+        if (files_safe_name(entry->d_name) && fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
             char **more = realloc(names, (n + 1) * sizeof(*names));
             if (!more || !((names = more)[n] = strdup(entry->d_name))) {
                 break;
@@ -277,8 +283,7 @@ json_t *files_list(struct digests *d, const char *folder, struct err *e)
         struct err vanished;
         if (snprintf(full, sizeof(full), "%s/%s", folder, names[i]) < (int)sizeof(full) && stat(full, &st) == 0 &&
             digests_get(d, full, hash, &vanished) == 0) {
-            json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "name", names[i], "bytes", (json_int_t)st.st_size,
-                                                  "sha256", hash));
+            json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "name", names[i], "bytes", (json_int_t)st.st_size, "sha256", hash));
         }
         free(names[i]);
     }

@@ -13,7 +13,7 @@ struct guard;
 struct guarded; /* one connection */
 
 struct guard *guard_start(struct err *e);
-void guard_stop(struct guard *g); /* every connection must have left */
+void guard_stop(struct guard *g);                     /* every connection must have left */
 struct guarded *guard_enter(struct guard *g, int fd); /* accepted; NULL if memory ran out */
 void guard_leave(struct guard *g, struct guarded *c); /* before its socket is closed; NULL is fine */
 void guard_header_done(struct guard *g, struct guarded *c);

@@ -101,8 +101,7 @@ bool hosts_allowed(const struct hosts *h, const char *host_header)
     for (int i = 0; i < h->n_allowed; i++) {
         char name[HOSTS_NAME];
         int name_port;
-        if (cut(h->allowed[i], name, &name_port) && strcasecmp(name, host) == 0 &&
-            (name_port < 0 || name_port == (port < 0 ? 80 : port))) {
+        if (cut(h->allowed[i], name, &name_port) && strcasecmp(name, host) == 0 && (name_port < 0 || name_port == (port < 0 ? 80 : port))) {
             return true;
         }
     }
@@ -115,8 +114,7 @@ bool hosts_allowed(const struct hosts *h, const char *host_header)
     if (is_wildcard(h->listen)) {
         return is_digits(host) || is_loopback(host);
     }
-    return is_loopback(h->listen) && (strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 ||
-                                      strcmp(host, "::1") == 0);
+    return is_loopback(h->listen) && (strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0);
 }
 
 bool hosts_own_origin(const char *origin, const char *host_header)

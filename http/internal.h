@@ -19,12 +19,12 @@
 #include "store/store.h"
 
 enum {
-    HTTP_THREADS = 2,              /* event threads: sockets, the gate, what is quick */
-    HTTP_WORKERS = 6,              /* handlers that wait for the store, the disk or the coordinator */
-    HTTP_BODY_BYTES = 4 << 20,     /* a larger body: 413 */
+    HTTP_THREADS = 2,               /* event threads: sockets, the gate, what is quick */
+    HTTP_WORKERS = 6,               /* handlers that wait for the store, the disk or the coordinator */
+    HTTP_BODY_BYTES = 4 << 20,      /* a larger body: 413 */
     HTTP_DISCARD_BYTES = 256 << 20, /* a body past this is not even read to its end: the connection is closed */
     HTTP_CONNECTIONS = 4096,
-    HTTP_HEADER_BYTES = 32 << 10,  /* request line and headers; more: 431 */
+    HTTP_HEADER_BYTES = 32 << 10, /* request line and headers; more: 431 */
 };
 
 struct MHD_Daemon;
@@ -44,7 +44,7 @@ struct http_server {
     struct MHD_Daemon *daemon;
     pthread_key_t store_key;
     int listen_fd, port;
-    double started; /* clock_now() */
+    double started;         /* clock_now() */
     atomic_long answers[6]; /* [status / 100] */
 };
 

@@ -61,8 +61,7 @@ static void add_stats(struct buf *b, const json_t *stats)
     const char *state;
     json_t *count;
     head(b, "evenstep_jobs", "gauge", "Jobs by state.");
-    json_object_foreach(json_object_get(stats, "jobs"), state, count)
-    {
+    json_object_foreach(json_object_get(stats, "jobs"), state, count) {
         buf_addf(b, "evenstep_jobs{state=\"%s\"} %lld\n", state, (long long)json_integer_value(count));
     }
     head(b, "evenstep_store_memory_bytes", "gauge", "Memory that Redis uses.");
@@ -76,8 +75,7 @@ static void add_refused(struct buf *b, const json_t *refused)
     const char *what;
     json_t *count;
     head(b, "evenstep_refused_total", "counter", "Joins and requests between hosts that were refused, by cause.");
-    json_object_foreach((json_t *)(uintptr_t)refused, what, count)
-    {
+    json_object_foreach((json_t *)(uintptr_t)refused, what, count) {
         buf_adds(b, "evenstep_refused_total{");
         label(b, "cause", what);
         buf_addf(b, "} %lld\n", (long long)json_integer_value(count));
@@ -91,16 +89,14 @@ static void add_nodes(struct buf *b, const json_t *nodes)
     size_t i;
     json_t *node;
     head(b, "evenstep_node_state", "gauge", "1 for the state that a node is in.");
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         buf_adds(b, "evenstep_node_state{");
         label(b, "node", text_at(node, "name"));
         label(b, "state", text_at(node, "state"));
         buf_adds(b, "} 1\n");
     }
     head(b, "evenstep_node_heartbeat_age_seconds", "gauge", "Seconds since a node last reported.");
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         buf_adds(b, "evenstep_node_heartbeat_age_seconds{");
         label(b, "node", text_at(node, "name"));
         buf_addf(b, "} %.3f\n", json_number_value(json_object_get(node, "heartbeat_age_seconds")));
@@ -124,8 +120,7 @@ static void add_gpus(struct buf *b, const json_t *nodes)
     json_t *node;
     for (size_t m = 0; m < sizeof(gpu_metrics) / sizeof(*gpu_metrics); m++) {
         head(b, gpu_metrics[m].name, "gauge", gpu_metrics[m].help);
-        json_array_foreach(nodes, i, node)
-        {
+        json_array_foreach(nodes, i, node) {
             json_t *value = json_object_get(json_object_get(node, "gpu"), gpu_metrics[m].key);
             if (json_is_number(value)) {
                 buf_addf(b, "%s{", gpu_metrics[m].name);
@@ -172,8 +167,7 @@ static void add_jobs(struct buf *b, const json_t *jobs)
     json_t *job, *worker;
     for (size_t m = 0; m < sizeof(job_metrics) / sizeof(*job_metrics); m++) {
         head(b, job_metrics[m].name, "gauge", job_metrics[m].help);
-        json_array_foreach(jobs, i, job)
-        {
+        json_array_foreach(jobs, i, job) {
             json_t *value = json_object_get(json_object_get(job, job_metrics[m].part), job_metrics[m].key);
             if (json_is_number(value)) {
                 job_labels(b, job_metrics[m].name, job);
@@ -183,10 +177,8 @@ static void add_jobs(struct buf *b, const json_t *jobs)
     }
     for (size_t m = 0; m < sizeof(worker_metrics) / sizeof(*worker_metrics); m++) {
         head(b, worker_metrics[m].name, "gauge", worker_metrics[m].help);
-        json_array_foreach(jobs, i, job)
-        {
-            json_array_foreach(json_object_get(job, "workers"), k, worker)
-            {
+        json_array_foreach(jobs, i, job) {
+            json_array_foreach(json_object_get(job, "workers"), k, worker) {
                 job_labels(b, worker_metrics[m].name, job);
                 label(b, "node", text_at(worker, "node"));
                 buf_addf(b, "} %.9g\n", json_number_value(json_object_get(worker, worker_metrics[m].key)));

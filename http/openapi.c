@@ -57,12 +57,12 @@ static json_t *params_json(const struct route *r)
         char name[32];
         size_t n = strcspn(++at, "}");
         snprintf(name, sizeof(name), "%.*s", (int)n, at);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:{s:s}}", "name", name, "in", "path", "required", 1, "schema", "type",
-                                              "string"));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:b, s:{s:s}}", "name", name, "in", "path", "required", 1, "schema", "type", "string"));
     }
     for (const struct route_param *p = r->params; p && p->name; p++) {
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "in", "query", "description", p->help, "schema",
-                                              param_schema(p)));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "in", "query", "description", p->help, "schema", param_schema(p)));
     }
     if (strcmp(r->method, "POST") == 0 && r->request && strcmp(r->request, "JobSpec") == 0) {
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:{s:s, s:i}}", "name", "Idempotency-Key", "in", "header", "description",
@@ -84,16 +84,18 @@ static json_t *responses_json(const struct route *r)
     char status[8];
     json_t *good = json_pack("{s:s}", "description", "success"), *all = json_object();
     if (r->response) {
-        json_object_set_new(good, "content", is_schema(r->response) ? content("application/json", ref(r->response))
-                                                                     : content(r->response, json_pack("{s:s}", "type", "string")));
+        json_object_set_new(good, "content",
+                            is_schema(r->response) ? content("application/json", ref(r->response))
+                                                   : content(r->response, json_pack("{s:s}", "type", "string")));
     }
     snprintf(status, sizeof(status), "%d", r->status);
     json_object_set_new(all, status, good);
     if (r->request && strcmp(r->request, "JobSpec") == 0) {
-        json_object_set_new(all, "200", json_pack("{s:s, s:o}", "description", "dry run", "content", content("application/json", ref("DryRun"))));
+        json_object_set_new(all, "200",
+                            json_pack("{s:s, s:o}", "description", "dry run", "content", content("application/json", ref("DryRun"))));
     }
-    json_object_set_new(all, "default", json_pack("{s:s, s:o}", "description", "an error", "content",
-                                                  content("application/problem+json", ref("Problem"))));
+    json_object_set_new(all, "default",
+                        json_pack("{s:s, s:o}", "description", "an error", "content", content("application/problem+json", ref("Problem"))));
     return all;
 }
 
@@ -121,8 +123,8 @@ static json_t *operation_json(const struct route *r)
                            "parameters", params_json(r), "responses", responses_json(r));
     if (r->request) {
         bool optional = strcmp(r->request, "LinkStart") == 0;
-        json_object_set_new(op, "requestBody", json_pack("{s:b, s:o}", "required", !optional, "content",
-                                                         content("application/json", ref(r->request))));
+        json_object_set_new(op, "requestBody",
+                            json_pack("{s:b, s:o}", "required", !optional, "content", content("application/json", ref(r->request))));
     }
     if (r->role == ROLE_NONE) {
         json_object_set_new(op, "security", json_array());
@@ -170,7 +172,8 @@ int api_openapi(struct request *q, struct reply *out, struct err *e)
 
 static void markdown_route(struct buf *out, const struct route *r)
 {
-    buf_addf(out, "### %s %s\n\n%s Role: %s.", r->method, r->pattern, r->summary, r->role == ROLE_NONE ? "none needed" : auth_role_name(r->role));
+    buf_addf(out, "### %s %s\n\n%s Role: %s.", r->method, r->pattern, r->summary,
+             r->role == ROLE_NONE ? "none needed" : auth_role_name(r->role));
     if (r->request) {
         buf_addf(out, " Body: `%s`.", r->request);
     }

@@ -16,7 +16,7 @@ struct MHD_Connection;
 struct MHD_Response;
 struct recent;
 
-struct recent *recent_new(void); /* NULL: memory ran out */
+struct recent *recent_new(void);    /* NULL: memory ran out */
 void recent_free(struct recent *r); /* after the daemon has stopped; NULL is fine */
 /* Queues what is kept under `key` (a path). False: there is nothing that is fresh enough, or it is for the caller to renew it; then
  * *generation is what recent_keep wants to know of when the making of the answer began. */

@@ -97,15 +97,14 @@ static json_t *errors_json(int status, const char *detail, const struct jsonx_pr
     return list;
 }
 
-void reply_problem(struct reply *r, int status, const char *slug, const char *title, const char *detail,
-                   const char *hint, const struct jsonx_problems *problems)
+void reply_problem(struct reply *r, int status, const char *slug, const char *title, const char *detail, const char *hint,
+                   const struct jsonx_problems *problems)
 {
     char type[96];
     size_t len = 0;
     snprintf(type, sizeof(type), "urn:evenstep:problem:%s", slug);
-    json_t *body = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "type", type, "title", title, "status", status, "detail",
-                             safe_text(detail), "errors", errors_json(status, detail, problems), "hint",
-                             hint && *hint ? safe_text(hint) : json_null());
+    json_t *body = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "type", type, "title", title, "status", status, "detail", safe_text(detail),
+                             "errors", errors_json(status, detail, problems), "hint", hint && *hint ? safe_text(hint) : json_null());
     char *text = body ? jsonx_dump(body, false, &len) : NULL;
     json_decref(body);
     struct err ignored;

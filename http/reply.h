@@ -26,8 +26,8 @@ int reply_set_json(struct reply *r, int status, json_t *body, struct err *e);
 int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len, struct err *e);
 int reply_set_empty(struct reply *r, int status, struct err *e);
 /* Replaces whatever is in r. problems and hint may be NULL. Never fails but for memory, when r->response is NULL. */
-void reply_problem(struct reply *r, int status, const char *slug, const char *title, const char *detail,
-                   const char *hint, const struct jsonx_problems *problems);
+void reply_problem(struct reply *r, int status, const char *slug, const char *title, const char *detail, const char *hint,
+                   const struct jsonx_problems *problems);
 void reply_error(struct reply *r, const struct err *e, const struct jsonx_problems *problems);
 void reply_header(struct reply *r, const char *name, const char *value);
 void reply_release(struct reply *r);

@@ -65,13 +65,14 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
         errno = 0;
         double number = p->type == ROUTE_INT ? (double)strtol(value, &end, 10) : strtod(value, &end);
         if (!*value || *end || errno || !isfinite(number) || number < p->min || number > p->max) {
-            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected %s from %.15g to %.15g", p->name,
-                          value, p->type == ROUTE_INT ? "a whole number" : "a number", p->min, p->max);
+            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected %s from %.15g to %.15g", p->name, value,
+                          p->type == ROUTE_INT ? "a whole number" : "a number", p->min, p->max);
         }
     }
 }
 
-static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key, size_t key_bytes, const char *value, size_t value_bytes)
+static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key, size_t key_bytes, const char *value,
+                                   size_t value_bytes)
 {
     struct request *q = ctx;
     const char *names[ROUTE_PARAMS + 1];
@@ -94,8 +95,8 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
     }
     const char *near = jsonx_nearest(key, names, n);
     jsonx_join(pointer, sizeof(pointer), "", key);
-    jsonx_problem(&q->problems, pointer, "unknown query parameter '%.60s'%s%s%s", key, near ? ", did you mean '" : "",
-                  near ? near : "", near ? "'?" : "");
+    jsonx_problem(&q->problems, pointer, "unknown query parameter '%.60s'%s%s%s", key, near ? ", did you mean '" : "", near ? near : "",
+                  near ? "'?" : "");
     return MHD_YES;
 }
 
@@ -131,8 +132,7 @@ json_t *request_object(struct request *q, const char *const *keys, struct err *e
     if (!json_is_object(body)) {
         jsonx_problem(&q->problems, "", "expected an object");
     }
-    json_object_foreach(body, key, value)
-    {
+    json_object_foreach(body, key, value) {
         bool known = false;
         for (int i = 0; i < n; i++) {
             known |= strcmp(keys[i], key) == 0;

@@ -23,9 +23,9 @@ struct request {
     bool bad_path;             /* what was sent could be read in two ways (an encoded slash or NUL) */
     struct identity who;
     struct buf body;
-    size_t discarded;  /* bytes of a body that is not kept */
-    long generation;   /* of what others change, when the making of `reply` began (recent.h) */
-    bool refused;      /* `reply` was decided before the body; the body is read and dropped */
+    size_t discarded; /* bytes of a body that is not kept */
+    long generation;  /* of what others change, when the making of `reply` began (recent.h) */
+    bool refused;     /* `reply` was decided before the body; the body is read and dropped */
     struct reply reply;
     struct jsonx_problems problems; /* go into the answer if the handler fails */
 };

@@ -8,10 +8,11 @@
 #include <string.h>
 
 const struct schema schemas[] = {
-    {"Job", "id:string name:string state:string attempt:integer priority:integer restarts:integer spec:object created:string "
-            "started:string? finished:string? error:JobError? waiting:string? disk_bytes:integer pruned:string? progress:Progress metrics:Metrics staleness:StalenessFigures "
-            "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] ~seconds:number "
-            "~rows_dropped:integer",
+    {"Job",
+     "id:string name:string state:string attempt:integer priority:integer restarts:integer spec:object created:string "
+     "started:string? finished:string? error:JobError? waiting:string? disk_bytes:integer pruned:string? progress:Progress metrics:Metrics staleness:StalenessFigures "
+     "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] ~seconds:number "
+     "~rows_dropped:integer",
      "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds ago; `pruned`: since when its history and checkpoints "
      "are gone, to make room."},
     {"JobError", "code:string message:string rank:integer? node:string? attempt:integer?", "Why an attempt failed."},
@@ -21,22 +22,26 @@ const struct schema schemas[] = {
     {"StalenessFigures", "update_mean:number node_mean:number sample_mean:number p50:integer p95:integer p99:integer max:integer",
      "Staleness in versions: the mean over updates, over nodes' own means, over samples; percentiles by nearest rank."},
     {"AssignmentNow", "version:integer global_batch:integer", "The assignment that holds."},
-    {"Server", "rank:integer host:string version:integer busy_fraction:number heartbeat_age_seconds:number ~state:string", "A server rank."},
-    {"Worker", "rank:integer node:string device:string batch:integer samples_per_second:number compute_seconds:number "
-               "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness heartbeat_age_seconds:number state:string "
-               "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
+    {"Server", "rank:integer host:string version:integer busy_fraction:number heartbeat_age_seconds:number ~state:string",
+     "A server rank."},
+    {"Worker",
+     "rank:integer node:string device:string batch:integer samples_per_second:number compute_seconds:number "
+     "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness heartbeat_age_seconds:number state:string "
+     "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
      "A worker rank: what a step costs it, and its minibatch."},
     {"Receiving", "bytes:integer of_bytes:integer", "How much of its data set has come from the keeper; it is left out where none comes."},
     {"WorkerStaleness", "mean:number max:integer ~p95:integer", "Staleness of a worker's gradients."},
     {"JobList", "jobs:[Job] next:string?", "A page of jobs; `next` is the cursor of the following one, or null."},
     {"JobPatch", "priority:integer", "What can be changed."},
-    {"DryRun", "valid:boolean spec:object parameters:integer ~nodes:[PlannedNode] ~warnings:[string] ~starts:string ~samples:integer? "
-               "~test_samples:integer? ~prediction:Prediction",
+    {"DryRun",
+     "valid:boolean spec:object parameters:integer ~nodes:[PlannedNode] ~warnings:[string] ~starts:string ~samples:integer? "
+     "~test_samples:integer? ~prediction:Prediction",
      "What would become of a spec: with its defaults, where it would run, and when."},
     {"Prediction", "approximate:boolean reason:string? strategies:[PredictedStrategy]",
      "What the job would be like by the measured profiles of its nodes, simulated without gradients; `reason` says why there is none."},
-    {"PredictedStrategy", "strategy:string chosen:boolean step_seconds:number samples_per_second:number epoch_seconds:number? staleness:StalenessFigures "
-                          "memory_bytes:integer",
+    {"PredictedStrategy",
+     "strategy:string chosen:boolean step_seconds:number samples_per_second:number epoch_seconds:number? staleness:StalenessFigures "
+     "memory_bytes:integer",
      "The job under one strategy; one step is a whole global batch; memory is that of the node with the largest minibatch."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?", "A rank's place and first minibatch."},
     {"Series", "x:string series:[OneSeries]", "Curves over the axis `x`."},
@@ -44,38 +49,46 @@ const struct schema schemas[] = {
      "One curve, of a node or (null) of the job; bucket i begins at x[i]."},
     {"Steps", "nodes:[NodeSteps]", "The last rows of each rank."},
     {"NodeSteps", "node:string rank:integer rows:[StepRow]", "The last rows of one rank, oldest first."},
-    {"StepRow", "step:integer local_step:integer attempt:integer time:number epoch:number batch:integer loss:number? "
-                "accuracy:number? compute_seconds:number exchange_seconds:number wait_seconds:number staleness:integer bytes:integer "
-                "strategy_value:number?",
+    {"StepRow",
+     "step:integer local_step:integer attempt:integer time:number epoch:number batch:integer loss:number? "
+     "accuracy:number? compute_seconds:number exchange_seconds:number wait_seconds:number staleness:integer bytes:integer "
+     "strategy_value:number?",
      "What a worker reported of one step."},
     {"Workers", "workers:[Worker] servers:[Server]", "A job's ranks."},
     {"Staleness", "nodes:[NodeStaleness]", "Staleness of each node."},
     {"NodeStaleness", "node:string ~rank:integer mean:number p50:integer p95:integer p99:integer max:integer histogram:[integer]",
      "histogram[t] counts the updates of staleness t."},
     {"Assignments", "assignments:[Assignment]", "Assignments, oldest first."},
-    {"Assignment", "version:integer step:integer time:string reason:string batches:{integer} predicted_step_seconds:number? "
-                   "measured_step_seconds:number?",
+    {"Assignment",
+     "version:integer step:integer time:string reason:string batches:{integer} predicted_step_seconds:number? "
+     "measured_step_seconds:number?",
      "A change of minibatches, and why."},
     {"Evaluations", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
-    {"Evaluation", "step:integer epoch:number time:number samples:integer loss:number accuracy:number ~test_samples:integer", "One evaluation."},
+    {"Evaluation", "step:integer epoch:number time:number samples:integer loss:number accuracy:number ~test_samples:integer",
+     "One evaluation."},
     {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
     {"Artifact", "name:string bytes:integer sha256:string", "A file and its digest."},
-    {"NodeList", "nodes:[Node] refused:[RefusedHost]", "Nodes by name, and hosts whose agents asked to join within the last half minute and may not."},
-    {"RefusedHost", "host:string address:string message:string hint:string age_seconds:number", "Why a host may not join, and what can be done."},
-    {"Node", "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
-             "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number ~quantum:integer ~precisions:[string] ~description:string ~gpu:Gpu",
+    {"NodeList", "nodes:[Node] refused:[RefusedHost]",
+     "Nodes by name, and hosts whose agents asked to join within the last half minute and may not."},
+    {"RefusedHost", "host:string address:string message:string hint:string age_seconds:number",
+     "Why a host may not join, and what can be done."},
+    {"Node",
+     "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
+     "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number ~quantum:integer ~precisions:[string] ~description:string ~gpu:Gpu",
      "A node; state is ready, busy, draining, disabled or lost."},
     {"Gpu", "index:integer ~name:string ~memory_bytes:integer ~memory_used_bytes:integer ~busy:number ~celsius:integer ~watts:number",
      "A node's GPU as its driver tells, seconds ago at most; busy is a share of the last second. What it does not tell is left out."},
-    {"Catalog", "strategy:[CatalogEntry] batching:[CatalogEntry] optimizer:[CatalogEntry] schedule:[CatalogEntry] "
-                "layer:[CatalogEntry] format:[CatalogEntry] augment:[CatalogEntry] device:[CatalogEntry] preset:[Preset]",
+    {"Catalog",
+     "strategy:[CatalogEntry] batching:[CatalogEntry] optimizer:[CatalogEntry] schedule:[CatalogEntry] "
+     "layer:[CatalogEntry] format:[CatalogEntry] augment:[CatalogEntry] device:[CatalogEntry] preset:[Preset]",
      "Everything a job can name."},
     {"CatalogEntry", "name:string help:string parameters:[Parameter]", "One thing a job can name."},
     {"Parameter", "name:string type:string required:boolean help:string ~default:any ~min:number ~max:number ~choices:[string]",
      "A parameter with its range."},
     {"Preset", "name:string parameters:integer model:object", "A network that can be named, written out."},
     {"Datasets", "datasets:[Dataset]", "Data sets that were found."},
-    {"Dataset", "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer ~test_samples:integer ~digest:string?", "A data set."},
+    {"Dataset", "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer ~test_samples:integer ~digest:string?",
+     "A data set."},
     {"Session", "role:string name:string cookie:boolean", "Who asks."},
     {"SessionStart", "token:string", "An API token, or the code of a link."},
     {"LinkStart", "~role:string", "The role that the link gives; admin by default. The body may be left out."},
@@ -84,7 +97,8 @@ const struct schema schemas[] = {
     {"OpenApi", "openapi:string info:object security:[object] paths:object components:object", "This description."},
     {"Problem", "type:string title:string status:integer detail:string errors:[ProblemError] hint:string?",
      "An error (RFC 9457), with every mistake at once."},
-    {"ProblemError", "pointer:string message:string", "One mistake; the pointer (RFC 6901) says where in the document, or names the query parameter."},
+    {"ProblemError", "pointer:string message:string",
+     "One mistake; the pointer (RFC 6901) says where in the document, or names the query parameter."},
     {NULL, NULL, NULL},
 };
 

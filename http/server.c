@@ -26,8 +26,8 @@ enum { SPARE_FILES = 256, WRITE_SECONDS = 75, BACKLOG = 511 };
 
 /* ---- what libmicrohttpd calls -------------------------------------------------------------------------------- */
 
-static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url, const char *method,
-                                  const char *version, const char *upload, size_t *upload_bytes, void **request)
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
+                                  const char *upload, size_t *upload_bytes, void **request)
 {
     (void)version;
     return dispatch_request(ctx, connection, url, method, upload, upload_bytes, request) == MHD_YES ? MHD_YES : MHD_NO;
@@ -162,12 +162,12 @@ static unsigned allowed_connections(void)
 static int start_daemon(struct http_server *s, struct err *e)
 {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
-                                 MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS,
-                                 MHD_OPTION_CONNECTION_LIMIT, allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT,
-                                 (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_BYTES,
-                                 MHD_OPTION_URI_LOG_CALLBACK, dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s,
-                                 MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+    s->daemon =
+        MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET,
+                         s->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT,
+                         allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                         (size_t)HTTP_HEADER_BYTES, MHD_OPTION_URI_LOG_CALLBACK, dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s,
+                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
     return s->daemon ? 0 : err_errno(e, ERR_INTERNAL, "cannot start the HTTP server on port %d", s->port);
 }
 
@@ -199,9 +199,10 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         return NULL;
     }
     if (copy_config(s, config, e) < 0 || open_socket(s, config->listen, e) < 0 ||
-        hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
-        !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) || !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
-        !(s->stream = stream_start(s->store_url, s->store_password, s->recent, e)) || !(s->work = work_start(e)) || start_daemon(s, e) < 0) {
+        hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 || !(s->auth = auth_open(config->token_file, e)) ||
+        !(s->digests = digests_new()) || !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
+        !(s->stream = stream_start(s->store_url, s->store_password, s->recent, e)) || !(s->work = work_start(e)) ||
+        start_daemon(s, e) < 0) {
         http_stop(s);
         return NULL;
     }

@@ -26,11 +26,11 @@ struct http_hooks { /* may be called from any HTTP thread */
 };
 
 struct http_config {
-    const char *listen;        /* "127.0.0.1:8080"; port 0: any free one */
-    const char *data_dir;      /* jobs/ID/{logs,history,checkpoints,artifacts} are beneath it */
-    const char *static_dir;    /* the dashboard's files */
+    const char *listen;     /* "127.0.0.1:8080"; port 0: any free one */
+    const char *data_dir;   /* jobs/ID/{logs,history,checkpoints,artifacts} are beneath it */
+    const char *static_dir; /* the dashboard's files */
     const char *store_url, *store_password;
-    const char *token_file;    /* made with mode 0600 if absent; its token is an admin's */
+    const char *token_file;         /* made with mode 0600 if absent; its token is an admin's */
     const char *const *allow_hosts; /* NULL-terminated, or NULL */
     struct http_hooks hooks;
 };

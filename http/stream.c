@@ -242,8 +242,7 @@ static void publish_all(struct stream *s, const json_t *events, bool gap)
         publish(s, ev);
     }
     buf_init(&text, 16 << 20);
-    json_array_foreach(events, i, item)
-    {
+    json_array_foreach(events, i, item) {
         struct event_id id;
         char job[STORE_ID];
         if (is_of_state(item)) {
@@ -394,8 +393,7 @@ static bool read_missed(struct client *c, struct store *store, const char *last_
             return false;
         }
         n = json_array_size(events);
-        json_array_foreach(events, i, item)
-        {
+        json_array_foreach(events, i, item) {
             struct event_id id;
             char job[STORE_ID];
             size_t before = out->len;
@@ -436,8 +434,8 @@ static int client_add(struct stream *s, struct client *c, char greeting[96], str
     return 0;
 }
 
-int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection, const char *last_id,
-                const char *job, struct reply *out, struct err *e)
+int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection, const char *last_id, const char *job,
+                struct reply *out, struct err *e)
 {
     char greeting[96];
     struct buf first;
@@ -466,8 +464,7 @@ int stream_open(struct stream *s, struct store *store, struct MHD_Connection *co
     c->sending = first.data ? event_new(first.data, first.len) : NULL;
     buf_release(&first);
     out->status = 200;
-    out->response = c->sending ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CHUNK_BYTES, client_read, c, client_free)
-                               : NULL;
+    out->response = c->sending ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CHUNK_BYTES, client_read, c, client_free) : NULL;
     if (!out->response) {
         client_free(c);
         return err_set(e, ERR_MEMORY, "cannot open an event stream: memory ran out");

@@ -33,8 +33,8 @@ void stream_finish(struct stream *s);
 void stream_free(struct stream *s); /* after the daemon has stopped */
 /* A new client. `store` (may be NULL: away) is the calling thread's, for what was missed since last_id. last_id and job may
  * be NULL. ERR_UNAVAILABLE when there are STREAM_CLIENTS already. */
-int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection, const char *last_id,
-                const char *job, struct reply *out, struct err *e);
+int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection, const char *last_id, const char *job,
+                struct reply *out, struct err *e);
 int stream_clients(struct stream *s);
 int64_t stream_events(struct stream *s);
 

@@ -13,7 +13,7 @@
 
 enum { ENOUGH_ROWS = 4, MEMORY = 33 /* a profile's, in rows */, HALVINGS = 200 };
 
-static const double GAIN = 0.05;      /* a change soon after another must promise at least this share of a step */
+static const double GAIN = 0.05;       /* a change soon after another must promise at least this share of a step */
 static const double LEAST_GAIN = 0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
 static const double LEAST_K = 1e-12;
 
@@ -301,7 +301,7 @@ static void give_reason(const struct balancer *b, struct assignment *next)
     if (times < 1.05) {
         snprintf(speed, sizeof speed, "as fast as the median");
     } else {
-        snprintf(speed, sizeof speed, "%.*f times %s than the median", times < 9.95, times, rate[who] > median ? "slower" : "faster");
+        snprintf(speed, sizeof speed, "%.*f times %s than the median", times<9.95, times, rate[who]> median ? "slower" : "faster");
     }
     snprintf(next->reason, sizeof next->reason, "%s computes %s; its minibatch goes from %d to %d", b->names[who], speed,
              b->current.sizes[who], next->sizes[who]);

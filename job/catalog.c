@@ -22,48 +22,40 @@
 #define PAUTO(n, lo, hi, help) {#n, PARAM_AUTO, 0, 0, lo, hi, NULL, "auto", help},
 #define PNAMES(n, help) {#n, PARAM_NAMES, 0, 0, 0, 0, NULL, NULL, help},
 #define WARMUP PREAL(warmup_epochs, 0, 0, 1000000, "the learning rate rises linearly from 0 over these epochs")
-#define SERVER_PARAMS                                                                              \
-    PENUM(weighting, sample, "sample|plain",                                                       \
-          "what a gradient weighs: every sample the same, or every gradient the same")             \
-    PENUM(scale, global, "global|per_update",                                                      \
-          "global: W updates together make one full step; per_update: each makes a full one")      \
+#define SERVER_PARAMS                                                                                                             \
+    PENUM(weighting, sample, "sample|plain", "what a gradient weighs: every sample the same, or every gradient the same")         \
+    PENUM(scale, global, "global|per_update", "global: W updates together make one full step; per_update: each makes a full one") \
     PINT(servers, 1, 1, 64, "parameter servers that share the parameters")
-#define SOFTSYNC_PARAMS                                                                            \
-    PENUM(rate, fixed, "fixed|n|tau",                                                              \
-          "learning rate: as it is; divided by n; divided by the staleness of each gradient")      \
-    PENUM(pull, free, "free|blocking",                                                             \
-          "free: a worker pulls right after its push; blocking: after the update with its gradient") \
+#define SOFTSYNC_PARAMS                                                                                                           \
+    PENUM(rate, fixed, "fixed|n|tau", "learning rate: as it is; divided by n; divided by the staleness of each gradient")         \
+    PENUM(pull, free, "free|blocking", "free: a worker pulls right after its push; blocking: after the update with its gradient") \
     SERVER_PARAMS
 #define CLIP PREAL(clip_norm, 0, 0, 1e30, "a longer gradient is shortened to this length; 0: no limit")
-#define ADAM_PARAMS(decay)                                                                         \
-    PREAL(learning_rate, 0.001, 0, 1000, "step size for the global batch")                         \
-    PREAL(beta1, 0.9, 0, 0.999999, "share of the mean gradient that is kept")                      \
-    PREAL(beta2, 0.999, 0, 0.999999, "share of the mean square that is kept")                      \
-    PREAL(eps, 1e-8, 1e-30, 1, "added to the root")                                                \
+#define ADAM_PARAMS(decay)                                                    \
+    PREAL(learning_rate, 0.001, 0, 1000, "step size for the global batch")    \
+    PREAL(beta1, 0.9, 0, 0.999999, "share of the mean gradient that is kept") \
+    PREAL(beta2, 0.999, 0, 0.999999, "share of the mean square that is kept") \
+    PREAL(eps, 1e-8, 1e-30, 1, "added to the root")                           \
     PREAL(weight_decay, decay, 0, 10, "pull of the weights towards zero")
 
-#define ENTRY(kind, ident, title, text, params)                                                    \
-    static const struct catalog_param params_##kind##_##ident[] = {params{.name = NULL}};
+#define ENTRY(kind, ident, title, text, params) static const struct catalog_param params_##kind##_##ident[] = {params{.name = NULL}};
 #include "job/catalog.def"
 #undef ENTRY
 
 static const struct catalog_entry entries[CAT_COUNT] = {
-#define ENTRY(kind, ident, title, text, params)                                                    \
-    {CATALOG_##kind, CAT_##kind##_##ident, title, text, params_##kind##_##ident},
+#define ENTRY(kind, ident, title, text, params) {CATALOG_##kind, CAT_##kind##_##ident, title, text, params_##kind##_##ident},
 #include "job/catalog.def"
 #undef ENTRY
 };
 
 static const char *const kind_names[CATALOG_KINDS] = {
-    [CATALOG_STRATEGY] = "strategy", [CATALOG_BATCHING] = "batching",
-    [CATALOG_OPTIMIZER] = "optimizer", [CATALOG_SCHEDULE] = "schedule",
-    [CATALOG_LAYER] = "layer",       [CATALOG_FORMAT] = "format",
-    [CATALOG_AUGMENT] = "augment",   [CATALOG_DEVICE] = "device",
+    [CATALOG_STRATEGY] = "strategy", [CATALOG_BATCHING] = "batching", [CATALOG_OPTIMIZER] = "optimizer", [CATALOG_SCHEDULE] = "schedule",
+    [CATALOG_LAYER] = "layer",       [CATALOG_FORMAT] = "format",     [CATALOG_AUGMENT] = "augment",     [CATALOG_DEVICE] = "device",
 };
 
 static const char *const type_names[] = {
-    [PARAM_INT] = "integer", [PARAM_REAL] = "number", [PARAM_BOOL] = "boolean",
-    [PARAM_ENUM] = "enum",   [PARAM_INTS] = "integers", [PARAM_NAMES] = "names", [PARAM_AUTO] = "integer or auto",
+    [PARAM_INT] = "integer",   [PARAM_REAL] = "number", [PARAM_BOOL] = "boolean",         [PARAM_ENUM] = "enum",
+    [PARAM_INTS] = "integers", [PARAM_NAMES] = "names", [PARAM_AUTO] = "integer or auto",
 };
 
 const struct catalog_entry *catalog_get(int id)
@@ -126,8 +118,7 @@ static json_t *number_json(double v, bool whole)
 
 static json_t *param_json(const struct catalog_param *p)
 {
-    json_t *j = json_pack("{s:s, s:s, s:b, s:s}", "name", p->name, "type", type_names[p->kind],
-                          "required", p->required, "help", p->help);
+    json_t *j = json_pack("{s:s, s:s, s:b, s:s}", "name", p->name, "type", type_names[p->kind], "required", p->required, "help", p->help);
     bool whole = p->kind == PARAM_INT || p->kind == PARAM_INTS || p->kind == PARAM_AUTO;
     switch (p->kind) {
     case PARAM_INT:

@@ -39,8 +39,7 @@ void fields_problem(struct fields *f, const char *key, const char *fmt, ...)
     jsonx_problem(f->problems, jsonx_join(pointer, sizeof pointer, f->pointer, key), "%s", message);
 }
 
-void fields_open(struct fields *f, const json_t *given, json_t *full, const char *pointer,
-                 struct jsonx_problems *problems)
+void fields_open(struct fields *f, const json_t *given, json_t *full, const char *pointer, struct jsonx_problems *problems)
 {
     *f = (struct fields){.full = full, .problems = problems};
     snprintf(f->pointer, sizeof f->pointer, "%s", pointer);
@@ -90,8 +89,7 @@ const json_t *fields_need(struct fields *f, const char *key)
     return v;
 }
 
-bool fields_number(struct fields *f, const char *pointer, const json_t *v, bool whole, double min,
-                   double max, double *out)
+bool fields_number(struct fields *f, const char *pointer, const json_t *v, bool whole, double min, double max, double *out)
 {
     char shown[48];
     double x = json_is_number(v) ? json_number_value(v) : NAN;
@@ -115,8 +113,7 @@ static bool read_number(struct fields *f, const struct catalog_param *p, const j
     char pointer[FIELDS_POINTER];
     double x = p->fallback;
     bool whole = p->kind == PARAM_INT;
-    if (v != NULL && !fields_number(f, jsonx_join(pointer, sizeof pointer, f->pointer, p->name), v,
-                                    whole, p->min, p->max, &x)) {
+    if (v != NULL && !fields_number(f, jsonx_join(pointer, sizeof pointer, f->pointer, p->name), v, whole, p->min, p->max, &x)) {
         return false;
     }
     json_object_set_new(f->full, p->name, number(x, whole));
@@ -150,8 +147,7 @@ static bool read_enum(struct fields *f, const struct catalog_param *p, const jso
     char shown[48];
     const char *text = v != NULL ? json_string_value(v) : p->fallback_text;
     if (text == NULL || !is_choice(p->choices, text)) {
-        fields_problem(f, p->name, "'%s' must be one of %s, not %s", p->name, p->choices,
-                       fields_show(shown, v));
+        fields_problem(f, p->name, "'%s' must be one of %s, not %s", p->name, p->choices, fields_show(shown, v));
         return false;
     }
     json_object_set_new(f->full, p->name, json_string(text));
@@ -187,12 +183,10 @@ static bool read_ints(struct fields *f, const struct catalog_param *p, const jso
     }
     if (json_is_array(v) && json_array_size(v) == 2) {
         for (size_t i = 0; i < 2; i++) {
-            good = fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i),
-                                 true, p->min, p->max, &x[i]) && good;
+            good = fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i), true, p->min, p->max, &x[i]) && good;
         }
     } else if (json_is_array(v)) {
-        fields_problem(f, p->name, "'%s' must be a number or an array of two (height, width), not %s",
-                       p->name, fields_show(shown, v));
+        fields_problem(f, p->name, "'%s' must be a number or an array of two (height, width), not %s", p->name, fields_show(shown, v));
         good = false;
     } else {
         good = fields_number(f, pointer, v, true, p->min, p->max, &x[0]);
@@ -212,8 +206,7 @@ static bool read_names(struct fields *f, const struct catalog_param *p, const js
         good = json_is_string(json_array_get(v, i));
     }
     if (!good) {
-        fields_problem(f, p->name, "'%s' must be an array of names, not %s", p->name,
-                       fields_show(shown, v));
+        fields_problem(f, p->name, "'%s' must be an array of names, not %s", p->name, fields_show(shown, v));
     } else if (v != NULL) {
         json_object_set_new(f->full, p->name, json_deep_copy(v));
     }
@@ -263,8 +256,7 @@ const char *fields_text(struct fields *f, const char *key, bool required, size_t
     const char *text = json_string_value(v);
     size_t n = json_string_length(v);
     if (text == NULL || n == 0 || n >= max) {
-        fields_problem(f, key, "'%s' must be text of 1 to %zu bytes, not %s", key, max - 1,
-                       fields_show(shown, v));
+        fields_problem(f, key, "'%s' must be text of 1 to %zu bytes, not %s", key, max - 1, fields_show(shown, v));
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
@@ -277,8 +269,7 @@ const char *fields_text(struct fields *f, const char *key, bool required, size_t
     return text;
 }
 
-const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum catalog_kind kind,
-                                         const char *fallback)
+const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum catalog_kind kind, const char *fallback)
 {
     const json_t *v = fallback == NULL ? fields_need(f, key) : fields_get(f, key);
     if (v == NULL && fallback == NULL) {

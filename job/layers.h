@@ -15,7 +15,7 @@ struct layer_work {
     struct layer *layer; /* in net->layers; attributes, inputs and `in` are set */
     struct shape input[NET_INPUTS];
     struct shape counted[NET_INPUTS]; /* the shape that each input had before it was flattened */
-    struct shape out_counted;                  /* the same of the output, for layers that follow; `build` sets it */
+    struct shape out_counted;         /* the same of the output, for layers that follow; `build` sets it */
     const char *pointer;              /* of the layer */
     struct jsonx_problems *problems;
 };

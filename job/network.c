@@ -42,8 +42,7 @@ static bool read_input(struct network *net, struct fields *f, const json_t *v)
     }
     if (!json_is_array(v) || (n != 1 && n != 3)) {
         char shown[48];
-        fields_problem(f, "input", "'input' must be [n] or [height, width, channels], not %s",
-                       fields_show(shown, v));
+        fields_problem(f, "input", "'input' must be [n] or [height, width, channels], not %s", fields_show(shown, v));
         return false;
     }
     jsonx_join(pointer, sizeof pointer, f->pointer, "input");
@@ -51,8 +50,7 @@ static bool read_input(struct network *net, struct fields *f, const json_t *v)
     double count = 1;
     for (size_t i = 0; i < n; i++) {
         double x;
-        if (!fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i), true, 1,
-                           n == 1 ? 16777216 : 65536, &x)) {
+        if (!fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i), true, 1, n == 1 ? 16777216 : 65536, &x)) {
             return false;
         }
         input.dim[i] = (int)x;
@@ -84,10 +82,12 @@ static void read_name(struct build *b, struct fields *f, int i, int type)
     const char *name = fields_text(f, "name", false, NET_NAME);
     const char *prefix = type >= 0 ? layer_type_get(type)->prefix : "layer";
     snprintf(l->name, sizeof l->name, "%s%d", prefix, number);
-    if (name != NULL && (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") !=
-                             strlen(name) || strcmp(name, "input") == 0)) {
-        fields_problem(f, "name", "the name '%s' must consist of letters, digits, '_', '-' and '.', and "
-                                  "not be 'input'", name);
+    if (name != NULL &&
+        (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != strlen(name) || strcmp(name, "input") == 0)) {
+        fields_problem(f, "name",
+                       "the name '%s' must consist of letters, digits, '_', '-' and '.', and "
+                       "not be 'input'",
+                       name);
         name = NULL;
     }
     if (name != NULL) {
@@ -95,8 +95,7 @@ static void read_name(struct build *b, struct fields *f, int i, int type)
     }
     int other = type >= 0 ? find_layer(b->net, i, l->name) : -1;
     if (other >= 0) {
-        fields_problem(f, "name", "the name '%s' belongs to layer %d already; give one of them another",
-                       l->name, other);
+        fields_problem(f, "name", "the name '%s' belongs to layer %d already; give one of them another", l->name, other);
     }
 }
 
@@ -112,9 +111,8 @@ static bool read_one_input(struct build *b, struct fields *f, int i, const char 
         }
         const char *near = name != NULL ? jsonx_nearest(name, names, i + 1) : NULL;
         char shown[48];
-        jsonx_problem(f->problems, pointer, "no layer %s stands before layer '%s'%s%s%s",
-                      fields_show(shown, v), l->name, near != NULL ? "; did you mean '" : "",
-                      near != NULL ? near : "", near != NULL ? "'?" : "");
+        jsonx_problem(f->problems, pointer, "no layer %s stands before layer '%s'%s%s%s", fields_show(shown, v), l->name,
+                      near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
         return false;
     }
     l->inputs[l->n_inputs++] = at;
@@ -243,8 +241,8 @@ static void check_whole(struct build *b, const char *pointer)
     for (int i = 0; i < last; i++) {
         char here[FIELDS_POINTER];
         if (!b->used[i]) {
-            jsonx_problem(b->problems, jsonx_join_index(here, sizeof here, pointer, (size_t)i),
-                          "nothing uses the output of layer '%s'", net->layers[i].name);
+            jsonx_problem(b->problems, jsonx_join_index(here, sizeof here, pointer, (size_t)i), "nothing uses the output of layer '%s'",
+                          net->layers[i].name);
         }
     }
     if (!b->good[last]) {
@@ -254,18 +252,16 @@ static void check_whole(struct build *b, const char *pointer)
     const struct shape *counted = &b->counted[last];
     bool reordered = counted->rank == 3 && counted->dim[2] > 1 && counted->dim[0] * counted->dim[1] > 1;
     if (net->output.rank != 1 || reordered) {
-        jsonx_problem(b->problems, at, "the network ends in %s of layer '%s'; end it with a dense layer",
-                      layer_show_shape(shown, counted), net->layers[last].name);
+        jsonx_problem(b->problems, at, "the network ends in %s of layer '%s'; end it with a dense layer", layer_show_shape(shown, counted),
+                      net->layers[last].name);
     } else if (net->n_params == 0) {
         jsonx_problem(b->problems, pointer, "the network has no parameters to train");
     } else if (net->n_params > most_params) {
-        jsonx_problem(b->problems, pointer, "the network has %zu parameters, more than %zu", net->n_params,
-                      most_params);
+        jsonx_problem(b->problems, pointer, "the network has %zu parameters, more than %zu", net->n_params, most_params);
     }
 }
 
-static void read_layers(struct network *net, const json_t *list, const char *pointer, bool input_good,
-                        struct jsonx_problems *problems)
+static void read_layers(struct network *net, const json_t *list, const char *pointer, bool input_good, struct jsonx_problems *problems)
 {
     size_t n = json_array_size(list);
     if (!json_is_array(list) || n == 0 || n > NET_LAYERS) {
@@ -286,8 +282,7 @@ static void read_layers(struct network *net, const json_t *list, const char *poi
     for (size_t i = 0; i < n; i++) {
         char at[FIELDS_POINTER];
         net->n_layers = (int)i + 1;
-        read_layer(&b, (int)i, json_array_get(list, i), jsonx_join_index(at, sizeof at, pointer, i),
-                   input_good);
+        read_layer(&b, (int)i, json_array_get(list, i), jsonx_join_index(at, sizeof at, pointer, i), input_good);
     }
     check_whole(&b, pointer);
     mark_he(net);
@@ -300,8 +295,7 @@ out:
 static const struct catalog_param loss_param = {
     "loss", PARAM_ENUM, 0, 0, 0, 0, "softmax_cross_entropy|mse", "softmax_cross_entropy", "what is minimised"};
 
-int network_build(struct network *net, const json_t *model, const char *pointer,
-                  struct jsonx_problems *problems)
+int network_build(struct network *net, const json_t *model, const char *pointer, struct jsonx_problems *problems)
 {
     *net = (struct network){.loss = LOSS_SOFTMAX_CROSS_ENTROPY};
     int before = problems->count + problems->dropped;
@@ -315,8 +309,7 @@ int network_build(struct network *net, const json_t *model, const char *pointer,
             int n;
             const char *const *names = network_presets(&n);
             const char *near = jsonx_nearest(name, names, n);
-            jsonx_problem(problems, pointer, "there is no preset '%.40s'; did you mean '%s'?", name,
-                          near != NULL ? near : names[0]);
+            jsonx_problem(problems, pointer, "there is no preset '%.40s'; did you mean '%s'?", name, near != NULL ? near : names[0]);
             goto out;
         }
         snprintf(net->preset, sizeof net->preset, "%s", name);

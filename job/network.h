@@ -36,15 +36,15 @@ struct layer {
     int type;               /* CAT_LAYER_… */
     int inputs[NET_INPUTS]; /* indices of layers; -1 is the network's input */
     int n_inputs;
-    struct shape in, out;   /* of the first input; of the output */
+    struct shape in, out; /* of the first input; of the output */
     /* attributes; those that the type does not have are 0 */
-    int units;              /* dense units, conv2d filters */
+    int units;                            /* dense units, conv2d filters */
     int kernel[2], stride[2], padding[2]; /* height, width; pools use kernel for their size */
     bool bias;
-    double rate;            /* dropout rate, leaky slope, batch-norm momentum */
-    double eps;             /* batch norm */
-    int window;             /* lrn: channels, of i: i - window/2 … i + (window-1)/2 */
-    double alpha, beta, k;  /* lrn: x / (k + alpha/window * sum of squares)^beta */
+    double rate;           /* dropout rate, leaky slope, batch-norm momentum */
+    double eps;            /* batch norm */
+    int window;            /* lrn: channels, of i: i - window/2 … i + (window-1)/2 */
+    double alpha, beta, k; /* lrn: x / (k + alpha/window * sum of squares)^beta */
     /* the input of a dense layer before it was flattened: {h, w, c} or {n} */
     struct shape flat_from;
     int first_tensor, n_tensors; /* its parameters, in network.tensors */
@@ -58,8 +58,8 @@ struct tensor {
     int64_t dim[NET_RANK];
     size_t first, count; /* floats, in the flat block */
     int fan_in, fan_out;
-    bool he;             /* weights before a relu: He normal, else Glorot; biases are zero */
-    bool decay;          /* weight decay applies: to every parameter, as PyTorch's optimizers do unless told otherwise */
+    bool he;    /* weights before a relu: He normal, else Glorot; biases are zero */
+    bool decay; /* weight decay applies: to every parameter, as PyTorch's optimizers do unless told otherwise */
 };
 
 enum loss_type { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_MSE };
@@ -72,8 +72,8 @@ struct network {
     int n_layers;
     struct tensor *tensors; /* parameters */
     int n_tensors;
-    size_t n_params;        /* floats */
-    struct tensor *stats;   /* running statistics */
+    size_t n_params;      /* floats */
+    struct tensor *stats; /* running statistics */
     int n_stats;
     size_t n_stat_floats;
     struct shape output;
@@ -82,8 +82,7 @@ struct network {
 /* Builds from a spec's "model" (preset name or {"input", "layers", "loss"}). Every mistake is reported with
  * its pointer beneath `pointer` ("/model"); impossible shapes name the layer and the shape it got.
  * 0, or negative if anything was reported. */
-int network_build(struct network *net, const json_t *model, const char *pointer,
-                  struct jsonx_problems *problems);
+int network_build(struct network *net, const json_t *model, const char *pointer, struct jsonx_problems *problems);
 void network_release(struct network *net);
 /* The JSON of a preset's layers, as a user would write them; NULL if there is no such preset. */
 json_t *network_preset(const char *name);

@@ -120,8 +120,7 @@ static void init_tensor(const struct tensor *t, uint64_t seed, float *out)
     }
     double he = sqrt(2.0 / t->fan_in), glorot = sqrt(6.0 / ((double)t->fan_in + t->fan_out));
     for (size_t i = 0; i < t->count; i++) {
-        out[i] = t->he ? (float)(he * rng_normal(seed, stream, i))
-                       : (float)(glorot * (2 * rng_double(seed, stream, i) - 1));
+        out[i] = t->he ? (float)(he * rng_normal(seed, stream, i)) : (float)(glorot * (2 * rng_double(seed, stream, i) - 1));
     }
 }
 

@@ -108,8 +108,7 @@ bool node_offers(const json_t *node, const char *precision)
     if (!json_is_array(offered)) {
         return strcmp(precision, "fp32") == 0 || (device && strncmp(device, "cuda", 4) == 0);
     }
-    json_array_foreach(offered, i, one)
-    {
+    json_array_foreach(offered, i, one) {
         if (json_is_string(one) && strcmp(json_string_value(one), precision) == 0) {
             return true;
         }
@@ -127,8 +126,7 @@ int node_label(json_t *nodes, const char *text, struct err *e)
         return err_set(e, ERR_INVALID, "--label '%s': K=V is wanted", text);
     }
     snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         json_object_set_new(json_object_get(node, "labels"), key, json_string(equals + 1));
     }
     return 0;
@@ -138,8 +136,7 @@ bool node_same_name(const json_t *nodes, const json_t *node)
 {
     size_t i;
     json_t *other;
-    json_array_foreach(nodes, i, other)
-    {
+    json_array_foreach(nodes, i, other) {
         if (json_equal(json_object_get(other, "name"), json_object_get(node, "name"))) {
             return true;
         }

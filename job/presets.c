@@ -102,18 +102,22 @@ static const struct preset {
     json_t *(*make)(void);
 } presets[] = {
     {"mlp", "{\"input\": [28, 28, 1], \"layers\": [" DENSE(128) "," RELU "," DENSE(10) "]}", NULL},
-    {"lenet5", "{\"input\": [28, 28, 1], \"layers\": ["
-               CIFAR_CONV(32) "," RELU ", {\"type\": \"max_pool\", \"size\": 2},"
-               CIFAR_CONV(64) "," RELU ", {\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"flatten\"},"
-               DENSE(512) "," RELU "," DENSE(10) "]}", NULL},
+    {"lenet5",
+     "{\"input\": [28, 28, 1], \"layers\": [" CIFAR_CONV(32) "," RELU ", {\"type\": \"max_pool\", \"size\": 2}," CIFAR_CONV(
+         64) "," RELU ", {\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"flatten\"}," DENSE(512) "," RELU "," DENSE(10) "]}",
+     NULL},
     /* Caffe's cifar10_quick: its pools round up, as padding 1 does here */
-    {"cifar-quick", "{\"input\": [32, 32, 3], \"layers\": ["
-                    CIFAR_CONV(32) "," RELU "," HALVE("max_pool") "," CIFAR_CONV(32) "," RELU "," HALVE("average_pool") ","
-                    CIFAR_CONV(64) "," RELU "," HALVE("average_pool") ", {\"type\": \"flatten\"}," DENSE(10) "]}", NULL},
+    {"cifar-quick",
+     "{\"input\": [32, 32, 3], \"layers\": [" CIFAR_CONV(32) "," RELU "," HALVE("max_pool") "," CIFAR_CONV(32) "," RELU "," HALVE(
+         "average_pool") "," CIFAR_CONV(64) "," RELU "," HALVE("average_pool") ", {\"type\": \"flatten\"}," DENSE(10) "]}",
+     NULL},
     /* TensorFlow's cifar10 tutorial on 24 x 24 crops; its lrn has alpha 0.001/9 per element, which is 0.001 over a window of 9 */
-    {"tf-cifar", "{\"input\": [24, 24, 3], \"layers\": ["
-                 CIFAR_CONV(64) "," RELU "," HALVE("max_pool") "," LRN "," CIFAR_CONV(64) "," RELU "," LRN "," HALVE("max_pool") ","
-                 "{\"type\": \"flatten\"}," DENSE(1024) "," RELU "," DENSE(1024) "," RELU "," DENSE(10) "]}", NULL},
+    {"tf-cifar",
+     "{\"input\": [24, 24, 3], \"layers\": [" CIFAR_CONV(64) "," RELU "," HALVE("max_pool") "," LRN "," CIFAR_CONV(
+         64) "," RELU "," LRN "," HALVE("max_pool") ","
+                                                    "{\"type\": \"flatten\"}," DENSE(1024) "," RELU "," DENSE(1024) "," RELU
+                                                                                                                    "," DENSE(10) "]}",
+     NULL},
     {"resnet20", NULL, make_resnet20},
     {"resnet18", NULL, make_resnet18},
 };

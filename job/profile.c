@@ -14,13 +14,14 @@
 
 #include "common/err.h"
 
-static const double FORGET = 0.97;   /* memory of about 33 steps */
-static const double OUTLIER = 4;     /* deviations */
-static const double CONSTANT = 0.6;  /* deviations */
-static const double SPREAD = 0.05;   /* of minibatches, relative: below it a cannot be seen */
-static const double SLOPE = 0.15;     /* standard error of k, relative to the line through the origin: above it k is not known */
-static const double NOISE = 0.01;    /* least deviation that is believed, relative */
-static const double DRIFT = 1, ALARM = 8; /* deviations: three outliers in a row are a change of speed, and six steps that are two and a half off */
+static const double FORGET = 0.97;  /* memory of about 33 steps */
+static const double OUTLIER = 4;    /* deviations */
+static const double CONSTANT = 0.6; /* deviations */
+static const double SPREAD = 0.05;  /* of minibatches, relative: below it a cannot be seen */
+static const double SLOPE = 0.15;   /* standard error of k, relative to the line through the origin: above it k is not known */
+static const double NOISE = 0.01;   /* least deviation that is believed, relative */
+static const double DRIFT = 1,
+                    ALARM = 8; /* deviations: three outliers in a row are a change of speed, and six steps that are two and a half off */
 enum { YOUNG = 3, ENOUGH = 5 };
 
 void profile_init(struct profile *p)

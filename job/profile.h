@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 struct profile {
-    double a, k;            /* seconds, seconds per sample; valid if count > 0 */
-    int64_t count;          /* observations */
+    double a, k;                          /* seconds, seconds per sample; valid if count > 0 */
+    int64_t count;                        /* observations */
     double weight, sb, st, sbb, sbt, stt; /* forgetting sums behind the fit */
-    double deviation;       /* of recent residuals, seconds */
+    double deviation;                     /* of recent residuals, seconds */
     struct drift {
         double sum;             /* deviations that speak for it */
         double seconds, likely; /* of the steps since it began: measured, and by the line */
-    } slower, faster;       /* does it change its speed? */
-    bool known;             /* a and k were once told apart; until then the line goes through the origin */
-    int max_batch;          /* memory limit, 0: none */
+    } slower, faster;           /* does it change its speed? */
+    bool known;                 /* a and k were once told apart; until then the line goes through the origin */
+    int max_batch;              /* memory limit, 0: none */
 };
 
 void profile_init(struct profile *p);

@@ -67,8 +67,7 @@ bool cursor_take(struct cursor *c, int64_t want, struct slice *out)
         return false;
     }
     int64_t left = c->samples - c->position;
-    *out = (struct slice){
-        .epoch = c->epoch, .start = c->position, .count = want < left ? want : left};
+    *out = (struct slice){.epoch = c->epoch, .start = c->position, .count = want < left ? want : left};
     c->position += out->count;
     if (c->position == c->samples) {
         c->position = 0;

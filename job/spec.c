@@ -42,8 +42,8 @@ const struct catalog_param spec_checkpoint_params[] = {
 };
 
 const struct catalog_param spec_keep_param = {"keep", PARAM_INT, 0, 2, 1, 1000, NULL, NULL, "newest checkpoints that are kept"};
-const struct catalog_param spec_accuracy_param = {"test_accuracy", PARAM_REAL, 1, 0, 0.0001, 1, NULL, NULL,
-                                                    "the job ends when an evaluation reaches it"};
+const struct catalog_param spec_accuracy_param = {
+    "test_accuracy", PARAM_REAL, 1, 0, 0.0001, 1, NULL, NULL, "the job ends when an evaluation reaches it"};
 
 const struct catalog_param spec_exchange_params[] = {
     {"allreduce", PARAM_ENUM, 0, 0, 0, 0, "ring|mpi", "ring", "our ring, or MPI's own all-reduce"},

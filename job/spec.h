@@ -18,17 +18,17 @@ struct strategy_spec {
     int type; /* CAT_STRATEGY_… */
     enum weighting weighting;
     enum scale scale;
-    int n;                   /* softsync, dbs-sgd; 0: c counts */
+    int n; /* softsync, dbs-sgd; 0: c counts */
     enum softsync_rate rate;
     enum pull_mode pull;
-    int c;                   /* dbs-sgd: gradients of an update, unless n is given */
-    int s;                   /* ssp */
-    double lambda, m, eps;   /* dc-asgd */
+    int c;                 /* dbs-sgd: gradients of an update, unless n is given */
+    int s;                 /* ssp */
+    double lambda, m, eps; /* dc-asgd */
     bool adaptive;
-    double mu;               /* ddc-asgd; -1: from W */
-    int k;                   /* local-sgd, hpsgd; 0: auto */
-    int k1, k2, group_size;  /* hier-sgd */
-    int servers;             /* ranks behind the workers: at least 1, the keeper */
+    double mu;              /* ddc-asgd; -1: from W */
+    int k;                  /* local-sgd, hpsgd; 0: auto */
+    int k1, k2, group_size; /* hier-sgd */
+    int servers;            /* ranks behind the workers: at least 1, the keeper */
 };
 
 /* What a training sample's picture goes through, drawn from (seed, epoch, index of the sample). */
@@ -46,13 +46,13 @@ struct data_spec {
     char path[SPEC_PATH];
     int64_t samples, test_samples; /* glyphs */
     bool shuffle;
-    bool normalize_unit;   /* x/255; else mean and deviation below (n_normalize values each), or the picture's own */
+    bool normalize_unit; /* x/255; else mean and deviation below (n_normalize values each), or the picture's own */
     int n_normalize;
     float mean[16], deviation[16];
     bool normalize_picture; /* each picture with its own mean and deviation taken out */
-    bool coarse;           /* cifar-100: the 20 groups are the labels */
+    bool coarse;            /* cifar-100: the 20 groups are the labels */
     struct augment_spec augment;
-    double validation;     /* share split off, 0 */
+    double validation; /* share split off, 0 */
 };
 
 struct optimizer_spec {
@@ -80,7 +80,7 @@ struct batching_spec {
     int sizes[SPEC_WORKERS];      /* static; n_sizes may be 0 */
     double weights[SPEC_WORKERS]; /* static */
     int n_sizes, n_weights;
-    int min_batch, max_batch;     /* 1; 0: no limit */
+    int min_batch, max_batch; /* 1; 0: no limit */
 };
 
 struct jobspec {
@@ -94,7 +94,7 @@ struct jobspec {
     double epochs; /* whole numbers in fact */
     uint64_t seed;
     int priority, max_restarts;
-    double max_seconds; /* 0: none */
+    double max_seconds;           /* 0: none */
     double evaluate_every_epochs; /* 1 by default; 0 if by steps */
     int64_t evaluate_every_steps;
     double checkpoint_every_seconds; /* 30 by default */
@@ -103,13 +103,13 @@ struct jobspec {
     double target_accuracy; /* 0: none */
     char init[SPEC_PATH];   /* or "" */
     struct init_spec init_how;
-    char precision[8];      /* "fp32" */
-    char allreduce[8];      /* "ring" or "mpi" */
-    size_t bucket_bytes;    /* 1 MiB by default */
-    char nodes[64][64];     /* names or labels */
+    char precision[8];   /* "fp32" */
+    char allreduce[8];   /* "ring" or "mpi" */
+    size_t bucket_bytes; /* 1 MiB by default */
+    char nodes[64][64];  /* names or labels */
     int n_nodes;
-    json_t *cluster;        /* or NULL; owned: a virtual cluster */
-    json_t *json;           /* the spec as given, with defaults filled in; owned */
+    json_t *cluster; /* or NULL; owned: a virtual cluster */
+    json_t *json;    /* the spec as given, with defaults filled in; owned */
 };
 
 /* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or negative.

@@ -108,7 +108,9 @@ static const struct {
     int id;
     void (*read)(struct augment_spec *a, const json_t *full);
 } readers[] = {
-    {CAT_AUGMENT_SHIFT, read_shift}, {CAT_AUGMENT_FLIP, read_flip}, {CAT_AUGMENT_CROP, read_crop},
+    {CAT_AUGMENT_SHIFT, read_shift},
+    {CAT_AUGMENT_FLIP, read_flip},
+    {CAT_AUGMENT_CROP, read_crop},
 };
 enum { READERS = sizeof readers / sizeof readers[0] };
 

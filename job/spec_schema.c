@@ -9,7 +9,10 @@ static json_t *param_schema(const struct catalog_param *p)
 {
     json_t *j = json_object();
     static const char *const types[] = {
-        [PARAM_INT] = "integer", [PARAM_REAL] = "number", [PARAM_BOOL] = "boolean", [PARAM_ENUM] = "string",
+        [PARAM_INT] = "integer",
+        [PARAM_REAL] = "number",
+        [PARAM_BOOL] = "boolean",
+        [PARAM_ENUM] = "string",
     };
     switch (p->kind) {
     case PARAM_INT:
@@ -35,9 +38,9 @@ static json_t *param_schema(const struct catalog_param *p)
         break;
     }
     case PARAM_INTS:
-        json_object_set_new(j, "oneOf", json_pack("[{s:s, s:i, s:i}, {s:s, s:{s:s}, s:i, s:i}]", "type", "integer", "minimum", (int)p->min,
-                                                  "maximum", (int)p->max, "type", "array", "items", "type", "integer", "minItems", 2,
-                                                  "maxItems", 2));
+        json_object_set_new(j, "oneOf",
+                            json_pack("[{s:s, s:i, s:i}, {s:s, s:{s:s}, s:i, s:i}]", "type", "integer", "minimum", (int)p->min, "maximum",
+                                      (int)p->max, "type", "array", "items", "type", "integer", "minItems", 2, "maxItems", 2));
         break;
     case PARAM_AUTO:
         json_object_set_new(

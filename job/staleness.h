@@ -32,6 +32,6 @@ int staleness_read(struct staleness *s, const json_t *j);
 /* From the dumps of all workers of an attempt that is over: its own, and, where there are fewer workers now, its share of those that have
  * none any more, so that no gradient is forgotten. `s` is fresh. */
 void staleness_restore(struct staleness *s, const json_t *dumps, int worker, int workers);
-json_t *staleness_dump(const struct staleness *s);        /* everything needed to go on, for heartbeats and checkpoints */
+json_t *staleness_dump(const struct staleness *s); /* everything needed to go on, for heartbeats and checkpoints */
 
 #endif

@@ -6,16 +6,22 @@
 
 #include <stdbool.h>
 
-#define JOB_STATES(X)                                                                              \
-    X(QUEUED, "queued") X(LAUNCHING, "launching") X(RUNNING, "running") X(PAUSING, "pausing")      \
-    X(PAUSED, "paused") X(CANCELLING, "cancelling") X(CANCELLED, "cancelled")                      \
-    X(SUCCEEDED, "succeeded") X(FAILED, "failed")
+#define JOB_STATES(X)           \
+    X(QUEUED, "queued")         \
+    X(LAUNCHING, "launching")   \
+    X(RUNNING, "running")       \
+    X(PAUSING, "pausing")       \
+    X(PAUSED, "paused")         \
+    X(CANCELLING, "cancelling") \
+    X(CANCELLED, "cancelled")   \
+    X(SUCCEEDED, "succeeded")   \
+    X(FAILED, "failed")
 
 enum job_state {
 #define X(id, name) JOB_##id,
     JOB_STATES(X)
 #undef X
-    JOB_STATE_COUNT
+        JOB_STATE_COUNT
 };
 
 const char *jobstate_name(enum job_state s);

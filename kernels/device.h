@@ -25,7 +25,7 @@
 #include "job/spec.h"
 
 struct dev_view; /* kernels/samples.h */
-struct device; /* opaque: the implementation's struct begins with `const struct device_ops *ops` */
+struct device;   /* opaque: the implementation's struct begins with `const struct device_ops *ops` */
 
 enum dev_block { DEV_PARAMS, DEV_GRADS, DEV_OPTIM, DEV_STATS, DEV_BLOCKS };
 
@@ -37,7 +37,7 @@ struct dev_replica {
     struct optimizer_spec optimizer;
     float *host[DEV_BLOCKS];
     size_t count[DEV_BLOCKS]; /* floats; DEV_OPTIM: momentum 0 or 1 x n_params, Adam 2 x n_params + 1 */
-    bool alone; /* no other rank's gradients join its own: set before programs are made, which then may offer `step` */
+    bool alone;               /* no other rank's gradients join its own: set before programs are made, which then may offer `step` */
     void *impl;
 };
 
@@ -49,7 +49,7 @@ struct dev_bucket {
 
 /* Samples to keep in a device's memory: bytes, each of which means table[channel or 0][byte]. */
 struct dev_source {
-    const uint8_t *x;         /* [samples][stored] */
+    const uint8_t *x; /* [samples][stored] */
     int64_t samples;
     struct shape stored, out; /* as they stand; as the network gets them (a window) */
     int tables;               /* 1, or one for each channel */
@@ -60,21 +60,21 @@ struct dev_feed;    /* opaque: samples of one minibatch on their way to a device
 
 /* What one run of `compute` works on. */
 struct dev_input {
-    const float *x;           /* [count][input shape], NHWC, normalised; host memory. NULL: `from` has the samples */
+    const float *x;                 /* [count][input shape], NHWC, normalised; host memory. NULL: `from` has the samples */
     const struct dev_samples *from; /* kept by this device; `sample` then are places in it */
     const struct dev_feed *fed;     /* or NULL: x is this feed's, and was sent (feed_send) */
     const struct dev_view *view;    /* [count], with `from`; NULL: samples are taken whole */
-    const void *y;            /* int32 labels [count], or float targets [count][output] for LOSS_MSE */
-    const int64_t *sample;    /* [count] index in the data set: the counter of random choices */
-    int count;                /* samples in use, <= the program's minibatch; gradients are means over these */
+    const void *y;                  /* int32 labels [count], or float targets [count][output] for LOSS_MSE */
+    const int64_t *sample;          /* [count] index in the data set: the counter of random choices */
+    int count;                      /* samples in use, <= the program's minibatch; gradients are means over these */
     int64_t epoch;
     uint64_t seed;
-    bool training;            /* false: forward and loss only, dropout off, running statistics used */
+    bool training; /* false: forward and loss only, dropout off, running statistics used */
 };
 struct dev_result {
-    double loss;   /* sum over the samples */
+    double loss; /* sum over the samples */
     int64_t correct;
-    bool finite;   /* loss is finite */
+    bool finite; /* loss is finite */
 };
 
 typedef void dev_mark_fn(void *ctx, int bucket);
@@ -121,8 +121,8 @@ struct device_ops {
     size_t (*memory_bytes)(struct device *dev); /* free for training */
     int (*quantum)(struct device *dev);         /* minibatches are multiples of this */
     int (*threads)(struct device *dev);
-    int (*replica_init)(struct device *dev, struct dev_replica *r, const struct network *net,
-                        const struct optimizer_spec *opt, struct err *e);
+    int (*replica_init)(struct device *dev, struct dev_replica *r, const struct network *net, const struct optimizer_spec *opt,
+                        struct err *e);
     void (*replica_release)(struct dev_replica *r);
     int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e); /* device -> host mirror */
     int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e); /* host mirror -> device */
@@ -134,8 +134,8 @@ struct device_ops {
     void (*program_free)(struct dev_program *p);
     /* Runs forward, loss and (if training) backward; gradients are the MEAN over in->count samples. Calls mark for each
      * bucket in order, on the calling thread. logits: NULL or [count][outputs], host. */
-    int (*compute)(struct dev_program *p, const struct dev_input *in, struct dev_result *out, float *logits,
-                   dev_mark_fn *mark, void *ctx, struct err *e);
+    int (*compute)(struct dev_program *p, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
+                   struct err *e);
     /* Optimizer step on the replica: g = scale * grads (+ decay * w where the tensor decays); learning rate lr. */
     int (*update)(struct dev_replica *r, double lr, double scale, struct err *e);
     /* NULL, or compute and update in one, for a replica that is `alone`; the gradients are the update's, and are marked to nobody. A loss that
@@ -156,7 +156,7 @@ struct device_ops {
     const struct dev_memory_ops *memory; /* NULL: host memory is all there is */
     /* NULL, or rule_apply on the device's own memory: every pointer of `s` and `a` is the device's. */
     int (*rule)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
-    json_t *(*tuning)(struct device *dev);               /* NULL, or dev_tuning */
+    json_t *(*tuning)(struct device *dev);                  /* NULL, or dev_tuning */
     void (*tune)(struct device *dev, const json_t *tuning); /* NULL, or dev_tune */
     /* NULL, or: on, begins to time what the calling thread starts on the device, kernel by kernel; off, ends that and gives
      * [{"kernel", "bytes", "flops", "seconds"}, …] in the order of the starts. For benches: programs are metered while they are made. */
@@ -194,7 +194,7 @@ struct rule_state {       /* of one shard of n floats; arrays the rule does not 
     float *m2;            /* mean square (dc-asgd adaptive) */
     const uint8_t *decay; /* NULL, or 1 where weight decay applies */
     size_t n;
-    const float *from;    /* weights before the update, which stay as they are; NULL: w itself */
+    const float *from; /* weights before the update, which stay as they are; NULL: w itself */
 };
 struct rule_args {
     const float *g;      /* gradient of this arrival */
@@ -202,8 +202,8 @@ struct rule_args {
     float lr;            /* eta of the epoch of the gradient's slice */
     float factor;        /* s * c_i: what the gradient is multiplied with before momentum */
     float momentum, weight_decay;
-    float tau;           /* staleness at application */
-    float p0, p1, p2;    /* parameters of the rule, see its header */
+    float tau;        /* staleness at application */
+    float p0, p1, p2; /* parameters of the rule, see its header */
 };
 /* Applies the rule of strategy `type` (CAT_STRATEGY_…) on the host, several threads allowed. */
 void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a);

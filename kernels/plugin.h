@@ -15,9 +15,9 @@ typedef const struct device_ops *plugin_fn(unsigned layout);
 
 static inline unsigned plugin_layout(void)
 {
-    unsigned sizes[] = {sizeof(struct device_ops), sizeof(struct dev_memory_ops), sizeof(struct dev_replica), sizeof(struct dev_input), sizeof(struct network),
-                        sizeof(struct layer), sizeof(struct tensor), sizeof(struct optimizer_spec), sizeof(struct rule_state),
-                        sizeof(struct rule_args), sizeof(struct dev_source), CAT_COUNT};
+    unsigned sizes[] = {sizeof(struct device_ops), sizeof(struct dev_memory_ops), sizeof(struct dev_replica), sizeof(struct dev_input),
+                        sizeof(struct network),    sizeof(struct layer),          sizeof(struct tensor),      sizeof(struct optimizer_spec),
+                        sizeof(struct rule_state), sizeof(struct rule_args),      sizeof(struct dev_source),  CAT_COUNT};
     unsigned mixed = 1;
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         mixed = mixed * 16777619u ^ sizes[i];

@@ -11,9 +11,9 @@
 
 enum { VIEW_OUTSIDE = -1 };
 
-struct dev_view {       /* from a place in the window to one in the picture */
-    int32_t at[2];      /* height, width: place of the window's corner in the shifted picture, negative within the padding */
-    int32_t shift[2];   /* by how much the picture was moved down and to the right */
+struct dev_view {         /* from a place in the window to one in the picture */
+    int32_t at[2];        /* height, width: place of the window's corner in the shifted picture, negative within the padding */
+    int32_t shift[2];     /* by how much the picture was moved down and to the right */
     int32_t mirror, edge; /* edge: what comes in from outside is the edge repeated, not zeros */
 };
 

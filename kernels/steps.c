@@ -42,7 +42,8 @@ static double backward_work(const struct steps_cost *c)
     return c->backward ? weights + (c->to_inputs ? c->forward : 0) : 0;
 }
 
-int steps_cut(const struct network *net, int n_steps, steps_cost_fn *cost, const void *ctx, size_t bucket_bytes, struct dev_bucket *buckets, int *bucket_step)
+int steps_cut(const struct network *net, int n_steps, steps_cost_fn *cost, const void *ctx, size_t bucket_bytes, struct dev_bucket *buckets,
+              int *bucket_step)
 {
     double total = 0, done = 0;
     size_t end = net->n_params;

@@ -32,6 +32,7 @@ typedef struct steps_cost steps_cost_fn(const void *ctx, int step);
 
 /* Cuts the flat block into buckets of at least bucket_bytes, in the order of the backward pass; returns how many. buckets and bucket_step
  * (the step after which each is complete) have room for every layer. */
-int steps_cut(const struct network *net, int n_steps, steps_cost_fn *cost, const void *ctx, size_t bucket_bytes, struct dev_bucket *buckets, int *bucket_step);
+int steps_cut(const struct network *net, int n_steps, steps_cost_fn *cost, const void *ctx, size_t bucket_bytes, struct dev_bucket *buckets,
+              int *bucket_step);
 
 #endif

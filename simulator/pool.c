@@ -44,7 +44,7 @@ struct pool {
     struct device base;
     struct device *inner;
     pthread_t *threads;
-    int n_threads; /* beside the one that runs the fibers */
+    int n_threads;        /* beside the one that runs the fibers */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t queued, done;
     struct pool_job *first, *last;

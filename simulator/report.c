@@ -33,18 +33,21 @@ struct report {
     char dir[4096];
     struct history *history;
     struct balancer balancer;
-    int undecided; /* rows since it was asked */
+    int undecided;             /* rows since it was asked */
     struct rank_report *ranks; /* workers, keeper, servers */
     int n_ranks;
     int64_t train_samples, samples, steps;
     double seconds; /* of the last update that was applied */
-    struct { int64_t step; double loss, weight; } recent[RECENT]; /* of an update, whose rows may be many: place step % RECENT */
+    struct {
+        int64_t step;
+        double loss, weight;
+    } recent[RECENT]; /* of an update, whose rows may be many: place step % RECENT */
     struct evaluation last;
     double best_accuracy;
-    json_t *assignments;  /* of all versions; owned */
-    double rank_bytes;    /* see report_memory */
-    double told;          /* when progress.json was written last, real time */
-    struct err err;       /* the first that happened while writing */
+    json_t *assignments; /* of all versions; owned */
+    double rank_bytes;   /* see report_memory */
+    double told;         /* when progress.json was written last, real time */
+    struct err err;      /* the first that happened while writing */
 };
 
 static void on_phase(void *ctx, enum phase p)
@@ -79,10 +82,21 @@ static void balance(struct report *w, const struct step_row *row)
 
 static int keep_row(struct report *w, const struct step_row *row)
 {
-    struct row packed = {.step = row->step, .local_step = row->local_step, .bytes = row->bytes, .time = row->time, .epoch = row->epoch,
-                         .loss = row->loss, .accuracy = row->accuracy, .compute_s = row->compute_s, .exchange_s = row->exchange_s,
-                         .wait_s = row->wait_s, .extra = {row->extra[0], row->extra[1]}, .batch = row->batch, .staleness = row->staleness,
-                         .rank = (int16_t)row->rank, .attempt = 1};
+    struct row packed = {.step = row->step,
+                         .local_step = row->local_step,
+                         .bytes = row->bytes,
+                         .time = row->time,
+                         .epoch = row->epoch,
+                         .loss = row->loss,
+                         .accuracy = row->accuracy,
+                         .compute_s = row->compute_s,
+                         .exchange_s = row->exchange_s,
+                         .wait_s = row->wait_s,
+                         .extra = {row->extra[0], row->extra[1]},
+                         .batch = row->batch,
+                         .staleness = row->staleness,
+                         .rank = (int16_t)row->rank,
+                         .attempt = 1};
     return history_append(w->history, &packed, 1, w->err.code ? NULL : &w->err);
 }
 
@@ -185,8 +199,13 @@ struct report *report_new(const struct jobspec *spec, const struct cluster *clus
         struct rank_report *k = &r->ranks[i];
         k->report = r;
         k->rank = i;
-        k->telemetry = (struct telemetry){.ctx = k, .phase = on_phase, .row = on_row, .evaluated = on_evaluated,
-                                          .profile = on_profile, .saved = on_saved, .control = on_control};
+        k->telemetry = (struct telemetry){.ctx = k,
+                                          .phase = on_phase,
+                                          .row = on_row,
+                                          .evaluated = on_evaluated,
+                                          .profile = on_profile,
+                                          .saved = on_saved,
+                                          .control = on_control};
         staleness_init(&k->staleness);
         if (i < spec->workers) {
             names[i] = cluster->nodes[i].name;
@@ -273,8 +292,8 @@ static json_t *metrics_json(const struct report *r)
     json_t *test = r->last.samples > 0 ? json_real(r->last.loss) : json_null();
     json_t *accuracy = r->last.samples > 0 ? json_real(r->last.accuracy) : json_null();
     json_t *train = r->history && weight > 0 ? json_real(loss / weight) : json_null(); /* timing alone knows none */
-    return json_pack("{s:o, s:o, s:o, s:f, s:f}", "train_loss", train, "test_loss", test, "test_accuracy", accuracy,
-                     "samples_per_second", t > 0 ? (double)r->samples / t : 0, "step_seconds", r->steps > 0 ? t / (double)r->steps : 0);
+    return json_pack("{s:o, s:o, s:o, s:f, s:f}", "train_loss", train, "test_loss", test, "test_accuracy", accuracy, "samples_per_second",
+                     t > 0 ? (double)r->samples / t : 0, "step_seconds", r->steps > 0 ? t / (double)r->steps : 0);
 }
 
 static json_t *progress_json(const struct report *r)

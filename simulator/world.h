@@ -19,7 +19,7 @@ struct parcel { /* a message under way or not yet received */
     struct transport_req *send;
     double cost; /* in bytes */
     double latency;
-    double ends_at; /* link counter at which its last byte is through */
+    double ends_at;        /* link counter at which its last byte is through */
     struct parcel *behind; /* of the same client and direction: begins when this one's bytes are through */
     struct parcel *riders; /* headers that arrive with it */
     struct parcel *next;
@@ -52,11 +52,11 @@ struct ring {
         int rank;
         float *data, **sum; /* sum: NULL, or where it is told where the sum stands */
         struct transport_req *req;
-    } *who; /* [size] by place in the ring */
+    } * who; /* [size] by place in the ring */
     int room;
     float *sum; /* [sum_room] for members that read it here */
     size_t sum_room;
-    bool read;  /* they do, until all have come to the next one */
+    bool read; /* they do, until all have come to the next one */
     struct ring *next;
 };
 
@@ -76,15 +76,15 @@ struct sim_rank {
     struct comm_op *waiting, *stepping;
     struct comm_op **ready; /* those with a message that is through; may stand there twice */
     int n_ready, ready_room;
-    bool again;             /* a message of the one that is being stepped came through meanwhile */
+    bool again; /* a message of the one that is being stepped came through meanwhile */
     bool blocked, deadline_passed, free_sends, runnable;
     uint64_t wait_generation;
-    int64_t extra_bytes; /* that the next message counts */
+    int64_t extra_bytes;                          /* that the next message counts */
     struct parcel *arrived[2], **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
-    double free_since; /* when what costs nothing began */
-    bool gathered;     /* it met all the other workers there */
+    double free_since;  /* when what costs nothing began */
+    bool gathered;      /* it met all the other workers there */
     double out_free[2]; /* when what was sent by then has left: to others, to members of its group */
     int64_t steps;
 };
@@ -99,7 +99,7 @@ struct world {
     size_t n_heap, heap_room;
     uint64_t serial;
     int64_t events;
-    struct link_side *sides; /* [servers][2]: to the server, from it */
+    struct link_side *sides;   /* [servers][2]: to the server, from it */
     struct parcel **of_client; /* [servers][2][workers] */
     struct parcel *spare_parcels;
     struct posted *spare_posted;
@@ -133,7 +133,7 @@ void messages_arrive(struct sim_rank *to, struct parcel *p);
 
 /* ---- rings.c ---- */
 int rings_join(struct transport *t, const struct transport_ring *ring, struct transport_req *req); /* transport_ops.ring */
-void rings_end(struct world *w, uint64_t serial); /* the time of EVENT_RING has come */
+void rings_end(struct world *w, uint64_t serial);                                                  /* the time of EVENT_RING has come */
 
 /* ---- comm_sim.c ---- */
 /* A message of the operation that is being stepped is under way; it got through. */

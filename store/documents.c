@@ -22,10 +22,12 @@ int store_did(const char *id, redisReply *r, struct err *e)
 
 /* ---- fields --------------------------------------------------------------------------------------------- */
 
-static struct script set_script = {.text =
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "if ARGV[2] then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[1], ARGV[1]) end\n"
-    "return 1\n"};
+static struct script set_script = {
+    .text =
+        "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
+        "if ARGV[2] then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[1], ARGV[1]) end\n"
+        "return 1\n",
+};
 
 int store_job_set(struct store *s, const char *id, const char *field, const char *value, struct err *e)
 {
@@ -59,9 +61,11 @@ char *store_job_field(struct store *s, const char *id, const char *field, struct
     return copy;
 }
 
-static struct script increment_script = {.text =
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return false end\n"
-    "return redis.call('HINCRBY', KEYS[1], ARGV[1], 1)\n"};
+static struct script increment_script = {
+    .text =
+        "if redis.call('EXISTS', KEYS[1]) == 0 then return false end\n"
+        "return redis.call('HINCRBY', KEYS[1], ARGV[1], 1)\n",
+};
 
 int64_t store_job_increment(struct store *s, const char *id, const char *field, struct err *e)
 {
@@ -84,14 +88,16 @@ int64_t store_job_increment(struct store *s, const char *id, const char *field, 
 
 /* ---- documents ------------------------------------------------------------------------------------------ */
 
-static struct script doc_script = {.text =
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "if ARGV[1] ~= '' then\n"
-    "  if ARGV[2] then redis.call('HSET', KEYS[2], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[2], ARGV[1]) end\n"
-    "else\n"
-    "  if ARGV[2] then redis.call('SET', KEYS[2], ARGV[2]) else redis.call('DEL', KEYS[2]) end\n"
-    "end\n"
-    "return 1\n"};
+static struct script doc_script = {
+    .text =
+        "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
+        "if ARGV[1] ~= '' then\n"
+        "  if ARGV[2] then redis.call('HSET', KEYS[2], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[2], ARGV[1]) end\n"
+        "else\n"
+        "  if ARGV[2] then redis.call('SET', KEYS[2], ARGV[2]) else redis.call('DEL', KEYS[2]) end\n"
+        "end\n"
+        "return 1\n",
+};
 
 /* Key and, for "detail:NAME", field of a document. */
 static int doc_place(const char *id, const char *doc, char key[STORE_KEY], const char **field, struct err *e)
@@ -144,11 +150,13 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
     return j;
 }
 
-static struct script assign_script = {.text =
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "redis.call('RPUSH', KEYS[2], ARGV[1])\n"
-    "redis.call('LTRIM', KEYS[2], -10000, -1)\n"
-    "return 1\n"};
+static struct script assign_script = {
+    .text =
+        "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
+        "redis.call('RPUSH', KEYS[2], ARGV[1])\n"
+        "redis.call('LTRIM', KEYS[2], -10000, -1)\n"
+        "return 1\n",
+};
 
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e)
 {

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 enum { READ_MOST = 10000, BLOCK_MOST_MS = 60000 };
 
 /* ---- telling ------------------------------------------------------------------------------------------------- */
@@ -29,14 +28,16 @@ int store_event(struct store *s, const char *job, const char *type, const json_t
 
 /* KEYS job live detail events; ARGV job's id, cap, then for each: the document's field ("live", or of the details; "": none), the event's
  * type ("": none), JSON. */
-static struct script publish_script = {.text =
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "for i = 3, #ARGV, 3 do\n"
-    "  local doc, event, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]\n"
-    "  if doc == 'live' then redis.call('SET', KEYS[2], text) elseif doc ~= '' then redis.call('HSET', KEYS[3], doc, text) end\n"
-    "  if event ~= '' then redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[2], '*', 'job', ARGV[1], 'type', event, 'j', text) end\n"
-    "end\n"
-    "return 1\n"};
+static struct script publish_script = {
+    .text =
+        "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
+        "for i = 3, #ARGV, 3 do\n"
+        "  local doc, event, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]\n"
+        "  if doc == 'live' then redis.call('SET', KEYS[2], text) elseif doc ~= '' then redis.call('HSET', KEYS[3], doc, text) end\n"
+        "  if event ~= '' then redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[2], '*', 'job', ARGV[1], 'type', event, 'j', text) end\n"
+        "end\n"
+        "return 1\n",
+};
 
 int store_publish(struct store *s, const char *id, const struct store_news *news, int n, struct err *e)
 {

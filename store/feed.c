@@ -182,9 +182,11 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
 
 /* ---- heartbeats ------------------------------------------------------------------------------------------ */
 
-static struct script beats_script = {.text =
-    "local t = redis.call('TIME')\n"
-    "return {string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000)), redis.call('HGETALL', KEYS[1])}\n"};
+static struct script beats_script = {
+    .text =
+        "local t = redis.call('TIME')\n"
+        "return {string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000)), redis.call('HGETALL', KEYS[1])}\n",
+};
 
 json_t *store_beats(struct store *s, const char *id, struct err *e)
 {

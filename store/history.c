@@ -25,10 +25,10 @@ enum { PENDING_MOST = 65536 }; /* steps that wait for a rank; beyond it the olde
 
 struct rank_state {
     struct pyramid_writer rows;
-    bool any;              /* has a row */
+    bool any;                 /* has a row */
     int64_t step, local_step; /* of its last row */
     int attempt;
-    int64_t seen;          /* last step of this attempt; -1: none yet */
+    int64_t seen; /* last step of this attempt; -1: none yet */
 };
 
 struct history {
@@ -44,8 +44,8 @@ struct history {
     int64_t evaluations, evaluated; /* how many; the step of the last one that counts, -1: none */
     int evaluations_fd;
     bool evaluations_dirty;
-    int attempt;      /* the newest seen */
-    int64_t version;  /* of the last restart, -1: none */
+    int attempt;        /* the newest seen */
+    int64_t version;    /* of the last restart, -1: none */
     bool since_restart; /* rows were taken after it */
 };
 
@@ -339,7 +339,8 @@ int history_flush(struct history *h, struct err *e)
     return rc;
 }
 
-int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy, struct err *e)
+int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy,
+                       struct err *e)
 {
     struct history_evaluation one = {step, epoch, time, samples, loss, accuracy};
     if (step <= h->evaluated) {
@@ -364,8 +365,8 @@ static int find_dead(struct pyramid_reader *r, int64_t a, int64_t b, int64_t ver
     while (a < b && rc == 0) {
         int64_t next = a + 1;
         bool dead = false;
-        const struct pyramid_bucket *bucket = a % PYRAMID_FAN == 0 && a + PYRAMID_FAN <= b && a / PYRAMID_FAN < r->count[1]
-                                                  ? pyramid_level(r, 1, a / PYRAMID_FAN) : NULL;
+        const struct pyramid_bucket *bucket =
+            a % PYRAMID_FAN == 0 && a + PYRAMID_FAN <= b && a / PYRAMID_FAN < r->count[1] ? pyramid_level(r, 1, a / PYRAMID_FAN) : NULL;
         if (bucket && (bucket->step_max <= version || bucket->step_min > version)) {
             next = a + PYRAMID_FAN;
             dead = bucket->step_min > version;
@@ -387,8 +388,7 @@ static int supersede_track(struct history *h, int rank, int64_t version, struct 
     track_name(name, rank);
     pyramid_reader_open(&r, base);
     int rc = history_meta_dead(h->meta, name, &dead, e);
-    if (rc == 0 && (rc = find_dead(&r, 0, r.count[0], version, &more, e)) == 0 && more.n &&
-        (rc = spans_union(&dead, &more, e)) == 0) {
+    if (rc == 0 && (rc = find_dead(&r, 0, r.count[0], version, &more, e)) == 0 && more.n && (rc = spans_union(&dead, &more, e)) == 0) {
         rc = history_meta_set_dead(h->meta, name, &dead, e);
     }
     pyramid_reader_close(&r);

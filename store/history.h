@@ -25,7 +25,8 @@ int history_supersede(struct history *h, int64_t version, struct err *e);
 /* Steps up to that checkpoint that are missing in the series, because the rank that made them was killed before it told. */
 int64_t history_missing(const struct history *h);
 /* A test figure: loss and accuracy at a step. One that comes twice, at a step not beyond the last, is left out without error. */
-int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy, struct err *e);
+int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy,
+                       struct err *e);
 int history_show(struct history *h, struct err *e);  /* to the files: readers see it, and it outlives this process */
 int history_flush(struct history *h, struct err *e); /* and synced to disk; after it rows may leave Redis */
 

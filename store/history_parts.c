@@ -130,8 +130,7 @@ int history_meta_dead(const json_t *meta, const char *track, struct spans *out, 
 {
     size_t i;
     json_t *pair;
-    json_array_foreach(json_object_get(json_object_get(meta, "superseded"), track), i, pair)
-    {
+    json_array_foreach(json_object_get(json_object_get(meta, "superseded"), track), i, pair) {
         json_int_t a = json_integer_value(json_array_get(pair, 0)), b = json_integer_value(json_array_get(pair, 1));
         if (a < 0 || a >= b || (out->n && a < out->items[out->n - 1].b)) {
             return err_set(e, ERR_DATA, "the history's list of superseded rows of '%s' is damaged", track);
@@ -157,8 +156,7 @@ int history_meta_ranks(const json_t *meta)
 {
     size_t i, most = 0;
     json_t *layout;
-    json_array_foreach(json_object_get(meta, "layouts"), i, layout)
-    {
+    json_array_foreach(json_object_get(meta, "layouts"), i, layout) {
         size_t n = json_array_size(json_object_get(layout, "nodes"));
         most = n > most ? n : most;
     }
@@ -227,9 +225,19 @@ void step_merge_drop(struct step_merge *m, int n)
 struct row step_merge_row(const struct step_sum *s)
 {
     double samples = s->samples > 0 ? s->samples : 1;
-    struct row row = {.step = s->step, .local_step = s->ranks, .bytes = s->bytes, .time = s->time, .epoch = s->epoch,
-                      .loss = (float)(s->loss / samples), .accuracy = (float)(s->accuracy / samples), .compute_s = s->compute_s,
-                      .exchange_s = s->exchange_s, .wait_s = s->wait_s, .batch = s->samples < INT32_MAX ? (int32_t)s->samples : INT32_MAX,
-                      .staleness = s->staleness, .rank = -1, .attempt = (int16_t)s->attempt};
+    struct row row = {.step = s->step,
+                      .local_step = s->ranks,
+                      .bytes = s->bytes,
+                      .time = s->time,
+                      .epoch = s->epoch,
+                      .loss = (float)(s->loss / samples),
+                      .accuracy = (float)(s->accuracy / samples),
+                      .compute_s = s->compute_s,
+                      .exchange_s = s->exchange_s,
+                      .wait_s = s->wait_s,
+                      .batch = s->samples < INT32_MAX ? (int32_t)s->samples : INT32_MAX,
+                      .staleness = s->staleness,
+                      .rank = -1,
+                      .attempt = (int16_t)s->attempt};
     return row;
 }

@@ -19,14 +19,16 @@ enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few sec
 /* ---- hosts ------------------------------------------------------------------------------------------------- */
 
 /* KEYS host hosts; ARGV name json instance. A host belongs to one agent: another instance is refused while this one reports. */
-static struct script put_script = {.text =
-    "local t = redis.call('TIME')\n"
-    "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
-    "local old = redis.call('HMGET', KEYS[1], 'instance', 'at')\n"
-    "if old[1] and old[1] ~= ARGV[3] and now - tonumber(old[2]) < tonumber(ARGV[4]) then return 0 end\n"
-    "redis.call('HSET', KEYS[1], 'json', ARGV[2], 'instance', ARGV[3], 'at', string.format('%d', now))\n"
-    "redis.call('SADD', KEYS[2], ARGV[1])\n"
-    "return 1\n"};
+static struct script put_script = {
+    .text =
+        "local t = redis.call('TIME')\n"
+        "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
+        "local old = redis.call('HMGET', KEYS[1], 'instance', 'at')\n"
+        "if old[1] and old[1] ~= ARGV[3] and now - tonumber(old[2]) < tonumber(ARGV[4]) then return 0 end\n"
+        "redis.call('HSET', KEYS[1], 'json', ARGV[2], 'instance', ARGV[3], 'at', string.format('%d', now))\n"
+        "redis.call('SADD', KEYS[2], ARGV[1])\n"
+        "return 1\n",
+};
 
 int store_host_put(struct store *s, const json_t *host, struct err *e)
 {
@@ -53,19 +55,21 @@ int store_host_put(struct store *s, const json_t *host, struct err *e)
     return rc < 0 ? rc : n ? 0 : err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already", name);
 }
 
-static struct script read_script = {.text =
-    "local t = redis.call('TIME')\n"
-    "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
-    "local names, out = ARGV, {}\n"
-    "if #names == 0 then names = redis.call('SMEMBERS', 'es:hosts') end\n"
-    "for _, name in ipairs(names) do\n"
-    "  local h = redis.call('HMGET', 'es:host:' .. name, 'json', 'at')\n"
-    "  if h[1] then\n"
-    "    out[#out + 1] = h[1]\n"
-    "    out[#out + 1] = string.format('%d', now - tonumber(h[2]))\n"
-    "  end\n"
-    "end\n"
-    "return out\n"};
+static struct script read_script = {
+    .text =
+        "local t = redis.call('TIME')\n"
+        "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
+        "local names, out = ARGV, {}\n"
+        "if #names == 0 then names = redis.call('SMEMBERS', 'es:hosts') end\n"
+        "for _, name in ipairs(names) do\n"
+        "  local h = redis.call('HMGET', 'es:host:' .. name, 'json', 'at')\n"
+        "  if h[1] then\n"
+        "    out[#out + 1] = h[1]\n"
+        "    out[#out + 1] = string.format('%d', now - tonumber(h[2]))\n"
+        "  end\n"
+        "end\n"
+        "return out\n",
+};
 
 static json_t *read_hosts(struct store *s, int n, const char **names, struct err *e)
 {
@@ -106,10 +110,12 @@ json_t *store_host_get(struct store *s, const char *name, struct err *e)
     return host;
 }
 
-static struct script remove_script = {.text =
-    "if redis.call('HGET', KEYS[1], 'instance') ~= ARGV[2] then return 0 end\n"
-    "redis.call('SREM', KEYS[2], ARGV[1])\n"
-    "return redis.call('DEL', KEYS[1])\n"};
+static struct script remove_script = {
+    .text =
+        "if redis.call('HGET', KEYS[1], 'instance') ~= ARGV[2] then return 0 end\n"
+        "redis.call('SREM', KEYS[2], ARGV[1])\n"
+        "return redis.call('DEL', KEYS[1])\n",
+};
 
 int store_host_remove(struct store *s, const char *name, const char *instance, struct err *e)
 {
@@ -124,11 +130,13 @@ int store_host_remove(struct store *s, const char *name, const char *instance, s
 
 /* ---- boxes ------------------------------------------------------------------------------------------------- */
 
-static struct script mail_script = {.text =
-    "local n = redis.call('RPUSH', KEYS[1], ARGV[1])\n"
-    "if n > tonumber(ARGV[3]) then redis.call('LTRIM', KEYS[1], -tonumber(ARGV[3]), -1) end\n"
-    "redis.call('EXPIRE', KEYS[1], ARGV[2])\n"
-    "return n\n"};
+static struct script mail_script = {
+    .text =
+        "local n = redis.call('RPUSH', KEYS[1], ARGV[1])\n"
+        "if n > tonumber(ARGV[3]) then redis.call('LTRIM', KEYS[1], -tonumber(ARGV[3]), -1) end\n"
+        "redis.call('EXPIRE', KEYS[1], ARGV[2])\n"
+        "return n\n",
+};
 
 int store_mail_put(struct store *s, const char *box, const char *text, int seconds, struct err *e)
 {
@@ -220,18 +228,20 @@ json_t *store_refused(struct store *s, struct err *e)
 }
 
 /* ARGV host json most seconds; the value is "TIME JSON". */
-static struct script refusal_script = {.text =
-    "local t = redis.call('TIME')\n"
-    "redis.call('HSET', KEYS[1], ARGV[1], string.format('%d ', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[2])\n"
-    "while redis.call('HLEN', KEYS[1]) > tonumber(ARGV[3]) do\n"
-    "  local all, oldest, least = redis.call('HGETALL', KEYS[1]), nil, nil\n"
-    "  for i = 1, #all, 2 do\n"
-    "    local at = tonumber(string.match(all[i + 1], '^%d+')) or 0\n"
-    "    if not least or at < least then oldest, least = all[i], at end\n"
-    "  end\n"
-    "  redis.call('HDEL', KEYS[1], oldest)\n"
-    "end\n"
-    "return redis.call('PEXPIRE', KEYS[1], ARGV[4])\n"};
+static struct script refusal_script = {
+    .text =
+        "local t = redis.call('TIME')\n"
+        "redis.call('HSET', KEYS[1], ARGV[1], string.format('%d ', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[2])\n"
+        "while redis.call('HLEN', KEYS[1]) > tonumber(ARGV[3]) do\n"
+        "  local all, oldest, least = redis.call('HGETALL', KEYS[1]), nil, nil\n"
+        "  for i = 1, #all, 2 do\n"
+        "    local at = tonumber(string.match(all[i + 1], '^%d+')) or 0\n"
+        "    if not least or at < least then oldest, least = all[i], at end\n"
+        "  end\n"
+        "  redis.call('HDEL', KEYS[1], oldest)\n"
+        "end\n"
+        "return redis.call('PEXPIRE', KEYS[1], ARGV[4])\n",
+};
 
 int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
 {
@@ -252,18 +262,20 @@ int store_refusal_remove(struct store *s, const char *host, struct err *e)
     return store_done(store_commandf(s, e, "HDEL es:refusals %s", host), e);
 }
 
-static struct script refusals_script = {.text =
-    "local t = redis.call('TIME')\n"
-    "local now, names, out = t[1] * 1000 + math.floor(t[2] / 1000), redis.call('HKEYS', KEYS[1]), {}\n"
-    "table.sort(names)\n"
-    "for _, name in ipairs(names) do\n"
-    "  local at, json = string.match(redis.call('HGET', KEYS[1], name), '^(%d+) (.*)$')\n"
-    "  if at and now - at <= tonumber(ARGV[1]) then\n"
-    "    out[#out + 1] = json\n"
-    "    out[#out + 1] = string.format('%d', now - at)\n"
-    "  end\n"
-    "end\n"
-    "return out\n"};
+static struct script refusals_script = {
+    .text =
+        "local t = redis.call('TIME')\n"
+        "local now, names, out = t[1] * 1000 + math.floor(t[2] / 1000), redis.call('HKEYS', KEYS[1]), {}\n"
+        "table.sort(names)\n"
+        "for _, name in ipairs(names) do\n"
+        "  local at, json = string.match(redis.call('HGET', KEYS[1], name), '^(%d+) (.*)$')\n"
+        "  if at and now - at <= tonumber(ARGV[1]) then\n"
+        "    out[#out + 1] = json\n"
+        "    out[#out + 1] = string.format('%d', now - at)\n"
+        "  end\n"
+        "end\n"
+        "return out\n",
+};
 
 json_t *store_refusals(struct store *s, struct err *e)
 {

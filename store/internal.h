@@ -11,26 +11,26 @@
 #include "store/store.h"
 
 enum {
-    STORE_CALL_MS = 2000,           /* a call blocks at most this long */
-    STORE_KEY = 256,                /* bytes of a key */
-    STORE_DOC_BYTES = 8 << 20,      /* of one JSON document */
-    STORE_ROWS_BYTES = 1 << 20,     /* of one entry of rows */
-    STORE_EVENTS = 20000,           /* entries kept of es:events, about */
-    STORE_ROWS_ENTRIES = 20000,     /* of a rank's rows: half an hour at ten a second */
+    STORE_CALL_MS = 2000,       /* a call blocks at most this long */
+    STORE_KEY = 256,            /* bytes of a key */
+    STORE_DOC_BYTES = 8 << 20,  /* of one JSON document */
+    STORE_ROWS_BYTES = 1 << 20, /* of one entry of rows */
+    STORE_EVENTS = 20000,       /* entries kept of es:events, about */
+    STORE_ROWS_ENTRIES = 20000, /* of a rank's rows: half an hour at ten a second */
     STORE_FACTS = 10000,
     STORE_RANKS = 4096,
-    STORE_NODE_LOST_MS = 4000,      /* without a heartbeat a node is lost (one comes every second) */
+    STORE_NODE_LOST_MS = 4000, /* without a heartbeat a node is lost (one comes every second) */
     STORE_IDEMPOTENCY_S = 86400,
     STORE_PROFILE_S = 180 * 86400,
-    STORE_PRIORITY = 100000,        /* priorities are within ± this */
+    STORE_PRIORITY = 100000, /* priorities are within ± this */
 };
 
 struct store {
     char url[512];
-    char *password;      /* or NULL; owned */
-    char user[64];       /* of Redis; empty: the default one */
+    char *password; /* or NULL; owned */
+    char user[64];  /* of Redis; empty: the default one */
     bool is_unix;
-    char address[256];   /* host or path */
+    char address[256]; /* host or path */
     int port, db;
     redisContext *redis;  /* commands; NULL while not connected */
     redisContext *events; /* what blocks waits here */
@@ -57,8 +57,8 @@ redisReply *store_wait(struct store *s, int block_ms, int argc, const char **arg
 bool store_follows(struct store *s); /* the second connection stands, since the last call at least */
 /* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are NUL-terminated strings, except that
  * lens (if not NULL) gives lengths of args. */
-redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs,
-                         const char **args, const size_t *lens, struct err *e);
+redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs, const char **args,
+                         const size_t *lens, struct err *e);
 
 /* What a call returns that got no reply: the error's code, negative. */
 static inline int store_failed(const struct err *e)

@@ -21,21 +21,21 @@
 /* The place in the queue: priority first, then the order of creation. Exact in a double: 1e5 · 1e10 < 2^53. */
 #define LUA_SCORE "local function score(priority, number) return string.format('%.0f', number - priority * 1e10) end\n"
 /* The event that browsers get when a job changes. */
-#define LUA_EVENT                                                                                                      \
-    "local function event(events, kind, job, id, from, to)\n"                                                          \
-    "  local f = redis.call('HMGET', job, 'name', 'attempt', 'error', 'priority')\n"                                   \
+#define LUA_EVENT                                                                                                          \
+    "local function event(events, kind, job, id, from, to)\n"                                                              \
+    "  local f = redis.call('HMGET', job, 'name', 'attempt', 'error', 'priority')\n"                                       \
     "  local j = '{\"id\":' .. cjson.encode(id) .. ',\"name\":' .. cjson.encode(f[1] or '') .. ',\"from\":' .. from .. \n" \
-    "    ',\"state\":\"' .. to .. '\",\"attempt\":' .. (f[2] or '0') .. ',\"priority\":' .. (f[4] or '0') ..\n"        \
-    "    ',\"error\":' .. (f[3] or 'null') .. '}'\n"                                                                   \
-    "  redis.call('XADD', events, 'MAXLEN', '~', 20000, '*', 'job', id, 'type', kind, 'j', j)\n"                       \
+    "    ',\"state\":\"' .. to .. '\",\"attempt\":' .. (f[2] or '0') .. ',\"priority\":' .. (f[4] or '0') ..\n"            \
+    "    ',\"error\":' .. (f[3] or 'null') .. '}'\n"                                                                       \
+    "  redis.call('XADD', events, 'MAXLEN', '~', 20000, '*', 'job', id, 'type', kind, 'j', j)\n"                           \
     "end\n"
 
 /* ---- creating ------------------------------------------------------------------------------------------- */
 
 /* KEYS job jobs queue state:queued events number idempotency; ARGV id spec name priority created digest lifetime.
  * Gives {0, id}; {1, id} for a key that was used with this spec; {2, id} for one used with another; {3} if the id is taken. */
-static struct script create_script = {.text =
-    LUA_SCORE LUA_EVENT
+static struct script create_script = {
+    .text = LUA_SCORE LUA_EVENT
     "if KEYS[7] then\n"
     "  local old = redis.call('GET', KEYS[7])\n"
     "  if old then\n"
@@ -54,7 +54,8 @@ static struct script create_script = {.text =
     "redis.call('ZADD', KEYS[3], score(tonumber(ARGV[4]), number), ARGV[1])\n"
     "redis.call('ZADD', KEYS[4], number, ARGV[1])\n"
     "event(KEYS[5], 'job', KEYS[1], ARGV[1], 'null', 'queued')\n"
-    "return {0, ARGV[1]}\n"};
+    "return {0, ARGV[1]}\n",
+};
 
 static int random_id(char id[STORE_ID], struct err *e)
 {
@@ -130,8 +131,8 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
 /* ---- states --------------------------------------------------------------------------------------------- */
 
 /* KEYS job queue events state:from state:to; ARGV id from to now error ended. Gives the state before, or nil. */
-static struct script transition_script = {.text =
-    LUA_SCORE LUA_EVENT
+static struct script transition_script = {
+    .text = LUA_SCORE LUA_EVENT
     "local f = redis.call('HMGET', KEYS[1], 'state', 'number', 'priority')\n"
     "if not f[1] then return false end\n"
     "if f[1] ~= ARGV[2] then return f[1] end\n"
@@ -146,7 +147,8 @@ static struct script transition_script = {.text =
     "if to == 'queued' then redis.call('ZADD', KEYS[2], score(tonumber(f[3] or '0'), number), ARGV[1])\n"
     "else redis.call('ZREM', KEYS[2], ARGV[1]) end\n"
     "event(KEYS[3], 'job', KEYS[1], ARGV[1], '\"' .. f[1] .. '\"', to)\n"
-    "return f[1]\n"};
+    "return f[1]\n",
+};
 
 int store_job_transition(struct store *s, const char *id, enum job_state from, enum job_state to, const json_t *error, struct err *e)
 {
@@ -165,7 +167,8 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
     snprintf(before, sizeof before, "es:state:%s", jobstate_name(from));
     snprintf(after, sizeof after, "es:state:%s", jobstate_name(to));
     const char *keys[] = {job, "es:queue", "es:events", before, after};
-    const char *args[] = {id, jobstate_name(from), jobstate_name(to), clock_format(when, clock_wall_ms()), text, jobstate_ended(to) ? "1" : "0"};
+    const char *args[] = {id,   jobstate_name(from),           jobstate_name(to), clock_format(when, clock_wall_ms()),
+                          text, jobstate_ended(to) ? "1" : "0"};
     redisReply *r = store_script(s, &transition_script, 5, keys, 6, args, NULL, e);
     free(text);
     if (!r) {
@@ -176,8 +179,9 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
     if (rc == 0) {
         rc = store_no_job(id, e);
     } else if (rc > 0) {
-        rc = !strcmp(was, jobstate_name(from)) ? 0
-             : err_set(e, ERR_CONFLICT, "job '%s' cannot go from %s to %s: it is %s", id, jobstate_name(from), jobstate_name(to), was);
+        rc = !strcmp(was, jobstate_name(from))
+                 ? 0
+                 : err_set(e, ERR_CONFLICT, "job '%s' cannot go from %s to %s: it is %s", id, jobstate_name(from), jobstate_name(to), was);
     }
     freeReplyObject(r);
     return rc;
@@ -204,8 +208,7 @@ static int next_state(const char *what, enum job_state now, const char **reason)
 {
     if (!strcmp(what, "cancel")) {
         *reason = "it has ended already";
-        return jobstate_ended(now) ? (now == JOB_CANCELLED ? JOB_CANCELLED : -1)
-               : now == JOB_PAUSED ? JOB_CANCELLED : JOB_CANCELLING;
+        return jobstate_ended(now) ? (now == JOB_CANCELLED ? JOB_CANCELLED : -1) : now == JOB_PAUSED ? JOB_CANCELLED : JOB_CANCELLING;
     }
     if (!strcmp(what, "pause")) {
         *reason = "only a running job can be paused";
@@ -245,24 +248,26 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
 /* ---- deleting, priority --------------------------------------------------------------------------------- */
 
 /* KEYS job jobs queue events; ARGV id ranks. Gives the state; only an ended job is deleted. */
-static struct script delete_script = {.text =
-    "local f = redis.call('HMGET', KEYS[1], 'state', 'idempotency', 'name')\n"
-    "local state = f[1]\n"
-    "if not state then return false end\n"
-    "if state ~= 'succeeded' and state ~= 'failed' and state ~= 'cancelled' then return state end\n"
-    "if f[2] then redis.call('DEL', f[2]) end\n"
-    "redis.call('UNLINK', KEYS[1], KEYS[1] .. ':live', KEYS[1] .. ':detail', KEYS[1] .. ':assign', KEYS[1] .. ':plan',\n"
-    "  KEYS[1] .. ':control', KEYS[1] .. ':beats', KEYS[1] .. ':facts')\n"
-    "for at = 0, tonumber(ARGV[2]) - 1, 512 do\n"
-    "  local rows = {}\n"
-    "  for r = at, at + 511 do rows[#rows + 1] = KEYS[1] .. ':rows:' .. r end\n"
-    "  redis.call('UNLINK', unpack(rows))\n"
-    "end\n"
-    "redis.call('ZREM', KEYS[2], ARGV[1])\n"
-    "redis.call('ZREM', KEYS[3], ARGV[1])\n"
-    "redis.call('ZREM', 'es:state:' .. state, ARGV[1])\n"
-    "redis.call('XADD', KEYS[4], 'MAXLEN', '~', 20000, '*', 'job', ARGV[1], 'type', 'deleted', 'j', '{\"id\":' .. cjson.encode(ARGV[1]) .. '}')\n"
-    "return state\n"};
+static struct script delete_script = {
+    .text =
+        "local f = redis.call('HMGET', KEYS[1], 'state', 'idempotency', 'name')\n"
+        "local state = f[1]\n"
+        "if not state then return false end\n"
+        "if state ~= 'succeeded' and state ~= 'failed' and state ~= 'cancelled' then return state end\n"
+        "if f[2] then redis.call('DEL', f[2]) end\n"
+        "redis.call('UNLINK', KEYS[1], KEYS[1] .. ':live', KEYS[1] .. ':detail', KEYS[1] .. ':assign', KEYS[1] .. ':plan',\n"
+        "  KEYS[1] .. ':control', KEYS[1] .. ':beats', KEYS[1] .. ':facts')\n"
+        "for at = 0, tonumber(ARGV[2]) - 1, 512 do\n"
+        "  local rows = {}\n"
+        "  for r = at, at + 511 do rows[#rows + 1] = KEYS[1] .. ':rows:' .. r end\n"
+        "  redis.call('UNLINK', unpack(rows))\n"
+        "end\n"
+        "redis.call('ZREM', KEYS[2], ARGV[1])\n"
+        "redis.call('ZREM', KEYS[3], ARGV[1])\n"
+        "redis.call('ZREM', 'es:state:' .. state, ARGV[1])\n"
+        "redis.call('XADD', KEYS[4], 'MAXLEN', '~', 20000, '*', 'job', ARGV[1], 'type', 'deleted', 'j', '{\"id\":' .. cjson.encode(ARGV[1]) .. '}')\n"
+        "return state\n",
+};
 
 int store_job_delete(struct store *s, const char *id, struct err *e)
 {
@@ -295,14 +300,15 @@ int store_job_delete(struct store *s, const char *id, struct err *e)
 }
 
 /* KEYS job queue events; ARGV id priority. 1, or 0 if there is no such job. */
-static struct script priority_script = {.text =
-    LUA_SCORE LUA_EVENT
+static struct script priority_script = {
+    .text = LUA_SCORE LUA_EVENT
     "local f = redis.call('HMGET', KEYS[1], 'state', 'number')\n"
     "if not f[1] then return 0 end\n"
     "redis.call('HSET', KEYS[1], 'priority', ARGV[2])\n"
     "if f[1] == 'queued' then redis.call('ZADD', KEYS[2], score(tonumber(ARGV[2]), tonumber(f[2])), ARGV[1]) end\n"
     "event(KEYS[3], 'job', KEYS[1], ARGV[1], '\"' .. f[1] .. '\"', f[1])\n"
-    "return 1\n"};
+    "return 1\n",
+};
 
 int store_job_set_priority(struct store *s, const char *id, int priority, struct err *e)
 {

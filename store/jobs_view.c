@@ -45,8 +45,8 @@ static json_t *doc_or_null(const redisReply *hash, const char *name)
 
 static json_t *empty_staleness(void)
 {
-    return json_pack("{s:f, s:f, s:f, s:i, s:i, s:i, s:i}", "update_mean", 0.0, "node_mean", 0.0, "sample_mean", 0.0,
-                     "p50", 0, "p95", 0, "p99", 0, "max", 0);
+    return json_pack("{s:f, s:f, s:f, s:i, s:i, s:i, s:i}", "update_mean", 0.0, "node_mean", 0.0, "sample_mean", 0.0, "p50", 0, "p95", 0,
+                     "p99", 0, "max", 0);
 }
 
 static json_t *number_or_zero(json_t *j)
@@ -59,11 +59,10 @@ static json_t *empty_live(const json_t *spec)
 {
     json_t *epochs = number_or_zero(json_object_get(spec, "epochs"));
     json_t *batch = number_or_zero(json_object_get(json_object_get(spec, "batching"), "global_batch"));
-    return json_pack("{s:{s:f, s:o, s:i, s:i, s:f}, s:{s:n, s:n, s:n, s:f, s:f}, s:o, s:o, s:{s:i, s:o}, s:[], s:[]}", "progress",
-                     "epoch", 0.0, "epochs", epochs, "step", 0, "samples", 0, "fraction", 0.0, "metrics", "train_loss",
-                     "test_loss", "test_accuracy", "samples_per_second", 0.0, "step_seconds", 0.0, "staleness",
-                     empty_staleness(), "staleness_recent", empty_staleness(), "assignment", "version", 0, "global_batch",
-                     batch, "servers", "workers");
+    return json_pack("{s:{s:f, s:o, s:i, s:i, s:f}, s:{s:n, s:n, s:n, s:f, s:f}, s:o, s:o, s:{s:i, s:o}, s:[], s:[]}", "progress", "epoch",
+                     0.0, "epochs", epochs, "step", 0, "samples", 0, "fraction", 0.0, "metrics", "train_loss", "test_loss", "test_accuracy",
+                     "samples_per_second", 0.0, "step_seconds", 0.0, "staleness", empty_staleness(), "staleness_recent", empty_staleness(),
+                     "assignment", "version", 0, "global_batch", batch, "servers", "workers");
 }
 
 /* Adds to `job` the keys of the live document; a value of another kind than expected is left out. */
@@ -71,8 +70,7 @@ static void merge_live(json_t *job, json_t *base, const json_t *live)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(base, key, value)
-    {
+    json_object_foreach(base, key, value) {
         json_t *got = json_object_get(live, key);
         if (got && json_is_object(value) && json_is_object(got)) {
             json_object_update(value, got);
@@ -81,8 +79,7 @@ static void merge_live(json_t *job, json_t *base, const json_t *live)
         }
         json_object_set(job, key, value);
     }
-    json_object_foreach((json_t *)live, key, value)
-    {
+    json_object_foreach((json_t *)live, key, value) {
         if (!json_object_get(job, key)) {
             json_object_set(job, key, value);
         }
@@ -96,13 +93,12 @@ json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisRe
         return NULL;
     }
     json_t *spec = doc_or_null(hash, "spec");
-    json_t *job = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:O, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "id", id, "name", text_or_null(hash, "name"),
-                            "state", text_or_null(hash, "state"), "attempt", number_of(hash, "attempt"), "priority",
-                            number_of(hash, "priority"), "restarts", number_of(hash, "restarts"), "spec", spec, "created",
-                            text_or_null(hash, "created"), "started", text_or_null(hash, "started"), "finished",
-                            text_or_null(hash, "finished"), "error", doc_or_null(hash, "error"), "waiting",
-                            text_or_null(hash, "waiting"), "disk_bytes", number_of(hash, "disk_bytes"), "pruned",
-                            text_or_null(hash, "pruned"));
+    json_t *job =
+        json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:O, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "id", id, "name", text_or_null(hash, "name"),
+                  "state", text_or_null(hash, "state"), "attempt", number_of(hash, "attempt"), "priority", number_of(hash, "priority"),
+                  "restarts", number_of(hash, "restarts"), "spec", spec, "created", text_or_null(hash, "created"), "started",
+                  text_or_null(hash, "started"), "finished", text_or_null(hash, "finished"), "error", doc_or_null(hash, "error"), "waiting",
+                  text_or_null(hash, "waiting"), "disk_bytes", number_of(hash, "disk_bytes"), "pruned", text_or_null(hash, "pruned"));
     json_t *base = empty_live(spec), *doc = reply_json(live, NULL);
     if (job && base) {
         json_t *none = json_object();
@@ -120,12 +116,14 @@ json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisRe
 }
 
 /* ARGV ids. For each {hash, live}. */
-static struct script read_script = {.text =
-    "local out = {}\n"
-    "for i, id in ipairs(ARGV) do\n"
-    "  out[i] = {redis.call('HGETALL', 'es:job:' .. id), redis.call('GET', 'es:job:' .. id .. ':live')}\n"
-    "end\n"
-    "return out\n"};
+static struct script read_script = {
+    .text =
+        "local out = {}\n"
+        "for i, id in ipairs(ARGV) do\n"
+        "  out[i] = {redis.call('HGETALL', 'es:job:' .. id), redis.call('GET', 'es:job:' .. id .. ':live')}\n"
+        "end\n"
+        "return out\n",
+};
 
 /* Whole jobs of these ids, in their order; those that are gone meanwhile are left out. */
 static json_t *read_jobs(struct store *s, int n, const char **ids, struct err *e)
@@ -139,7 +137,8 @@ static json_t *read_jobs(struct store *s, int n, const char **ids, struct err *e
     for (int i = 0; out && i < n; i++) {
         const redisReply *one = r->element[i];
         json_t *job = one->type == REDIS_REPLY_ARRAY && one->elements == 2
-                          ? jobview_from_reply(ids[i], one->element[0], one->element[1], NULL) : NULL;
+                          ? jobview_from_reply(ids[i], one->element[0], one->element[1], NULL)
+                          : NULL;
         if (job) {
             json_array_append_new(out, job);
         }
@@ -178,19 +177,21 @@ struct entries {
 };
 
 /* KEYS index; ARGV rev bound count. Flat: id name priority number … beyond the bound. */
-static struct script light_script = {.text =
-    "local ids\n"
-    "if ARGV[1] == '1' then ids = redis.call('ZREVRANGEBYSCORE', KEYS[1], '(' .. ARGV[2], '-inf', 'LIMIT', 0, ARGV[3])\n"
-    "else ids = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[2], '+inf', 'LIMIT', 0, ARGV[3]) end\n"
-    "local out = {}\n"
-    "for _, id in ipairs(ids) do\n"
-    "  local f = redis.call('HMGET', 'es:job:' .. id, 'name', 'priority', 'number')\n"
-    "  out[#out + 1] = id\n"
-    "  out[#out + 1] = f[1] or ''\n"
-    "  out[#out + 1] = f[2] or '0'\n"
-    "  out[#out + 1] = f[3] or '0'\n"
-    "end\n"
-    "return out\n"};
+static struct script light_script = {
+    .text =
+        "local ids\n"
+        "if ARGV[1] == '1' then ids = redis.call('ZREVRANGEBYSCORE', KEYS[1], '(' .. ARGV[2], '-inf', 'LIMIT', 0, ARGV[3])\n"
+        "else ids = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[2], '+inf', 'LIMIT', 0, ARGV[3]) end\n"
+        "local out = {}\n"
+        "for _, id in ipairs(ids) do\n"
+        "  local f = redis.call('HMGET', 'es:job:' .. id, 'name', 'priority', 'number')\n"
+        "  out[#out + 1] = id\n"
+        "  out[#out + 1] = f[1] or ''\n"
+        "  out[#out + 1] = f[2] or '0'\n"
+        "  out[#out + 1] = f[3] or '0'\n"
+        "end\n"
+        "return out\n",
+};
 
 static int add_entry(struct entries *all, redisReply *const *four, struct err *e)
 {
@@ -223,7 +224,8 @@ static bool matches(const struct entry *at, const char *q)
 }
 
 /* Entries of an index beyond `bound` that match, until there are `want`. */
-static int collect(struct store *s, const char *index, bool rev, const char *bound, const char *q, int want, struct entries *all, struct err *e)
+static int collect(struct store *s, const char *index, bool rev, const char *bound, const char *q, int want, struct entries *all,
+                   struct err *e)
 {
     char at[32], chunk[16];
     int step = q || want > LIST_CHUNK ? LIST_CHUNK : want;
@@ -422,8 +424,7 @@ static json_t *overview_of(redisReply *const *replies, const json_t *ids, struct
 {
     json_t *out = json_pack("{s:o*, s:o*, s:{}}", "queued", ids_of(replies[0], e), "cancelling", ids_of(replies[1], e), "states"), *id;
     size_t i;
-    json_array_foreach(ids, i, id)
-    {
+    json_array_foreach(ids, i, id) {
         const char *state = NULL;
         int rc = reply_text(replies[2 + i], &state, NULL, e);
         if (rc >= 0) {
@@ -448,8 +449,7 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e)
     }
     int rc = store_append(s, e, "ZRANGE es:queue 0 -1");
     rc = rc < 0 ? rc : store_append(s, e, "ZRANGE es:state:%s 0 -1", jobstate_name(JOB_CANCELLING));
-    json_array_foreach(ids, i, id)
-    {
+    json_array_foreach(ids, i, id) {
         rc = rc < 0 ? rc : store_append(s, e, "HGET es:job:%s state", json_string_value(id));
     }
     if (rc >= 0 && store_replies(s, replies, e) >= 0) {

@@ -24,16 +24,16 @@ static int count_and_free(redisReply *r, int64_t *n, struct err *e)
     return rc;
 }
 
-#define LUA_NODE_EVENT                                                                                                  \
-    "local function tell(name, what)\n"                                                                                 \
-    "  redis.call('XADD', 'es:events', 'MAXLEN', '~', 20000, '*', 'job', '', 'type', 'node', 'j',\n"                    \
-    "    '{\"name\":' .. cjson.encode(name) .. ',\"change\":\"' .. what .. '\"}')\n"                                    \
+#define LUA_NODE_EVENT                                                                               \
+    "local function tell(name, what)\n"                                                              \
+    "  redis.call('XADD', 'es:events', 'MAXLEN', '~', 20000, '*', 'job', '', 'type', 'node', 'j',\n" \
+    "    '{\"name\":' .. cjson.encode(name) .. ',\"change\":\"' .. what .. '\"}')\n"                 \
     "end\n"
 
 /* KEYS nodes, then node keys; ARGV name json of each. Told to browsers when a node is new, was lost or has changed, not at each
  * heartbeat. */
-static struct script put_script = {.text =
-    LUA_NODE_EVENT
+static struct script put_script = {
+    .text = LUA_NODE_EVENT
     "local t = redis.call('TIME')\n"
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
     "for i = 2, #KEYS do\n"
@@ -44,12 +44,13 @@ static struct script put_script = {.text =
     "  if old[1] ~= json then tell(name, 'put')\n"
     "  elseif now - tonumber(old[2] or '0') > 4000 then tell(name, 'back') end\n"
     "end\n"
-    "return 1\n"};
+    "return 1\n",
+};
 
 int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
 {
     size_t n = json_array_size(nodes), made = 0;
-    char (*node_keys)[STORE_KEY] = calloc(n + 1, sizeof *node_keys), **texts = calloc(n + 1, sizeof *texts);
+    char(*node_keys)[STORE_KEY] = calloc(n + 1, sizeof *node_keys), **texts = calloc(n + 1, sizeof *texts);
     const char **keys = calloc(n + 1, sizeof *keys), **args = calloc(2 * n + 1, sizeof *args);
     int rc = node_keys && texts && keys && args ? 0 : err_set(e, ERR_MEMORY, "cannot register nodes: memory ran out");
     for (; rc == 0 && made < n; made++) {
@@ -87,9 +88,11 @@ int store_node_put(struct store *s, const json_t *node, struct err *e)
 }
 
 /* KEYS gpu; ARGV json seconds. Apart from the node's document, every change of which is told to browsers. */
-static struct script gpu_script = {.text =
-    "redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])\n"
-    "return 1\n"};
+static struct script gpu_script = {
+    .text =
+        "redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])\n"
+        "return 1\n",
+};
 
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e)
 {
@@ -109,16 +112,18 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
 }
 
 /* ARGV names, or none for all: {clock, {name, hash, claim, gpu}, …}. */
-static struct script read_script = {.text =
-    "local t = redis.call('TIME')\n"
-    "local names = ARGV\n"
-    "if #names == 0 then names = redis.call('SMEMBERS', 'es:nodes') end\n"
-    "local out = {string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))}\n"
-    "for _, name in ipairs(names) do\n"
-    "  out[#out + 1] = {name, redis.call('HGETALL', 'es:node:' .. name), redis.call('GET', 'es:claim:' .. name),\n"
-    "    redis.call('GET', 'es:gpu:' .. name)}\n"
-    "end\n"
-    "return out\n"};
+static struct script read_script = {
+    .text =
+        "local t = redis.call('TIME')\n"
+        "local names = ARGV\n"
+        "if #names == 0 then names = redis.call('SMEMBERS', 'es:nodes') end\n"
+        "local out = {string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))}\n"
+        "for _, name in ipairs(names) do\n"
+        "  out[#out + 1] = {name, redis.call('HGETALL', 'es:node:' .. name), redis.call('GET', 'es:claim:' .. name),\n"
+        "    redis.call('GET', 'es:gpu:' .. name)}\n"
+        "end\n"
+        "return out\n",
+};
 
 static bool is_set(const redisReply *hash, const char *field)
 {
@@ -150,7 +155,11 @@ static json_t *node_json(const redisReply *one, double now)
         json_object_set_new(node, "gpu", told);
     }
     bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled"), leaving = json_is_true(json_object_get(node, "leaving"));
-    const char *state = disabled ? "disabled" : age > STORE_NODE_LOST_MS ? "lost" : drained || leaving ? "draining" : job ? "busy" : "ready";
+    const char *state = disabled                   ? "disabled"
+                        : age > STORE_NODE_LOST_MS ? "lost"
+                        : drained || leaving       ? "draining"
+                        : job                      ? "busy"
+                                                   : "ready";
     json_object_set_new(node, "state", json_string(state));
     json_object_set_new(node, "job", job ? json_string(job) : json_null());
     json_object_set_new(node, "drained", json_boolean(drained));
@@ -231,12 +240,13 @@ out:
 }
 
 /* KEYS node nodes; ARGV name. */
-static struct script remove_script = {.text =
-    LUA_NODE_EVENT
+static struct script remove_script = {
+    .text = LUA_NODE_EVENT
     "local n = redis.call('DEL', KEYS[1])\n"
     "redis.call('SREM', KEYS[2], ARGV[1])\n"
     "if n == 1 then tell(ARGV[1], 'removed') end\n"
-    "return n\n"};
+    "return n\n",
+};
 
 int store_node_remove(struct store *s, const char *name, struct err *e)
 {
@@ -251,12 +261,13 @@ int store_node_remove(struct store *s, const char *name, struct err *e)
     return rc < 0 ? rc : n ? 0 : no_node(name, e);
 }
 
-static struct script set_script = {.text =
-    LUA_NODE_EVENT
+static struct script set_script = {
+    .text = LUA_NODE_EVENT
     "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
     "if ARGV[3] then redis.call('HSET', KEYS[1], ARGV[2], ARGV[3]) else redis.call('HDEL', KEYS[1], ARGV[2]) end\n"
     "tell(ARGV[1], 'set')\n"
-    "return 1\n"};
+    "return 1\n",
+};
 
 int store_node_set(struct store *s, const char *name, const char *field, const char *value, struct err *e)
 {
@@ -276,20 +287,22 @@ int store_node_set(struct store *s, const char *name, const char *field, const c
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
 
-static struct script claim_script = {.text =
-    LUA_NODE_EVENT
+static struct script claim_script = {
+    .text = LUA_NODE_EVENT
     "local old = redis.call('GET', KEYS[1])\n"
     "if old then return old == ARGV[2] and 1 or 0 end\n"
     "redis.call('SET', KEYS[1], ARGV[2])\n"
     "tell(ARGV[1], 'claimed')\n"
-    "return 1\n"};
+    "return 1\n",
+};
 
-static struct script release_script = {.text =
-    LUA_NODE_EVENT
+static struct script release_script = {
+    .text = LUA_NODE_EVENT
     "if redis.call('GET', KEYS[1]) ~= ARGV[2] then return 0 end\n"
     "redis.call('DEL', KEYS[1])\n"
     "tell(ARGV[1], 'released')\n"
-    "return 1\n"};
+    "return 1\n",
+};
 
 static int claim(struct store *s, struct script *script, const char *name, const char *job, struct err *e)
 {

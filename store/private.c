@@ -29,11 +29,11 @@
 #include "common/proc.h"
 
 enum { SOCKET_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) }; /* 108, with the NUL */
-static const double START_S = 60; /* a long append-only file takes its time to load */
+static const double START_S = 60;                                    /* a long append-only file takes its time to load */
 
 struct place {
-    char dir[PATH_MAX];          /* absolute */
-    char socket[SOCKET_BYTES];   /* "" if it is not known yet */
+    char dir[PATH_MAX];        /* absolute */
+    char socket[SOCKET_BYTES]; /* "" if it is not known yet */
     char pidfile[PATH_MAX + 16], pathfile[PATH_MAX + 16], logfile[PATH_MAX + 16], data[PATH_MAX + 16], lock[PATH_MAX + 16];
 };
 
@@ -200,10 +200,34 @@ static void log_tail(const struct place *p, char *out, size_t n)
 
 static int launch(const struct place *p, struct err *e)
 {
-    const char *const argv[] = {"redis-server", "--port", "0", "--unixsocket", p->socket, "--unixsocketperm", "700",
-                                "--dir", p->data, "--appendonly", "yes", "--appendfsync", "always", "--save", "",
-                                "--daemonize", "yes", "--pidfile", p->pidfile, "--logfile", p->logfile,
-                                "--maxmemory-policy", "noeviction", "--hz", "4", "--stop-writes-on-bgsave-error", "no", NULL};
+    const char *const argv[] = {"redis-server",
+                                "--port",
+                                "0",
+                                "--unixsocket",
+                                p->socket,
+                                "--unixsocketperm",
+                                "700",
+                                "--dir",
+                                p->data,
+                                "--appendonly",
+                                "yes",
+                                "--appendfsync",
+                                "always",
+                                "--save",
+                                "",
+                                "--daemonize",
+                                "yes",
+                                "--pidfile",
+                                p->pidfile,
+                                "--logfile",
+                                p->logfile,
+                                "--maxmemory-policy",
+                                "noeviction",
+                                "--hz",
+                                "4",
+                                "--stop-writes-on-bgsave-error",
+                                "no",
+                                NULL};
     struct proc_spec spec = {.argv = argv, .stdout_path = p->logfile, .stderr_path = p->logfile, .cwd = p->data, .new_session = true};
     pid_t pid = proc_start(&spec, e);
     if (pid < 0) {

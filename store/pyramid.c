@@ -29,8 +29,8 @@ void pyramid_empty(struct pyramid_bucket *b)
 
 void pyramid_add(struct pyramid_bucket *b, const struct row *row)
 {
-    const float value[PYRAMID_VALUES] = {row->loss, row->accuracy, (float)row->batch, row->compute_s,
-                                         row->exchange_s, row->wait_s, (float)row->staleness, row->extra[0]};
+    const float value[PYRAMID_VALUES] = {row->loss,       row->accuracy, (float)row->batch,     row->compute_s,
+                                         row->exchange_s, row->wait_s,   (float)row->staleness, row->extra[0]};
     double samples = row->batch > 0 ? row->batch : 0;
     b->rows++;
     b->samples += samples;

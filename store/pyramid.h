@@ -19,14 +19,20 @@
 enum { PYRAMID_FAN = 64, PYRAMID_LEVELS = 3, PYRAMID_PATH = 1024 };
 
 enum pyramid_value {
-    PYRAMID_LOSS, PYRAMID_ACCURACY, PYRAMID_BATCH, PYRAMID_COMPUTE, PYRAMID_EXCHANGE, PYRAMID_WAIT, PYRAMID_STALENESS,
+    PYRAMID_LOSS,
+    PYRAMID_ACCURACY,
+    PYRAMID_BATCH,
+    PYRAMID_COMPUTE,
+    PYRAMID_EXCHANGE,
+    PYRAMID_WAIT,
+    PYRAMID_STALENESS,
     PYRAMID_STRATEGY, /* what the strategy tells of itself: row.extra[0] */
     PYRAMID_VALUES
 };
 
 struct pyramid_bucket { /* on disk as it is; little-endian hosts only */
     int64_t rows, step_min, step_max;
-    double samples;                                    /* sum of the minibatches */
+    double samples;                                     /* sum of the minibatches */
     double sum[PYRAMID_VALUES], weight[PYRAMID_VALUES]; /* mean = sum/weight; loss and accuracy are weighted by samples */
     float min[PYRAMID_VALUES], max[PYRAMID_VALUES];     /* over finite values; min > max: there was none */
 };
@@ -39,12 +45,12 @@ void pyramid_merge(struct pyramid_bucket *b, const struct pyramid_bucket *other)
 /* Writing. Rows are buffered up to the next multiple of 64. */
 struct pyramid_writer {
     char base[PYRAMID_PATH];
-    int64_t rows;                                 /* with those in the buffer */
+    int64_t rows; /* with those in the buffer */
     int buffered;
-    bool dirty;                                   /* something was written since the last sync */
+    bool dirty; /* something was written since the last sync */
     struct row buffer[PYRAMID_FAN];
-    int64_t have[PYRAMID_LEVELS];                 /* buckets on disk */
-    struct pyramid_bucket open[PYRAMID_LEVELS];   /* the next one of each level */
+    int64_t have[PYRAMID_LEVELS];               /* buckets on disk */
+    struct pyramid_bucket open[PYRAMID_LEVELS]; /* the next one of each level */
 };
 /* Goes on where the files end; levels that are behind their rows are caught up. */
 int pyramid_writer_open(struct pyramid_writer *w, const char *base, struct err *e);
@@ -54,7 +60,7 @@ int pyramid_writer_flush(struct pyramid_writer *w, bool sync, struct err *e);
 
 /* Reading; sees the rows that were there when it was opened. A track without file has no rows. */
 struct pyramid_reader {
-    int fd[1 + PYRAMID_LEVELS];        /* rows, l1, l2, l3; -1: none */
+    int fd[1 + PYRAMID_LEVELS]; /* rows, l1, l2, l3; -1: none */
     int64_t count[1 + PYRAMID_LEVELS];
     int64_t chunk[1 + PYRAMID_LEVELS]; /* which 64 records are in the cache; -1: none */
     struct row rows[PYRAMID_FAN];

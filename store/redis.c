@@ -213,8 +213,7 @@ static int greet(struct store *s, redisContext *c, struct err *e, const char *wh
 static redisContext *connect_store(struct store *s, struct err *e)
 {
     struct timeval limit = {STORE_CALL_MS / 1000, STORE_CALL_MS % 1000 * 1000};
-    redisContext *c = s->is_unix ? redisConnectUnixWithTimeout(s->address, limit)
-                                 : redisConnectWithTimeout(s->address, s->port, limit);
+    redisContext *c = s->is_unix ? redisConnectUnixWithTimeout(s->address, limit) : redisConnectWithTimeout(s->address, s->port, limit);
     if (!c || c->err) {
         away(s, e, c ? c->errstr : "memory ran out");
         goto fail;
@@ -225,8 +224,7 @@ static redisContext *connect_store(struct store *s, struct err *e)
         away(s, e, "its socket takes no time limit");
         goto fail;
     }
-    if ((s->password && s->password[0] && greet(s, c, e, "AUTH", s->password) < 0) ||
-        (s->db && greet(s, c, e, "SELECT", db) < 0)) {
+    if ((s->password && s->password[0] && greet(s, c, e, "AUTH", s->password) < 0) || (s->db && greet(s, c, e, "SELECT", db) < 0)) {
         goto fail;
     }
     return c;
@@ -391,8 +389,8 @@ static const char *hash_of(struct script *script)
     return script->sha;
 }
 
-redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs,
-                         const char **args, const size_t *lens, struct err *e)
+redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs, const char **args,
+                         const size_t *lens, struct err *e)
 {
     const char *sha = hash_of(script);
     char count[16];

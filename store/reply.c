@@ -215,7 +215,8 @@ int store_rows_key(char key[STORE_KEY], const char *id, int rank, struct err *e)
 int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e)
 {
     if (!plain_name(name, 128)) {
-        return err_set(e, ERR_INVALID, "'%.140s' cannot be a name: letters, digits, '-', '_' and '.' are allowed, up to 128", name ? name : "");
+        return err_set(e, ERR_INVALID, "'%.140s' cannot be a name: letters, digits, '-', '_' and '.' are allowed, up to 128",
+                       name ? name : "");
     }
     snprintf(key, STORE_KEY, "%s%s", prefix, name);
     return 0;

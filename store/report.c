@@ -17,14 +17,16 @@
 
 /* KEYS rows beats; ARGV job cap rows rank beat control: packed rows or "", JSON of a heartbeat without its opening brace or "", the
  * key of the control document or "". */
-static struct script report_script = {.text =
-    "if redis.call('EXISTS', ARGV[1]) == 0 then return {0, false} end\n"
-    "if ARGV[3] ~= '' then redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'r', ARGV[3]) end\n"
-    "if ARGV[5] ~= '' then\n"
-    "  local t = redis.call('TIME')\n"
-    "  redis.call('HSET', KEYS[2], ARGV[4], string.format('{\"at\":%d', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[5])\n"
-    "end\n"
-    "return {1, ARGV[6] ~= '' and redis.call('GET', ARGV[6])}\n"};
+static struct script report_script = {
+    .text =
+        "if redis.call('EXISTS', ARGV[1]) == 0 then return {0, false} end\n"
+        "if ARGV[3] ~= '' then redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'r', ARGV[3]) end\n"
+        "if ARGV[5] ~= '' then\n"
+        "  local t = redis.call('TIME')\n"
+        "  redis.call('HSET', KEYS[2], ARGV[4], string.format('{\"at\":%d', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[5])\n"
+        "end\n"
+        "return {1, ARGV[6] ~= '' and redis.call('GET', ARGV[6])}\n",
+};
 
 /* The heartbeat's text with a comma for its opening brace: the script puts the time before it. */
 static char *beat_text(int rank, const json_t *beat, struct err *e)
@@ -97,10 +99,12 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
 /* ---- facts up ----------------------------------------------------------------------------------------------- */
 
 /* KEYS facts; ARGV cap JSON job. */
-static struct script fact_script = {.text =
-    "if redis.call('EXISTS', ARGV[3]) == 0 then return 0 end\n"
-    "redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'j', ARGV[2])\n"
-    "return 1\n"};
+static struct script fact_script = {
+    .text =
+        "if redis.call('EXISTS', ARGV[3]) == 0 then return 0 end\n"
+        "redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'j', ARGV[2])\n"
+        "return 1\n",
+};
 
 int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e)
 {

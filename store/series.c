@@ -28,14 +28,19 @@ static const char *const axis_names[AXES] = {"step", "samples", "time"};
 static const struct series_name {
     const char *name;
     enum kind kind;
-    int value;   /* enum pyramid_value; of KIND_TEST: 0 loss, 1 accuracy */
-    bool whole;  /* whole numbers */
+    int value;  /* enum pyramid_value; of KIND_TEST: 0 loss, 1 accuracy */
+    bool whole; /* whole numbers */
 } series_names[] = {
-    {"train_loss", KIND_JOB, PYRAMID_LOSS, false},       {"train_accuracy", KIND_JOB, PYRAMID_ACCURACY, false},
-    {"test_loss", KIND_TEST, 0, false},                  {"test_accuracy", KIND_TEST, 1, false},
-    {"samples_per_second", KIND_RATE, 0, false},         {"batch", KIND_NODE, PYRAMID_BATCH, true},
-    {"staleness", KIND_NODE, PYRAMID_STALENESS, true},   {"compute_seconds", KIND_NODE, PYRAMID_COMPUTE, false},
-    {"exchange_seconds", KIND_NODE, PYRAMID_EXCHANGE, false}, {"wait_seconds", KIND_NODE, PYRAMID_WAIT, false},
+    {"train_loss", KIND_JOB, PYRAMID_LOSS, false},
+    {"train_accuracy", KIND_JOB, PYRAMID_ACCURACY, false},
+    {"test_loss", KIND_TEST, 0, false},
+    {"test_accuracy", KIND_TEST, 1, false},
+    {"samples_per_second", KIND_RATE, 0, false},
+    {"batch", KIND_NODE, PYRAMID_BATCH, true},
+    {"staleness", KIND_NODE, PYRAMID_STALENESS, true},
+    {"compute_seconds", KIND_NODE, PYRAMID_COMPUTE, false},
+    {"exchange_seconds", KIND_NODE, PYRAMID_EXCHANGE, false},
+    {"wait_seconds", KIND_NODE, PYRAMID_WAIT, false},
     {"strategy_value", KIND_NODE, PYRAMID_STRATEGY, false},
 };
 enum { SERIES_NAMES = sizeof series_names / sizeof *series_names };
@@ -48,7 +53,7 @@ struct query {
     enum axis axis;
     double from, to; /* NAN: open */
     int points;
-    int names[NAMES_MOST], n; /* indexes of series_names */
+    int names[NAMES_MOST], n;  /* indexes of series_names */
     json_t *found[NAMES_MOST]; /* arrays of series, one for each name */
     struct source steps;
     bool have_steps;
@@ -166,8 +171,8 @@ static json_t *number(double v, bool whole)
 
 static json_t *series_new(const char *name, const char *node, int64_t total)
 {
-    return json_pack("{s:s, s:s?, s:I, s:[], s:[], s:[], s:[]}", "name", name, "node", node, "total_points", (json_int_t)total, "x",
-                     "min", "max", "mean");
+    return json_pack("{s:s, s:s?, s:I, s:[], s:[], s:[], s:[]}", "name", name, "node", node, "total_points", (json_int_t)total, "x", "min",
+                     "max", "mean");
 }
 
 static void series_put(json_t *series, const struct query *q, double x, double min, double max, double mean, bool whole)
@@ -326,10 +331,8 @@ static json_t *all_nodes(const json_t *meta)
 {
     json_t *seen = json_object(), *out = json_array(), *layout, *node;
     size_t k, r;
-    json_array_foreach(json_object_get(meta, "layouts"), k, layout)
-    {
-        json_array_foreach(json_object_get(layout, "nodes"), r, node)
-        {
+    json_array_foreach(json_object_get(meta, "layouts"), k, layout) {
+        json_array_foreach(json_object_get(layout, "nodes"), r, node) {
             const char *name = json_string_value(node);
             if (name && !json_object_get(seen, name)) {
                 json_object_set_new(seen, name, json_true());
@@ -346,8 +349,7 @@ static int answer_nodes(struct query *q, struct err *e)
     json_t *nodes = all_nodes(q->meta), *node;
     size_t i;
     int rc = 0;
-    json_array_foreach(nodes, i, node)
-    {
+    json_array_foreach(nodes, i, node) {
         struct source s;
         if ((rc = source_init(&s, q->dir, e)) == 0 && (rc = source_node(&s, q->meta, json_string_value(node), e)) == 0) {
             answer_source(q, KIND_NODE, &s, json_string_value(node));
@@ -495,10 +497,11 @@ static json_t *row_json(const struct row *row)
     json_t *loss = number(row->loss, false), *accuracy = number(row->accuracy, false), *own = number(row->extra[0], false);
     return json_pack("{s:I, s:I, s:i, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:i, s:I, s:o}", "step", (json_int_t)row->step, "local_step",
                      (json_int_t)row->local_step, "attempt", row->attempt, "time", isfinite(row->time) ? row->time : 0.0, "epoch",
-                     isfinite(row->epoch) ? row->epoch : 0.0, "batch", row->batch, "loss", loss, "accuracy", accuracy,
-                     "compute_seconds", isfinite(row->compute_s) ? rounded(row->compute_s) : 0.0, "exchange_seconds",
+                     isfinite(row->epoch) ? row->epoch : 0.0, "batch", row->batch, "loss", loss, "accuracy", accuracy, "compute_seconds",
+                     isfinite(row->compute_s) ? rounded(row->compute_s) : 0.0, "exchange_seconds",
                      isfinite(row->exchange_s) ? rounded(row->exchange_s) : 0.0, "wait_seconds",
-                     isfinite(row->wait_s) ? rounded(row->wait_s) : 0.0, "staleness", row->staleness, "bytes", (json_int_t)row->bytes, "strategy_value", own);
+                     isfinite(row->wait_s) ? rounded(row->wait_s) : 0.0, "staleness", row->staleness, "bytes", (json_int_t)row->bytes,
+                     "strategy_value", own);
 }
 
 json_t *history_last(const char *job_dir, int n, struct err *e)

@@ -20,8 +20,8 @@ struct part {
 };
 
 struct source {
-    const char *dir;               /* JOBDIR/history; borrowed */
-    struct part *parts;            /* owned */
+    const char *dir;    /* JOBDIR/history; borrowed */
+    struct part *parts; /* owned */
     int n;
     int64_t rows;
     struct row *tail;              /* owned, or NULL */

@@ -10,12 +10,14 @@
 #include <string.h>
 
 /* Jobs per state, and the sizes of what grows. */
-static struct script count_script = {.text =
-    "local out = {}\n"
-    "for i, state in ipairs(ARGV) do out[i] = redis.call('ZCARD', 'es:state:' .. state) end\n"
-    "out[#out + 1] = redis.call('SCARD', 'es:nodes')\n"
-    "out[#out + 1] = redis.call('XLEN', 'es:events')\n"
-    "return out\n"};
+static struct script count_script = {
+    .text =
+        "local out = {}\n"
+        "for i, state in ipairs(ARGV) do out[i] = redis.call('ZCARD', 'es:state:' .. state) end\n"
+        "out[#out + 1] = redis.call('SCARD', 'es:nodes')\n"
+        "out[#out + 1] = redis.call('XLEN', 'es:events')\n"
+        "return out\n",
+};
 
 static int add_counts(struct store *s, json_t *out, struct err *e)
 {
@@ -43,8 +45,11 @@ static int add_info(struct store *s, json_t *out, struct err *e)
 {
     static const struct {
         const char *field, *name;
-    } wanted[] = {{"used_memory", "memory_bytes"}, {"connected_clients", "connected_clients"}, {"uptime_in_seconds", "uptime_seconds"},
-                  {"total_commands_processed", "commands_total"}, {"aof_current_size", "append_only_file_bytes"},
+    } wanted[] = {{"used_memory", "memory_bytes"},
+                  {"connected_clients", "connected_clients"},
+                  {"uptime_in_seconds", "uptime_seconds"},
+                  {"total_commands_processed", "commands_total"},
+                  {"aof_current_size", "append_only_file_bytes"},
                   {"evicted_keys", "evicted_keys_total"}};
     redisReply *r = store_commandf(s, e, "INFO");
     const char *text = NULL;
@@ -92,7 +97,8 @@ int store_secret_put(struct store *s, const char *key, const char *value, int se
 {
     char at[STORE_KEY];
     secret_key(at, key);
-    redisReply *r = seconds > 0 ? store_commandf(s, e, "SET %s %s EX %d", at, value, seconds) : store_commandf(s, e, "SET %s %s", at, value);
+    redisReply *r =
+        seconds > 0 ? store_commandf(s, e, "SET %s %s EX %d", at, value, seconds) : store_commandf(s, e, "SET %s %s", at, value);
     return store_done(r, e);
 }
 

@@ -89,11 +89,11 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
 /* A turn of a rank's pulse. All of it is borrowed but `control`. */
 struct store_report {
-    const void *rows;    /* packed (store/row.h); one entry */
-    size_t rows_bytes;   /* 0: none */
-    const json_t *beat;  /* heartbeat, or NULL */
+    const void *rows;   /* packed (store/row.h); one entry */
+    size_t rows_bytes;  /* 0: none */
+    const json_t *beat; /* heartbeat, or NULL */
     bool wants_control;
-    json_t *control;     /* out: the document, or NULL: there is none; the caller's */
+    json_t *control; /* out: the document, or NULL: there is none; the caller's */
 };
 int store_report(struct store *s, const char *id, int rank, struct store_report *report, struct err *e);
 int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e);
@@ -120,8 +120,8 @@ int store_event(struct store *s, const char *job, const char *type, const json_t
 /* Documents and events of a job that are new together, in one journey: all of them or none. */
 enum { STORE_NEWS = 4 };
 struct store_news {
-    const char *doc;    /* "live" or "detail:NAME" that becomes body, or NULL */
-    const char *event;  /* type of the event that carries it, or NULL */
+    const char *doc;   /* "live" or "detail:NAME" that becomes body, or NULL */
+    const char *event; /* type of the event that carries it, or NULL */
     const json_t *body;
 };
 int store_publish(struct store *s, const char *id, const struct store_news *news, int n, struct err *e);
@@ -137,7 +137,7 @@ int store_nodes_put(struct store *s, const json_t *nodes, struct err *e); /* of 
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
-json_t *store_nodes(struct store *s, struct err *e);                      /* array, by name */
+json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);
 int store_node_set(struct store *s, const char *name, const char *field, const char *value, struct err *e); /* "drained", "disabled" */
 /* Claims a node for a job: 1 claimed (or already by this job), 0 by another. */

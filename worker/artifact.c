@@ -83,7 +83,8 @@ static int add_tensors(struct safetensor *out, int n, const struct tensor *from,
     return n;
 }
 
-int artifact_save(const char *path, const struct network *net, const struct run_state *state, bool optim, const json_t *metadata, struct err *e)
+int artifact_save(const char *path, const struct network *net, const struct run_state *state, bool optim, const json_t *metadata,
+                  struct err *e)
 {
     struct safetensor *list = calloc((size_t)(net->n_tensors + net->n_stats + 1), sizeof(*list));
     if (!list) {
@@ -280,7 +281,8 @@ static int take_all(struct taking *t, float *params, float *stats, struct err *e
     return rc;
 }
 
-int artifact_take(const struct safetensors *file, const struct network *net, const struct init_spec *how, float *params, float *stats, struct err *e)
+int artifact_take(const struct safetensors *file, const struct network *net, const struct init_spec *how, float *params, float *stats,
+                  struct err *e)
 {
     struct taking t = {.file = file, .net = net, .how = how};
     buf_init(&t.left_out, 3000);
@@ -306,7 +308,8 @@ int artifact_read(const char *path, const struct network *net, const struct init
     return rc < 0 ? err_prefix(e, "cannot use '%.200s'", path) : rc;
 }
 
-void artifact_check(const char *path, const struct network *net, const struct init_spec *how, const char *pointer, struct jsonx_problems *problems)
+void artifact_check(const char *path, const struct network *net, const struct init_spec *how, const char *pointer,
+                    struct jsonx_problems *problems)
 {
     struct safetensors file;
     struct err why = {0};

@@ -17,7 +17,8 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
  * them. Returns how many were left out. */
 int artifact_read(const char *path, const struct network *net, const struct init_spec *how, float *params, float *stats, struct err *e);
 /* What artifact_read would not take, without reading numbers: every tensor that does not fit, each a problem at `pointer`. */
-void artifact_check(const char *path, const struct network *net, const struct init_spec *how, const char *pointer, struct jsonx_problems *problems);
+void artifact_check(const char *path, const struct network *net, const struct init_spec *how, const char *pointer,
+                    struct jsonx_problems *problems);
 
 /* ---- what checkpoints are made of, too ---- */
 
@@ -27,8 +28,10 @@ json_t *artifact_describe(const char *kind, const struct jobspec *spec);
 /* Puts a value into metadata as JSON text; takes the reference. */
 void artifact_set(json_t *meta, const char *key, json_t *value);
 /* Writes parameters, statistics where there are some, and with `optim` the optimizer's state. */
-int artifact_save(const char *path, const struct network *net, const struct run_state *state, bool optim, const json_t *metadata, struct err *e);
+int artifact_save(const char *path, const struct network *net, const struct run_state *state, bool optim, const json_t *metadata,
+                  struct err *e);
 /* artifact_read from a file that is open; its message does not name the file. */
-int artifact_take(const struct safetensors *file, const struct network *net, const struct init_spec *how, float *params, float *stats, struct err *e);
+int artifact_take(const struct safetensors *file, const struct network *net, const struct init_spec *how, float *params, float *stats,
+                  struct err *e);
 
 #endif

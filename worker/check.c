@@ -61,9 +61,12 @@ int check_device(const char *name, struct err *e)
     }
     bool cpu = strcmp(dev->ops->name, "cpu") == 0;
     snprintf(own, sizeof(own), "cpu:%d", dev->ops->threads(dev));
-    json_t *out = json_pack("{s:s, s:s, s:I, s:i, s:o, s:s?}", "device", cpu ? own : any ? "cuda:0" : name, "description", dev->ops->describe(dev),
-                            "memory_bytes", (json_int_t)dev->ops->memory_bytes(dev), "threads", dev->ops->threads(dev), "precisions",
-                            precisions_of(dev), "why", any && cpu ? why.message : NULL);
+    json_t *out = json_pack("{s:s, s:s, s:I, s:i, s:o, s:s?}", "device",
+                            cpu   ? own
+                            : any ? "cuda:0"
+                                  : name,
+                            "description", dev->ops->describe(dev), "memory_bytes", (json_int_t)dev->ops->memory_bytes(dev), "threads",
+                            dev->ops->threads(dev), "precisions", precisions_of(dev), "why", any && cpu ? why.message : NULL);
     dev_close(dev);
     return print(out, e);
 }

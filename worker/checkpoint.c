@@ -58,11 +58,12 @@ static int progress_read(const json_t *j, struct run_state *state, struct err *e
     const json_t *cursor = json_object_get(j, "cursor"), *out = json_object_get(j, "out");
     state->version = integer(j, "version");
     state->applied_samples = integer(j, "applied_samples");
-    state->cursor = (struct cursor){integer(cursor, "samples"), integer(cursor, "epochs"), integer(cursor, "epoch"),
-                                    integer(cursor, "position")};
+    state->cursor =
+        (struct cursor){integer(cursor, "samples"), integer(cursor, "epochs"), integer(cursor, "epoch"), integer(cursor, "position")};
     state->n_out = (int)json_array_size(out);
-    if (state->cursor.samples < 1 || state->version < 0 || state->applied_samples < 0 || state->cursor.epoch < 0 || state->cursor.position < 0 ||
-        state->cursor.position > state->cursor.samples || state->n_out > (int)(sizeof(state->out) / sizeof(state->out[0]))) {
+    if (state->cursor.samples < 1 || state->version < 0 || state->applied_samples < 0 || state->cursor.epoch < 0 ||
+        state->cursor.position < 0 || state->cursor.position > state->cursor.samples ||
+        state->n_out > (int)(sizeof(state->out) / sizeof(state->out[0]))) {
         return err_set(e, ERR_DATA, "its progress is malformed");
     }
     for (int i = 0; i < state->n_out; i++) {
@@ -115,8 +116,8 @@ static void drop_old(const char *dir, int keep)
     free_names(names, n);
 }
 
-int checkpoint_write(const char *job_dir, const struct jobspec *spec, const struct run_state *state, int keep, char *path, size_t path_bytes,
-                     struct err *e)
+int checkpoint_write(const char *job_dir, const struct jobspec *spec, const struct run_state *state, int keep, char *path,
+                     size_t path_bytes, struct err *e)
 {
     char dir[PATH_BYTES - 64];
     snprintf(dir, sizeof(dir), "%s/checkpoints", job_dir);

@@ -10,18 +10,21 @@
 #include "worker/data/dataset.h"
 
 static const struct opt table[] = {
-    {"job", "ID", OPT_STRING, NULL, 0, 0, "trains this job: its plan is read from the store (started by mpirun, one rank more than workers)"},
+    {"job", "ID", OPT_STRING, NULL, 0, 0,
+     "trains this job: its plan is read from the store (started by mpirun, one rank more than workers)"},
     {"attempt", "N", OPT_INT, "1", 1, 30000, "number of this launch"},
     {"store", "URL", OPT_STRING, NULL, 0, 0, "the store: redis://HOST:PORT or unix:PATH"},
     {"store-password", "TEXT", OPT_STRING, NULL, 0, 0, "its password (use the environment, EVENSTEP_STORE_PASSWORD)"},
     {"local", "SPEC", OPT_STRING, NULL, 0, 0, "trains this job spec without a store, rows to standard output as CSV"},
     {"check", "SPEC", OPT_STRING, NULL, 0, 0, "checks this job spec against the data sets, prints JSON"},
     {"init", "FILE", OPT_STRING, NULL, 0, 0, "with --check: the file that the spec's `init` is, checked too"},
-    {"probe", "DEVICE", OPT_STRING, NULL, 0, 0, "prints as JSON what this device is (cpu:THREADS, cuda:INDEX, auto), or why it cannot be used"},
+    {"probe", "DEVICE", OPT_STRING, NULL, 0, 0,
+     "prints as JSON what this device is (cpu:THREADS, cuda:INDEX, auto), or why it cannot be used"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0, "prints the data sets beneath these folders as JSON"},
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
     {"evaluate", "MODEL", OPT_STRING, NULL, 0, 0, "evaluates this safetensors file, prints JSON"},
-    {"data-set", "FOLDER", OPT_STRING, NULL, 0, 0, "data set of --evaluate: a folder, a name beneath the roots, or glyphs (default: what it was trained on)"},
+    {"data-set", "FOLDER", OPT_STRING, NULL, 0, 0,
+     "data set of --evaluate: a folder, a name beneath the roots, or glyphs (default: what it was trained on)"},
     {"format", "NAME", OPT_STRING, NULL, 0, 0, "format of --data-set (default: found out)"},
     {"spec", "FILE", OPT_STRING, NULL, 0, 0, "job spec with the model and data of --evaluate, for files that do not say them"},
     {"part", "NAME", OPT_STRING, "test", 0, 0, "part of --data-set: test or train"},
@@ -31,7 +34,8 @@ static const struct opt table[] = {
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where --local puts checkpoints and artifacts"},
     {"device", "NAME", OPT_STRING, "cpu:1", 0, 0, "device of every worker of --local, and of --evaluate"},
     {"slowdown", "LIST", OPT_STRING, "1", 0, 0, "emulated slowdown of each worker of --local, separated by commas"},
-    {"order", "FILE", OPT_STRING, NULL, 0, 0, "JSON array of ranks: the server of --local takes their gradients in this order (that of a virtual run gives its bits)"},
+    {"order", "FILE", OPT_STRING, NULL, 0, 0,
+     "JSON array of ranks: the server of --local takes their gradients in this order (that of a virtual run gives its bits)"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
 };
@@ -52,9 +56,15 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
     c->spec_file = check ? check : local;
     c->roots = datasets ? datasets : opt_string(c->options, "roots");
     c->roots = c->roots ? c->roots : fallback ? fallback : "data";
-    c->mode = opt_string(c->options, "probe") ? WORKER_PROBE : opt_string(c->options, "evaluate") ? WORKER_EVALUATE : datasets ? WORKER_DATASETS : check ? WORKER_CHECK : local ? WORKER_LOCAL : WORKER_JOB;
+    c->mode = opt_string(c->options, "probe")      ? WORKER_PROBE
+              : opt_string(c->options, "evaluate") ? WORKER_EVALUATE
+              : datasets                           ? WORKER_DATASETS
+              : check                              ? WORKER_CHECK
+              : local                              ? WORKER_LOCAL
+                                                   : WORKER_JOB;
     if (c->mode == WORKER_JOB && (!c->job || !c->store_url)) {
-        return err_set(e, ERR_INVALID, "evenstep-worker needs --job and --store, or one of --local, --check, --probe, --datasets, --evaluate (see --help)");
+        return err_set(e, ERR_INVALID,
+                       "evenstep-worker needs --job and --store, or one of --local, --check, --probe, --datasets, --evaluate (see --help)");
     }
     return 0;
 }
@@ -104,8 +114,7 @@ static void plan_nodes(struct worker_config *c, const json_t *workers)
 {
     size_t i;
     json_t *w;
-    json_array_foreach(workers, i, w)
-    {
+    json_array_foreach(workers, i, w) {
         struct worker_node *n = &c->nodes[i];
         copy_text(n->name, sizeof(n->name), w, "node");
         copy_text(n->host, sizeof(n->host), w, "host");
@@ -118,7 +127,8 @@ static void plan_nodes(struct worker_config *c, const json_t *workers)
 
 static int plan_sizes(struct worker_config *c, const json_t *plan, size_t workers, struct err *e)
 {
-    const json_t *first = json_object_get(plan, "first"), *sizes = json_object_get(first, "sizes"), *speeds = json_object_get(plan, "speeds");
+    const json_t *first = json_object_get(plan, "first"), *sizes = json_object_get(first, "sizes"),
+                 *speeds = json_object_get(plan, "speeds");
     int64_t sum = 0;
     c->first_version = (int)json_integer_value(json_object_get(first, "version"));
     for (size_t i = 0; i < workers; i++) {
@@ -148,13 +158,11 @@ static char *dup_roots(const json_t *j)
     if (!json_is_array(list)) {
         return dup_text(j, "data_roots");
     }
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         n += json_string_length(item) + 1;
     }
     char *out = calloc(1, n), *p = out;
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         if (out && json_is_string(item)) {
             size_t length = json_string_length(item);
             *p = ':';
@@ -231,7 +239,9 @@ int config_make_local(struct worker_config *c, struct err *e)
     free(first);
     if (rc >= 0 && opt_string(c->options, "order")) {
         c->order = jsonx_load(opt_string(c->options, "order"), 64 << 20, e);
-        rc = json_is_array(c->order) ? 0 : c->order ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks", opt_string(c->options, "order")) : -ERR_INVALID;
+        rc = json_is_array(c->order) ? 0
+             : c->order              ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks", opt_string(c->options, "order"))
+                                     : -ERR_INVALID;
     }
     if (rc >= 0 && c->spec->init[0]) {
         char path[4096];

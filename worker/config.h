@@ -17,18 +17,18 @@ struct worker_node {
 
 struct worker_config {
     enum worker_mode mode;
-    struct opt_values *options; /* owned */
+    struct opt_values *options;                            /* owned */
     const char *store_url, *job, *roots, *out, *spec_file; /* of the options */
     int attempt;
     /* the plan */
-    struct jobspec *spec;       /* owned */
+    struct jobspec *spec; /* owned */
     int servers;
-    struct worker_node *nodes;  /* [spec->workers], owned */
-    char *job_dir, *init_path;  /* owned; NULL: none */
-    char *data_roots;           /* owned */
-    const char *cache;          /* where received data sets are kept; NULL: nowhere */
-    int64_t cache_bytes;        /* at most */
-    json_t *order;              /* of --local: whose gradients a server takes, in this order; owned, or NULL */
+    struct worker_node *nodes; /* [spec->workers], owned */
+    char *job_dir, *init_path; /* owned; NULL: none */
+    char *data_roots;          /* owned */
+    const char *cache;         /* where received data sets are kept; NULL: nowhere */
+    int64_t cache_bytes;       /* at most */
+    json_t *order;             /* of --local: whose gradients a server takes, in this order; owned, or NULL */
     int first_version;
     int first_sizes[SPEC_WORKERS];
     double speeds[SPEC_WORKERS];

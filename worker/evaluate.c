@@ -87,7 +87,9 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
     char path[PATH_MAX], real[PATH_MAX];
     struct stat st;
     if (!ask->data) {
-        return json_object_get(data, "format") ? 0 : err_set(e, ERR_INVALID, "'%.200s' does not say what it was trained on; name a data set with --data", ask->model);
+        return json_object_get(data, "format")
+                   ? 0
+                   : err_set(e, ERR_INVALID, "'%.200s' does not say what it was trained on; name a data set with --data", ask->model);
     }
     bool folder = realpath(ask->data, real) && stat(real, &st) == 0 && S_ISDIR(st.st_mode);
     if (!folder && strcmp(ask->data, "glyphs") == 0) {
@@ -110,7 +112,8 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    const struct catalog_entry *format = ask->format ? catalog_find(CATALOG_FORMAT, ask->format) : catalog_get(dataset_detect(v->roots, path));
+    const struct catalog_entry *format =
+        ask->format ? catalog_find(CATALOG_FORMAT, ask->format) : catalog_get(dataset_detect(v->roots, path));
     if (!format) {
         return ask->format ? err_set(e, ERR_INVALID, "there is no data format '%.40s'", ask->format)
                            : err_set(e, ERR_DATA, "'%.200s' is no data set of a format that is known here", ask->data);
@@ -232,13 +235,12 @@ static int open_npy(struct evaluate *v, struct err *e)
     }
     memset(head, ' ', sizeof(head));
     memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    int n = snprintf(head + 10, sizeof(head) - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %d), }", (long long)v->part->samples,
-                     v->outputs);
+    int n = snprintf(head + 10, sizeof(head) - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %d), }",
+                     (long long)v->part->samples, v->outputs);
     head[10 + n] = ' ';
     head[sizeof(head) - 1] = '\n';
-    return v->npy && fwrite(head, 1, sizeof(head), v->npy) == sizeof(head)
-               ? 0
-               : err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
+    return v->npy && fwrite(head, 1, sizeof(head), v->npy) == sizeof(head) ? 0
+                                                                           : err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
 }
 
 /* ---- the pass over the samples ------------------------------------------------------------------------------------ */
@@ -279,7 +281,9 @@ static int chunk(struct evaluate *v, int64_t first, int64_t n, float *x, void *y
         v->confusion[((int32_t *)y)[i] * v->classes + largest(logits + i * v->outputs, v->outputs)]++;
     }
     size_t floats = (size_t)n * (size_t)v->outputs;
-    return !v->npy || fwrite(logits, sizeof(float), floats, v->npy) == floats ? 0 : err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
+    return !v->npy || fwrite(logits, sizeof(float), floats, v->npy) == floats
+               ? 0
+               : err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
 }
 
 static int pass(struct evaluate *v, struct err *e)
@@ -313,7 +317,8 @@ static json_t *class_names(const struct evaluate *v)
     }
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         bool of_other_labels = (i == 2 && v->spec.data.coarse) || (i == 3 && !v->spec.data.coarse);
-        char *text = !of_other_labels && dataset_file(v->roots, dir, files[i], path, NULL) == 0 ? proc_read_file(path, 1 << 20, NULL, NULL) : NULL;
+        char *text =
+            !of_other_labels && dataset_file(v->roots, dir, files[i], path, NULL) == 0 ? proc_read_file(path, 1 << 20, NULL, NULL) : NULL;
         json_t *names = json_array();
         for (char *p = text; p && *p; p += strspn(p, "\r\n")) {
             size_t n = strcspn(p, "\r\n");
@@ -421,7 +426,8 @@ int evaluate_run(const struct evaluate_ask *ask, struct err *e)
     if (rc >= 0 && v->npy && fflush(v->npy) != 0) {
         rc = err_errno(e, ERR_IO, "cannot write '%.200s'", ask->outputs);
     }
-    json_t *out = rc < 0 ? json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(e->code), "message", e->message, "hint", e->hint) : answer(v);
+    json_t *out =
+        rc < 0 ? json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(e->code), "message", e->message, "hint", e->hint) : answer(v);
     char *text = jsonx_dump(out, false, NULL);
     if (!text || puts(text) < 0 || fflush(stdout) != 0) {
         rc = rc < 0 ? rc : err_set(e, ERR_IO, "cannot print the answer");

@@ -5,11 +5,11 @@
 #include "common/err.h"
 
 struct evaluate_ask {
-    const char *model;   /* a safetensors file */
-    const char *data;    /* a folder, a data set beneath the roots, "glyphs"; NULL: what it was trained on */
-    const char *format;  /* NULL: found out from the folder's files */
-    const char *spec;    /* a job spec that says network and data, for files that do not; or NULL */
-    const char *part;    /* "test" or "train" */
+    const char *model;  /* a safetensors file */
+    const char *data;   /* a folder, a data set beneath the roots, "glyphs"; NULL: what it was trained on */
+    const char *format; /* NULL: found out from the folder's files */
+    const char *spec;   /* a job spec that says network and data, for files that do not; or NULL */
+    const char *part;   /* "test" or "train" */
     const char *device;
     const char *outputs; /* an .npy file for the network's outputs [samples][outputs]; or NULL */
     const char *roots;

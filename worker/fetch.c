@@ -234,7 +234,8 @@ static void show_progress(const struct trip *t, int64_t done, int64_t piece, int
     int64_t tenth = all > 0 ? 10 * done / all : 10, before = all > 0 ? 10 * (done - piece) / all : 0;
     still_loading((void *)(uintptr_t)t->f);
     if (t->keeper && tenth != before) {
-        log_info("data", "sends the data set to hosts that lack it", "path=%s percent=%d bytes=%lld", t->f->spec->path, (int)(10 * tenth), (long long)all);
+        log_info("data", "sends the data set to hosts that lack it", "path=%s percent=%d bytes=%lld", t->f->spec->path, (int)(10 * tenth),
+                 (long long)all);
     }
 }
 
@@ -272,8 +273,7 @@ static int pass_files(struct trip *t, struct err *e)
     int rc = wants && !in ? -(int)e->code : 0;
     size_t i;
     json_t *file;
-    json_array_foreach(json_object_get(t->verdict, "files"), i, file)
-    {
+    json_array_foreach(json_object_get(t->verdict, "files"), i, file) {
         rc = rc < 0 ? rc : pass_file(t, file, in, &done, all, e);
     }
     rc = in ? received_end(in, rc, e) : rc;

@@ -9,11 +9,11 @@
 #include "worker/telemetry.h"
 
 struct fetch {
-    struct comm *comm;             /* borrowed, as all */
+    struct comm *comm; /* borrowed, as all */
     struct telemetry *telemetry;
     const struct data_spec *spec;
     uint64_t seed;
-    const char *roots;             /* this host's own */
+    const char *roots; /* this host's own */
     struct received received;
 };
 

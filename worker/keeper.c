@@ -117,7 +117,8 @@ static int save(void *ctx, const struct run_state *state, struct err *e)
         return 0;
     }
     t->phase(t->ctx, PHASE_CHECKPOINT);
-    bool artifact = state->why == SAVE_BEST || state->why == SAVE_FINAL, optional = state->why == SAVE_CHECKPOINT || state->why == SAVE_BEST;
+    bool artifact = state->why == SAVE_BEST || state->why == SAVE_FINAL,
+         optional = state->why == SAVE_CHECKPOINT || state->why == SAVE_BEST;
     int rc = artifact ? save_artifact(k, state, e) : save_checkpoint(k, state, e);
     if (rc == 0 && state->why == SAVE_FINAL) { /* another job may go on from here (`init.continue`) */
         rc = save_checkpoint(k, state, e);
@@ -161,8 +162,7 @@ int keeper_run(struct trainer_env *env, struct err *e)
         rc = -ERR_MEMORY;
         goto out;
     }
-    start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples, env->data ? env->data->test.samples : 0, decay,
-                   mean_of);
+    start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples, env->data ? env->data->test.samples : 0, decay, mean_of);
     k->rank.ctx = k;
     k->rank.row = tell_row;
     k->rank.evaluated = tell_evaluated;

@@ -26,9 +26,9 @@ static void on_phase(void *ctx, enum phase p)
 static void on_row(void *ctx, const struct step_row *r)
 {
     (void)ctx;
-    print_line("row,%d,%lld,%lld,%.6f,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%d,%.6f\n", r->rank, (long long)r->step, (long long)r->local_step, r->epoch,
-               r->batch, (double)r->loss, (double)r->accuracy, (double)r->compute_s, (double)r->exchange_s, (double)r->wait_s, r->staleness,
-               r->time);
+    print_line("row,%d,%lld,%lld,%.6f,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%d,%.6f\n", r->rank, (long long)r->step, (long long)r->local_step,
+               r->epoch, r->batch, (double)r->loss, (double)r->accuracy, (double)r->compute_s, (double)r->exchange_s, (double)r->wait_s,
+               r->staleness, r->time);
 }
 
 static void on_evaluated(void *ctx, const struct evaluation *v)
@@ -67,6 +67,12 @@ static void on_control(void *ctx, struct control *out)
 
 void local_telemetry(struct local *l, struct telemetry *out)
 {
-    *out = (struct telemetry){.ctx = l, .phase = on_phase, .row = on_row, .evaluated = on_evaluated, .profile = on_profile,
-                              .saved = on_saved, .control = on_control, .restored = on_restored};
+    *out = (struct telemetry){.ctx = l,
+                              .phase = on_phase,
+                              .row = on_row,
+                              .evaluated = on_evaluated,
+                              .profile = on_profile,
+                              .saved = on_saved,
+                              .control = on_control,
+                              .restored = on_restored};
 }

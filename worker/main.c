@@ -173,9 +173,18 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         return 0;
     }
     struct pulse_config pc = {
-        .url = c->store_url, .password = getenv("EVENSTEP_STORE_PASSWORD"), .job = c->job, .node = node, .rank = w->rank,
-        .attempt = c->attempt, .workers = workers, .reads_control = w->rank == 0 || w->rank == workers,
-        .first_version = c->first_version, .first_sizes = c->first_sizes, .comm_age = thread_age, .comm_ctx = w->transport,
+        .url = c->store_url,
+        .password = getenv("EVENSTEP_STORE_PASSWORD"),
+        .job = c->job,
+        .node = node,
+        .rank = w->rank,
+        .attempt = c->attempt,
+        .workers = workers,
+        .reads_control = w->rank == 0 || w->rank == workers,
+        .first_version = c->first_version,
+        .first_sizes = c->first_sizes,
+        .comm_age = thread_age,
+        .comm_ctx = w->transport,
         .stop = &terminated,
     };
     w->pulse = pulse_start(&pc, e);
@@ -300,9 +309,15 @@ static int run_mpi(struct process *w, struct err *e)
 static int evaluate(const struct worker_config *c, struct err *e)
 {
     const struct opt_values *o = c->options;
-    const struct evaluate_ask ask = {.model = opt_string(o, "evaluate"), .data = opt_string(o, "data-set"), .format = opt_string(o, "format"),
-                                     .spec = opt_string(o, "spec"), .part = opt_string(o, "part"), .device = opt_string(o, "device"),
-                                     .outputs = opt_string(o, "outputs"), .roots = c->roots, .batch = (int)opt_int(o, "batch")};
+    const struct evaluate_ask ask = {.model = opt_string(o, "evaluate"),
+                                     .data = opt_string(o, "data-set"),
+                                     .format = opt_string(o, "format"),
+                                     .spec = opt_string(o, "spec"),
+                                     .part = opt_string(o, "part"),
+                                     .device = opt_string(o, "device"),
+                                     .outputs = opt_string(o, "outputs"),
+                                     .roots = c->roots,
+                                     .batch = (int)opt_int(o, "batch")};
     return evaluate_run(&ask, e);
 }
 

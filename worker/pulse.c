@@ -32,17 +32,17 @@ struct pulse {
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
-    struct row *rows;            /* ring of ROWS; owned */
-    uint64_t first_row, n_rows;  /* number of the oldest one kept; of the next one to come */
+    struct row *rows;           /* ring of ROWS; owned */
+    uint64_t first_row, n_rows; /* number of the oldest one kept; of the next one to come */
     uint64_t dropped;
     json_t *facts[FACTS];
     int n_facts;
     struct control control;
-    bool checkpoint_asked;       /* the document's flag as last read, to see it rise */
+    bool checkpoint_asked; /* the document's flag as last read, to see it rise */
     enum phase phase;
     double progress_at;
-    clockid_t trainer;         /* CPU time of the thread that trains */
-    double worked, worked_at;  /* that time when it was last seen to move, and when that was */
+    clockid_t trainer;        /* CPU time of the thread that trains */
+    double worked, worked_at; /* that time when it was last seen to move, and when that was */
     int64_t step, samples, updates;
     int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
     double epoch, busy_fraction;
@@ -91,9 +91,20 @@ static void on_row(void *ctx, const struct step_row *r)
 {
     struct pulse *p = ctx;
     struct row row = {
-        .step = r->step, .local_step = r->local_step, .bytes = r->bytes, .time = r->time, .epoch = r->epoch, .loss = r->loss,
-        .accuracy = r->accuracy, .compute_s = r->compute_s, .exchange_s = r->exchange_s, .wait_s = r->wait_s,
-        .extra = {r->extra[0], r->extra[1]}, .batch = r->batch, .staleness = r->staleness, .rank = (int16_t)r->rank,
+        .step = r->step,
+        .local_step = r->local_step,
+        .bytes = r->bytes,
+        .time = r->time,
+        .epoch = r->epoch,
+        .loss = r->loss,
+        .accuracy = r->accuracy,
+        .compute_s = r->compute_s,
+        .exchange_s = r->exchange_s,
+        .wait_s = r->wait_s,
+        .extra = {r->extra[0], r->extra[1]},
+        .batch = r->batch,
+        .staleness = r->staleness,
+        .rank = (int16_t)r->rank,
         .attempt = (int16_t)p->attempt,
     };
     pthread_mutex_lock(&p->lock);
@@ -124,16 +135,16 @@ void pulse_fact(struct pulse *p, json_t *fact)
 
 static void on_evaluated(void *ctx, const struct evaluation *v)
 {
-    pulse_fact(ctx, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:I, s:b}", "type", "evaluation", "step", (json_int_t)v->step, "epoch", v->epoch,
-                              "time", v->time, "loss", v->loss, "accuracy", v->accuracy, "samples", (json_int_t)v->samples, "final",
-                              v->final));
+    pulse_fact(ctx,
+               json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:I, s:b}", "type", "evaluation", "step", (json_int_t)v->step, "epoch", v->epoch,
+                         "time", v->time, "loss", v->loss, "accuracy", v->accuracy, "samples", (json_int_t)v->samples, "final", v->final));
 }
 
 static void on_profile(void *ctx, const struct profile *profile)
 {
     struct pulse *p = ctx;
-    pulse_fact(p, json_pack("{s:s, s:i, s:s, s:f, s:f, s:i, s:b}", "type", "profile", "rank", p->rank, "node", p->node, "a", profile->a, "k",
-                            profile->k, "max_batch", profile->max_batch, "calibrated", 1));
+    pulse_fact(p, json_pack("{s:s, s:i, s:s, s:f, s:f, s:i, s:b}", "type", "profile", "rank", p->rank, "node", p->node, "a", profile->a,
+                            "k", profile->k, "max_batch", profile->max_batch, "calibrated", 1));
 }
 
 static void on_tuned(void *ctx, json_t *tuning)
@@ -149,7 +160,8 @@ static void on_saved(void *ctx, const char *kind, const char *path, int64_t step
     pthread_mutex_lock(&p->lock);
     p->step = step > p->step ? step : p->step;
     pthread_mutex_unlock(&p->lock);
-    pulse_fact(p, json_pack("{s:s, s:s, s:I, s:f}", "type", kind, checkpoint ? "path" : "name", path, "step", (json_int_t)step, "time", time));
+    pulse_fact(p,
+               json_pack("{s:s, s:s, s:I, s:f}", "type", kind, checkpoint ? "path" : "name", path, "step", (json_int_t)step, "time", time));
 }
 
 /* Counters go on from the checkpoint: as the server kept them for each worker, else (sync: nothing is stale) in equal shares. */
@@ -209,8 +221,17 @@ static void on_served(void *ctx, int64_t version, double busy_fraction)
 
 void pulse_telemetry(struct pulse *p, struct telemetry *out)
 {
-    *out = (struct telemetry){.ctx = p, .phase = on_phase, .row = on_row, .evaluated = on_evaluated, .profile = on_profile, .saved = on_saved,
-                              .control = on_control, .restored = on_restored, .tuned = on_tuned, .received = on_received, .served = on_served};
+    *out = (struct telemetry){.ctx = p,
+                              .phase = on_phase,
+                              .row = on_row,
+                              .evaluated = on_evaluated,
+                              .profile = on_profile,
+                              .saved = on_saved,
+                              .control = on_control,
+                              .restored = on_restored,
+                              .tuned = on_tuned,
+                              .received = on_received,
+                              .served = on_served};
 }
 
 void pulse_ended(struct pulse *p, const char *outcome, const struct err *why)
@@ -260,16 +281,17 @@ static json_t *beat_json(struct pulse *p)
 {
     double comm_age = p->comm_age ? p->comm_age(p->comm_ctx) : 0;
     pthread_mutex_lock(&p->lock);
-    json_t *beat = json_pack("{s:i, s:s, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:I, s:I, s:i, s:o, s:I}", "rank", p->rank, "node", p->node, "attempt",
-                             p->attempt, "phase", phase_name(p->phase), "progress_age", clock_now() - p->progress_at, "work_age", work_age(p),
-                             "comm_age", comm_age, "step", (json_int_t)p->step, "epoch", p->epoch, "samples", (json_int_t)p->samples, "updates",
-                             (json_int_t)p->updates, "batch", p->batch, "staleness", staleness_dump(&p->staleness), "rows_dropped",
-                             (json_int_t)p->dropped);
+    json_t *beat = json_pack("{s:i, s:s, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:I, s:I, s:i, s:o, s:I}", "rank", p->rank, "node", p->node,
+                             "attempt", p->attempt, "phase", phase_name(p->phase), "progress_age", clock_now() - p->progress_at, "work_age",
+                             work_age(p), "comm_age", comm_age, "step", (json_int_t)p->step, "epoch", p->epoch, "samples",
+                             (json_int_t)p->samples, "updates", (json_int_t)p->updates, "batch", p->batch, "staleness",
+                             staleness_dump(&p->staleness), "rows_dropped", (json_int_t)p->dropped);
     if (beat && p->rank >= p->workers) {
         json_object_set_new(beat, "busy_fraction", json_real(p->busy_fraction));
     }
     if (beat && p->receives > 0) {
-        json_object_set_new(beat, "receiving", json_pack("{s:I, s:I}", "bytes", (json_int_t)p->received, "of_bytes", (json_int_t)p->receives));
+        json_object_set_new(beat, "receiving",
+                            json_pack("{s:I, s:I}", "bytes", (json_int_t)p->received, "of_bytes", (json_int_t)p->receives));
     }
     pthread_mutex_unlock(&p->lock);
     return beat;

@@ -18,9 +18,9 @@ struct pulse_config {
     const char *url, *password; /* of the store; password may be NULL. Copied */
     const char *job, *node;     /* copied */
     int rank, attempt, workers;
-    bool reads_control;         /* rank 0 and the keeper */
-    int first_version;          /* what control says until the document was read */
-    const int *first_sizes;     /* [workers] */
+    bool reads_control;            /* rank 0 and the keeper */
+    int first_version;             /* what control says until the document was read */
+    const int *first_sizes;        /* [workers] */
     double (*comm_age)(void *ctx); /* age of the communication thread's last turn; may be NULL */
     void *comm_ctx;
     const volatile sig_atomic_t *stop; /* set by SIGTERM: control says stop. May be NULL */

@@ -76,8 +76,9 @@ static json_t *header_json(const struct safetensor *tensors, int n, const json_t
         for (int d = 0; d < t->rank; d++) {
             json_array_append_new(shape, json_integer(t->dim[d]));
         }
-        json_object_set_new(head, t->name, json_pack("{s:s, s:o, s:[I,I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)at,
-                                                     (json_int_t)(at + size)));
+        json_object_set_new(
+            head, t->name,
+            json_pack("{s:s, s:o, s:[I,I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)(at + size)));
         at += size;
     }
     return head;
@@ -221,7 +222,8 @@ static int read_tensor(const struct safetensors *s, struct safetensor *t, const 
     }
     json_int_t first = json_integer_value(json_array_get(at, 0)), last = json_integer_value(json_array_get(at, 1));
     if (first < 0 || last < first || (size_t)last > room) {
-        return err_set(e, ERR_DATA, "tensor '%s' stands at bytes %lld to %lld, the file has %zu", name, (long long)first, (long long)last, room);
+        return err_set(e, ERR_DATA, "tensor '%s' stands at bytes %lld to %lld, the file has %zu", name, (long long)first, (long long)last,
+                       room);
     }
     if (strcmp(type, "F32") != 0) {
         t->count = 0; /* such as PyTorch's num_batches_tracked; whoever needs it sees that it is empty */
@@ -259,8 +261,7 @@ static int read_header(struct safetensors *s, struct err *e)
     int rc = s->tensors ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
     const char *name;
     json_t *value;
-    json_object_foreach(head, name, value)
-    {
+    json_object_foreach(head, name, value) {
         if (rc == 0 && strcmp(name, "__metadata__") != 0) {
             rc = read_tensor(s, &s->tensors[s->n++], name, value, e);
         }

@@ -18,8 +18,8 @@ struct safetensor {
     char name[SAFETENSORS_NAME];
     int rank;
     int64_t dim[SAFETENSORS_RANK];
-    size_t count;      /* floats */
-    const void *data;  /* borrowed when writing; within the file's mapping when reading, perhaps unaligned */
+    size_t count;     /* floats */
+    const void *data; /* borrowed when writing; within the file's mapping when reading, perhaps unaligned */
 };
 
 struct safetensors { /* an open file; owns what its tensors point into */

@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "worker/artifact.h"
 
-struct start_head { /* broadcast as floats: a multiple of 4 bytes */
+struct start_head {     /* broadcast as floats: a multiple of 4 bytes */
     int64_t text_bytes; /* progress, or the error's sentence */
     int64_t n_params, n_optim, n_stats;
     int32_t code; /* enum err_code; ERR_NONE: all is well */
@@ -23,7 +23,8 @@ static json_t *progress(const struct start *s)
     const struct run_state *st = &s->from.state;
     json_t *out = json_array();
     for (int i = 0; i < st->n_out; i++) {
-        json_array_append_new(out, json_pack("[I,I,I]", (json_int_t)st->out[i].epoch, (json_int_t)st->out[i].start, (json_int_t)st->out[i].count));
+        json_array_append_new(
+            out, json_pack("[I,I,I]", (json_int_t)st->out[i].epoch, (json_int_t)st->out[i].start, (json_int_t)st->out[i].count));
     }
     json_t *j = json_pack("{s:I, s:I, s:[I,I,I,I], s:o}", "version", (json_int_t)st->version, "applied", (json_int_t)st->applied_samples,
                           "cursor", (json_int_t)st->cursor.samples, (json_int_t)st->cursor.epochs, (json_int_t)st->cursor.epoch,
@@ -230,8 +231,13 @@ int start_give(struct start *s, struct trainer_env *env, int64_t samples, struct
     if (!text) {
         return err_set(e, ERR_MEMORY, "cannot hand out the start: memory ran out");
     }
-    struct start_head head = {(int64_t)strlen(text) + 1, (int64_t)st->n_params, (int64_t)st->n_optim, (int64_t)st->n_stats,
-                              found < 0 ? (int32_t)why.code : ERR_NONE, s->restored, s->elapsed};
+    struct start_head head = {(int64_t)strlen(text) + 1,
+                              (int64_t)st->n_params,
+                              (int64_t)st->n_optim,
+                              (int64_t)st->n_stats,
+                              found < 0 ? (int32_t)why.code : ERR_NONE,
+                              s->restored,
+                              s->elapsed};
     int rc = broadcast_head(env, &head, e);
     if (rc == 0) {
         rc = broadcast_text(env, &text, head.text_bytes, e);
@@ -293,7 +299,8 @@ void start_release(struct start *s)
     checkpoint_release(&s->from);
 }
 
-void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay, int32_t *mean_of)
+void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay,
+                    int32_t *mean_of)
 {
     const struct network *net = &env->spec->network;
     out->spec = env->spec;

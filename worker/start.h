@@ -8,10 +8,10 @@
 #include "worker/trainer.h"
 
 struct start {
-    struct checkpoint from;   /* blocks and progress; state.version 0: a fresh run */
-    bool restored;            /* from a checkpoint */
-    double elapsed;           /* seconds of the job before this attempt */
-    double began;             /* comm_now() when all ranks had the start: the attempt's time 0, the same moment everywhere */
+    struct checkpoint from; /* blocks and progress; state.version 0: a fresh run */
+    bool restored;          /* from a checkpoint */
+    double elapsed;         /* seconds of the job before this attempt */
+    double began;           /* comm_now() when all ranks had the start: the attempt's time 0, the same moment everywhere */
 };
 
 /* On rank W: finds the start and gives it away. Elsewhere: receives it. `samples` of the training part go into a fresh cursor. */
@@ -24,7 +24,8 @@ void start_check_init(const struct jobspec *spec, const char *init_path, int64_t
 /* Rank 0 tells its data set's digest to all ranks; an error where ours (NULL: none) differs. */
 int start_compare_data(struct trainer_env *env, const char *digest, struct err *e);
 /* Fills what both halves tell a strategy the same way. */
-void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay, int32_t *mean_of);
+void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay,
+                    int32_t *mean_of);
 /* [n_params] 1 where weight decay applies; the caller frees. */
 uint8_t *start_decay(const struct network *net, struct err *e);
 /* [n_stats] of a running variance the index of its mean, of a mean -1; the caller frees. */

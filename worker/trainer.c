@@ -34,7 +34,7 @@ struct trainer {
     /* of the step under way */
     const struct dev_program_head *program;
     int count;
-    double handing; /* seconds spent in on_bucket */
+    double handing;      /* seconds spent in on_bucket */
     struct profile told; /* what the coordinator knows of this node; count 0: nothing */
 };
 
@@ -298,7 +298,8 @@ static void tell_tuning(const struct trainer *t)
     }
 }
 
-static int compute(struct trainer *t, struct work *w, struct dev_program *p, const struct dev_input *in, struct dev_result *result, struct err *e)
+static int compute(struct trainer *t, struct work *w, struct dev_program *p, const struct dev_input *in, struct dev_result *result,
+                   struct err *e)
 {
     const struct device_ops *ops = t->env->dev->ops;
     if (t->count == 0) {

@@ -10,18 +10,18 @@
 
 struct trainer_env {
     const struct jobspec *spec;
-    const struct dataset *data;  /* on keeper and servers its counts are enough (dataset_peek) */
-    struct device *dev;          /* NULL on keeper and servers */
+    const struct dataset *data; /* on keeper and servers its counts are enough (dataset_peek) */
+    struct device *dev;         /* NULL on keeper and servers */
     struct comm *comm;
     struct telemetry *telemetry;
     int first_sizes[SPEC_WORKERS];
     int first_version;
     double speeds[SPEC_WORKERS];
-    bool virtual_time;           /* step times come from the transport, programs are prepared at once */
+    bool virtual_time; /* step times come from the transport, programs are prepared at once */
     /* start (keeper only; others receive it): parameters come from here */
-    const char *job_dir;         /* where checkpoints and artifacts go (keeper); NULL: none are written */
-    const char *init_path;       /* resolved path of `init`, or NULL */
-    const json_t *order;         /* of gradients at the server, see rank_env; or NULL */
+    const char *job_dir;           /* where checkpoints and artifacts go (keeper); NULL: none are written */
+    const char *init_path;         /* resolved path of `init`, or NULL */
+    const json_t *order;           /* of gradients at the server, see rank_env; or NULL */
     void (*step_begin)(void *ctx); /* before compute; may be NULL */
     /* The node's reference time was measured; makes *p what a step really takes (emulated slowdown). May be NULL. */
     void (*calibrated)(void *ctx, struct profile *p);

@@ -24,12 +24,12 @@
 enum { WIDE = 128, CHUNK = 64 }; /* elements of a wide row at least; wide rows of a chunk */
 
 struct batch_norm {
-    size_t channels, width;    /* width: of a wide row, a multiple of the channels */
-    size_t parts;              /* gathered so far, by this program; what follows, all programs of the team share */
-    double *total;             /* [2][channels] */
-    float *mean, *inverse;     /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
-    float *center;             /* [width] from here on: the mean */
-    float *scale, *shift;      /* y = scale*x + shift */
+    size_t channels, width;     /* width: of a wide row, a multiple of the channels */
+    size_t parts;               /* gathered so far, by this program; what follows, all programs of the team share */
+    double *total;              /* [2][channels] */
+    float *mean, *inverse;      /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
+    float *center;              /* [width] from here on: the mean */
+    float *scale, *shift;       /* y = scale*x + shift */
     float *gain, *slope, *base; /* dx = gain*dy + slope*x + base */
 };
 
@@ -127,10 +127,12 @@ static inline float through_relu(float v, float y, bool relu)
 
 CPU_CLONES static void sum_rows(float *restrict sum, const void *restrict x, bool bf16, size_t width, size_t first, size_t n)
 {
-    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
-        size_t m = shorter(width, n - at);
-        for (size_t k = 0; k < m; k++) {
-            sum[k] += GET(x, first + at + k);
+    ELEMENTS(bf16, {
+        for (size_t at = 0; at < n; at += width) {
+            size_t m = shorter(width, n - at);
+            for (size_t k = 0; k < m; k++) {
+                sum[k] += GET(x, first + at + k);
+            }
         }
     });
 }
@@ -138,11 +140,13 @@ CPU_CLONES static void sum_rows(float *restrict sum, const void *restrict x, boo
 CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict mean, const void *restrict x, bool bf16, size_t width,
                                    size_t first, size_t n)
 {
-    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
-        size_t m = shorter(width, n - at);
-        for (size_t k = 0; k < m; k++) {
-            float d = GET(x, first + at + k) - mean[k];
-            sum[k] += d * d;
+    ELEMENTS(bf16, {
+        for (size_t at = 0; at < n; at += width) {
+            size_t m = shorter(width, n - at);
+            for (size_t k = 0; k < m; k++) {
+                float d = GET(x, first + at + k) - mean[k];
+                sum[k] += d * d;
+            }
         }
     });
 }
@@ -169,12 +173,14 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
     float *restrict products = sum + b->width;
     const float *restrict mean = b->center, *restrict scale = b->scale, *restrict shift = b->shift;
     size_t width = b->width;
-    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
-        size_t m = shorter(width, n - at);
-        for (size_t k = 0; k < m; k++) {
-            float v = GET(x, first + at + k), g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
-            sum[k] += g;
-            products[k] += g * (v - mean[k]);
+    ELEMENTS(bf16, {
+        for (size_t at = 0; at < n; at += width) {
+            size_t m = shorter(width, n - at);
+            for (size_t k = 0; k < m; k++) {
+                float v = GET(x, first + at + k), g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
+                sum[k] += g;
+                products[k] += g * (v - mean[k]);
+            }
         }
     });
 }
@@ -229,11 +235,13 @@ CPU_CLONES static void apply(void *restrict y, const void *restrict x, const str
 {
     const float *restrict scale = b->scale, *restrict shift = b->shift;
     size_t width = b->width;
-    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
-        size_t m = shorter(width, n - at);
-        for (size_t k = 0; k < m; k++) {
-            float v = scale[k] * GET(x, first + at + k) + shift[k];
-            PUT(y, first + at + k, through_relu(v, v, relu));
+    ELEMENTS(bf16, {
+        for (size_t at = 0; at < n; at += width) {
+            size_t m = shorter(width, n - at);
+            for (size_t k = 0; k < m; k++) {
+                float v = scale[k] * GET(x, first + at + k) + shift[k];
+                PUT(y, first + at + k, through_relu(v, v, relu));
+            }
         }
     });
 }
@@ -341,11 +349,13 @@ CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy
     const float *restrict scale = b->scale, *restrict shift = b->shift;
     const float *restrict gain = b->gain, *restrict slope = b->slope, *restrict base = b->base;
     size_t width = b->width;
-    ELEMENTS(bf16, for (size_t at = 0; at < n; at += width) {
-        size_t m = shorter(width, n - at);
-        for (size_t k = 0; k < m; k++) {
-            float v = GET(x, first + at + k), g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
-            PUT(dx, first + at + k, gain[k] * g + (slope[k] * v + base[k]));
+    ELEMENTS(bf16, {
+        for (size_t at = 0; at < n; at += width) {
+            size_t m = shorter(width, n - at);
+            for (size_t k = 0; k < m; k++) {
+                float v = GET(x, first + at + k), g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
+                PUT(dx, first + at + k, gain[k] * g + (slope[k] * v + base[k]));
+            }
         }
     });
 }
@@ -367,7 +377,8 @@ static void begin_backward(const struct cpu_team *t, int step, const struct dev_
         }
     }
     for (size_t k = 0; k < b->channels; k++) {
-        double inverse = (double)b->inverse[k], gain = (double)weight[k] * inverse, slope = -gain * inverse * (products[k] * inverse) / rows;
+        double inverse = (double)b->inverse[k], gain = (double)weight[k] * inverse,
+               slope = -gain * inverse * (products[k] * inverse) / rows;
         dbias[k] = (float)sum[k];
         dweight[k] = (float)(products[k] * inverse);
         b->gain[k] = (float)gain;

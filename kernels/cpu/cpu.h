@@ -22,8 +22,7 @@
 #include "kernels/device.h"
 
 /* Compiles a hot loop for several instruction sets; the right one is chosen when the program is loaded. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&                 \
-    !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CPU_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CPU_CLONES
@@ -43,7 +42,7 @@ struct cpu_arena { /* memory for one run of a program at a time */
     bool taken;
 };
 struct cpu_arenas {
-    pthread_mutex_t lock;    /* guards what follows */
+    pthread_mutex_t lock; /* guards what follows */
     struct cpu_arena *first;
     int n, taken, most_taken; /* most_taken: at once, so far */
 };
@@ -65,7 +64,7 @@ struct cpu_value {
     bool needs_grad;    /* some parameter stands before it */
     bool has_grad;      /* while building: a step that runs earlier in backward writes it already */
     struct cpu_step *maker;
-    int again_before;   /* the step before whose backward pass it is made again; -1: none */
+    int again_before; /* the step before whose backward pass it is made again; -1: none */
 };
 
 struct cpu_program;
@@ -77,9 +76,9 @@ enum cpu_reads { CPU_READS_IN = 1, CPU_READS_OUT = 2, CPU_READS_RELU = 4 /* the 
 
 struct cpu_op {
     const char *name;
-    bool by_tiles;    /* works on p->samples samples, whichever they are; else on all of them at once */
-    bool takes_relu;  /* a relu that follows can become a part of it (cpu_step.relu) */
-    bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
+    bool by_tiles;           /* works on p->samples samples, whichever they are; else on all of them at once */
+    bool takes_relu;         /* a relu that follows can become a part of it (cpu_step.relu) */
+    bool keeps_shape;        /* the output is stored as the first input is, whatever the layer's shape says */
     unsigned backward_reads; /* enum cpu_reads; what is not declared may be gone by then */
     /* Called once the step's inputs and output are known, before memory is there. */
     int (*prepare)(struct cpu_program *p, struct cpu_step *s, struct err *e);
@@ -101,15 +100,15 @@ struct cpu_op {
 struct cpu_step {
     const struct cpu_op *op;
     const struct layer *layer;
-    int index;                         /* of the layer in the network: the counter of random choices */
+    int index; /* of the layer in the network: the counter of random choices */
     int n_in;
     struct cpu_value *in[NET_INPUTS], *out;
-    void **in_grad[NET_INPUTS];        /* where the input's gradient goes; NULL: nobody needs it */
-    bool adds[NET_INPUTS];             /* it goes to `spare`, and is added afterwards */
+    void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */
+    bool adds[NET_INPUTS];      /* it goes to `spare`, and is added afterwards */
     void *spare[NET_INPUTS];
-    bool relu;                         /* a relu that follows is done here too */
-    bool backward;                     /* takes part in the backward pass */
-    void *state;                       /* the operator's; freed by its release */
+    bool relu;     /* a relu that follows is done here too */
+    bool backward; /* takes part in the backward pass */
+    void *state;   /* the operator's; freed by its release */
 };
 
 /* Steps that take turns on one tile after another. */
@@ -131,15 +130,15 @@ struct cpu_program {
     struct dev_program_head head;
     struct cpu_device *dev;
     const struct cpu_program *lead; /* the first of its team; NULL: that is this one */
-    int first, threads;          /* the minibatch's sample that is this program's first; threads that run it */
+    int first, threads;             /* the minibatch's sample that is this program's first; threads that run it */
     const struct network *net;
-    bool bf16;                   /* activations and their gradients are, and weights as products read them; all else is fp32 */
+    bool bf16; /* activations and their gradients are, and weights as products read them; all else is fp32 */
     dnnl_stream_t stream;
     struct cpu_step *steps;
     int n_steps;
-    struct cpu_group *groups;    /* cpu/tiles.c */
+    struct cpu_group *groups; /* cpu/tiles.c */
     int n_groups;
-    struct cpu_place *places;    /* cpu/places.c; [0]: the network's input, which is no part of the arena */
+    struct cpu_place *places; /* cpu/places.c; [0]: the network's input, which is no part of the arena */
     int n_places;
     size_t arena_bytes;          /* that a run needs */
     int from, samples;           /* the tile under way; while a step is prepared: how many samples it will have */
@@ -147,13 +146,13 @@ struct cpu_program {
     struct cpu_value **of_layer; /* [n_layers] */
     struct cpu_value *output;    /* what the loss reads */
     int *bucket_step;            /* [n_buckets] the step after which a bucket is complete */
-    void *padded;                /* [batch][input], for minibatches that do not fill the program, or are rounded; here and below of the run's arena */
-    struct cpu_value head_fp32;  /* what the loss reads and writes: the output, or its copy in fp32 */
-    void *scratch;               /* working memory, shared by all steps */
+    void *padded; /* [batch][input], for minibatches that do not fill the program, or are rounded; here and below of the run's arena */
+    struct cpu_value head_fp32; /* what the loss reads and writes: the output, or its copy in fp32 */
+    void *scratch;              /* working memory, shared by all steps */
     size_t scratch_bytes;
-    void *gathered;              /* floats, for what is gathered (cpu_op.gather) */
+    void *gathered; /* floats, for what is gathered (cpu_op.gather) */
     size_t gathered_floats;
-    struct cpu_chunk *chunks;    /* everything that cpu_alloc gave */
+    struct cpu_chunk *chunks; /* everything that cpu_alloc gave */
 };
 
 /* A minibatch on all threads: shared out among programs, each of which runs on one of them, or one program's (cpu/team.c). */
@@ -168,7 +167,7 @@ struct cpu_team {
     struct cpu_device *dev;
     struct cpu_member *members; /* [n] */
     int n;
-    size_t arena_bytes;         /* that a run needs */
+    size_t arena_bytes; /* that a run needs */
 };
 
 /* NULL: this device has none (cpu/graph.c). */
@@ -220,8 +219,8 @@ int cpu_present(const struct cpu_program *p, const struct dev_input *in);
 
 struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
 void cpu_team_free(struct dev_program *program);
-int cpu_team_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
-                     struct err *e);
+int cpu_team_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
+                     void *ctx, struct err *e);
 
 extern const struct device_ops cpu_device_ops;
 extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_average_pool, cpu_global_pool, cpu_batch_norm, cpu_lrn, cpu_relu,

@@ -7,8 +7,7 @@
 
 enum { LARGE_BATCH = 128 }; /* measured: from here on the faster product pays for the copy */
 
-static dnnl_status_t describe(const struct layer *l, const struct weighted_mds *md, enum weighted_pass pass,
-                              union weighted_desc *desc)
+static dnnl_status_t describe(const struct layer *l, const struct weighted_mds *md, enum weighted_pass pass, union weighted_desc *desc)
 {
     const dnnl_memory_desc_t *bias = md->has_bias ? &md->bias : NULL, *weights = &md->weights[pass];
     switch (pass) {

@@ -39,9 +39,11 @@ static void draw(const struct dropout *d, uint8_t *kept, uint64_t key, int64_t s
 CPU_CLONES static void apply(void *restrict to, const void *restrict from, const uint8_t *restrict kept, bool bf16, float scale,
                              size_t first, size_t n)
 {
-    ELEMENTS(bf16, for (size_t i = first; i < first + n; i++) {
-        float x = GET(from, i) * scale;
-        PUT(to, i, kept[i] ? x : 0);
+    ELEMENTS(bf16, {
+        for (size_t i = first; i < first + n; i++) {
+            float x = GET(from, i) * scale;
+            PUT(to, i, kept[i] ? x : 0);
+        }
     });
 }
 

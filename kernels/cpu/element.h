@@ -58,15 +58,15 @@ ELEMENT_FN void element_copy(void *to, size_t i, const void *from, size_t j, boo
 }
 
 /* The code for fp32 and the code for bf16, of which one runs; inside, GET, PUT and COPY are of that kind. */
-#define ELEMENTS(bf16, ...)                                                                                              \
-    do {                                                                                                                 \
-        if (bf16) {                                                                                                      \
-            enum { ELEMENT_IS_BF16 = 1 };                                                                                \
-            __VA_ARGS__                                                                                                  \
-        } else {                                                                                                         \
-            enum { ELEMENT_IS_BF16 = 0 };                                                                                \
-            __VA_ARGS__                                                                                                  \
-        }                                                                                                                \
+#define ELEMENTS(bf16, ...)               \
+    do {                                  \
+        if (bf16) {                       \
+            enum { ELEMENT_IS_BF16 = 1 }; \
+            __VA_ARGS__                   \
+        } else {                          \
+            enum { ELEMENT_IS_BF16 = 0 }; \
+            __VA_ARGS__                   \
+        }                                 \
     } while (0)
 #define GET(from, i) element_get(from, i, ELEMENT_IS_BF16)
 #define PUT(to, i, x) element_put(to, i, x, ELEMENT_IS_BF16)

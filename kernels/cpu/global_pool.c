@@ -7,20 +7,28 @@ enum { PARALLEL_FROM = 16384, STRIP = 64 };
 CPU_CLONES static void mean(void *restrict y, size_t to, const void *restrict x, size_t from, bool bf16, size_t area, size_t c, size_t all)
 {
     float sum[STRIP] = {0};
-    ELEMENTS(bf16, for (size_t i = 0; i < area; i++) {
-        for (size_t k = 0; k < c; k++) {
-            sum[k] += GET(x, from + i * all + k);
+    ELEMENTS(bf16, {
+        for (size_t i = 0; i < area; i++) {
+            for (size_t k = 0; k < c; k++) {
+                sum[k] += GET(x, from + i * all + k);
+            }
         }
     });
-    ELEMENTS(bf16, for (size_t k = 0; k < c; k++) { PUT(y, to + k, sum[k] / (float)area); });
+    ELEMENTS(bf16, {
+        for (size_t k = 0; k < c; k++) {
+            PUT(y, to + k, sum[k] / (float)area);
+        }
+    });
 }
 
 CPU_CLONES static void spread(void *restrict dx, size_t to, const void *restrict dy, size_t from, bool bf16, size_t area, size_t c)
 {
     float share = 1.0f / (float)area;
-    ELEMENTS(bf16, for (size_t i = 0; i < area; i++) {
-        for (size_t k = 0; k < c; k++) {
-            PUT(dx, to + i * c + k, GET(dy, from + k) * share);
+    ELEMENTS(bf16, {
+        for (size_t i = 0; i < area; i++) {
+            for (size_t k = 0; k < c; k++) {
+                PUT(dx, to + i * c + k, GET(dy, from + k) * share);
+            }
         }
     });
 }

@@ -16,13 +16,19 @@ enum { PARALLEL_FROM = 16384 };
 CPU_CLONES static void sum_loop(void *y, const void *a, const void *b, bool bf16, bool relu, size_t first, size_t last)
 {
     if (relu) {
-        ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
-            float x = GET(a, i) + GET(b, i);
-            PUT(y, i, x <= 0 ? 0 : x);
+        ELEMENTS(bf16, {
+            for (size_t i = first; i < last; i++) {
+                float x = GET(a, i) + GET(b, i);
+                PUT(y, i, x <= 0 ? 0 : x);
+            }
         });
         return;
     }
-    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(y, i, GET(a, i) + GET(b, i)); });
+    ELEMENTS(bf16, {
+        for (size_t i = first; i < last; i++) {
+            PUT(y, i, GET(a, i) + GET(b, i));
+        }
+    });
 }
 
 static int add_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)

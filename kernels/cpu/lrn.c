@@ -76,16 +76,22 @@ CPU_CLONES static void forward_pixel(const struct lrn *l, float *line, const str
     const void *restrict x = step->in[0]->data;
     void *restrict y = step->out->data;
     float *restrict s = l->s + at, *restrict power = line + l->line;
-    ELEMENTS(bf16, for (size_t i = 0; i < c; i++) {
-        float v = GET(x, at + i);
-        line[margin + i] = v * v;
+    ELEMENTS(bf16, {
+        for (size_t i = 0; i < c; i++) {
+            float v = GET(x, at + i);
+            line[margin + i] = v * v;
+        }
     });
     window_sums(s, line, l->window, c);
     for (size_t i = 0; i < c; i++) {
         s[i] = l->k + l->scale * s[i];
     }
     powers(power, s, l->beta, c);
-    ELEMENTS(bf16, for (size_t i = 0; i < c; i++) { PUT(y, at + i, power[i] * GET(x, at + i)); });
+    ELEMENTS(bf16, {
+        for (size_t i = 0; i < c; i++) {
+            PUT(y, at + i, power[i] * GET(x, at + i));
+        }
+    });
 }
 
 /* The windows in which i stands reach the other way: (window-1)/2 down, window/2 up. */
@@ -96,11 +102,17 @@ CPU_CLONES static void backward_pixel(const struct lrn *l, float *line, const st
     void *restrict dx = *step->in_grad[0];
     const float *restrict s = l->s + at;
     float *restrict sum = line + l->line, factor = -2.0f * l->scale * l->beta;
-    ELEMENTS(bf16, for (size_t i = 0; i < c; i++) { line[margin + i] = GET(dy, at + i) * GET(y, at + i) / s[i]; });
+    ELEMENTS(bf16, {
+        for (size_t i = 0; i < c; i++) {
+            line[margin + i] = GET(dy, at + i) * GET(y, at + i) / s[i];
+        }
+    });
     window_sums(sum, line, l->window, c);
     powers(line + margin, s, l->beta, c);
-    ELEMENTS(bf16, for (size_t i = 0; i < c; i++) {
-        PUT(dx, at + i, GET(dy, at + i) * line[margin + i] + factor * GET(x, at + i) * sum[i]);
+    ELEMENTS(bf16, {
+        for (size_t i = 0; i < c; i++) {
+            PUT(dx, at + i, GET(dy, at + i) * line[margin + i] + factor * GET(x, at + i) * sum[i]);
+        }
     });
 }
 

@@ -18,7 +18,7 @@ enum { TWICE = 2 };
 struct lease {
     void **place;
     size_t sample, stride, bytes, at; /* sample: bytes of one */
-    int from[TWICE], to[TWICE]; /* both ends included; from > to: no second time */
+    int from[TWICE], to[TWICE];       /* both ends included; from > to: no second time */
 };
 
 struct leases {
@@ -166,7 +166,8 @@ int cpu_places(struct cpu_program *p, struct err *e)
         bytes = l.items[i].at + l.items[i].bytes > bytes ? l.items[i].at + l.items[i].bytes : bytes;
     }
     for (int i = 0; i < l.n; i++) {
-        p->places[p->n_places++] = (struct cpu_place){.at = l.items[i].place, .first = p->arena_bytes + l.items[i].at, .stride = l.items[i].stride};
+        p->places[p->n_places++] =
+            (struct cpu_place){.at = l.items[i].place, .first = p->arena_bytes + l.items[i].at, .stride = l.items[i].stride};
     }
     p->arena_bytes += bytes;
     free(l.items);

@@ -22,54 +22,72 @@ void pointwise_share(size_t n, size_t *first, size_t *last)
 /* What is not a number stays that. */
 CPU_CLONES static void relu_loop(void *restrict y, const void *restrict x, bool bf16, size_t first, size_t last)
 {
-    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
-        float v = GET(x, i);
-        PUT(y, i, v <= 0 ? 0 : v);
+    ELEMENTS(bf16, {
+        for (size_t i = first; i < last; i++) {
+            float v = GET(x, i);
+            PUT(y, i, v <= 0 ? 0 : v);
+        }
     });
 }
 
 CPU_CLONES static void mask_loop(void *restrict out, const void *restrict grad, const void *restrict data, bool bf16, size_t first,
                                  size_t last)
 {
-    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
-        float g = GET(grad, i);
-        PUT(out, i, GET(data, i) <= 0 ? 0 : g);
+    ELEMENTS(bf16, {
+        for (size_t i = first; i < last; i++) {
+            float g = GET(grad, i);
+            PUT(out, i, GET(data, i) <= 0 ? 0 : g);
+        }
     });
 }
 
 CPU_CLONES static void mask_in_place_loop(void *restrict grad, const void *restrict data, bool bf16, size_t first, size_t last)
 {
-    ELEMENTS(bf16, for (size_t i = first; i < last; i++) {
-        float g = GET(grad, i);
-        PUT(grad, i, GET(data, i) <= 0 ? 0 : g);
+    ELEMENTS(bf16, {
+        for (size_t i = first; i < last; i++) {
+            float g = GET(grad, i);
+            PUT(grad, i, GET(data, i) <= 0 ? 0 : g);
+        }
     });
 }
 
 CPU_CLONES static void add_loop(void *restrict a, const void *restrict b, bool bf16, size_t first, size_t last)
 {
-    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(a, i, GET(a, i) + GET(b, i)); });
+    ELEMENTS(bf16, {
+        for (size_t i = first; i < last; i++) {
+            PUT(a, i, GET(a, i) + GET(b, i));
+        }
+    });
 }
 
 CPU_CLONES static void take_loop(void *restrict to, const float *restrict from, bool bf16, size_t first, size_t last)
 {
-    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { PUT(to, i, from[i]); });
+    ELEMENTS(bf16, {
+        for (size_t i = first; i < last; i++) {
+            PUT(to, i, from[i]);
+        }
+    });
 }
 
 CPU_CLONES static void give_loop(float *restrict to, const void *restrict from, bool bf16, size_t first, size_t last)
 {
-    ELEMENTS(bf16, for (size_t i = first; i < last; i++) { to[i] = GET(from, i); });
+    ELEMENTS(bf16, {
+        for (size_t i = first; i < last; i++) {
+            to[i] = GET(from, i);
+        }
+    });
 }
 
 /* Runs a loop over n elements on all threads; `...` is what stands before its last two arguments. */
-#define SHARED(n, loop, ...)                                                                                             \
-    do {                                                                                                                 \
-        size_t shared_n = n;                                                                                             \
-        _Pragma("omp parallel if (shared_n > PARALLEL_FROM)")                                                            \
-        {                                                                                                                \
-            size_t first, last;                                                                                          \
-            pointwise_share(shared_n, &first, &last);                                                                    \
-            loop(__VA_ARGS__, first, last);                                                                              \
-        }                                                                                                                \
+#define SHARED(n, loop, ...)                                  \
+    do {                                                      \
+        size_t shared_n = n;                                  \
+        _Pragma("omp parallel if (shared_n > PARALLEL_FROM)") \
+        {                                                     \
+            size_t first, last;                               \
+            pointwise_share(shared_n, &first, &last);         \
+            loop(__VA_ARGS__, first, last);                   \
+        }                                                     \
     } while (0)
 
 void pointwise_relu_mask(const struct cpu_program *p, void *grad, const void *data, size_t n)
@@ -126,11 +144,13 @@ const struct cpu_op cpu_relu = {
 /* to[j][i] = from[i][j], in strips of a cache line of floats; both begin at element `at`. */
 CPU_CLONES static void transpose(void *restrict to, const void *restrict from, bool bf16, size_t at, size_t rows, size_t columns)
 {
-    ELEMENTS(bf16, for (size_t first = 0; first < rows; first += 16) {
-        size_t last = first + 16 < rows ? first + 16 : rows;
-        for (size_t j = 0; j < columns; j++) {
-            for (size_t i = first; i < last; i++) {
-                COPY(to, at + j * rows + i, from, at + i * columns + j);
+    ELEMENTS(bf16, {
+        for (size_t first = 0; first < rows; first += 16) {
+            size_t last = first + 16 < rows ? first + 16 : rows;
+            for (size_t j = 0; j < columns; j++) {
+                for (size_t i = first; i < last; i++) {
+                    COPY(to, at + j * rows + i, from, at + i * columns + j);
+                }
             }
         }
     });

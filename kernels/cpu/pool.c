@@ -32,14 +32,13 @@ static struct pool_shape shape_of(const struct cpu_program *p, const struct cpu_
 }
 
 static int prepare_backward(struct cpu_program *p, struct cpu_step *s, struct pool *pool, const struct pool_shape *shape,
-                            const_dnnl_primitive_desc_t hint, const dnnl_memory_desc_t *workspace, float *places,
-                            struct err *e)
+                            const_dnnl_primitive_desc_t hint, const dnnl_memory_desc_t *workspace, float *places, struct err *e)
 {
     dnnl_pooling_desc_t desc;
     dnnl_primitive_desc_t pd = NULL;
-    int rc = prim_check(dnnl_pooling_backward_desc_init(&desc, shape->kind, &shape->src, &shape->dst, shape->stride,
-                                                        shape->size, shape->near, shape->far),
-                        "describe the gradient of pooling", e);
+    int rc = prim_check(
+        dnnl_pooling_backward_desc_init(&desc, shape->kind, &shape->src, &shape->dst, shape->stride, shape->size, shape->near, shape->far),
+        "describe the gradient of pooling", e);
     if (rc < 0 || (rc = prim_new(p, &pool->backward, &desc, false, hint, &pd, e)) < 0 ||
         (rc = prim_variable(p, &pool->backward, DNNL_ARG_DIFF_DST, &shape->dst, &s->out->grad, e)) < 0 ||
         (rc = prim_variable(p, &pool->backward, DNNL_ARG_DIFF_SRC, &shape->src, s->in_grad[0], e)) < 0) {
@@ -63,8 +62,8 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = pool;
-    int rc = prim_check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape.kind, &shape.src,
-                                                       &shape.dst, shape.stride, shape.size, shape.near, shape.far),
+    int rc = prim_check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape.kind, &shape.src, &shape.dst, shape.stride,
+                                                       shape.size, shape.near, shape.far),
                         "describe pooling", e);
     if (rc < 0 || (rc = prim_new(p, &pool->forward, &desc, false, NULL, &pd, e)) < 0) {
         goto out;
@@ -119,7 +118,10 @@ static double work(const struct cpu_step *s)
     return 8.0 * (double)s->in[0]->count;
 }
 
-#define POOL(title) {.name = title, .prepare = prepare, .forward = forward, .backward = backward, .release = release, .work = work}
+#define POOL(title)                                                                                                   \
+    {                                                                                                                 \
+        .name = title, .prepare = prepare, .forward = forward, .backward = backward, .release = release, .work = work \
+    }
 
 const struct cpu_op cpu_max_pool = POOL("max pooling");
 const struct cpu_op cpu_average_pool = POOL("average pooling");

@@ -7,8 +7,8 @@
 
 int prim_check(dnnl_status_t status, const char *what, struct err *e)
 {
-    static const char *const reasons[] = {"success",          "out of memory",     "invalid arguments", "unimplemented",
-                                          "iterator ends",    "runtime error",     "not required"};
+    static const char *const reasons[] = {"success",       "out of memory", "invalid arguments", "unimplemented",
+                                          "iterator ends", "runtime error", "not required"};
     if (status == dnnl_success) {
         return 0;
     }
@@ -90,8 +90,7 @@ int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, 
     return rc;
 }
 
-static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, void **variable,
-                struct err *e)
+static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, void **variable, struct err *e)
 {
     BUG_ON(prim->n_args >= PRIM_ARGS);
     dnnl_memory_t memory;
@@ -168,8 +167,8 @@ int prim_tensor_new(struct cpu_program *p, struct prim_tensor *t, const dnnl_mem
     dnnl_primitive_desc_t pd = NULL;
     int rc = make_attr(false, &attr, e);
     if (rc == 0) {
-        dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, to_flat ? md : flat_md, p->dev->engine,
-                                                                  to_flat ? flat_md : md, p->dev->engine, attr);
+        dnnl_status_t status =
+            dnnl_reorder_primitive_desc_create(&pd, to_flat ? md : flat_md, p->dev->engine, to_flat ? flat_md : md, p->dev->engine, attr);
         rc = prim_check(status, "find a copy between two formats", e);
     }
     if (rc == 0) {

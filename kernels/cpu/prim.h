@@ -23,8 +23,8 @@ struct prim {
     dnnl_primitive_t handle; /* NULL: nothing to run */
     dnnl_exec_arg_t args[PRIM_ARGS];
     void **variable[PRIM_ARGS]; /* or NULL: fixed */
-    int block[PRIM_ARGS];        /* of the replica, where it is fixed in one: enum dev_block + 1; else 0 */
-    size_t place[PRIM_ARGS];     /* floats from the block's begin */
+    int block[PRIM_ARGS];       /* of the replica, where it is fixed in one: enum dev_block + 1; else 0 */
+    size_t place[PRIM_ARGS];    /* floats from the block's begin */
     int n_args;
 };
 

@@ -34,10 +34,10 @@ static inline __attribute__((always_inline)) void sgd(const struct rule_state *s
     }
 }
 
-#define LOOP(name, compensates, v, m2, decay) \
+#define LOOP(name, compensates, v, m2, decay)                                    \
     CPU_CLONES static void name(struct rule_state *s, const struct rule_args *a) \
-    { \
-        sgd(s, a, compensates, v, m2, decay); \
+    {                                                                            \
+        sgd(s, a, compensates, v, m2, decay);                                    \
     }
 LOOP(sgd_plain, false, NULL, NULL, NULL)
 LOOP(sgd_decay, false, NULL, NULL, s->decay)
@@ -78,8 +78,8 @@ CPU_CLONES static void apply_trust(struct rule_state *s, const struct rule_args 
 }
 
 static rule_fn *const rules[CAT_COUNT] = {
-    [CAT_STRATEGY_ASGD] = apply_sgd,           [CAT_STRATEGY_SOFTSYNC] = apply_sgd,   [CAT_STRATEGY_SSP] = apply_sgd,
-    [CAT_STRATEGY_DBS_SGD] = apply_sgd,        [CAT_STRATEGY_DC_ASGD] = apply_dc_asgd, [CAT_STRATEGY_DC_ASGDK] = apply_trust,
+    [CAT_STRATEGY_ASGD] = apply_sgd,       [CAT_STRATEGY_SOFTSYNC] = apply_sgd,    [CAT_STRATEGY_SSP] = apply_sgd,
+    [CAT_STRATEGY_DBS_SGD] = apply_sgd,    [CAT_STRATEGY_DC_ASGD] = apply_dc_asgd, [CAT_STRATEGY_DC_ASGDK] = apply_trust,
     [CAT_STRATEGY_DDC_ASGD] = apply_trust,
 };
 

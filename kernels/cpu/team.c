@@ -191,7 +191,8 @@ static int run_backward(struct cpu_team *t, const struct dev_input *in, dev_mark
     return rc;
 }
 
-static int run(struct cpu_team *t, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx, struct err *e)
+static int run(struct cpu_team *t, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
+               struct err *e)
 {
     int rc = 0;
     *out = (struct dev_result){.finite = true};
@@ -204,8 +205,8 @@ static int run(struct cpu_team *t, const struct dev_input *in, struct dev_result
     return rc < 0 || !in->training ? rc : run_backward(t, in, mark, ctx, e);
 }
 
-int cpu_team_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
-                     struct err *e)
+int cpu_team_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
+                     void *ctx, struct err *e)
 {
     struct cpu_team *t = (struct cpu_team *)program;
     if (in->count < 1 || in->count > t->head.batch) {

@@ -26,8 +26,8 @@ CPU_CLONES static void sgd(float *restrict w, const float *restrict g, float lr,
     }
 }
 
-CPU_CLONES static void sgd_momentum(float *restrict w, float *restrict v, const float *restrict g, float lr, float scale,
-                                    float decay, float momentum, size_t n)
+CPU_CLONES static void sgd_momentum(float *restrict w, float *restrict v, const float *restrict g, float lr, float scale, float decay,
+                                    float momentum, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         v[i] = momentum * v[i] + (scale * g[i] + decay * w[i]);
@@ -35,8 +35,8 @@ CPU_CLONES static void sgd_momentum(float *restrict w, float *restrict v, const 
     }
 }
 
-CPU_CLONES static void sgd_nesterov(float *restrict w, float *restrict v, const float *restrict g, float lr, float scale,
-                                    float decay, float momentum, size_t n)
+CPU_CLONES static void sgd_nesterov(float *restrict w, float *restrict v, const float *restrict g, float lr, float scale, float decay,
+                                    float momentum, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         float u = scale * g[i] + decay * w[i];
@@ -45,8 +45,8 @@ CPU_CLONES static void sgd_nesterov(float *restrict w, float *restrict v, const 
     }
 }
 
-CPU_CLONES static void adam(float *restrict w, float *restrict m1, float *restrict m2, const float *restrict g,
-                            const struct adam *a, size_t n)
+CPU_CLONES static void adam(float *restrict w, float *restrict m1, float *restrict m2, const float *restrict g, const struct adam *a,
+                            size_t n)
 {
     struct adam k = *a;
     for (size_t i = 0; i < n; i++) {
@@ -109,8 +109,12 @@ static struct adam adam_coefficients(struct dev_replica *r, double lr, double sc
     float *steps = &r->host[DEV_OPTIM][2 * r->count[DEV_PARAMS]];
     double t = round((double)*steps) + 1; /* an average over workers rounds */
     *steps = (float)t;
-    return (struct adam){.lr = (float)(lr / (1 - pow(o->beta1, t))), .scale = (float)scale, .b1 = (float)o->beta1,
-                         .b2 = (float)o->beta2, .eps = (float)o->eps, .root = (float)sqrt(1 - pow(o->beta2, t))};
+    return (struct adam){.lr = (float)(lr / (1 - pow(o->beta1, t))),
+                         .scale = (float)scale,
+                         .b1 = (float)o->beta1,
+                         .b2 = (float)o->beta2,
+                         .eps = (float)o->eps,
+                         .root = (float)sqrt(1 - pow(o->beta2, t))};
 }
 
 static void step_tensor(struct dev_replica *r, const struct adam *base, size_t at, size_t n, double lr, double scale, float decay)

@@ -107,8 +107,8 @@ out:
     return rc;
 }
 
-int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct weighted_mds *md,
-                     weighted_describe_fn *describe, struct err *e)
+int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct weighted_mds *md, weighted_describe_fn *describe,
+                     struct err *e)
 {
     struct weighted *w = calloc(1, sizeof(*w));
     dnnl_primitive_desc_t pd = NULL;

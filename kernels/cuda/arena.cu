@@ -53,8 +53,8 @@ static int no_memory(const struct cuda_arena *a, int batch, struct err *e)
         there = 0;
     }
     if (batch <= 0) {
-        return err_set(e, ERR_MEMORY, "%.0f MiB are needed on the GPU, %.0f MiB of %.0f are free", (double)a->bytes / mib, (double)there / mib,
-                       (double)all / mib);
+        return err_set(e, ERR_MEMORY, "%.0f MiB are needed on the GPU, %.0f MiB of %.0f are free", (double)a->bytes / mib,
+                       (double)there / mib, (double)all / mib);
     }
     double fits = there > fixed && a->batch_bytes > 0 ? (double)(there - fixed) / (double)a->batch_bytes * batch : 0;
     fits = fits < batch ? fits : batch - 1; /* free, but in pieces */

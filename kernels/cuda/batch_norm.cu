@@ -14,8 +14,8 @@
 
 struct batch_norm {
     struct columns cut;
-    float *mean, *inverse;         /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
-    float *scale, *shift, *slope;  /* [channels] y = scale*x + shift; in backward dx = scale*dy + slope*x + shift */
+    float *mean, *inverse;        /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
+    float *scale, *shift, *slope; /* [channels] y = scale*x + shift; in backward dx = scale*dy + slope*x + shift */
 };
 
 /* ---- forward ------------------------------------------------------------------------------------------------------------ */
@@ -169,7 +169,8 @@ KERNEL settle_gradients(struct norm b, const float *parts, const struct cuda_hea
 
 /* Rows of samples that are not there get zeros. */
 template <typename T>
-KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struct cuda_head *head, size_t count, size_t n, unsigned channels)
+KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struct cuda_head *head, size_t count, size_t n,
+                      unsigned channels)
 {
     constexpr int N = port_pack<T>::N;
     size_t used = (size_t)head->count * count, packs = n / N;
@@ -245,40 +246,50 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
 {
     const struct batch_norm *b = (const struct batch_norm *)s->state;
     cudaStream_t stream = p->dev->build;
-    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count, parts = b->cut.chunks * 2 * c * sizeof(float);
+    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count,
+           parts = b->cut.chunks * 2 * c * sizeof(float);
     struct norm norm = norm_of(p, s);
     cudaError_t code;
     if (training) {
-        CUDA_KIND(p, T, code = LAUNCH(measure<T>, b->cut.tiles * b->cut.chunks, n * sizeof(T) + parts, stream, p->parts,
-                                      (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
+        CUDA_KIND(p, T,
+                  code = LAUNCH(measure<T>, b->cut.tiles * b->cut.chunks, n * sizeof(T) + parts, stream, p->parts,
+                                (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
         TRY(cuda_check(code, "measure a batch", e));
-        TRY(cuda_check(LAUNCH(settle_statistics, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut), "measure a batch", e));
+        TRY(cuda_check(LAUNCH(settle_statistics, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut), "measure a batch",
+                       e));
     } else {
-        TRY(cuda_check(LAUNCH(use_running, (c + PORT_THREADS - 1) / PORT_THREADS, 6 * c * sizeof(float), stream, norm, c), "use running statistics", e));
+        TRY(cuda_check(LAUNCH(use_running, (c + PORT_THREADS - 1) / PORT_THREADS, 6 * c * sizeof(float), stream, norm, c),
+                       "use running statistics", e));
     }
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(apply<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 2 * n * sizeof(T), stream, (T *)s->out->data,
-                                             (const T *)s->in[0]->data, norm, s->relu, n, (unsigned)c), "normalise a batch", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(apply<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 2 * n * sizeof(T), stream, (T *)s->out->data,
+                                       (const T *)s->in[0]->data, norm, s->relu, n, (unsigned)c),
+                                "normalise a batch", e));
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     const struct batch_norm *b = (const struct batch_norm *)s->state;
     cudaStream_t stream = p->dev->build;
-    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count, parts = b->cut.chunks * 2 * c * sizeof(float);
+    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count,
+           parts = b->cut.chunks * 2 * c * sizeof(float);
     struct norm norm = norm_of(p, s);
     cudaError_t code;
-    CUDA_KIND(p, T, code = LAUNCH(collect<T>, b->cut.tiles * b->cut.chunks, (s->relu ? 4 : 2) * n * sizeof(T) + parts, stream, p->parts,
-                                  (T *)s->out->grad, (const T *)s->in[0]->data,
-                                  (const T *)s->out->data, b->mean, s->relu, cuda_head(p), area, b->cut));
+    CUDA_KIND(p, T,
+              code = LAUNCH(collect<T>, b->cut.tiles * b->cut.chunks, (s->relu ? 4 : 2) * n * sizeof(T) + parts, stream, p->parts,
+                            (T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data, b->mean, s->relu, cuda_head(p), area,
+                            b->cut));
     TRY(cuda_check(code, "sum gradients of a batch", e));
-    TRY(cuda_check(LAUNCH(settle_gradients, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut), "sum gradients of a batch", e));
+    TRY(cuda_check(LAUNCH(settle_gradients, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut),
+                   "sum gradients of a batch", e));
     if (!s->in_grad[0]) {
         return 0;
     }
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(apply_gradient<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 3 * n * sizeof(T), stream,
-                                             (T *)*s->in_grad[0],
-                                             (const T *)s->out->grad, (const T *)s->in[0]->data, norm, cuda_head(p), s->out->count, n, (unsigned)c),
-                                      "run the gradient of a batch norm", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(apply_gradient<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 3 * n * sizeof(T), stream,
+                                       (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->in[0]->data, norm, cuda_head(p),
+                                       s->out->count, n, (unsigned)c),
+                                "run the gradient of a batch norm", e));
 }
 
 static void release(struct cuda_step *s)

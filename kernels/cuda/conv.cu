@@ -74,7 +74,8 @@ static int describe(struct conv *c, const struct cuda_step *s, enum cuda_precisi
     DNN(cudnnCreateTensorDescriptor(&c->x));
     DNN(cudnnCreateTensorDescriptor(&c->y));
     DNN(cudnnCreateFilterDescriptor(&c->w));
-    DNN(cudnnSetFilter4dDescriptor(c->w, kind_of(precision), CUDNN_TENSOR_NHWC, l->units, s->in[0]->shape.dim[2], l->kernel[0], l->kernel[1]));
+    DNN(cudnnSetFilter4dDescriptor(c->w, kind_of(precision), CUDNN_TENSOR_NHWC, l->units, s->in[0]->shape.dim[2], l->kernel[0],
+                                   l->kernel[1]));
     for (int i = 0; i < PASSES; i++) {
         DNN(cudnnCreateConvolutionDescriptor(&c->pass[i]));
         DNN(cudnnSetConvolution2dDescriptor(c->pass[i], l->padding[0], l->padding[1], l->stride[0], l->stride[1], 1, 1,
@@ -104,7 +105,8 @@ template <typename Perf> static int pick(const Perf *list, int n, enum cuda_prec
     for (int way = BEST; way < WAYS; way++) {
         for (int i = 0; i < n; i++) {
             if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].memory <= most_workspace &&
-                (way == ANY_ORDER || list[i].determinism == CUDNN_DETERMINISTIC) && (way == ANY_MATH || cuda_math_allowed(precision, list[i].mathType))) {
+                (way == ANY_ORDER || list[i].determinism == CUDNN_DETERMINISTIC) &&
+                (way == ANY_MATH || cuda_math_allowed(precision, list[i].mathType))) {
                 *math = way == ANY_MATH ? math_of(precision) : list[i].mathType;
                 return (int)list[i].algo;
             }
@@ -119,7 +121,8 @@ static int choose_pass(struct cuda_device *d, const struct conv *c, int pass, en
     int n = 0, chosen = -1;
     if (pass == FORWARD) {
         cudnnConvolutionFwdAlgoPerf_t list[MOST_ALGORITHMS];
-        if (cudnnFindConvolutionForwardAlgorithm(d->dnn, c->x, c->w, c->pass[pass], c->y, MOST_ALGORITHMS, &n, list) == CUDNN_STATUS_SUCCESS) {
+        if (cudnnFindConvolutionForwardAlgorithm(d->dnn, c->x, c->w, c->pass[pass], c->y, MOST_ALGORITHMS, &n, list) ==
+            CUDNN_STATUS_SUCCESS) {
             chosen = pick(list, n, precision, math);
         }
         if (chosen < 0 && cudnnGetConvolutionForwardAlgorithm_v7(d->dnn, c->x, c->w, c->pass[pass], c->y, MOST_ALGORITHMS, &n, list) ==
@@ -142,8 +145,8 @@ static int choose_pass(struct cuda_device *d, const struct conv *c, int pass, en
             CUDNN_STATUS_SUCCESS) {
             chosen = pick(list, n, precision, math);
         }
-        if (chosen < 0 && cudnnGetConvolutionBackwardFilterAlgorithm_v7(d->dnn, c->x, c->y, c->pass[pass], c->w, MOST_ALGORITHMS, &n, list) ==
-                              CUDNN_STATUS_SUCCESS) {
+        if (chosen < 0 && cudnnGetConvolutionBackwardFilterAlgorithm_v7(d->dnn, c->x, c->y, c->pass[pass], c->w, MOST_ALGORITHMS, &n,
+                                                                        list) == CUDNN_STATUS_SUCCESS) {
             chosen = pick(list, n, precision, math);
         }
     }
@@ -180,8 +183,11 @@ static struct cuda_choice *choice_of(struct cuda_program *p, const struct cuda_s
     const struct layer *l = s->layer;
     const struct shape *in = &s->in[0]->shape;
     int batch = power_of_two(p->head.batch);
-    const struct cuda_choice wanted = {NULL, {p->precision, batch, in->dim[0], in->dim[1], in->dim[2], l->units, l->kernel[0], l->kernel[1], l->stride[0],
-                                               l->stride[1], l->padding[0], l->padding[1]}, {}, {}};
+    const struct cuda_choice wanted = {NULL,
+                                       {p->precision, batch, in->dim[0], in->dim[1], in->dim[2], l->units, l->kernel[0], l->kernel[1],
+                                        l->stride[0], l->stride[1], l->padding[0], l->padding[1]},
+                                       {},
+                                       {}};
     struct cuda_choice *known = cuda_choice_find(p->dev, wanted.key);
     if (known) {
         return known;
@@ -205,7 +211,8 @@ static struct cuda_choice *choice_of(struct cuda_program *p, const struct cuda_s
 /* Bytes that the chosen algorithms want for this minibatch; false if one cannot do it. */
 static bool workspaces(struct cuda_device *d, struct conv *c)
 {
-    return cudnnGetConvolutionForwardWorkspaceSize(d->dnn, c->x, c->w, c->pass[FORWARD], c->y, (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD],
+    return cudnnGetConvolutionForwardWorkspaceSize(d->dnn, c->x, c->w, c->pass[FORWARD], c->y,
+                                                   (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD],
                                                    &c->workspace[FORWARD]) == CUDNN_STATUS_SUCCESS &&
            cudnnGetConvolutionBackwardDataWorkspaceSize(d->dnn, c->w, c->y, c->pass[DATA], c->x,
                                                         (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA],
@@ -280,8 +287,8 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
     const float one = 1, zero = 0;
     meter(p, s, "forward");
     TRY(cuda_check_dnn(cudnnConvolutionForward(p->dev->dnn, &one, c->x, s->in[0]->data, c->w, cuda_weights(p, s), c->pass[FORWARD],
-                                               (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], p->workspace, c->workspace[FORWARD], &zero, c->y,
-                                               s->out->data),
+                                               (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], p->workspace, c->workspace[FORWARD], &zero,
+                                               c->y, s->out->data),
                        "run a convolution", e));
     cuda_meter_end(p->dev->build, cudaSuccess);
     return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, rows_of(p, s), (size_t)s->layer->units, e);
@@ -309,9 +316,9 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     }
     meter(p, s, "data");
     int rc = cuda_check_dnn(cudnnConvolutionBackwardData(p->dev->dnn, &one, c->w, cuda_weights(p, s), c->y, s->out->grad, c->pass[DATA],
-                                                         (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA], p->workspace, c->workspace[DATA],
-                                                         &zero, c->x, *s->in_grad[0]),
-                          "run the gradient of a convolution's input", e);
+                                                         (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA], p->workspace,
+                                                         c->workspace[DATA], &zero, c->x, *s->in_grad[0]),
+                            "run the gradient of a convolution's input", e);
     cuda_meter_end(p->dev->build, cudaSuccess);
     return rc;
 }

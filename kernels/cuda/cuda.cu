@@ -21,7 +21,8 @@ int cuda_check(cudaError_t code, const char *what, struct err *e)
         return 0;
     }
     cudaGetLastError();
-    return err_set(e, code == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_DEVICE, "cannot %s: CUDA says '%s'", what, cudaGetErrorString(code));
+    return err_set(e, code == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_DEVICE, "cannot %s: CUDA says '%s'", what,
+                   cudaGetErrorString(code));
 }
 
 int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e)
@@ -104,8 +105,8 @@ static int write_line(struct cuda_device *d, struct err *e)
     struct cudaDeviceProp prop;
     TRY(cuda_check(cudaGetDeviceProperties(&prop, d->index), "ask the GPU what it is", e));
     if (prop.major < OLDEST_MAJOR) {
-        return err_set(e, ERR_UNSUPPORTED, "the GPU 'cuda:%d' (%.100s) has compute capability %d.%d, and this build needs %d.0 or more", d->index,
-                       prop.name, prop.major, prop.minor, OLDEST_MAJOR);
+        return err_set(e, ERR_UNSUPPORTED, "the GPU 'cuda:%d' (%.100s) has compute capability %d.%d, and this build needs %d.0 or more",
+                       d->index, prop.name, prop.major, prop.minor, OLDEST_MAJOR);
     }
     d->processors = prop.multiProcessorCount;
     snprintf(d->line, sizeof(d->line), "%.100s, %d multiprocessors, %.0f GiB, cuDNN %zu", prop.name, d->processors,
@@ -126,7 +127,8 @@ static int read_index(const char *args, struct err *e)
     cudaError_t code = cudaGetDeviceCount(&count);
     cudaGetLastError();
     if (code == cudaErrorInsufficientDriver) {
-        return err_set(e, ERR_UNSUPPORTED, "cannot open device 'cuda:%ld': the driver of this machine is older than this build's CUDA %d.%d", index,
+        return err_set(e, ERR_UNSUPPORTED,
+                       "cannot open device 'cuda:%ld': the driver of this machine is older than this build's CUDA %d.%d", index,
                        CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
     }
     if (code != cudaSuccess || count < 1) {
@@ -134,7 +136,8 @@ static int read_index(const char *args, struct err *e)
                        code == cudaSuccess ? "there is none" : cudaGetErrorString(code));
     }
     if (index >= count) {
-        return err_set(e, ERR_INVALID, "cannot open device 'cuda:%ld': this machine has %d GPU%s, counted from 0", index, count, count == 1 ? "" : "s");
+        return err_set(e, ERR_INVALID, "cannot open device 'cuda:%ld': this machine has %d GPU%s, counted from 0", index, count,
+                       count == 1 ? "" : "s");
     }
     return (int)index;
 }

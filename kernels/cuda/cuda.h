@@ -49,8 +49,8 @@ struct cuda_device {
     enum cuda_precision precision;
     char line[200], said[240];
     cudaStream_t main, copy, feed, ring, build;
-    cudaEvent_t tail, copied;       /* of the main and of the copy stream, for each other */
-    pthread_mutex_t building;       /* held while a program is made: handles, build stream and choices are its holder's */
+    cudaEvent_t tail, copied; /* of the main and of the copy stream, for each other */
+    pthread_mutex_t building; /* held while a program is made: handles, build stream and choices are its holder's */
     cudnnHandle_t dnn;
     cublasHandle_t blas;
     struct cuda_choice *choices;    /* the newest first */
@@ -115,7 +115,7 @@ DEVICE_FN uint64_t cuda_place(const struct cuda_tensor *tensors, int n, uint64_t
 
 /* What an update reads in device memory. */
 struct cuda_rates {
-    double scale, clip_norm; /* what the gradient is multiplied with; its longest length, or 0 */
+    double scale, clip_norm;       /* what the gradient is multiplied with; its longest length, or 0 */
     float lr, shrink, root, steps; /* adam: lr and root corrected for its start; shrink: 1 - lr*decay of adamw */
 };
 
@@ -123,18 +123,18 @@ struct cuda_replica {
     struct cuda_device *dev;
     struct dev_replica *head;
     struct cuda_arena arena;
-    float *block[DEV_BLOCKS];   /* in the device's order */
-    struct bf16 *weights;       /* the parameters as bf16, or NULL */
+    float *block[DEV_BLOCKS]; /* in the device's order */
+    struct bf16 *weights;     /* the parameters as bf16, or NULL */
     struct cuda_map params, stats;
-    uint8_t *decays;            /* [floats of the parameters / CUDA_ALIGN]: weight decay applies */
-    float *staging;             /* [staging_floats] a part of a block, in the flat block's order */
+    uint8_t *decays; /* [floats of the parameters / CUDA_ALIGN]: weight decay applies */
+    float *staging;  /* [staging_floats] a part of a block, in the flat block's order */
     size_t staging_floats;
     struct cuda_rates *rates, *rates_host; /* the latter pinned */
-    double *squares, *factor;   /* [lanes of all chunks] of the gradient's length; what it is multiplied with */
-    cudaEvent_t updated;        /* rates_host may be written again */
+    double *squares, *factor;              /* [lanes of all chunks] of the gradient's length; what it is multiplied with */
+    cudaEvent_t updated;                   /* rates_host may be written again */
     cudaGraphExec_t update;
-    double steps;               /* adam: taken */
-    bool marking;               /* inside dev_mark_fn: the bucket is complete, whatever the main stream does */
+    double steps; /* adam: taken */
+    bool marking; /* inside dev_mark_fn: the bucket is complete, whatever the main stream does */
 };
 static inline struct cuda_replica *cuda_replica(const struct dev_replica *r)
 {
@@ -184,7 +184,7 @@ struct cuda_step {
     void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */
     bool adds[NET_INPUTS];      /* it goes to a spare buffer, and is added afterwards */
     bool relu, backward;
-    void *state;                /* the operator's; freed by its release */
+    void *state; /* the operator's; freed by its release */
 };
 
 /* A network as steps (graph.cu), for a program or only to know how values are stored. */
@@ -195,7 +195,7 @@ struct cuda_graph {
     struct cuda_value **of_layer; /* [n_layers] */
     struct cuda_value *output;
     int n_steps, n_values;
-    void *spare[NET_INPUTS];      /* gradients that are added to others */
+    void *spare[NET_INPUTS];        /* gradients that are added to others */
     size_t spare_count[NET_INPUTS]; /* elements of one sample */
 };
 int cuda_graph_init(struct cuda_graph *g, const struct network *net, struct err *e);
@@ -235,21 +235,22 @@ struct cuda_program {
     struct cuda_result *result, *result_host;
     void *workspace; /* of the libraries */
     size_t workspace_bytes;
-    float *parts;    /* sums over chunks of rows, of the operator that runs */
+    float *parts; /* sums over chunks of rows, of the operator that runs */
     size_t parts_floats;
-    void *scratch;   /* gradients of bf16 weights */
+    void *scratch; /* gradients of bf16 weights */
     size_t scratch_bytes;
     cudaGraphExec_t *train; /* [n_segments] each ends where a bucket is complete */
     cudaEvent_t *ready;     /* [n_segments] */
     cudaGraphExec_t evaluate;
-    cudaGraphExec_t whole;  /* all segments and the update, of a replica that is alone; or NULL */
+    cudaGraphExec_t whole; /* all segments and the update, of a replica that is alone; or NULL */
     int n_segments;
 };
 struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
 void cuda_program_free(struct dev_program *program);
-int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits,
-                         dev_mark_fn *mark, void *ctx, struct err *e);
-int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr, double scale, struct dev_result *out, struct err *e);
+int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
+                         void *ctx, struct err *e);
+int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr, double scale, struct dev_result *out,
+                      struct err *e);
 int cuda_update(struct dev_replica *r, double lr, double scale, struct err *e);
 /* What the next update on the main stream reads; to be called before it is started, and cuda_update_end after. */
 int cuda_update_begin(struct cuda_replica *r, double lr, double scale, struct err *e);
@@ -300,12 +301,12 @@ template <typename T> static inline int cuda_pin(T **memory, size_t bytes, struc
 json_t *cuda_meter(struct device *dev, bool on);
 bool cuda_metering(void);
 
-#define TRY(call)                                                                                                        \
-    do {                                                                                                                 \
-        int try_rc = (call);                                                                                             \
-        if (try_rc < 0) {                                                                                                \
-            return try_rc;                                                                                               \
-        }                                                                                                                \
+#define TRY(call)            \
+    do {                     \
+        int try_rc = (call); \
+        if (try_rc < 0) {    \
+            return try_rc;   \
+        }                    \
     } while (0)
 
 /* Blocks for n items that threads take in strides. */
@@ -316,15 +317,15 @@ static inline unsigned cuda_blocks(const struct cuda_device *d, size_t n)
 }
 
 /* Calls what follows for the program's kind of number: CUDA_KIND(p, f<T>(…)). */
-#define CUDA_KIND(p, T, ...)                                                                                             \
-    do {                                                                                                                 \
-        if ((p)->precision == CUDA_BF16) {                                                                               \
-            using T = struct bf16;                                                                                       \
-            __VA_ARGS__;                                                                                                 \
-        } else {                                                                                                         \
-            using T = float;                                                                                             \
-            __VA_ARGS__;                                                                                                 \
-        }                                                                                                                \
+#define CUDA_KIND(p, T, ...)               \
+    do {                                   \
+        if ((p)->precision == CUDA_BF16) { \
+            using T = struct bf16;         \
+            __VA_ARGS__;                   \
+        } else {                           \
+            using T = float;               \
+            __VA_ARGS__;                   \
+        }                                  \
     } while (0)
 static inline size_t cuda_element(const struct cuda_program *p)
 {

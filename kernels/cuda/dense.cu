@@ -25,14 +25,15 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 }
 
 /* c [columns][rows] = op(a) · op(b), as cuBLAS counts: c has `rows` rows, and `inner` terms are added up. */
-static int product(struct cuda_program *p, cublasOperation_t op_a, cublasOperation_t op_b, size_t rows, size_t columns, size_t inner, const void *a,
-                   size_t lda, const void *b, size_t ldb, void *c, bool float_result, struct err *e)
+static int product(struct cuda_program *p, cublasOperation_t op_a, cublasOperation_t op_b, size_t rows, size_t columns, size_t inner,
+                   const void *a, size_t lda, const void *b, size_t ldb, void *c, bool float_result, struct err *e)
 {
     const float one = 1, zero = 0;
     cudaDataType kind = p->precision == CUDA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
     cuda_meter_begin(__FILE__, "product", 0, 2.0 * (double)rows * (double)columns * (double)inner, p->dev->build);
-    cublasStatus_t code = cublasGemmEx(p->dev->blas, op_a, op_b, (int)rows, (int)columns, (int)inner, &one, a, kind, (int)lda, b, kind, (int)ldb,
-                                       &zero, c, float_result ? CUDA_R_32F : kind, (int)rows, compute_of(p->precision), CUBLAS_GEMM_DEFAULT);
+    cublasStatus_t code =
+        cublasGemmEx(p->dev->blas, op_a, op_b, (int)rows, (int)columns, (int)inner, &one, a, kind, (int)lda, b, kind, (int)ldb, &zero, c,
+                     float_result ? CUDA_R_32F : kind, (int)rows, compute_of(p->precision), CUBLAS_GEMM_DEFAULT);
     cuda_meter_end(p->dev->build, cudaSuccess);
     return cuda_check_blas(code, "multiply two matrices", e);
 }

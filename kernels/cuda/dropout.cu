@@ -6,8 +6,8 @@
 
 /* One thread per four neighbouring elements of a sample: one block of Philox. */
 template <typename T>
-KERNEL drop(T *to, const T *from, const struct cuda_head *head, const int64_t *sample, int layer, uint32_t threshold, float scale, size_t count,
-            size_t quads, size_t n)
+KERNEL drop(T *to, const T *from, const struct cuda_head *head, const int64_t *sample, int layer, uint32_t threshold, float scale,
+            size_t count, size_t quads, size_t n)
 {
     uint64_t key = mask_key(head->seed, head->epoch, layer);
     for (size_t i = port_index(); i < n; i += port_stride()) {
@@ -27,15 +27,18 @@ static int run(struct cuda_program *p, struct cuda_step *s, void *to, const void
     const int64_t *sample = (const int64_t *)(p->input + sizeof(struct cuda_head));
     uint32_t threshold = mask_threshold(s->layer->rate);
     float scale = (float)(1.0 / (1.0 - s->layer->rate));
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(drop<T>, cuda_blocks(p->dev, n), 2 * p->head.batch * count * sizeof(T), p->dev->build, (T *)to,
-                                             (const T *)from, cuda_head(p), sample, s->index, threshold, scale, count, quads, n), "drop elements", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(drop<T>, cuda_blocks(p->dev, n), 2 * p->head.batch * count * sizeof(T), p->dev->build, (T *)to,
+                                       (const T *)from, cuda_head(p), sample, s->index, threshold, scale, count, quads, n),
+                                "drop elements", e));
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     if (!training) {
         size_t bytes = (size_t)p->head.batch * s->out->count * cuda_element(p);
-        return cuda_check(cudaMemcpyAsync(s->out->data, s->in[0]->data, bytes, cudaMemcpyDeviceToDevice, p->dev->build), "copy on the GPU", e);
+        return cuda_check(cudaMemcpyAsync(s->out->data, s->in[0]->data, bytes, cudaMemcpyDeviceToDevice, p->dev->build), "copy on the GPU",
+                          e);
     }
     return run(p, s, s->out->data, s->in[0]->data, e);
 }

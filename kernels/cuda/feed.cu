@@ -86,7 +86,8 @@ int cuda_feed_check(const struct cuda_program *p, const struct dev_input *in, st
 {
     size_t used = (size_t)in->count * p->graph.values[0].count;
     return in->x == in->fed->host && in->fed->sent >= used && in->fed->dev == p->dev
-               ? 0 : err_set(e, ERR_INTERNAL, "%zu numbers were sent for a minibatch of %zu", in->fed->sent, used);
+               ? 0
+               : err_set(e, ERR_INTERNAL, "%zu numbers were sent for a minibatch of %zu", in->fed->sent, used);
 }
 
 int cuda_feed_take(struct cuda_program *p, const struct dev_input *in, struct err *e)
@@ -95,8 +96,9 @@ int cuda_feed_take(struct cuda_program *p, const struct dev_input *in, struct er
     size_t used = (size_t)in->count * p->graph.values[0].count, all = (size_t)p->head.batch * p->graph.values[0].count;
     float *to = (float *)(p->input + p->x_at);
     TRY(cuda_check(cudaStreamWaitEvent(stream, in->fed->there, 0), "wait for samples", e));
-    TRY(cuda_check(cudaMemcpyAsync(to, in->fed->device, used * sizeof(float), cudaMemcpyDeviceToDevice, stream),
-                   "copy samples on the GPU", e));
-    return used == all ? 0 : cuda_check(cudaMemsetAsync(to + used, 0, (all - used) * sizeof(float), stream),
-                                        "clear samples that are not there", e);
+    TRY(cuda_check(cudaMemcpyAsync(to, in->fed->device, used * sizeof(float), cudaMemcpyDeviceToDevice, stream), "copy samples on the GPU",
+                   e));
+    return used == all
+               ? 0
+               : cuda_check(cudaMemsetAsync(to + used, 0, (all - used) * sizeof(float), stream), "clear samples that are not there", e);
 }

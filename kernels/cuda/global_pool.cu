@@ -26,17 +26,19 @@ template <typename T> KERNEL spread(T *dx, const T *dy, size_t area, size_t chan
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t c = s->out->count, area = s->in[0]->count / c, n = (size_t)p->head.batch * c;
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(mean<T>, cuda_blocks(p->dev, n), (area + 1) * n * sizeof(T), p->dev->build, (T *)s->out->data,
-                                             (const T *)s->in[0]->data, area, c, n),
-                                      "pool over an image", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(mean<T>, cuda_blocks(p->dev, n), (area + 1) * n * sizeof(T), p->dev->build, (T *)s->out->data,
+                                       (const T *)s->in[0]->data, area, c, n),
+                                "pool over an image", e));
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t c = s->out->count, area = s->in[0]->count / c, n = (size_t)p->head.batch * area * c;
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(spread<T>, cuda_blocks(p->dev, n), (n + n / area) * sizeof(T), p->dev->build, (T *)*s->in_grad[0],
-                                             (const T *)s->out->grad, area, c, n),
-                                      "run the gradient of pooling over an image", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(spread<T>, cuda_blocks(p->dev, n), (n + n / area) * sizeof(T), p->dev->build, (T *)*s->in_grad[0],
+                                       (const T *)s->out->grad, area, c, n),
+                                "run the gradient of pooling over an image", e));
 }
 
 static double work(const struct cuda_step *s)

@@ -31,9 +31,9 @@ static int add_forward(struct cuda_program *p, struct cuda_step *s, bool trainin
     for (int k = 1; k < s->n_in && code == cudaSuccess; k++) {
         const void *a = k == 1 ? s->in[0]->data : s->out->data;
         bool relu = s->relu && k == s->n_in - 1;
-        CUDA_KIND(p, T, code = LAUNCH(sum_two<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 3 * n * sizeof(T), p->dev->build,
-                                      (T *)s->out->data, (const T *)a,
-                                      (const T *)s->in[k]->data, relu, n));
+        CUDA_KIND(p, T,
+                  code = LAUNCH(sum_two<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 3 * n * sizeof(T), p->dev->build,
+                                (T *)s->out->data, (const T *)a, (const T *)s->in[k]->data, relu, n));
     }
     return cuda_check(code, "add values", e);
 }
@@ -88,8 +88,9 @@ static int concat_forward(struct cuda_program *p, struct cuda_step *s, bool trai
     for (int k = 0; k < s->n_in; k++) {
         size_t c = steps_joined(&s->out->shape, &s->in[k]->shape), n = rows * c;
         cudaError_t code;
-        CUDA_KIND(p, T, code = LAUNCH(spread_part<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)s->out->data,
-                                      (const T *)s->in[k]->data, c, all, at, n));
+        CUDA_KIND(p, T,
+                  code = LAUNCH(spread_part<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)s->out->data,
+                                (const T *)s->in[k]->data, c, all, at, n));
         TRY(cuda_check(code, "join channels", e));
         at += c;
     }
@@ -103,8 +104,9 @@ static int concat_backward(struct cuda_program *p, struct cuda_step *s, struct e
         size_t c = steps_joined(&s->out->shape, &s->in[k]->shape), n = rows * c;
         cudaError_t code = cudaSuccess;
         if (s->in_grad[k]) {
-            CUDA_KIND(p, T, code = LAUNCH(gather_part<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)*s->in_grad[k],
-                                          (const T *)s->out->grad, c, all, at, n));
+            CUDA_KIND(p, T,
+                      code = LAUNCH(gather_part<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)*s->in_grad[k],
+                                    (const T *)s->out->grad, c, all, at, n));
         }
         TRY(cuda_check(code, "part channels", e));
         at += c;

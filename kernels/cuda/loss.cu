@@ -18,7 +18,8 @@ DEVICE_FN void warp_largest(float *value, int *index)
 }
 
 template <typename T>
-KERNEL softmax_cross_entropy(double *losses, int *hits, T *grad, const T *logits, const int32_t *labels, const struct cuda_head *head, int n, int batch)
+KERNEL softmax_cross_entropy(double *losses, int *hits, T *grad, const T *logits, const int32_t *labels, const struct cuda_head *head,
+                             int n, int batch)
 {
     int sample = (int)(port_index() / PORT_WARP), lane = (int)(threadIdx.x % PORT_WARP);
     bool there = sample < batch, used = there && sample < head->count;
@@ -49,7 +50,8 @@ KERNEL softmax_cross_entropy(double *losses, int *hits, T *grad, const T *logits
 }
 
 template <typename T>
-KERNEL squared_error(double *losses, int *hits, T *grad, const T *outputs, const float *targets, const struct cuda_head *head, int n, int batch)
+KERNEL squared_error(double *losses, int *hits, T *grad, const T *outputs, const float *targets, const struct cuda_head *head, int n,
+                     int batch)
 {
     int sample = (int)(port_index() / PORT_WARP), lane = (int)(threadIdx.x % PORT_WARP);
     bool there = sample < batch, used = there && sample < head->count;
@@ -109,16 +111,16 @@ template <typename T> static cudaError_t launch(struct cuda_program *p, T *grad)
         return LAUNCH(squared_error<T>, blocks, logits + (size_t)batch * (n * sizeof(float) + 12), p->dev->build, p->losses, p->hits, grad,
                       (const T *)v->data, (const float *)labels, cuda_head(p), n, batch);
     }
-    return LAUNCH(softmax_cross_entropy<T>, blocks, logits + (size_t)batch * 16, p->dev->build, p->losses, p->hits, grad, (const T *)v->data,
-                  (const int32_t *)labels, cuda_head(p), n,
-                  batch);
+    return LAUNCH(softmax_cross_entropy<T>, blocks, logits + (size_t)batch * 16, p->dev->build, p->losses, p->hits, grad,
+                  (const T *)v->data, (const int32_t *)labels, cuda_head(p), n, batch);
 }
 
 int cuda_loss(struct cuda_program *p, bool training, struct err *e)
 {
     void *grad = training ? p->graph.output->grad : NULL;
     CUDA_KIND(p, T, TRY(cuda_check(launch<T>(p, (T *)grad), "compute the loss", e)));
-    return cuda_check(LAUNCH(add_up, 1, p->head.batch * 12, p->dev->build, p->result, p->losses, p->hits, p->head.batch), "add up the loss", e);
+    return cuda_check(LAUNCH(add_up, 1, p->head.batch * 12, p->dev->build, p->result, p->losses, p->hits, p->head.batch), "add up the loss",
+                      e);
 }
 
 int cuda_check_labels(const struct cuda_program *p, const struct dev_input *in, struct err *e)

@@ -75,19 +75,21 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
 {
     size_t n = (size_t)p->head.batch * s->out->count;
     float *kept = ((struct lrn *)s->state)->s;
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(respond<T>, cuda_blocks(p->dev, n), n * (2 * sizeof(T) + sizeof(float)), p->dev->build,
-                                             (T *)s->out->data, kept,
-                                             (const T *)s->in[0]->data, terms_of(s), n), "normalise responses", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(respond<T>, cuda_blocks(p->dev, n), n * (2 * sizeof(T) + sizeof(float)), p->dev->build,
+                                       (T *)s->out->data, kept, (const T *)s->in[0]->data, terms_of(s), n),
+                                "normalise responses", e));
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
     const float *kept = ((struct lrn *)s->state)->s;
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(respond_gradient<T>, cuda_blocks(p->dev, n), n * (4 * sizeof(T) + sizeof(float)), p->dev->build,
-                                             (T *)*s->in_grad[0],
-                                             (const T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data, kept, terms_of(s), n),
-                                      "run the gradient of normalised responses", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(respond_gradient<T>, cuda_blocks(p->dev, n), n * (4 * sizeof(T) + sizeof(float)), p->dev->build,
+                                       (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data,
+                                       kept, terms_of(s), n),
+                                "run the gradient of normalised responses", e));
 }
 
 static void release(struct cuda_step *s)

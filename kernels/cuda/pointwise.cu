@@ -17,19 +17,31 @@ DEVICE_FN float relu_of(float x)
 
 struct f_relu {
     static constexpr const char *name = "map_relu";
-    DEVICE_FN_MEMBER static float of(float a, float b) { return relu_of(a); }
+    DEVICE_FN_MEMBER static float of(float a, float b)
+    {
+        return relu_of(a);
+    }
 };
 struct f_mask {
     static constexpr const char *name = "map_mask";
-    DEVICE_FN_MEMBER static float of(float a, float b) { return b > 0 ? a : 0; }
+    DEVICE_FN_MEMBER static float of(float a, float b)
+    {
+        return b > 0 ? a : 0;
+    }
 };
 struct f_add {
     static constexpr const char *name = "map_add";
-    DEVICE_FN_MEMBER static float of(float a, float b) { return a + b; }
+    DEVICE_FN_MEMBER static float of(float a, float b)
+    {
+        return a + b;
+    }
 };
 struct f_first {
     static constexpr const char *name = "map_convert";
-    DEVICE_FN_MEMBER static float of(float a, float b) { return a; }
+    DEVICE_FN_MEMBER static float of(float a, float b)
+    {
+        return a;
+    }
 };
 
 template <typename F, typename To, typename From> KERNEL map(To *out, const From *a, const From *b, size_t n)
@@ -118,8 +130,9 @@ int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu
         CUDA_KIND(p, T, return (run<f_relu, T, T>(p, (T *)y, (const T *)y, NULL, n, "apply a relu", e)));
     }
     unsigned blocks = cuda_blocks(p->dev, n / 4 + 1);
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(add_bias<T>, blocks, 2 * n * sizeof(T), p->dev->build, (T *)y, bias, relu, n, (unsigned)channels),
-                                      "add a bias", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(add_bias<T>, blocks, 2 * n * sizeof(T), p->dev->build, (T *)y, bias, relu, n, (unsigned)channels),
+                                "add a bias", e));
 }
 
 /* grad, y: [rows][channels]; parts: [chunks][channels] */
@@ -174,8 +187,9 @@ int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, f
     cudaStream_t stream = p->dev->build;
     size_t parts = c.chunks * channels * sizeof(float);
     cudaError_t code;
-    CUDA_KIND(p, T, code = LAUNCH(mask_and_sum<T>, c.tiles * c.chunks, (relu ? 3 : 1) * rows * channels * sizeof(T) + parts, stream, (T *)grad,
-                                  (const T *)y, p->parts, relu, rows, c));
+    CUDA_KIND(p, T,
+              code = LAUNCH(mask_and_sum<T>, c.tiles * c.chunks, (relu ? 3 : 1) * rows * channels * sizeof(T) + parts, stream, (T *)grad,
+                            (const T *)y, p->parts, relu, rows, c));
     TRY(cuda_check(code, "sum the gradient of a bias", e));
     unsigned blocks = (unsigned)((channels * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
     return cuda_check(LAUNCH(sum_parts, blocks, parts, stream, bias_grad, p->parts, channels, c.chunks), "sum the gradient of a bias", e);
@@ -202,8 +216,9 @@ static int relu_forward(struct cuda_program *p, struct cuda_step *s, bool traini
 static int relu_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t n = elements(p, s->out);
-    CUDA_KIND(p, T, return (run<f_mask, T, T>(p, (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->out->data, n,
-                                              "mask a gradient", e)));
+    CUDA_KIND(
+        p, T,
+        return (run<f_mask, T, T>(p, (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->out->data, n, "mask a gradient", e)));
 }
 
 const struct cuda_op cuda_relu = {
@@ -230,8 +245,10 @@ int pointwise_flatten(struct cuda_program *p, void *to, const void *from, const 
 {
     unsigned area = (unsigned)(image->dim[0] * image->dim[1]), c = (unsigned)image->dim[2];
     size_t n = (size_t)p->head.batch * area * c;
-    CUDA_KIND(p, T, return cuda_check(LAUNCH(flatten<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)to, (const T *)from,
-                                             to_vector ? area : c, to_vector ? c : area, n), "flatten images", e));
+    CUDA_KIND(p, T,
+              return cuda_check(LAUNCH(flatten<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)to, (const T *)from,
+                                       to_vector ? area : c, to_vector ? c : area, n),
+                                "flatten images", e));
 }
 
 static int flatten_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)

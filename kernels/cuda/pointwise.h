@@ -19,8 +19,8 @@ int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, 
 int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows, size_t channels, struct err *e);
 /* The way back: masks grad in place (relu; y is the output), and sums it over rows into bias_grad unless that is NULL.
  * pointwise_want_bias asks for the memory that it needs. */
-int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, float *bias_grad, bool relu, size_t rows,
-                            size_t channels, struct err *e);
+int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, float *bias_grad, bool relu, size_t rows, size_t channels,
+                            struct err *e);
 void pointwise_want_bias(struct cuda_program *p, size_t rows, size_t channels);
 
 #endif

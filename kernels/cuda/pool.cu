@@ -23,8 +23,14 @@ static struct window window_of(const struct cuda_step *s)
 {
     const struct layer *l = s->layer;
     const struct shape *in = &s->in[0]->shape, *out = &s->out->shape;
-    return {in->dim[0],  in->dim[1],  out->dim[0],
-            out->dim[1], {l->kernel[0], l->kernel[1]}, {l->stride[0], l->stride[1]}, {l->padding[0], l->padding[1]}, (unsigned)in->dim[2]};
+    return {in->dim[0],
+            in->dim[1],
+            out->dim[0],
+            out->dim[1],
+            {l->kernel[0], l->kernel[1]},
+            {l->stride[0], l->stride[1]},
+            {l->padding[0], l->padding[1]},
+            (unsigned)in->dim[2]};
 }
 
 /* An element [sample][row][column][channel] of an image of `width` columns and `height` rows. */

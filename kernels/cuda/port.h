@@ -98,7 +98,7 @@ DEVICE_FN struct bf16 port_bf16(float x)
 
 /* Starts a kernel; a cudaError_t: what the start said. bytes: what it has to read and write at the least, whatever the caches do; with them
  * and its time a kernel is held against the memory's bandwidth (meter.cu). */
-#define LAUNCH_AS(name, kernel, blocks, bytes, stream, ...)                                                              \
+#define LAUNCH_AS(name, kernel, blocks, bytes, stream, ...) \
     (cuda_meter_begin(__FILE__, name, (double)(bytes), 0, stream), cuda_meter_end(stream, PORT_START(kernel, blocks, stream, __VA_ARGS__)))
 #define LAUNCH(kernel, blocks, bytes, stream, ...) LAUNCH_AS(#kernel, kernel, blocks, bytes, stream, __VA_ARGS__)
 void cuda_meter_begin(const char *file, const char *name, double bytes, double flops, cudaStream_t stream);

@@ -163,7 +163,8 @@ static int enqueue_forward(struct cuda_program *p, bool training, struct err *e)
         }
     }
     TRY(cuda_loss(p, training, e));
-    return cuda_check(cudaMemcpyAsync(p->result_host, p->result, sizeof(*p->result), cudaMemcpyDeviceToHost, p->dev->build), "copy from the GPU", e);
+    return cuda_check(cudaMemcpyAsync(p->result_host, p->result, sizeof(*p->result), cudaMemcpyDeviceToHost, p->dev->build),
+                      "copy from the GPU", e);
 }
 
 static int enqueue_backward(struct cuda_program *p, int i, struct err *e)

@@ -275,20 +275,23 @@ static int order(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event, st
 static int check_range(const struct cuda_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
 {
     size_t count = r->head->count[b];
-    return first <= count && n <= count - first ? 0 : err_set(e, ERR_INTERNAL, "floats %zu to %zu of a block of %zu", first, first + n, count);
+    return first <= count && n <= count - first ? 0
+                                                : err_set(e, ERR_INTERNAL, "floats %zu to %zu of a block of %zu", first, first + n, count);
 }
 
 /* [first, first+n) of the block to `to` on the GPU. */
 static int put_gather(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *to, struct err *e)
 {
-    return cuda_check(LAUNCH(gather, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy, to, r->block[b], scale,
-                             span_of(r, b, first, n)), "reorder a block", e);
+    return cuda_check(
+        LAUNCH(gather, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy, to, r->block[b], scale, span_of(r, b, first, n)),
+        "reorder a block", e);
 }
 
 static int put_scatter(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, const float *from, struct err *e)
 {
-    return cuda_check(LAUNCH(scatter, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy, r->block[b], from,
-                             span_of(r, b, first, n)), "reorder a block", e);
+    return cuda_check(
+        LAUNCH(scatter, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy, r->block[b], from, span_of(r, b, first, n)),
+        "reorder a block", e);
 }
 
 static int begin_fetch(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
@@ -326,8 +329,10 @@ int cuda_fetch_near(struct dev_replica *head, enum dev_block b, size_t first, si
 static int put_weights(struct cuda_replica *r, struct err *e)
 {
     size_t n = r->params.at;
-    return !r->weights ? 0 : cuda_check(LAUNCH(to_bf16, cuda_blocks(r->dev, n), n * (sizeof(float) + sizeof(struct bf16)), r->dev->copy, r->weights,
-                                               r->block[DEV_PARAMS], n), "round the weights", e);
+    return !r->weights ? 0
+                       : cuda_check(LAUNCH(to_bf16, cuda_blocks(r->dev, n), n * (sizeof(float) + sizeof(struct bf16)), r->dev->copy,
+                                           r->weights, r->block[DEV_PARAMS], n),
+                                    "round the weights", e);
 }
 
 int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, const float *near, struct err *e)
@@ -348,7 +353,8 @@ int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, si
         TRY(put_weights(r, e));
     }
     TRY(order(r->dev->main, copy, r->dev->copied, e));
-    return b == DEV_GRADS ? 0 : cuda_check(cudaStreamSynchronize(copy), "store a block on the GPU", e); /* the next message is received there */
+    return b == DEV_GRADS ? 0
+                          : cuda_check(cudaStreamSynchronize(copy), "store a block on the GPU", e); /* the next message is received there */
 }
 
 int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t n, struct err *e)

@@ -54,15 +54,16 @@ static bool aligned(const struct rule_state *s, const struct rule_args *a)
 
 static enum rule rule_of(int strategy)
 {
-    return strategy == CAT_STRATEGY_DC_ASGD ? RULE_DC_ASGD
-           : strategy == CAT_STRATEGY_DC_ASGDK || strategy == CAT_STRATEGY_DDC_ASGD ? RULE_TRUST : RULE_SGD;
+    return strategy == CAT_STRATEGY_DC_ASGD                                         ? RULE_DC_ASGD
+           : strategy == CAT_STRATEGY_DC_ASGDK || strategy == CAT_STRATEGY_DDC_ASGD ? RULE_TRUST
+                                                                                    : RULE_SGD;
 }
 
 /* The first `n` of a shard, then the rest, which is less than a pack. */
 static struct rule_state from(const struct rule_state *s, size_t first)
 {
-    return {s->w + first, s->v ? s->v + first : NULL, s->m2 ? s->m2 + first : NULL, s->decay ? s->decay + first : NULL, s->n - first,
-            s->from ? s->from + first : NULL};
+    return {s->w + first, s->v ? s->v + first : NULL,      s->m2 ? s->m2 + first : NULL, s->decay ? s->decay + first : NULL,
+            s->n - first, s->from ? s->from + first : NULL};
 }
 
 int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e)
@@ -73,14 +74,16 @@ int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const stru
     size_t each = sizeof(float) * (3 + (s->v ? 2 : 0) + (s->m2 ? 2 : 0) + (rule == RULE_DC_ASGD ? 1 : 0)) + (s->decay ? 1 : 0);
     TRY(cuda_enter(d, e));
     if (whole > 0) {
-        TRY(cuda_check(LAUNCH_AS(names[rule], apply<4>, cuda_blocks(d, whole / 4), whole * each, d->main, rule, *s, *a), "apply a rule", e));
+        TRY(cuda_check(LAUNCH_AS(names[rule], apply<4>, cuda_blocks(d, whole / 4), whole * each, d->main, rule, *s, *a), "apply a rule",
+                       e));
     }
     if (whole < s->n) {
         struct rule_args rest = *a;
         rest.g += whole;
         rest.pulled = a->pulled ? a->pulled + whole : NULL;
-        TRY(cuda_check(LAUNCH_AS(names[rule], apply<1>, cuda_blocks(d, s->n - whole), (s->n - whole) * each, d->main, rule,
-                                 from(s, whole), rest), "apply a rule", e));
+        TRY(cuda_check(
+            LAUNCH_AS(names[rule], apply<1>, cuda_blocks(d, s->n - whole), (s->n - whole) * each, d->main, rule, from(s, whole), rest),
+            "apply a rule", e));
     }
     return cuda_check(cudaStreamSynchronize(d->main), "apply a rule", e);
 }

@@ -88,7 +88,8 @@ static int take_logits(struct cuda_program *p, int count, float *logits, struct 
 {
     size_t n = (size_t)count * p->graph.output->count;
     cudaStream_t stream = p->dev->main;
-    TRY(cuda_check(cudaMemcpyAsync(p->logits_host, p->graph.output->data, n * cuda_element(p), cudaMemcpyDeviceToHost, stream), "copy from the GPU", e));
+    TRY(cuda_check(cudaMemcpyAsync(p->logits_host, p->graph.output->data, n * cuda_element(p), cudaMemcpyDeviceToHost, stream),
+                   "copy from the GPU", e));
     TRY(cuda_check(cudaStreamSynchronize(stream), "copy from the GPU", e));
     if (p->precision != CUDA_BF16) {
         memcpy(logits, p->logits_host, n * sizeof(*logits));
@@ -156,7 +157,8 @@ static int launch_whole(struct cuda_program *p, const struct dev_input *in, doub
     return cuda_update_end(p->replica, e);
 }
 
-int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr, double scale, struct dev_result *out, struct err *e)
+int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr, double scale, struct dev_result *out,
+                      struct err *e)
 {
     struct cuda_program *p = (struct cuda_program *)program;
     if (!p->whole || !in->training) {

@@ -51,8 +51,9 @@ int cuda_samples_take(struct cuda_program *p, const struct dev_input *in, struct
     const struct dev_view *views = (const struct dev_view *)(p->input + p->views_at);
     unsigned blocks = cuda_blocks(p->dev, n);
     size_t bytes = n * (1 + sizeof(float)) + batch * sizeof(*sample);
-    cudaError_t code = in->view ? LAUNCH(take<false>, blocks, bytes + batch * sizeof(*views), p->dev->main, to, *k, cuda_head(p), sample, views, batch)
-                                : LAUNCH(take<true>, blocks, bytes, p->dev->main, to, *k, cuda_head(p), sample, views, batch);
+    cudaError_t code =
+        in->view ? LAUNCH(take<false>, blocks, bytes + batch * sizeof(*views), p->dev->main, to, *k, cuda_head(p), sample, views, batch)
+                 : LAUNCH(take<true>, blocks, bytes, p->dev->main, to, *k, cuda_head(p), sample, views, batch);
     return cuda_check(code, "gather samples", e);
 }
 
@@ -61,7 +62,8 @@ int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in,
     const struct cuda_kept *k = &in->from->kept;
     size_t each = (size_t)k->out[0] * k->out[1] * k->channels, stored = (size_t)k->stored[0] * k->stored[1] * k->channels;
     if (each != p->graph.values[0].count || (!in->view && each != stored)) {
-        return err_set(e, ERR_INTERNAL, "samples of %zu numbers for a network that takes %zu", in->view ? each : stored, p->graph.values[0].count);
+        return err_set(e, ERR_INTERNAL, "samples of %zu numbers for a network that takes %zu", in->view ? each : stored,
+                       p->graph.values[0].count);
     }
     for (int i = 0; i < in->count; i++) {
         if (in->sample[i] < 0 || in->sample[i] >= in->from->samples) {

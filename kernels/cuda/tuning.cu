@@ -26,8 +26,9 @@ struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_C
 
 static int *fields_of(struct cuda_choice *c, int i)
 {
-    return i < CUDA_CHOICE_KEY ? &c->key[i] : i < CUDA_CHOICE_KEY + CUDA_PASSES ? &c->algorithm[i - CUDA_CHOICE_KEY]
-                                                                                : &c->math[i - CUDA_CHOICE_KEY - CUDA_PASSES];
+    return i < CUDA_CHOICE_KEY                 ? &c->key[i]
+           : i < CUDA_CHOICE_KEY + CUDA_PASSES ? &c->algorithm[i - CUDA_CHOICE_KEY]
+                                               : &c->math[i - CUDA_CHOICE_KEY - CUDA_PASSES];
 }
 static const int n_fields = CUDA_CHOICE_KEY + 2 * CUDA_PASSES;
 

@@ -112,8 +112,11 @@ KERNEL step(float *params, const float *grads, float *state, struct bf16 *weight
 static struct optimizer optimizer_of(const struct cuda_replica *r)
 {
     const struct optimizer_spec *o = &r->head->optimizer;
-    int kind = o->type == CAT_OPTIMIZER_ADAMW ? ADAMW : o->type == CAT_OPTIMIZER_ADAM ? ADAM
-               : r->head->count[DEV_OPTIM] == 0 ? PLAIN : o->nesterov ? NESTEROV : MOMENTUM;
+    int kind = o->type == CAT_OPTIMIZER_ADAMW   ? ADAMW
+               : o->type == CAT_OPTIMIZER_ADAM  ? ADAM
+               : r->head->count[DEV_OPTIM] == 0 ? PLAIN
+               : o->nesterov                    ? NESTEROV
+                                                : MOMENTUM;
     return {(float)o->weight_decay, (float)o->momentum, (float)o->beta1, (float)o->beta2, (float)o->eps, kind};
 }
 
@@ -126,16 +129,18 @@ int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err 
     }
     if (r->head->optimizer.clip_norm > 0) {
         size_t lanes = chunks * CLIP_LANES;
-        TRY(cuda_check(LAUNCH(square_lanes, (lanes + PORT_THREADS - 1) / PORT_THREADS, flat * sizeof(float) + lanes * sizeof(double), stream,
-                              r->squares, r->block[DEV_GRADS], r->params.device,
-                              r->params.n, flat, lanes), "measure a gradient", e));
-        TRY(cuda_check(LAUNCH(add_chunks, 1, lanes * sizeof(double), stream, r->factor, r->squares, r->rates, chunks), "measure a gradient", e));
+        TRY(cuda_check(LAUNCH(square_lanes, (lanes + PORT_THREADS - 1) / PORT_THREADS, flat * sizeof(float) + lanes * sizeof(double),
+                              stream, r->squares, r->block[DEV_GRADS], r->params.device, r->params.n, flat, lanes),
+                       "measure a gradient", e));
+        TRY(cuda_check(LAUNCH(add_chunks, 1, lanes * sizeof(double), stream, r->factor, r->squares, r->rates, chunks), "measure a gradient",
+                       e));
     }
     struct optimizer o = optimizer_of(r);
     size_t moments = o.kind == PLAIN ? 0 : o.kind >= ADAM ? 2 : 1;
     size_t bytes = n * ((3 + 2 * moments) * sizeof(float) + (r->weights ? sizeof(*r->weights) : 0)) + n / CUDA_ALIGN;
-    return cuda_check(LAUNCH(step, cuda_blocks(r->dev, n / 4), bytes, stream, r->block[DEV_PARAMS], r->block[DEV_GRADS], r->block[DEV_OPTIM], r->weights,
-                             r->decays, r->rates, r->factor, o, n), "make a step", e);
+    return cuda_check(LAUNCH(step, cuda_blocks(r->dev, n / 4), bytes, stream, r->block[DEV_PARAMS], r->block[DEV_GRADS],
+                             r->block[DEV_OPTIM], r->weights, r->decays, r->rates, r->factor, o, n),
+                      "make a step", e);
 }
 
 /* As the CPU works them out, in double. */

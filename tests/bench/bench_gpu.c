@@ -53,7 +53,8 @@ static int open_driver(void)
     return bench.driver && find("cuMemAlloc_v2", &bench.alloc) == 0 && find("cuMemFree_v2", &bench.release) == 0 &&
                    find("cuMemcpyDtoD_v2", &bench.copy) == 0 && find("cuMemsetD8_v2", &bench.clear) == 0 &&
                    find("cuCtxSynchronize", &bench.wait) == 0 && find("cuMemcpyHtoD_v2", &bench.upload) == 0
-               ? 0 : -1;
+               ? 0
+               : -1;
 }
 
 /* n arrays of `floats` zeros; 0, or -1 with nothing kept. */
@@ -243,8 +244,8 @@ static int start_samples(struct course *c, struct err *e)
 
 static int start_course(struct course *c, const char *model, const char *precision, struct err *e)
 {
-    struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4,
-                                  .clip_norm = 1};
+    struct optimizer_spec adam = {
+        .type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4, .clip_norm = 1};
     struct jsonx_problems problems = {0};
     json_t *doc = json_loads(model, JSON_DECODE_ANY, NULL);
     int rc = doc ? network_build(&c->net, doc, "/model", &problems) : -1;
@@ -288,8 +289,8 @@ static int gather(struct course *c, struct dev_program *p, struct err *e)
 static int rules(struct course *c, struct err *e)
 {
     static const int all[] = {CAT_STRATEGY_DDC_ASGD, CAT_STRATEGY_DC_ASGD, CAT_STRATEGY_ASGD};
-    struct rule_args a = {.g = pointer(c->block[2]), .pulled = pointer(c->block[3]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f,
-                          .p1 = 0.25f};
+    struct rule_args a = {
+        .g = pointer(c->block[2]), .pulled = pointer(c->block[3]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f, .p1 = 0.25f};
     int rc = bench.dev->ops->memory->add(bench.dev, pointer(c->block[0]), pointer(c->block[1]), c->floats, e);
     for (int i = 0; i < 3 && rc >= 0; i++) {
         float *squares = i == 1 ? pointer(c->block[4]) : NULL; /* dc-asgd's */
@@ -339,8 +340,7 @@ static int take_medians(json_t **runs, int times, struct err *e)
                            json_array_size(runs[0]));
         }
     }
-    json_array_foreach(runs[0], i, row)
-    {
+    json_array_foreach(runs[0], i, row) {
         double seconds[TIMES_MOST];
         for (int t = 1; t <= times; t++) {
             seconds[t - 1] = json_number_value(json_object_get(json_array_get(runs[t], i), "seconds"));

@@ -105,8 +105,13 @@ static int prepare(struct err *e)
     bench.local = (struct local){.rank = rank, .workers = workers, .stop = &never, .control = {.version = c->first_version}};
     memcpy(bench.local.control.sizes, c->first_sizes, sizeof c->first_sizes);
     local_telemetry(&bench.local, &bench.telemetry);
-    *env = (struct trainer_env){.spec = c->spec, .data = &bench.data, .comm = &bench.comm, .telemetry = &bench.telemetry, .first_version = c->first_version,
-                                .step_begin = step_begin, .calibrated = calibrated};
+    *env = (struct trainer_env){.spec = c->spec,
+                                .data = &bench.data,
+                                .comm = &bench.comm,
+                                .telemetry = &bench.telemetry,
+                                .first_version = c->first_version,
+                                .step_begin = step_begin,
+                                .calibrated = calibrated};
     memcpy(env->first_sizes, c->first_sizes, sizeof env->first_sizes);
     memcpy(env->speeds, c->speeds, sizeof env->speeds);
     struct fetch f = {&bench.comm, &bench.telemetry, &c->spec->data, c->spec->seed, c->data_roots, {NULL, 0}};

@@ -69,8 +69,16 @@ static bool make_room(size_t n)
 static void pass(const struct rule_case *c, size_t n)
 {
     struct rule_state s = {.w = w, .v = c->velocity ? v : NULL, .m2 = c->square ? square : NULL, .decay = c->decay ? decays : NULL, .n = n};
-    struct rule_args a = {.g = g, .pulled = c->pulled ? pulled : NULL, .lr = 1e-4f,
-                          .factor = 0.25f, .momentum = 0.9f, .weight_decay = c->decay ? 1e-4f : 0, .tau = 3, .p0 = 0.5f, .p1 = 0.5f, .p2 = 1e-7f};
+    struct rule_args a = {.g = g,
+                          .pulled = c->pulled ? pulled : NULL,
+                          .lr = 1e-4f,
+                          .factor = 0.25f,
+                          .momentum = 0.9f,
+                          .weight_decay = c->decay ? 1e-4f : 0,
+                          .tau = 3,
+                          .p0 = 0.5f,
+                          .p1 = 0.5f,
+                          .p2 = 1e-7f};
     if (c->strategy == GATHER) {
         rule_gather(sum, &s, &a);
         return;

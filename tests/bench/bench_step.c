@@ -217,9 +217,10 @@ static void answer(const char *line, struct err *e)
 static int open_model(const char *device, const char *model, const char *precision, struct err *e)
 {
     struct jsonx_problems problems = {0};
-    json_t *json = json_pack("{s:s, s:s, s:{s:s, s:s}, s:i, s:{s:i}, s:{s:s}, s:{s:s, s:f, s:f, s:f}, s:s}", "name", "bench", "model", model, "data", "format",
-                             "cifar-10", "path", "none", "epochs", 1, "batching", "global_batch", SAMPLES, "strategy", "type", "sync", "optimizer", "type",
-                             "sgd", "learning_rate", 0.001, "momentum", 0.9, "weight_decay", 1e-4, "precision", precision);
+    json_t *json =
+        json_pack("{s:s, s:s, s:{s:s, s:s}, s:i, s:{s:i}, s:{s:s}, s:{s:s, s:f, s:f, s:f}, s:s}", "name", "bench", "model", model, "data",
+                  "format", "cifar-10", "path", "none", "epochs", 1, "batching", "global_batch", SAMPLES, "strategy", "type", "sync",
+                  "optimizer", "type", "sgd", "learning_rate", 0.001, "momentum", 0.9, "weight_decay", 1e-4, "precision", precision);
     int rc = jobspec_parse(&bench.spec, json, &problems);
     json_decref(json);
     if (rc < 0) {

@@ -18,8 +18,8 @@ enum { SIZE = 6 * 5 * 3, LARGEST = 8, STEPS = 9, OUTPUTS = 4 };
 static const struct {
     int program, count;
     bool training;
-} runs[STEPS] = {{4, 4, true}, {4, 3, true}, {8, 8, true}, {8, 5, false}, {4, 4, true}, {8, 7, true}, {8, 8, false}, {4, 2, false},
-               {4, 4, true}};
+} runs[STEPS] = {{4, 4, true}, {4, 3, true},  {8, 8, true},  {8, 5, false}, {4, 4, true},
+                 {8, 7, true}, {8, 8, false}, {4, 2, false}, {4, 4, true}};
 
 struct stream {
     struct judge *j;

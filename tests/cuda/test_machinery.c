@@ -58,8 +58,7 @@ static void tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm(void **st
         } else if (i == 1) {
             json_object_set_new(bad, "choices", json_string("none"));
         }
-        json_array_foreach(list, k, row)
-        {
+        json_array_foreach(list, k, row) {
             if (i == 2) {
                 json_array_set_new(row, 12, json_integer(999)); /* no such algorithm */
             } else if (i == 3) {

@@ -15,20 +15,38 @@ struct expected {
 /* Worked out by hand for a minibatch of 4: 576 elements behind the convolution, 144 behind the pool, 12 outputs; one chunk of rows
  * everywhere. */
 static const struct expected of_program[] = {
-    {"conv.forward", 0, 2 * 576 * 9 * 2}, {"pointwise.add_bias", 2 * 576 * 4, 0}, {"pool.max_forward", 576 * 4 + 144 * 5, 0},
-    {"dense.product", 0, 2 * 4 * 3 * 36}, {"pointwise.add_bias", 2 * 12 * 4, 0}, {"loss.softmax_cross_entropy", 2 * 12 * 4 + 4 * 16, 0},
-    {"loss.add_up", 4 * 12, 0}, {"pointwise.mask_and_sum", 12 * 4 + 3 * 4, 0}, {"pointwise.sum_parts", 3 * 4, 0},
-    {"dense.product", 0, 864}, {"dense.product", 0, 864},
-    {"pool.max_backward", 576 * 4 + 144 * 5, 0}, {"pointwise.mask_and_sum", 3 * 576 * 4 + 4 * 4, 0}, {"pointwise.sum_parts", 4 * 4, 0},
+    {"conv.forward", 0, 2 * 576 * 9 * 2},
+    {"pointwise.add_bias", 2 * 576 * 4, 0},
+    {"pool.max_forward", 576 * 4 + 144 * 5, 0},
+    {"dense.product", 0, 2 * 4 * 3 * 36},
+    {"pointwise.add_bias", 2 * 12 * 4, 0},
+    {"loss.softmax_cross_entropy", 2 * 12 * 4 + 4 * 16, 0},
+    {"loss.add_up", 4 * 12, 0},
+    {"pointwise.mask_and_sum", 12 * 4 + 3 * 4, 0},
+    {"pointwise.sum_parts", 3 * 4, 0},
+    {"dense.product", 0, 864},
+    {"dense.product", 0, 864},
+    {"pool.max_backward", 576 * 4 + 144 * 5, 0},
+    {"pointwise.mask_and_sum", 3 * 576 * 4 + 4 * 4, 0},
+    {"pointwise.sum_parts", 4 * 4, 0},
     {"conv.filter", 0, 20736}, /* nobody wants the gradient of the input */
     /* the evaluation */
-    {"conv.forward", 0, 20736}, {"pointwise.add_bias", 2 * 576 * 4, 0}, {"pool.max_forward", 576 * 4 + 144 * 5, 0},
-    {"dense.product", 0, 864}, {"pointwise.add_bias", 2 * 12 * 4, 0}, {"loss.softmax_cross_entropy", 12 * 4 + 4 * 16, 0}, {"loss.add_up", 4 * 12, 0},
+    {"conv.forward", 0, 20736},
+    {"pointwise.add_bias", 2 * 576 * 4, 0},
+    {"pool.max_forward", 576 * 4 + 144 * 5, 0},
+    {"dense.product", 0, 864},
+    {"pointwise.add_bias", 2 * 12 * 4, 0},
+    {"loss.softmax_cross_entropy", 12 * 4 + 4 * 16, 0},
+    {"loss.add_up", 4 * 12, 0},
 };
 /* Tensors begin at multiples of 64 floats: 128 + 64 + 128 + 64 on the device, 72 + 4 + 108 + 3 in the flat block. */
 static const struct expected of_the_rest[] = {
-    {"update.step", 384 * 3 * 4 + 384 / 64, 0}, {"replica.gather", 187 * 8, 0}, {"replica.scatter", 187 * 8, 0}, {"near.add", 187 * 12, 0},
-    {"rule.apply_trust", 100 * (3 + 2) * 4, 0}, {"rule.apply_dc_asgd", 100 * (3 + 2 + 2 + 1) * 4, 0},
+    {"update.step", 384 * 3 * 4 + 384 / 64, 0},
+    {"replica.gather", 187 * 8, 0},
+    {"replica.scatter", 187 * 8, 0},
+    {"near.add", 187 * 12, 0},
+    {"rule.apply_trust", 100 * (3 + 2) * 4, 0},
+    {"rule.apply_dc_asgd", 100 * (3 + 2 + 2 + 1) * 4, 0},
     {"rule.apply_dc_asgd", 2 * (3 + 1) * 4, 0},
 };
 
@@ -39,7 +57,8 @@ static void check_rows(json_t *rows, const struct expected *want, size_t n)
         const char *kernel;
         double bytes, flops, seconds;
         assert_int_equal(json_unpack(json_array_get(rows, i), "{s:s, s:f, s:f, s:f}", "kernel", &kernel, "bytes", &bytes, "flops", &flops,
-                                     "seconds", &seconds), 0);
+                                     "seconds", &seconds),
+                         0);
         if (strcmp(kernel, want[i].kernel) != 0 || bytes != want[i].bytes || flops != want[i].flops || !(seconds >= 0)) {
             fail_msg("row %zu: %s moves %g bytes and makes %g operations, not %s %g %g", i, kernel, bytes, flops, want[i].kernel,
                      want[i].bytes, want[i].flops);

@@ -77,8 +77,9 @@ static void dense_layers_match_after_images_and_vectors(void **state)
     check_cases(dense_cases, exact);
     check_model_on("{\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 4, 4, "fp32", exact);
     check_model_on("{\"input\": [4, 3, 2], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 1, 1, "fp32", exact);
-    check_model_on("{\"input\": [700], \"layers\": [{\"type\": \"dense\", \"units\": 513}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 9}]}", 37,
-                   35, "fp32", exact);
+    check_model_on(
+        "{\"input\": [700], \"layers\": [{\"type\": \"dense\", \"units\": 513}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 9}]}",
+        37, 35, "fp32", exact);
 }
 
 static void pools_match(void **state)
@@ -86,9 +87,10 @@ static void pools_match(void **state)
     check_cases(max_pool_cases, exact);
     check_cases(average_pool_cases, exact);
     check_between("{\"type\": \"average_pool\", \"size\": 2, \"stride\": 3}", 3, exact);
-    check_model_on("{\"input\": [21, 20, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 1},"
-                   "{\"type\": \"max_pool\", \"size\": [20, 17], \"stride\": 1}, {\"type\": \"dense\", \"units\": 3}]}",
-                   2, 2, "fp32", exact);
+    check_model_on(
+        "{\"input\": [21, 20, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 1},"
+        "{\"type\": \"max_pool\", \"size\": [20, 17], \"stride\": 1}, {\"type\": \"dense\", \"units\": 3}]}",
+        2, 2, "fp32", exact);
 }
 
 static void pointwise_layers_match_in_any_order(void **state)
@@ -107,10 +109,12 @@ static void batch_norm_matches_on_images_and_vectors(void **state)
 {
     check_cases(batch_norm_cases, behind_norm);
     check_between("{\"type\": \"conv2d\", \"filters\": 270, \"kernel\": 1}, {\"type\": \"batch_norm\"}", 2, behind_norm);
-    check_model_on("{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}", 9, 9, "fp32", behind_norm);
-    check_model_on("{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
-                   "{\"type\": \"batch_norm\", \"momentum\": 0.3}, {\"type\": \"dense\", \"units\": 4}]}",
-                   140, 133, "fp32", behind_norm);
+    check_model_on("{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}", 9, 9, "fp32",
+                   behind_norm);
+    check_model_on(
+        "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
+        "{\"type\": \"batch_norm\", \"momentum\": 0.3}, {\"type\": \"dense\", \"units\": 4}]}",
+        140, 133, "fp32", behind_norm);
 }
 
 static void graphs_add_and_concat_and_sum_the_gradients_of_every_reader(void **state)
@@ -120,10 +124,14 @@ static void graphs_add_and_concat_and_sum_the_gradients_of_every_reader(void **s
 
 static void mean_squared_error_matches(void **state)
 {
-    check_model_on("{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, {\"type\": \"relu\"},"
-                   "{\"type\": \"dense\", \"units\": 4}]}", 5, 5, "fp32", exact);
-    check_model_on("{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 2},"
-                   "{\"type\": \"dense\", \"units\": 40}]}", 5, 3, "fp32", exact);
+    check_model_on(
+        "{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, {\"type\": \"relu\"},"
+        "{\"type\": \"dense\", \"units\": 4}]}",
+        5, 5, "fp32", exact);
+    check_model_on(
+        "{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 2},"
+        "{\"type\": \"dense\", \"units\": 40}]}",
+        5, 3, "fp32", exact);
 }
 
 static void many_classes_match(void **state)
@@ -131,9 +139,10 @@ static void many_classes_match(void **state)
     check_model_on("{\"input\": [12], \"layers\": [{\"type\": \"dense\", \"units\": 101}]}", 19, 17, "fp32", exact);
 }
 
-static const char mixed[] = "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
-                            "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\", \"rate\": 0.2},"
-                            "{\"type\": \"dense\", \"units\": 21}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5}]}";
+static const char mixed[] =
+    "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
+    "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\", \"rate\": 0.2},"
+    "{\"type\": \"dense\", \"units\": 21}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5}]}";
 
 static void tf32_stays_within_its_bound(void **state)
 {
@@ -143,13 +152,18 @@ static void tf32_stays_within_its_bound(void **state)
 
 static void bf16_stays_within_its_bound(void **state)
 {
-    check_model_on("{\"input\": [40], \"layers\": [{\"type\": \"dense\", \"units\": 33}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 9}]}", 6, 5,
-                   "bf16", 5e-2);
-    check_model_on("{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"sigmoid\"},"
-                   "{\"type\": \"average_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dense\", \"units\": 9}]}", 6, 5, "bf16", 5e-2);
-    check_model_on("{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"batch_norm\"},"
-                   "{\"type\": \"tanh\"}, {\"type\": \"concat\", \"inputs\": [\"tanh1\", \"a\"]}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"},"
-                   "{\"type\": \"dense\", \"units\": 9}]}", 16, 15, "bf16", 1e-1);
+    check_model_on(
+        "{\"input\": [40], \"layers\": [{\"type\": \"dense\", \"units\": 33}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 9}]}",
+        6, 5, "bf16", 5e-2);
+    check_model_on(
+        "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"sigmoid\"},"
+        "{\"type\": \"average_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dense\", \"units\": 9}]}",
+        6, 5, "bf16", 5e-2);
+    check_model_on(
+        "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"batch_norm\"},"
+        "{\"type\": \"tanh\"}, {\"type\": \"concat\", \"inputs\": [\"tanh1\", \"a\"]}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"},"
+        "{\"type\": \"dense\", \"units\": 9}]}",
+        16, 15, "bf16", 1e-1);
 }
 
 int main(void)

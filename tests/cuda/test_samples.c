@@ -19,7 +19,11 @@ static struct dev_source source_of(int height, int width, int tables)
             table[c][v] = ((float)v / 255.0f - 0.1f * (float)(c + 1)) / 0.7f; /* a pixel of 0 is no 0 */
         }
     }
-    return (struct dev_source){.x = bytes, .samples = SAMPLES, .stored = {3, {HEIGHT, WIDTH, CHANNELS}}, .out = {3, {height, width, CHANNELS}}, .tables = tables,
+    return (struct dev_source){.x = bytes,
+                               .samples = SAMPLES,
+                               .stored = {3, {HEIGHT, WIDTH, CHANNELS}},
+                               .out = {3, {height, width, CHANNELS}},
+                               .tables = tables,
                                .table = table[0]};
 }
 
@@ -52,7 +56,8 @@ static void draw(int64_t *sample, struct dev_view *view, int count, uint64_t see
         sample[i] = (int64_t)rng_below(seed, 1, n, SAMPLES);
         view[i] = (struct dev_view){.at = {(int)rng_below(seed, 2, n, 5) - 2, (int)rng_below(seed, 3, n, 5) - 2},
                                     .shift = {(int)rng_below(seed, 4, n, 5) - 2, (int)rng_below(seed, 5, n, 5) - 2},
-                                    .mirror = (int)rng_below(seed, 6, n, 2), .edge = (int)rng_below(seed, 7, n, 2)};
+                                    .mirror = (int)rng_below(seed, 6, n, 2),
+                                    .edge = (int)rng_below(seed, 7, n, 2)};
     }
 }
 
@@ -60,8 +65,10 @@ static void check_kept(int height, int width, int tables, bool views, const char
 {
     enum { BATCH = 9 };
     char model[300];
-    snprintf(model, sizeof(model), "{\"input\": [%d, %d, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 2}, {\"type\": \"dropout\"},"
-             "{\"type\": \"dense\", \"units\": 5}]}", height, width);
+    snprintf(model, sizeof(model),
+             "{\"input\": [%d, %d, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 2}, {\"type\": \"dropout\"},"
+             "{\"type\": \"dense\", \"units\": 5}]}",
+             height, width);
     struct judge *j = judge_new(model, NULL, precision);
     struct dev_source from = source_of(height, width, tables);
     struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);

@@ -45,7 +45,8 @@ static struct right make(void)
     assert_int_equal(cudnnCreateConvolutionDescriptor(&r.conv), CUDNN_STATUS_SUCCESS);
     assert_int_equal(cudnnSetTensor4dDescriptor(r.x, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, 2, 4, 4, 4), CUDNN_STATUS_SUCCESS);
     assert_int_equal(cudnnSetFilter4dDescriptor(r.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, 4, 4, 1, 1), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudnnSetConvolution2dDescriptor(r.conv, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT), CUDNN_STATUS_SUCCESS);
+    assert_int_equal(cudnnSetConvolution2dDescriptor(r.conv, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+                     CUDNN_STATUS_SUCCESS);
     assert_int_equal(cudaMalloc((void **)&r.memory, BYTES), cudaSuccess);
     return r;
 }
@@ -68,8 +69,8 @@ static cublasStatus_t multiply(cudaStream_t stream, char *memory, bool workspace
     if (workspace) {
         cublasSetWorkspace(blas, memory + 1024, 1024);
     }
-    cublasStatus_t code = cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, memory, CUDA_R_32F, lda, memory + 64, CUDA_R_32F, 4, &zero,
-                                       memory + 128, CUDA_R_32F, 4, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    cublasStatus_t code = cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, memory, CUDA_R_32F, lda, memory + 64, CUDA_R_32F, 4,
+                                       &zero, memory + 128, CUDA_R_32F, 4, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     cublasDestroy(blas);
     return code;
 }
@@ -79,29 +80,41 @@ static const struct mistake {
     int (*make)(struct right r);
 } mistakes[] = {
     {"a descriptor that was never set", "never set",
-     [](struct right r) { return cudnnDestroyConvolutionDescriptor(r.conv), cudnnCreateConvolutionDescriptor(&r.conv), (int)run(r, r.memory); }},
-    {"a descriptor that is gone", "no live tensor descriptor", [](struct right r) { return cudnnDestroyTensorDescriptor(r.x), (int)run(r, r.memory); }},
+     [](struct right r) {
+         return cudnnDestroyConvolutionDescriptor(r.conv), cudnnCreateConvolutionDescriptor(&r.conv), (int)run(r, r.memory);
+     }},
+    {"a descriptor that is gone", "no live tensor descriptor",
+     [](struct right r) { return cudnnDestroyTensorDescriptor(r.x), (int)run(r, r.memory); }},
     {"shapes that do not belong together", NULL,
-     [](struct right r) { return cudnnSetFilter4dDescriptor(r.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, 4, 3, 1, 1), (int)run(r, r.memory); }},
+     [](struct right r) {
+         return cudnnSetFilter4dDescriptor(r.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, 4, 3, 1, 1), (int)run(r, r.memory);
+     }},
     {"a workspace that is too small", NULL, [](struct right r) { return r.workspace = 1000, (int)run(r, r.memory); }},
     {"a tensor that is not aligned", "not aligned", [](struct right r) { return (int)run(r, r.memory + 4); }},
     {"a tensor of the host's", "no memory of the GPU", [](struct right r) { return (int)run(r, (char *)calloc(1, X)); }},
     {"a tensor that reaches past its memory", "past the end", [](struct right r) { return (int)run(r, r.memory + BYTES - X / 2); }},
     {"memory that was given back", "no memory of the GPU", [](struct right r) { return cudaFree(r.memory), (int)run(r, r.memory); }},
     {"memory that is given back twice", "freed twice", [](struct right r) { return cudaFree(r.memory), (int)cudaFree(r.memory); }},
-    {"a handle without a stream", "no live stream", [](struct right r) { return cudnnDestroy(r.dnn), cudnnCreate(&r.dnn), (int)run(r, r.memory); }},
-    {"a handle of a stream that is gone", "no live stream", [](struct right r) { return cudaStreamDestroy(r.stream), (int)run(r, r.memory); }},
+    {"a handle without a stream", "no live stream",
+     [](struct right r) { return cudnnDestroy(r.dnn), cudnnCreate(&r.dnn), (int)run(r, r.memory); }},
+    {"a handle of a stream that is gone", "no live stream",
+     [](struct right r) { return cudaStreamDestroy(r.stream), (int)run(r, r.memory); }},
     {"a handle that is gone", "no live cuDNN handle", [](struct right r) { return cudnnDestroy(r.dnn), (int)run(r, r.memory); }},
-    {"a product in the library's own workspace", "own workspace", [](struct right r) { return (int)multiply(r.stream, r.memory, false, 4); }},
+    {"a product in the library's own workspace", "own workspace",
+     [](struct right r) { return (int)multiply(r.stream, r.memory, false, 4); }},
     {"a leading dimension that is too short", NULL, [](struct right r) { return (int)multiply(r.stream, r.memory, true, 3); }},
     {"a copy of another kind than is said", "is not of the kind",
      [](struct right r) { return (int)cudaMemcpyAsync(r.memory, r.memory + 64, 64, cudaMemcpyHostToDevice, r.stream); }},
     {"a copy to memory that is not pinned", "not pinned",
      [](struct right r) { return (int)cudaMemcpyAsync(calloc(1, 64), r.memory, 64, cudaMemcpyDeviceToHost, r.stream); }},
     {"memory taken while a stream is captured", NULL,
-     [](struct right r) { return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaMalloc((void **)&r.memory, 64); }},
+     [](struct right r) {
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaMalloc((void **)&r.memory, 64);
+     }},
     {"a wait while a stream is captured", NULL,
-     [](struct right r) { return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaStreamSynchronize(r.stream); }},
+     [](struct right r) {
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaStreamSynchronize(r.stream);
+     }},
     {"algorithms measured while a stream is captured", "while a stream is captured",
      [](struct right r) {
          int n;

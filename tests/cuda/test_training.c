@@ -14,8 +14,7 @@ static char *quarter_of(const char *preset)
 {
     json_t *model = network_preset(preset), *layer;
     size_t i;
-    json_array_foreach(json_object_get(model, "layers"), i, layer)
-    {
+    json_array_foreach(json_object_get(model, "layers"), i, layer) {
         json_t *filters = json_object_get(layer, "filters");
         if (filters) {
             json_integer_set(filters, json_integer_value(filters) / 4);
@@ -91,8 +90,9 @@ static void fifty_steps_of_a_quarter_of_resnet20_have_the_cpus_loss(void **state
 /* Nothing is copied from the CPU between the steps: what the device keeps (velocity, moments, count of steps) is its own. */
 static void steps_on_the_devices_own_state_follow_the_cpu(void **state)
 {
-    static const char small[] = "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"tanh\"},"
-                                "{\"type\": \"dense\", \"units\": 7}]}";
+    static const char small[] =
+        "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"tanh\"},"
+        "{\"type\": \"dense\", \"units\": 7}]}";
     const struct optimizer_spec *const all[] = {&momentum, &adam};
     for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++) {
         struct judge *j = judge_new(small, all[k], "fp32");
@@ -123,7 +123,8 @@ static void steps_of_every_preset_have_the_cpus_loss(void **state)
     static const struct {
         const char *model;
         int batch;
-    } presets[] = {{"\"mlp\"", 3}, {"\"lenet5\"", 3}, {"\"tf-cifar\"", 2}, {"\"cifar-quick\"", 3}, {"\"resnet20\"", 2}, {"\"resnet18\"", 2}};
+    } presets[] = {{"\"mlp\"", 3},         {"\"lenet5\"", 3},   {"\"tf-cifar\"", 2},
+                   {"\"cifar-quick\"", 3}, {"\"resnet20\"", 2}, {"\"resnet18\"", 2}};
     for (size_t i = 0; i < sizeof(presets) / sizeof(*presets); i++) {
         struct judge *j = judge_new(presets[i].model, &momentum, "fp32");
         struct dev_program *a = judge_program(j, &j->on_cpu, presets[i].batch), *b = judge_program(j, &j->on_gpu, presets[i].batch);
@@ -187,7 +188,8 @@ static void dropout_is_the_same_on_every_device_in_any_division(void **state)
     size_t n = j->net.n_params;
     float *left = calloc(n, sizeof(float)), *right = calloc(n, sizeof(float)), *whole = calloc(n, sizeof(float));
     struct dev_input in = ref_input(&j->net, 7, 5), first = ref_part(&in, &j->net, 0, 3), second = ref_part(&in, &j->net, 3, 4);
-    struct dev_program *a = judge_program(j, &j->on_cpu, 7), *three = judge_program(j, &j->on_gpu, 3), *five = judge_program(j, &j->on_gpu, 5);
+    struct dev_program *a = judge_program(j, &j->on_cpu, 7), *three = judge_program(j, &j->on_gpu, 3),
+                       *five = judge_program(j, &j->on_gpu, 5);
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         in.epoch = first.epoch = second.epoch = epoch;
         judge_compute(j, a, &in, NULL);
@@ -320,7 +322,8 @@ static void an_evaluation_changes_neither_gradients_nor_statistics(void **state)
 static void check_nan(const char *layers, const char *precision)
 {
     char model[600];
-    snprintf(model, sizeof(model), "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}", layers);
+    snprintf(model, sizeof(model), "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}",
+             layers);
     struct judge *j = judge_new(model, NULL, precision);
     struct dev_program *b = judge_program(j, &j->on_gpu, 3);
     struct dev_input in = ref_input(&j->net, 3, 5);

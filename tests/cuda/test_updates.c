@@ -5,9 +5,10 @@
 #include "tests/cuda/judge.h"
 
 /* Tensors of 1 to 600 floats, none a multiple of what the device aligns to, weights in two orders. */
-static const char odd[] = "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": [3, 2]}, {\"type\": \"batch_norm\"},"
-                          "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 11}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 1},"
-                          "{\"type\": \"dense\", \"units\": 5}]}";
+static const char odd[] =
+    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": [3, 2]}, {\"type\": \"batch_norm\"},"
+    "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 11}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 1},"
+    "{\"type\": \"dense\", \"units\": 5}]}";
 
 static void random_block(float *x, size_t n, uint64_t stream, double size)
 {
@@ -154,10 +155,12 @@ static float *there(struct shard *s, int k)
 static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, bool velocity, bool adaptive, bool decay)
 {
     struct shard *s = shard_new(j, n, skip);
-    struct rule_args a = {.lr = 0.1f, .factor = 0.75f, .momentum = 0.9f, .weight_decay = 0.01f, .tau = 3, .p0 = 0.04f, .p1 = 0.95f, .p2 = 1e-7f};
+    struct rule_args a = {
+        .lr = 0.1f, .factor = 0.75f, .momentum = 0.9f, .weight_decay = 0.01f, .tau = 3, .p0 = 0.04f, .p1 = 0.95f, .p2 = 1e-7f};
     struct rule_args b = a;
     struct rule_state host = {s->host[W], velocity ? s->host[V] : NULL, adaptive ? s->host[M2] : NULL, decay ? s->decay : NULL, n, NULL};
-    struct rule_state device = {there(s, W), velocity ? there(s, V) : NULL, adaptive ? there(s, M2) : NULL, decay ? s->flags.at : NULL, n, NULL};
+    struct rule_state device = {there(s, W), velocity ? there(s, V) : NULL, adaptive ? there(s, M2) : NULL, decay ? s->flags.at : NULL, n,
+                                NULL};
     a.g = s->host[G];
     a.pulled = s->host[PULLED];
     b.g = there(s, G);
@@ -191,8 +194,8 @@ static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, boo
 /* Within 1e-6: the CPU's loops are compiled for several instruction sets, some of which fuse a product and a sum. */
 static void server_rules_match_at_odd_lengths_and_alignments(void **state)
 {
-    static const int strategies[] = {CAT_STRATEGY_ASGD, CAT_STRATEGY_SOFTSYNC, CAT_STRATEGY_SSP, CAT_STRATEGY_DBS_SGD, CAT_STRATEGY_DC_ASGD,
-                                     CAT_STRATEGY_DC_ASGDK, CAT_STRATEGY_DDC_ASGD};
+    static const int strategies[] = {CAT_STRATEGY_ASGD,    CAT_STRATEGY_SOFTSYNC, CAT_STRATEGY_SSP,     CAT_STRATEGY_DBS_SGD,
+                                     CAT_STRATEGY_DC_ASGD, CAT_STRATEGY_DC_ASGDK, CAT_STRATEGY_DDC_ASGD};
     static const size_t lengths[] = {1, 3, 4, 257, 1003};
     struct judge *j = judge_new(odd, NULL, "fp32");
     for (size_t k = 0; k < sizeof(strategies) / sizeof(*strategies); k++) {
@@ -200,7 +203,8 @@ static void server_rules_match_at_odd_lengths_and_alignments(void **state)
         bool keeps = strategy == CAT_STRATEGY_DC_ASGDK || strategy == CAT_STRATEGY_DDC_ASGD;
         for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
             for (int way = 0; way < 8; way++) {
-                check_rule(j, strategy, lengths[i], i % 3 == 2 ? 1 : 0, keeps || way & 1, (way & 2) && strategy == CAT_STRATEGY_DC_ASGD, way & 4);
+                check_rule(j, strategy, lengths[i], i % 3 == 2 ? 1 : 0, keeps || way & 1, (way & 2) && strategy == CAT_STRATEGY_DC_ASGD,
+                           way & 4);
             }
         }
     }

@@ -36,8 +36,12 @@ static int the_port(void)
         log_set_level(LOG_ERROR);
         fuzz_file("token", "fuzzfuzzfuzzfuzz admin fuzz\n", 28);
         snprintf(token_file, sizeof token_file, "%s/token", fuzz_folder());
-        struct http_config c = {.listen = "127.0.0.1:0", .data_dir = fuzz_folder(), .static_dir = "static",
-                                .store_url = "unix:/nowhere/redis.sock", .token_file = token_file, .allow_hosts = names};
+        struct http_config c = {.listen = "127.0.0.1:0",
+                                .data_dir = fuzz_folder(),
+                                .static_dir = "static",
+                                .store_url = "unix:/nowhere/redis.sock",
+                                .token_file = token_file,
+                                .allow_hosts = names};
         c.hooks.plan = no_plan;
         c.hooks.wake = nothing;
         c.hooks.datasets = no_datasets;

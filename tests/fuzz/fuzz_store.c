@@ -64,26 +64,26 @@ static struct store *the_store(void)
 }
 
 /* A document, or an error that says why not. */
-#define MUST(call)                                                                                                                              \
-    do {                                                                                                                                        \
-        struct err why = {0}, *e = &why;                                                                                                        \
-        json_t *j = call;                                                                                                                       \
-        BUG_ON(!j && (!why.code || !why.message[0]));                                                                                           \
-        json_decref(j);                                                                                                                         \
+#define MUST(call)                                    \
+    do {                                              \
+        struct err why = {0}, *e = &why;              \
+        json_t *j = call;                             \
+        BUG_ON(!j && (!why.code || !why.message[0])); \
+        json_decref(j);                               \
     } while (0)
 /* There may be none. */
-#define MAY(call)                                                                                                                               \
-    do {                                                                                                                                        \
-        struct err why = {0}, *e = &why;                                                                                                        \
-        json_t *j = call;                                                                                                                       \
-        BUG_ON(!j && why.code && !why.message[0]);                                                                                              \
-        json_decref(j);                                                                                                                         \
+#define MAY(call)                                  \
+    do {                                           \
+        struct err why = {0}, *e = &why;           \
+        json_t *j = call;                          \
+        BUG_ON(!j && why.code && !why.message[0]); \
+        json_decref(j);                            \
     } while (0)
-#define RETURNS(call)                                                                                                                           \
-    do {                                                                                                                                        \
-        struct err why = {0}, *e = &why;                                                                                                        \
-        int64_t rc = call;                                                                                                                      \
-        BUG_ON(rc < 0 && (!why.code || !why.message[0]));                                                                                       \
+#define RETURNS(call)                                     \
+    do {                                                  \
+        struct err why = {0}, *e = &why;                  \
+        int64_t rc = call;                                \
+        BUG_ON(rc < 0 && (!why.code || !why.message[0])); \
     } while (0)
 
 static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err *e)

@@ -14,7 +14,8 @@ struct layer_case {
     int batch;
 };
 
-static const struct layer_case convolution_cases[] = { /* what follows "type" */
+static const struct layer_case convolution_cases[] = {
+    /* what follows "type" */
     {"\"filters\": 7, \"kernel\": 3", 3},
     {"\"filters\": 1, \"kernel\": 1", 3},
     {"\"filters\": 8, \"kernel\": [5, 2], \"padding\": [2, 1]", 3},

@@ -26,7 +26,7 @@ struct ref {
     const struct network *net;
     double *params, *stats;
     double *first; /* the input */
-    double **act; /* [n_layers] activations [count][shape] */
+    double **act;  /* [n_layers] activations [count][shape] */
     int batch;
 };
 
@@ -222,10 +222,14 @@ static inline void ref_join(const struct ref *r, const struct layer *l, int samp
 static inline double ref_activation(const struct layer *l, double x)
 {
     switch (l->type) {
-    case CAT_LAYER_RELU: return x > 0 ? x : 0;
-    case CAT_LAYER_LEAKY_RELU: return x > 0 ? x : l->rate * x;
-    case CAT_LAYER_TANH: return tanh(x);
-    default: return 1 / (1 + exp(-x));
+    case CAT_LAYER_RELU:
+        return x > 0 ? x : 0;
+    case CAT_LAYER_LEAKY_RELU:
+        return x > 0 ? x : l->rate * x;
+    case CAT_LAYER_TANH:
+        return tanh(x);
+    default:
+        return 1 / (1 + exp(-x));
     }
 }
 
@@ -236,14 +240,26 @@ static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, i
     double *first = r->first + (size_t)sample * shape_count(&r->net->input), *out = r->act[i] + (size_t)sample * n;
     const double *from = ref_input_of(r, l, 0, sample, first);
     switch (l->type) {
-    case CAT_LAYER_DENSE: ref_dense(r, l, from, out); break;
-    case CAT_LAYER_CONV2D: ref_conv(r, l, from, out); break;
+    case CAT_LAYER_DENSE:
+        ref_dense(r, l, from, out);
+        break;
+    case CAT_LAYER_CONV2D:
+        ref_conv(r, l, from, out);
+        break;
     case CAT_LAYER_MAX_POOL:
-    case CAT_LAYER_AVERAGE_POOL: ref_pool(l, from, out); break;
-    case CAT_LAYER_DROPOUT: ref_dropout(r, i, in, sample, from, out); break;
-    case CAT_LAYER_LRN: ref_lrn(l, from, out); break;
+    case CAT_LAYER_AVERAGE_POOL:
+        ref_pool(l, from, out);
+        break;
+    case CAT_LAYER_DROPOUT:
+        ref_dropout(r, i, in, sample, from, out);
+        break;
+    case CAT_LAYER_LRN:
+        ref_lrn(l, from, out);
+        break;
     case CAT_LAYER_ADD:
-    case CAT_LAYER_CONCAT: ref_join(r, l, sample, first, out); break;
+    case CAT_LAYER_CONCAT:
+        ref_join(r, l, sample, first, out);
+        break;
     case CAT_LAYER_BATCH_NORM:
         if (sample == 0) {
             ref_batch_norm(r, l, in, from, out, NULL);
@@ -271,7 +287,8 @@ static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, i
             out[k] = ref_counted(&l->in, from, k);
         }
         break;
-    default: fail_msg("the reference has no layer '%s'", catalog_get(l->type)->name);
+    default:
+        fail_msg("the reference has no layer '%s'", catalog_get(l->type)->name);
     }
 }
 

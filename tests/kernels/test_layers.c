@@ -87,8 +87,9 @@ static void what_is_made_again_for_the_backward_pass_is_the_same(void **state)
 
 static void batch_norm_keeps_running_statistics_and_evaluates_with_them(void **state)
 {
-    static const char model[] = "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
-                                "{\"type\": \"batch_norm\", \"momentum\": 0.3}, {\"type\": \"dense\", \"units\": 4}]}";
+    static const char model[] =
+        "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
+        "{\"type\": \"batch_norm\", \"momentum\": 0.3}, {\"type\": \"dense\", \"units\": 4}]}";
     struct bench *b = bench_new("cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, 40);
     struct dev_input in = ref_input(&b->net, 33, 5);
@@ -125,10 +126,14 @@ static void graphs_add_and_concat_and_sum_the_gradients_of_every_reader(void **s
 
 static void mean_squared_error_matches(void **state)
 {
-    check_model("{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, {\"type\": \"relu\"},"
-                "{\"type\": \"dense\", \"units\": 4}]}", 5, 5, 10);
-    check_model("{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 2},"
-                "{\"type\": \"dense\", \"units\": 1}]}", 5, 3, 10);
+    check_model(
+        "{\"input\": [6], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 9}, {\"type\": \"relu\"},"
+        "{\"type\": \"dense\", \"units\": 4}]}",
+        5, 5, 10);
+    check_model(
+        "{\"input\": [5, 4, 3], \"loss\": \"mse\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 2},"
+        "{\"type\": \"dense\", \"units\": 1}]}",
+        5, 3, 10);
 }
 
 int main(void)

@@ -35,7 +35,7 @@ static void presets_have_the_documented_number_of_parameters(void **state)
     static const struct {
         const char *model;
         size_t params;
-    } expected[] = {{"\"mlp\"", 101770}, {"\"lenet5\"", 1663370}, {"\"cifar-quick\"", 89578},
+    } expected[] = {{"\"mlp\"", 101770},       {"\"lenet5\"", 1663370},  {"\"cifar-quick\"", 89578},
                     {"\"tf-cifar\"", 3527498}, {"\"resnet20\"", 272474}, {"\"resnet18\"", 11173962}};
     int n;
     network_presets(&n);

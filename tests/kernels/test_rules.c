@@ -39,8 +39,12 @@ static struct shard *apply(int strategy, bool velocity, bool adaptive, bool deca
     rule_apply(strategy, &state, &a);
     *before = shard_new();
     struct shard *other = shard_new(); /* the same with the weights before elsewhere, which stay */
-    struct rule_state elsewhere = {.w = other->w, .v = velocity ? other->v : NULL, .m2 = adaptive ? other->m2 : NULL,
-                                   .decay = decay ? other->decay : NULL, .n = N, .from = (*before)->w};
+    struct rule_state elsewhere = {.w = other->w,
+                                   .v = velocity ? other->v : NULL,
+                                   .m2 = adaptive ? other->m2 : NULL,
+                                   .decay = decay ? other->decay : NULL,
+                                   .n = N,
+                                   .from = (*before)->w};
     memset(other->w, 0, sizeof other->w);
     rule_apply(strategy, &elsewhere, &a);
     assert_memory_equal(other, s, sizeof *s);

@@ -14,22 +14,23 @@ enum { BATCH = 64, PRIME = 67 };
 #define CONV(more) LAYER("conv2d", ", \"filters\": 16, \"kernel\": 3, \"padding\": 1" more)
 #define NO_BIAS ", \"bias\": false"
 #define HALF ", \"stride\": 2"
-#define NETWORK(channels, layers)                                                                                        \
+#define NETWORK(channels, layers) \
     "{\"input\": [24, 24, " channels "], \"layers\": [" layers LAYER("global_average_pool", "") "{\"type\": \"dense\", \"units\": 5}]}"
 
 static const char *const models[] = {
     /* a residual block, and one that halves the image */
     NETWORK("3", CONV("") LAYER("batch_norm", "") LAYER("relu", NAME("r")) CONV("") LAYER("batch_norm", "") LAYER("relu", "") CONV(NO_BIAS)
-            LAYER("batch_norm", NAME("n")) JOIN("add", "\"n\", \"r\"") LAYER("relu", NAME("t"))
-            CONV(FROM("c", "t") HALF NO_BIAS) LAYER("batch_norm", NAME("m")) CONV(FROM("d", "t") HALF) LAYER("batch_norm", NAME("o"))
-            JOIN("add", "\"m\", \"o\"") LAYER("relu", "")),
+                     LAYER("batch_norm", NAME("n")) JOIN("add", "\"n\", \"r\"") LAYER("relu", NAME("t")) CONV(FROM("c", "t") HALF NO_BIAS)
+                         LAYER("batch_norm", NAME("m")) CONV(FROM("d", "t") HALF) LAYER("batch_norm", NAME("o")) JOIN("add", "\"m\", \"o\"")
+                             LAYER("relu", "")),
     /* readers of one batch norm in groups of their own, and within one; activations that cannot be a part of a step */
     NETWORK("3", CONV("") LAYER("batch_norm", NAME("n")) CONV(FROM("a", "n")) LAYER("leaky_relu", NAME("l")) CONV(FROM("b", "n"))
-            JOIN("concat", "\"l\", \"b\", \"n\"") LAYER("relu", "") LAYER("batch_norm", "") LAYER("batch_norm", "") CONV("")
-            LAYER("relu", "") LAYER("dropout", ", \"rate\": 0.3") LAYER("batch_norm", "")),
+                     JOIN("concat", "\"l\", \"b\", \"n\"") LAYER("relu", "") LAYER("batch_norm", "") LAYER("batch_norm", "") CONV("")
+                         LAYER("relu", "") LAYER("dropout", ", \"rate\": 0.3") LAYER("batch_norm", "")),
     /* a wide layer behind a sum, one of whose terms nobody needs any more */
-    NETWORK("3", CONV(NO_BIAS) LAYER("batch_norm", NAME("r")) CONV(NO_BIAS) LAYER("batch_norm", NAME("n")) JOIN("add", "\"n\", \"r\"")
-            LAYER("conv2d", ", \"filters\": 48, \"kernel\": 1" NO_BIAS) LAYER("batch_norm", "") CONV(NO_BIAS) LAYER("batch_norm", "")),
+    NETWORK("3",
+            CONV(NO_BIAS) LAYER("batch_norm", NAME("r")) CONV(NO_BIAS) LAYER("batch_norm", NAME("n")) JOIN("add", "\"n\", \"r\"")
+                LAYER("conv2d", ", \"filters\": 48, \"kernel\": 1" NO_BIAS) LAYER("batch_norm", "") CONV(NO_BIAS) LAYER("batch_norm", "")),
     /* a batch norm of the network's input */
     NETWORK("16", LAYER("batch_norm", "") CONV("") LAYER("relu", "") LAYER("batch_norm", "")),
 };
@@ -178,9 +179,10 @@ static void a_step_of_few_activations_beside_its_weights_has_one_program(void **
 
 static void a_network_that_ends_with_a_batch_norm_matches(void **state)
 {
-    check_model("{\"input\": [6, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"dense\","
-                "\"units\": 4}, {\"type\": \"batch_norm\"}]}",
-                9, 8, 10);
+    check_model(
+        "{\"input\": [6, 6, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"dense\","
+        "\"units\": 4}, {\"type\": \"batch_norm\"}]}",
+        9, 8, 10);
 }
 
 int main(void)

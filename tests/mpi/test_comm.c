@@ -109,7 +109,8 @@ static void pieces_do_not_change_a_bit(void)
     bool set = comm_init(&hosts, transport, comm.workers, comm.servers, &e) == 0;
     transport->ops = ops;
     hosts.native = comm.native;
-    check_all(set && hosts.remote[COMM_ALL] == (is_worker() && comm.workers > 1) && !comm.remote[COMM_ALL], "what is between hosts is known");
+    check_all(set && hosts.remote[COMM_ALL] == (is_worker() && comm.workers > 1) && !comm.remote[COMM_ALL],
+              "what is between hosts is known");
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         size_t n = lengths[i];
         float *whole = malloc(n * sizeof(float)), *pieces = malloc(n * sizeof(float));
@@ -281,7 +282,8 @@ static void mpis_own_sums_are_exact(void)
     struct err e;
     int ok = comm_mpi_use_native(transport, comm.workers, &e) == 0;
     comm.native = true;
-    check_all(ok && (!is_worker() || (sums_are_exact(COMM_ALL, 3, 1) && sums_are_exact(COMM_ALL, 1663370, 2) && sums_are_exact(COMM_MINE, 6000, 3))),
+    check_all(ok && (!is_worker() ||
+                     (sums_are_exact(COMM_ALL, 3, 1) && sums_are_exact(COMM_ALL, 1663370, 2) && sums_are_exact(COMM_MINE, 6000, 3))),
               "MPI's own sums over the workers are exact");
     pieces_do_not_change_a_bit();
     several_under_way_do_not_mix();

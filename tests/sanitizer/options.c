@@ -18,8 +18,8 @@
 const char *__asan_default_options(void);
 const char *__lsan_default_suppressions(void);
 const char *__ubsan_default_options(void);
-void __ubsan_get_current_report_data(const char **kind, const char **message, const char **file, unsigned *line, unsigned *column, char **address)
-    __attribute__((weak));
+void __ubsan_get_current_report_data(const char **kind, const char **message, const char **file, unsigned *line, unsigned *column,
+                                     char **address) __attribute__((weak));
 void __ubsan_on_report(void);
 const char *__tsan_default_options(void);
 const char *__tsan_default_suppressions(void);

@@ -26,11 +26,15 @@ struct cifar {
 
 static const struct cifar cifar_10 = {
     {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"},
-    "cifar-10-binary.tar", "cifar-10-batches-bin", 1, 0, 10};
+    "cifar-10-binary.tar",
+    "cifar-10-batches-bin",
+    1,
+    0,
+    10};
 static const struct cifar cifar_100_fine = {{"train.bin", "test.bin"}, "cifar-100-binary.tar", "cifar-100-binary", 2, 1, 100};
 static const struct cifar cifar_100_coarse = {{"train.bin", "test.bin"}, "cifar-100-binary.tar", "cifar-100-binary", 2, 0, 20};
 
-struct raw { /* one file */
+struct raw {        /* one file */
     uint8_t *bytes; /* owned; NULL while peeking */
     int64_t n;
     bool there;

@@ -9,15 +9,15 @@
 
 struct dataset_part {
     int64_t samples;
-    void *x;        /* [samples][input], NHWC: uint8_t or float; owned */
-    void *y;        /* int32_t [samples], or float [samples][target] */
+    void *x; /* [samples][input], NHWC: uint8_t or float; owned */
+    void *y; /* int32_t [samples], or float [samples][target] */
 };
 struct dataset {
     struct shape input;
-    bool x_bytes;   /* x is uint8_t (normalise) or float (used as it is) */
-    bool y_labels;  /* int32 labels, or float targets */
-    int classes;    /* of labels: largest + 1 */
-    int target;     /* floats of a float target */
+    bool x_bytes;  /* x is uint8_t (normalise) or float (used as it is) */
+    bool y_labels; /* int32 labels, or float targets */
+    int classes;   /* of labels: largest + 1 */
+    int target;    /* floats of a float target */
     struct dataset_part train, test;
     char digest[65]; /* SHA-256 over all values, hex */
 };
@@ -47,7 +47,7 @@ json_t *dataset_list(const char *roots, const char *cache, double seconds, struc
 /* One format: reads into d. `dir` is the folder that path led to ("" for glyphs); files in it are found by dataset_file.
  * peek: shapes, counts and classes only. `markers` are files any of which tells a folder of this format; none: it needs no folder. */
 struct dataset_format {
-    int id; /* CAT_FORMAT_… */
+    int id;                 /* CAT_FORMAT_… */
     const char *markers[3]; /* ends with NULL */
     int (*read)(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots, const char *dir, bool peek,
                 struct err *e);

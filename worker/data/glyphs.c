@@ -86,8 +86,12 @@ static struct frame random_frame(struct dice *d)
     float c = cosf(turn), s = sinf(turn);
     float room = (SIDE - height) * 0.5f - 1.0f;
     struct frame f = {
-        .xx = width * c, .xy = height * (-slant * c - s), .yx = width * s, .yy = height * (c - slant * s),
-        .x = (SIDE - 1) * 0.5f + between(d, -room, room), .y = (SIDE - 1) * 0.5f + between(d, -room, room),
+        .xx = width * c,
+        .xy = height * (-slant * c - s),
+        .yx = width * s,
+        .yy = height * (c - slant * s),
+        .x = (SIDE - 1) * 0.5f + between(d, -room, room),
+        .y = (SIDE - 1) * 0.5f + between(d, -room, room),
     };
     return f;
 }

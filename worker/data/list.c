@@ -107,8 +107,7 @@ static bool listed(const json_t *list, const char *path)
 {
     size_t i;
     json_t *item;
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         if (strcmp(json_string_value(json_object_get(item, "path")), path) == 0) {
             return true;
         }

@@ -19,10 +19,10 @@ struct loader_slot {
     bool test;          /* of the test part, where position is index */
     int64_t room;       /* samples that fit */
     int64_t *index;
-    float *x;             /* NULL where the device keeps the samples */
+    float *x;              /* NULL where the device keeps the samples */
     struct dev_feed *feed; /* whose x is, or NULL: x is ours */
     struct dev_view *view;
-    bool viewed;          /* `view` holds; else samples are whole */
+    bool viewed; /* `view` holds; else samples are whole */
     void *y;
 };
 
@@ -30,18 +30,18 @@ struct loader {
     const struct dataset *data;   /* borrowed */
     const struct data_spec *spec; /* borrowed */
     uint64_t seed;
-    struct device *dev;              /* keeps the samples (loader_keep), or NULL */
+    struct device *dev;               /* keeps the samples (loader_keep), or NULL */
     struct dev_samples *train, *test; /* test: NULL if there are none */
-    struct device *feeds;            /* takes samples through feeds (loader_feed), or NULL */
+    struct device *feeds;             /* takes samples through feeds (loader_feed), or NULL */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     struct loader_slot slot[2];
-    int current;          /* the slot that loader_get gave last */
-    struct slice wanted;  /* for the other slot; count 0: nothing */
-    bool wanted_test;     /* of the test part */
-    bool busy, stopping;  /* the thread works on the other slot */
+    int current;         /* the slot that loader_get gave last */
+    struct slice wanted; /* for the other slot; count 0: nothing */
+    bool wanted_test;    /* of the test part */
+    bool busy, stopping; /* the thread works on the other slot */
 };
 
 /* threaded false: hints are ignored and loader_get gathers at once (virtual time). room: samples to allocate for at first. */

@@ -28,7 +28,7 @@ struct npy_file {
     bool swapped, fortran;
     int rank;
     int64_t dim[AXES];
-    int64_t each;   /* values of one sample */
+    int64_t each; /* values of one sample */
     long head_bytes;
 };
 

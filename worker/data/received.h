@@ -9,7 +9,7 @@
 #include "common/err.h"
 
 struct received {
-    const char *dir;     /* NULL: this host keeps none */
+    const char *dir; /* NULL: this host keeps none */
     int64_t limit_bytes;
 };
 #define RECEIVED_PATH "files" /* the data set's path beneath the root that received_find gives */

@@ -26,9 +26,9 @@ bool agenda_evaluate(struct agenda *a, int64_t applied, int64_t step)
 
 bool agenda_checkpoint(struct agenda *a, int64_t step, double now)
 {
-    bool due = a->spec->checkpoint_every_steps > 0 ? step - a->saved_step >= a->spec->checkpoint_every_steps
-                                                   : a->spec->checkpoint_every_seconds > 0 &&
-                                                         now - a->saved_time >= a->spec->checkpoint_every_seconds;
+    bool due = a->spec->checkpoint_every_steps > 0
+                   ? step - a->saved_step >= a->spec->checkpoint_every_steps
+                   : a->spec->checkpoint_every_seconds > 0 && now - a->saved_time >= a->spec->checkpoint_every_seconds;
     if (due) {
         a->saved_step = step;
         a->saved_time = now;

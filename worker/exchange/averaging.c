@@ -21,11 +21,11 @@ struct averaging {
     struct strategy base;
     struct lockstep l;
     int k1, k2;
-    double group_samples, all_samples;   /* taken since the last average of the group, of all: by the whole group, by all */
-    double mine_in_group, mine_in_all;   /* by this rank */
+    double group_samples, all_samples; /* taken since the last average of the group, of all: by the whole group, by all */
+    double mine_in_group, mine_in_all; /* by this rank */
     struct allreduce group, all;
-    float *sum;          /* [n] what is summed: parameters, then optimizer state, then statistics, then the words */
-    float *own;          /* [n_params + n_stats] this rank's replica while the average is evaluated */
+    float *sum; /* [n] what is summed: parameters, then optimizer state, then statistics, then the words */
+    float *own; /* [n_params + n_stats] this rank's replica while the average is evaluated */
     size_t n_params, n_optim, n_stats;
     float distance;      /* of this rank's replica from the last global average, just before it; NaN: none at this step */
     bool average_loaded; /* the replica's blocks hold the average, `own` the replica */
@@ -45,7 +45,8 @@ static int group_of(const struct rank_env *env)
     return 0; /* those of the cluster or of the hosts, as the comm has them */
 }
 
-static struct strategy *start(const struct strategy_ops *ops, int k1, int k2, struct rank_env *env, const struct run_state *state, struct err *e)
+static struct strategy *start(const struct strategy_ops *ops, int k1, int k2, struct rank_env *env, const struct run_state *state,
+                              struct err *e)
 {
     struct averaging *s = calloc(1, sizeof *s);
     const struct dev_replica *r = env->replica;
@@ -263,10 +264,18 @@ static void report(struct averaging *s, const struct work *w, const struct dev_r
     const struct lockstep *l = &s->l;
     const struct rank_env *env = l->env;
     float n = w->slice.count > 0 ? (float)w->slice.count : 1;
-    struct step_row row = {.rank = env->comm->rank, .step = l->step, .local_step = l->local_step,
-                           .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0, .batch = (int)w->slice.count,
-                           .loss = (float)r->loss / n, .accuracy = (float)r->correct / n, .compute_s = (float)compute_s,
-                           .exchange_s = (float)exposed, .bytes = bytes, .time = comm_now(env->comm) - env->job_start, .extra = {s->distance, 0}};
+    struct step_row row = {.rank = env->comm->rank,
+                           .step = l->step,
+                           .local_step = l->local_step,
+                           .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
+                           .batch = (int)w->slice.count,
+                           .loss = (float)r->loss / n,
+                           .accuracy = (float)r->correct / n,
+                           .compute_s = (float)compute_s,
+                           .exchange_s = (float)exposed,
+                           .bytes = bytes,
+                           .time = comm_now(env->comm) - env->job_start,
+                           .extra = {s->distance, 0}};
     env->row(env->ctx, &row);
 }
 
@@ -325,11 +334,29 @@ static void release(struct strategy *base)
 }
 
 const struct strategy_ops strategy_local_sgd = {
-    .id = CAT_STRATEGY_LOCAL_SGD, .server = false, .alone = alone, .start = start_local, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
-    .on_evaluated = on_evaluated, .finish = finish, .free = release, .serve = lockstep_serve,
+    .id = CAT_STRATEGY_LOCAL_SGD,
+    .server = false,
+    .alone = alone,
+    .start = start_local,
+    .next = next,
+    .on_bucket = on_bucket,
+    .on_gradients = on_gradients,
+    .on_evaluated = on_evaluated,
+    .finish = finish,
+    .free = release,
+    .serve = lockstep_serve,
 };
 
 const struct strategy_ops strategy_hier_sgd = {
-    .id = CAT_STRATEGY_HIER_SGD, .server = false, .alone = alone, .start = start_hier, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
-    .on_evaluated = on_evaluated, .finish = finish, .free = release, .serve = lockstep_serve,
+    .id = CAT_STRATEGY_HIER_SGD,
+    .server = false,
+    .alone = alone,
+    .start = start_hier,
+    .next = next,
+    .on_bucket = on_bucket,
+    .on_gradients = on_gradients,
+    .on_evaluated = on_evaluated,
+    .finish = finish,
+    .free = release,
+    .serve = lockstep_serve,
 };

@@ -71,7 +71,8 @@ static size_t real_begin(const struct allreduce *a, int chunk)
     return begin > a->hollow ? begin - a->hollow : 0;
 }
 
-static int send_floats(struct allreduce *a, struct transport *t, int to, int tag, size_t begin, size_t n, size_t hollow, struct transport_req *r)
+static int send_floats(struct allreduce *a, struct transport *t, int to, int tag, size_t begin, size_t n, size_t hollow,
+                       struct transport_req *r)
 {
     size_t words = a->n - a->light, light = begin + n > words ? begin + n - (begin > words ? begin : words) : 0;
     if ((hollow || light) && t->ops->weigh) {

@@ -206,7 +206,8 @@ static int recv_step(struct comm_op *op, struct transport *t)
     return rc < 0 ? fail(m, "receiving from") : rc;
 }
 
-static void begin(struct message *m, struct comm *c, int peer, int tag, void *head, size_t head_bytes, float *body, size_t floats, bool sending)
+static void begin(struct message *m, struct comm *c, int peer, int tag, void *head, size_t head_bytes, float *body, size_t floats,
+                  bool sending)
 {
     memset(m, 0, sizeof *m);
     m->op.step = sending ? send_step : recv_step;

@@ -13,18 +13,18 @@ enum comm_group { COMM_ALL, COMM_MINE, COMM_LEADERS, COMM_GROUPS };
 struct device; /* kernels/device.h */
 
 struct comm {
-    struct transport *t; /* borrowed */
-    int rank, workers, servers; /* servers >= 1: rank W is always there */
-    int *members[COMM_GROUPS];  /* ranks, ascending; owned */
-    int n_members[COMM_GROUPS]; /* 0: I am not in it */
-    int place[COMM_GROUPS];     /* mine among them */
-    bool remote[COMM_GROUPS];   /* they are on several hosts, whose links are real */
-    bool native;                /* exchange.allreduce is "mpi" */
+    struct transport *t;           /* borrowed */
+    int rank, workers, servers;    /* servers >= 1: rank W is always there */
+    int *members[COMM_GROUPS];     /* ranks, ascending; owned */
+    int n_members[COMM_GROUPS];    /* 0: I am not in it */
+    int place[COMM_GROUPS];        /* mine among them */
+    bool remote[COMM_GROUPS];      /* they are on several hosts, whose links are real */
+    bool native;                   /* exchange.allreduce is "mpi" */
     uint32_t serials[COMM_GROUPS]; /* all-reduces started per group: their tags */
     /* On a virtual clock without numbers (evenstep-simulate --timing-only): floats that cost time but do not exist, at the head of every
      * all-reduce of a group, and of a message whose body has no floats. Else 0. */
     size_t hollow[COMM_GROUPS], hollow_body;
-    double deadline;            /* seconds that any wait may take, 120 by default; 0 none */
+    double deadline; /* seconds that any wait may take, 120 by default; 0 none */
 };
 
 int comm_init(struct comm *c, struct transport *t, int workers, int servers, struct err *e);

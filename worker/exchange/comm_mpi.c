@@ -46,12 +46,12 @@ struct comm_mpi {
     pthread_cond_t ended;   /* an operation ended, or the thread */
     struct comm_op *queue;  /* not yet seen by the thread */
     bool stopping, abandoned, gone;
-    _Atomic double turn;    /* when the thread last went round */
-    bool moved;             /* a message came through since the thread last looked; its own */
+    _Atomic double turn; /* when the thread last went round */
+    bool moved;          /* a message came through since the thread last looked; its own */
     struct mpi_sockets sockets;
-    bool apart, dozing;     /* apart: no other rank is on this host. dozing: it waits for sockets; guarded by lock */
-    int vain;               /* waits in a row that ended with a socket and brought no message */
-    double hot_until;       /* large messages that were posted may be moving until then; the thread's own */
+    bool apart, dozing; /* apart: no other rank is on this host. dozing: it waits for sockets; guarded by lock */
+    int vain;           /* waits in a row that ended with a socket and brought no message */
+    double hot_until;   /* large messages that were posted may be moving until then; the thread's own */
     double slow_fixed, slow_per_sample, step_start;
 };
 
@@ -344,7 +344,8 @@ static int mpi_native_sum(struct transport *t, float *data, size_t n, struct tra
     struct comm_mpi *m = (struct comm_mpi *)t;
     MPI_Request req;
     memset(r, 0, sizeof *r);
-    if (m->workers == MPI_COMM_NULL || n > INT_MAX || MPI_Iallreduce(MPI_IN_PLACE, data, (int)n, MPI_FLOAT, MPI_SUM, m->workers, &req) != MPI_SUCCESS) {
+    if (m->workers == MPI_COMM_NULL || n > INT_MAX ||
+        MPI_Iallreduce(MPI_IN_PLACE, data, (int)n, MPI_FLOAT, MPI_SUM, m->workers, &req) != MPI_SUCCESS) {
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
@@ -364,9 +365,20 @@ static bool mpi_device_memory(struct transport *t)
 }
 
 static const struct transport_ops mpi_ops = {
-    .rank = mpi_rank, .size = mpi_size, .host = mpi_host, .send = mpi_send, .recv = mpi_recv, .test = mpi_test,
-    .cancel = mpi_cancel, .now = mpi_now, .start = mpi_start, .wait = mpi_wait, .abandon = mpi_abandon, .pace = mpi_pace,
-    .device_memory = mpi_device_memory, .native_sum = mpi_native_sum,
+    .rank = mpi_rank,
+    .size = mpi_size,
+    .host = mpi_host,
+    .send = mpi_send,
+    .recv = mpi_recv,
+    .test = mpi_test,
+    .cancel = mpi_cancel,
+    .now = mpi_now,
+    .start = mpi_start,
+    .wait = mpi_wait,
+    .abandon = mpi_abandon,
+    .pace = mpi_pace,
+    .device_memory = mpi_device_memory,
+    .native_sum = mpi_native_sum,
 };
 
 int comm_mpi_use_native(struct transport *t, int workers, struct err *e)

@@ -24,17 +24,17 @@ struct hpsgd {
     struct strategy base;
     struct lockstep l;
     size_t n, n_stats;
-    float *w;            /* [n] at this round's start, the same on all ranks */
-    float *g;            /* [n] this rank's part of the round's G, rate and share included */
-    float *flying;       /* [n + n_stats + words + W] the sum under way: G, statistics, words, times of reductions */
-    float *launched;     /* [n_stats] this rank's statistics when they were launched */
+    float *w;        /* [n] at this round's start, the same on all ranks */
+    float *g;        /* [n] this rank's part of the round's G, rate and share included */
+    float *flying;   /* [n + n_stats + words + W] the sum under way: G, statistics, words, times of reductions */
+    float *launched; /* [n_stats] this rank's statistics when they were launched */
     struct allreduce sum;
-    bool in_flight;      /* launched and not merged */
-    bool landed;         /* it needs no waiting */
-    bool restored;       /* it is a checkpoint's and brings no statistics */
-    bool gathered;       /* g holds a round's gradients that were not launched */
-    int64_t round;       /* since the start of this attempt */
-    int k, done;         /* local steps of this round; done of them */
+    bool in_flight; /* launched and not merged */
+    bool landed;    /* it needs no waiting */
+    bool restored;  /* it is a checkpoint's and brings no statistics */
+    bool gathered;  /* g holds a round's gradients that were not launched */
+    int64_t round;  /* since the start of this attempt */
+    int k, done;    /* local steps of this round; done of them */
     double step_seconds, reduction_seconds;
 };
 
@@ -265,22 +265,33 @@ static int local_step(struct hpsgd *s, double rate, struct err *e)
     float *x = r->host[DEV_PARAMS];
     const float *g = r->host[DEV_GRADS];
     double clip = dev_clip(g, s->n, 1, env->spec->optimizer.clip_norm);
-    struct flat_step step = {.scale = (float)clip, .decay = (float)env->spec->optimizer.weight_decay, .rate = (float)rate,
+    struct flat_step step = {.scale = (float)clip,
+                             .decay = (float)env->spec->optimizer.weight_decay,
+                             .rate = (float)rate,
                              .weight = (float)(rate * lockstep_share(&s->l))};
     flat_descend(x, s->g, g, env->decay, &step, s->n);
     return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
 }
 
-static void report(struct hpsgd *s, const struct work *w, const struct dev_result *r, double compute_s, double exposed, int k, bool launched)
+static void report(struct hpsgd *s, const struct work *w, const struct dev_result *r, double compute_s, double exposed, int k,
+                   bool launched)
 {
     const struct lockstep *l = &s->l;
     const struct rank_env *env = l->env;
     float n = w->slice.count > 0 ? (float)w->slice.count : 1;
-    struct step_row row = {.rank = env->comm->rank, .step = l->step, .local_step = l->local_step,
-                           .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0, .batch = (int)w->slice.count,
-                           .loss = (float)r->loss / n, .accuracy = (float)r->correct / n, .compute_s = (float)compute_s,
-                           .exchange_s = (float)exposed, .staleness = 1, .bytes = launched ? 2 * s->n * sizeof(float) : 0,
-                           .time = comm_now(env->comm) - env->job_start, .extra = {(float)k, 0}};
+    struct step_row row = {.rank = env->comm->rank,
+                           .step = l->step,
+                           .local_step = l->local_step,
+                           .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
+                           .batch = (int)w->slice.count,
+                           .loss = (float)r->loss / n,
+                           .accuracy = (float)r->correct / n,
+                           .compute_s = (float)compute_s,
+                           .exchange_s = (float)exposed,
+                           .staleness = 1,
+                           .bytes = launched ? 2 * s->n * sizeof(float) : 0,
+                           .time = comm_now(env->comm) - env->job_start,
+                           .extra = {(float)k, 0}};
     env->row(env->ctx, &row);
 }
 
@@ -329,6 +340,14 @@ static void release(struct strategy *base)
 }
 
 const struct strategy_ops strategy_hpsgd = {
-    .id = CAT_STRATEGY_HPSGD, .server = false, .start = start, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
-    .on_evaluated = on_evaluated, .finish = finish, .free = release, .serve = lockstep_serve,
+    .id = CAT_STRATEGY_HPSGD,
+    .server = false,
+    .start = start,
+    .next = next,
+    .on_bucket = on_bucket,
+    .on_gradients = on_gradients,
+    .on_evaluated = on_evaluated,
+    .finish = finish,
+    .free = release,
+    .serve = lockstep_serve,
 };

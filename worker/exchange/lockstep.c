@@ -142,8 +142,13 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     l->evaluate = false;
     l->evaluated_here = true;
     l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 && l->last_accuracy >= env->spec->target_accuracy);
-    struct evaluation ev = {.step = l->step, .epoch = (double)l->applied / (double)env->train_samples, .time = comm_now(env->comm) - env->job_start,
-                            .loss = l->last_loss, .accuracy = l->last_accuracy, .samples = (int64_t)n, .final = lockstep_over(l)};
+    struct evaluation ev = {.step = l->step,
+                            .epoch = (double)l->applied / (double)env->train_samples,
+                            .time = comm_now(env->comm) - env->job_start,
+                            .loss = l->last_loss,
+                            .accuracy = l->last_accuracy,
+                            .samples = (int64_t)n,
+                            .final = lockstep_over(l)};
     if (env->comm->rank == 0) {
         env->evaluated(env->ctx, &ev);
     }
@@ -250,10 +255,19 @@ int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, int wh
         optim = r->host[DEV_OPTIM];
         n_optim = r->count[DEV_OPTIM];
     }
-    struct state_head head = {.version = l->step, .applied = l->applied, .samples = l->cursor.samples, .epochs = l->cursor.epochs,
-                              .epoch = l->cursor.epoch, .position = l->cursor.position, .n_params = (int64_t)r->count[DEV_PARAMS],
-                              .n_optim = (int64_t)n_optim, .n_stats = (int64_t)r->count[DEV_STATS],
-                              .accuracy = l->evaluated_here ? l->last_accuracy : -1, .loss = l->last_loss, .why = why, .outcome = outcome};
+    struct state_head head = {.version = l->step,
+                              .applied = l->applied,
+                              .samples = l->cursor.samples,
+                              .epochs = l->cursor.epochs,
+                              .epoch = l->cursor.epoch,
+                              .position = l->cursor.position,
+                              .n_params = (int64_t)r->count[DEV_PARAMS],
+                              .n_optim = (int64_t)n_optim,
+                              .n_stats = (int64_t)r->count[DEV_STATS],
+                              .accuracy = l->evaluated_here ? l->last_accuracy : -1,
+                              .loss = l->last_loss,
+                              .why = why,
+                              .outcome = outcome};
     struct message m;
     env->aside(env->ctx, true);
     message_send(&m, env->comm, env->comm->workers, TAG_STATE, &head, sizeof head, NULL, 0);
@@ -311,11 +325,22 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
         }
         best = head.why == SAVE_BEST && head.accuracy > best ? head.accuracy : best;
         json_object_set_new(extra, "best", json_real(best));
-        *state = (struct run_state){.params = params, .optim = optim, .stats = stats, .n_params = (size_t)head.n_params,
-                                    .n_optim = (size_t)head.n_optim, .n_stats = (size_t)head.n_stats, .version = head.version,
-                                    .applied_samples = head.applied, .cursor = {head.samples, head.epochs, head.epoch, head.position},
-                                    .extra = extra, .test_accuracy = head.accuracy, .test_loss = head.loss};
-        state->why = head.why == SAVE_FINAL ? SAVE_FINAL : head.why == SAVE_BEST ? SAVE_BEST : head.why == SAVE_PAUSE ? SAVE_PAUSE : SAVE_CHECKPOINT;
+        *state = (struct run_state){.params = params,
+                                    .optim = optim,
+                                    .stats = stats,
+                                    .n_params = (size_t)head.n_params,
+                                    .n_optim = (size_t)head.n_optim,
+                                    .n_stats = (size_t)head.n_stats,
+                                    .version = head.version,
+                                    .applied_samples = head.applied,
+                                    .cursor = {head.samples, head.epochs, head.epoch, head.position},
+                                    .extra = extra,
+                                    .test_accuracy = head.accuracy,
+                                    .test_loss = head.loss};
+        state->why = head.why == SAVE_FINAL   ? SAVE_FINAL
+                     : head.why == SAVE_BEST  ? SAVE_BEST
+                     : head.why == SAVE_PAUSE ? SAVE_PAUSE
+                                              : SAVE_CHECKPOINT;
         rc = env->save ? env->save(env->ctx, state, e) : 0;
     }
     env->comm->deadline = deadline;
@@ -329,4 +354,3 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
     free(state);
     return rc < 0 ? rc : head.outcome;
 }
-

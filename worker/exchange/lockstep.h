@@ -15,17 +15,17 @@ struct lockstep {
     struct agenda agenda;
     int64_t step, applied, local_step; /* steps done, samples they took, steps in which this rank had samples */
     int version, sizes[SPEC_WORKERS];
-    int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
-    bool known;                                 /* the announced one was known when the words were written */
-    struct slice slice;                         /* of the whole step under way */
-    const int64_t *counts;                      /* of it, by rank: one of the two below */
+    int next_version, next_sizes[SPEC_WORKERS];     /* announced; next_version 0: none */
+    bool known;                                     /* the announced one was known when the words were written */
+    struct slice slice;                             /* of the whole step under way */
+    const int64_t *counts;                          /* of it, by rank: one of the two below */
     int64_t full[SPEC_WORKERS], part[SPEC_WORKERS]; /* of a step with the whole global batch; of an epoch's last one */
-    int64_t full_before;                        /* samples of lower ranks in a full step */
-    struct allreduce sums;                      /* of an evaluation */
+    int64_t full_before;                            /* samples of lower ranks in a full step */
+    struct allreduce sums;                          /* of an evaluation */
     float sum_words[3];
     double last_loss, last_accuracy, best;
-    bool evaluated_here;                        /* this very version was evaluated */
-    bool evaluate;                              /* an evaluation is due */
+    bool evaluated_here; /* this very version was evaluated */
+    bool evaluate;       /* an evaluation is due */
     bool stop, pause, checkpoint, target_reached;
 };
 

@@ -5,10 +5,10 @@
 #include "worker/exchange/strategy.h"
 
 struct near {
-    struct device *dev;               /* NULL: there is none, and everything goes through the host */
+    struct device *dev; /* NULL: there is none, and everything goes through the host */
     const struct dev_memory_ops *ops;
-    float *memory;                    /* [floats] of the device */
-    float *words;                     /* [words] pinned: what the host adds to a message, and reads of one */
+    float *memory; /* [floats] of the device */
+    float *words;  /* [words] pinned: what the host adds to a message, and reads of one */
 };
 
 /* Asks, and takes the memory; what it does, or why it cannot, is logged. A worker's, before its first step. */

@@ -24,7 +24,7 @@ struct push_worker {
     struct reply_head reply;
     struct message ranges[SERVERS_MOST];
     int64_t local_step;
-    bool waiting;      /* a gradient was pushed and is not answered */
+    bool waiting; /* a gradient was pushed and is not answered */
     double pushed_at;
     struct step_row row; /* of the pushed gradient, but for what the reply tells */
 };
@@ -207,11 +207,20 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
 {
     struct push_worker *s = (struct push_worker *)base;
     struct rank_env *env = s->env;
-    struct push_head head = {.kind = PUSH_GRADIENT, .rank = env->comm->rank, .version = s->reply.version, .slice = w->slice,
-                             .loss = r->loss, .correct = r->correct, .compute_s = compute_s};
+    struct push_head head = {.kind = PUSH_GRADIENT,
+                             .rank = env->comm->rank,
+                             .version = s->reply.version,
+                             .slice = w->slice,
+                             .loss = r->loss,
+                             .correct = r->correct,
+                             .compute_s = compute_s};
     float n = w->slice.count > 0 ? (float)w->slice.count : 1;
-    s->row = (struct step_row){.rank = env->comm->rank, .local_step = ++s->local_step, .batch = (int)w->slice.count,
-                               .loss = (float)(r->loss / n), .accuracy = (float)r->correct / n, .compute_s = (float)compute_s,
+    s->row = (struct step_row){.rank = env->comm->rank,
+                               .local_step = ++s->local_step,
+                               .batch = (int)w->slice.count,
+                               .loss = (float)(r->loss / n),
+                               .accuracy = (float)r->correct / n,
+                               .compute_s = (float)compute_s,
                                .bytes = 2 * env->n_params * sizeof(float)};
     s->pushed_at = comm_now(env->comm);
     s->waiting = true;
@@ -222,8 +231,12 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
 int push_worker_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
-    struct push_head head = {.kind = PUSH_EVALUATION, .rank = s->env->comm->rank, .version = s->reply.version,
-                             .slice = {0, w->eval_first, w->eval_count}, .loss = r->loss, .correct = r->correct};
+    struct push_head head = {.kind = PUSH_EVALUATION,
+                             .rank = s->env->comm->rank,
+                             .version = s->reply.version,
+                             .slice = {0, w->eval_first, w->eval_count},
+                             .loss = r->loss,
+                             .correct = r->correct};
     return push(s, &head, e);
 }
 

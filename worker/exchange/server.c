@@ -112,7 +112,8 @@ static int whose_turn(const struct server *s, int *rank, struct err *e)
     const json_t *next = json_array_get(s->env->order, (size_t)s->taken);
     *rank = next ? (int)json_integer_value(next) : TRANSPORT_ANY;
     if (next && (*rank < 0 || *rank >= s->env->comm->workers || s->clients[*rank].parked)) {
-        return err_set(e, ERR_INVALID, "gradient %lld cannot be rank %d's, as the order has it: it computes none", (long long)s->taken + 1, *rank);
+        return err_set(e, ERR_INVALID, "gradient %lld cannot be rank %d's, as the order has it: it computes none", (long long)s->taken + 1,
+                       *rank);
     }
     return 0;
 }

@@ -31,7 +31,11 @@ static int end_evaluation(struct server *s, struct err *e)
     s->last_loss = s->eval_loss / n;
     s->last_accuracy = s->eval_correct / n;
     s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 && s->last_accuracy >= env->spec->target_accuracy);
-    struct evaluation ev = {.step = s->eval_step, .epoch = s->eval_epoch, .time = s->eval_time, .loss = s->last_loss, .accuracy = s->last_accuracy,
+    struct evaluation ev = {.step = s->eval_step,
+                            .epoch = s->eval_epoch,
+                            .time = s->eval_time,
+                            .loss = s->last_loss,
+                            .accuracy = s->last_accuracy,
                             .samples = env->test_samples,
                             .final = s->target_reached || (s->eval_step == s->updates.version && server_nothing_left(s) && s->n_out == 0)};
     env->evaluated(env->ctx, &ev);

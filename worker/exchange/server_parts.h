@@ -4,10 +4,10 @@
 
 #include "worker/exchange/shard.h"
 
-struct client { /* a worker as the server sees it */
-    struct slice out;     /* count 0: none; this, kept and evaluating change by server_set_… alone, which count */
-    struct slice kept;    /* its next one, while it evaluates: slices go in the order of pulls */
-    bool grouped;         /* its last gradient is in a group that is not complete */
+struct client {        /* a worker as the server sees it */
+    struct slice out;  /* count 0: none; this, kept and evaluating change by server_set_… alone, which count */
+    struct slice kept; /* its next one, while it evaluates: slices go in the order of pulls */
+    bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
     bool parked, ended;
     double parked_at;
@@ -24,21 +24,21 @@ struct server {
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
-    float *g;                  /* [n] of the push under way */
-    struct version *snapshot;  /* under evaluation; NULL: nothing was evaluated yet */
+    float *g;                                     /* [n] of the push under way */
+    struct version *snapshot;                     /* under evaluation; NULL: nothing was evaluated yet */
     float *stats, *pushed_stats, *snapshot_stats; /* [n_stats] running statistics: merged, of the push under way, under evaluation */
-    size_t n, n_stats; /* n: this server's own range of the block */
-    float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL with one server */
+    size_t n, n_stats;                            /* n: this server's own range of the block */
+    float *full, *full_optim;                     /* [n_params], [blocks][n_params] of all servers, for a state; NULL with one server */
     struct cursor cursor;
-    struct slice *redo;  /* [RUN_SLICES] to be handed out again */
+    struct slice *redo; /* [RUN_SLICES] to be handed out again */
     int n_redo;
-    int64_t taken;       /* gradients since the start of this attempt */
+    int64_t taken;                      /* gradients since the start of this attempt */
     struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
     int grouped_by[SPEC_WORKERS];       /* and whose they are */
     int n_grouped;
     int n_out, n_kept, n_evaluating, n_ended; /* clients with a slice, a kept one, a test slice, an end */
-    int parked[SPEC_WORKERS], n_parked; /* clients that wait, ascending */
-    int64_t least;                      /* pushes of the slowest client, -1: to be found */
+    int parked[SPEC_WORKERS], n_parked;       /* clients that wait, ascending */
+    int64_t least;                            /* pushes of the slowest client, -1: to be found */
     struct client *clients;
     int64_t applied;
     struct agenda agenda;

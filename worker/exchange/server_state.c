@@ -131,10 +131,15 @@ int server_save(struct server *s, int why, struct err *e)
     if (rc < 0 || !s->env->save) {
         return rc;
     }
-    *state = (struct run_state){.params = params, .optim = optim, .stats = stats, .n_params = s->env->n_params,
-                                .n_optim = blocks_of(s) * s->env->n_params, .n_stats = s->n_stats,
+    *state = (struct run_state){.params = params,
+                                .optim = optim,
+                                .stats = stats,
+                                .n_params = s->env->n_params,
+                                .n_optim = blocks_of(s) * s->env->n_params,
+                                .n_stats = s->n_stats,
                                 .version = s->updates.version,
-                                .applied_samples = s->applied, .cursor = s->cursor,
+                                .applied_samples = s->applied,
+                                .cursor = s->cursor,
                                 .test_accuracy = why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
                                 .test_loss = s->last_loss};
     state->why = why == SAVE_FINAL ? SAVE_FINAL : why == SAVE_BEST ? SAVE_BEST : why == SAVE_PAUSE ? SAVE_PAUSE : SAVE_CHECKPOINT;

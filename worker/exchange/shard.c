@@ -55,10 +55,10 @@ int shard_collect(struct comm *c, float *params, float *optim, size_t n, int blo
 struct shard {
     struct rank_env *env;
     struct updates updates;
-    float *g;               /* [count] of a push under way */
-    struct version *aside;  /* under evaluation */
-    struct version **held;  /* [workers] what each has, or gets */
-    struct message *sent;   /* [workers] */
+    float *g;              /* [count] of a push under way */
+    struct version *aside; /* under evaluation */
+    struct version **held; /* [workers] what each has, or gets */
+    struct message *sent;  /* [workers] */
     bool *sending;
     size_t count;
 };

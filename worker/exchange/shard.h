@@ -14,12 +14,12 @@
 #include "worker/exchange/updates.h"
 
 enum order_kind {
-    ORDER_APPLY,    /* take `push.rank`'s gradient and add it, `tau` versions old */
-    ORDER_FLUSH,    /* apply the group that was left incomplete */
-    ORDER_SEND,     /* give `rank` the newest weights */
-    ORDER_SEND_EVAL,/* give `rank` the weights under evaluation */
-    ORDER_SET_ASIDE,/* the newest weights are those under evaluation from now on */
-    ORDER_STATE,    /* give the first server weights and state */
+    ORDER_APPLY,      /* take `push.rank`'s gradient and add it, `tau` versions old */
+    ORDER_FLUSH,      /* apply the group that was left incomplete */
+    ORDER_SEND,       /* give `rank` the newest weights */
+    ORDER_SEND_EVAL,  /* give `rank` the weights under evaluation */
+    ORDER_SET_ASIDE,  /* the newest weights are those under evaluation from now on */
+    ORDER_STATE,      /* give the first server weights and state */
     ORDER_STATE_EVAL, /* the same with the weights under evaluation */
     ORDER_END
 };

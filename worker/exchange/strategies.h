@@ -4,8 +4,8 @@
 
 #include "worker/exchange/strategy.h"
 
-extern const struct strategy_ops strategy_sync, strategy_asgd, strategy_softsync, strategy_ssp, strategy_dc_asgd, strategy_dc_asgdk, strategy_ddc_asgd,
-    strategy_dbs_sgd, strategy_local_sgd, strategy_hier_sgd, strategy_hpsgd;
+extern const struct strategy_ops strategy_sync, strategy_asgd, strategy_softsync, strategy_ssp, strategy_dc_asgd, strategy_dc_asgdk,
+    strategy_ddc_asgd, strategy_dbs_sgd, strategy_local_sgd, strategy_hier_sgd, strategy_hpsgd;
 
 /* When to evaluate and when to write a checkpoint (evaluate.every_*, checkpoint.every_*), counted from a start. */
 struct agenda {

@@ -22,7 +22,7 @@ enum { RUN_SLICES = SPEC_WORKERS * 4 }; /* out at a time: of workers, of a group
 
 /* What the store asks of a job: read by rank 0's pulse (sync, averaging) or the keeper's (servers). */
 struct control {
-    int version;                 /* of the assignment */
+    int version; /* of the assignment */
     int sizes[SPEC_WORKERS];
     bool stop, pause, checkpoint;
 };
@@ -30,17 +30,17 @@ struct control {
 /* A measured step of one worker: becomes a row (SEMANTICS.md 11). */
 struct step_row {
     int rank;
-    int64_t step;       /* server version after the update; of all workers in sync */
+    int64_t step; /* server version after the update; of all workers in sync */
     int64_t local_step;
-    double epoch;       /* fraction */
+    double epoch; /* fraction */
     int batch;
-    float loss;         /* mean over the slice */
-    float accuracy;     /* of the slice */
+    float loss;     /* mean over the slice */
+    float accuracy; /* of the slice */
     float compute_s, exchange_s, wait_s;
     int32_t staleness;
     uint64_t bytes;
-    double time;        /* seconds since the job's start */
-    float extra[2];     /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this step; [1] unused */
+    double time;    /* seconds since the job's start */
+    float extra[2]; /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this step; [1] unused */
 };
 
 struct evaluation {
@@ -55,25 +55,25 @@ enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
 
 struct work {
     enum action action;
-    struct slice slice;      /* DO_TRAIN: count may be 0 (make no step, still take part) */
+    struct slice slice;             /* DO_TRAIN: count may be 0 (make no step, still take part) */
     int64_t eval_first, eval_count; /* DO_EVALUATE: range of the test set */
     double learning_rate;
-    int batch;               /* the minibatch to have a program for (slice.count <= batch) */
-    struct slice hint;       /* what probably comes next (count 0: unknown), so that loading overlaps */
-    int next_batch;          /* a size to prepare in the background, 0: none */
-    bool updated;            /* the trainer's: the device has made the update, in one with computing (strategy_ops.alone) */
+    int batch;         /* the minibatch to have a program for (slice.count <= batch) */
+    struct slice hint; /* what probably comes next (count 0: unknown), so that loading overlaps */
+    int next_batch;    /* a size to prepare in the background, 0: none */
+    bool updated;      /* the trainer's: the device has made the update, in one with computing (strategy_ops.alone) */
 };
 
 /* Everything a checkpoint holds besides the tensors. `optim`: as DEV_OPTIM, averaged or of the server. */
 struct run_state {
     const float *params, *optim, *stats; /* borrowed */
     size_t n_params, n_optim, n_stats;
-    int64_t version;             /* step */
-    int64_t applied_samples;     /* in all */
+    int64_t version;         /* step */
+    int64_t applied_samples; /* in all */
     struct cursor cursor;
     struct slice out[RUN_SLICES]; /* handed out, not applied */
     int n_out;
-    json_t *extra;               /* strategy's own and cumulative staleness; borrowed; may be NULL */
+    json_t *extra; /* strategy's own and cumulative staleness; borrowed; may be NULL */
     enum { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE } why;
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
 };
@@ -84,30 +84,30 @@ struct rank_env {
     struct comm *comm;
     int64_t train_samples, test_samples;
     size_t n_params, n_stats;
-    struct dev_replica *replica;      /* NULL on keeper and servers */
-    const uint8_t *decay;             /* [n_params] 1 where weight decay applies */
-    const int32_t *mean_of;           /* [n_stats] of a running variance the index of its mean, of a mean -1 */
-    int first_sizes[SPEC_WORKERS];    /* assignment at start */
+    struct dev_replica *replica;   /* NULL on keeper and servers */
+    const uint8_t *decay;          /* [n_params] 1 where weight decay applies */
+    const int32_t *mean_of;        /* [n_stats] of a running variance the index of its mean, of a mean -1 */
+    int first_sizes[SPEC_WORKERS]; /* assignment at start */
     int first_version;
-    double speeds[SPEC_WORKERS];      /* relative, for sharing out the test set; 1 if unknown */
+    double speeds[SPEC_WORKERS]; /* relative, for sharing out the test set; 1 if unknown */
     void *ctx;
     void (*row)(void *ctx, const struct step_row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
-    void (*control)(void *ctx, struct control *out);      /* last known; never blocks */
-    bool (*ready)(void *ctx, int batch);                  /* is a program for this size there? starts preparing it if not */
+    void (*control)(void *ctx, struct control *out); /* last known; never blocks */
+    bool (*ready)(void *ctx, int batch);             /* is a program for this size there? starts preparing it if not */
     /* What follows (until false) belongs to an evaluation or a checkpoint and to no step: shown as such, and free on a virtual clock. */
     void (*aside)(void *ctx, bool on);
     /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
-    double job_start;                 /* comm_now() at the job's time 0 */
+    double job_start;                                                 /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version, double busy_fraction); /* servers: after an update; may be NULL */
-    const json_t *order;              /* array of ranks: whose gradients a server takes one after the other, then as they come; or NULL */
+    const json_t *order; /* array of ranks: whose gradients a server takes one after the other, then as they come; or NULL */
 };
 
 struct strategy; /* what every one begins with: below */
 
 struct strategy_ops {
-    int id; /* CAT_STRATEGY_… */
+    int id;      /* CAT_STRATEGY_… */
     bool server; /* rank W runs serve() as a parameter server */
     /* An update is made of this rank's gradients alone, as they stand on the device. NULL: it never is. */
     bool (*alone)(const struct comm *c);

@@ -31,11 +31,11 @@ struct sync {
     struct allreduce *buckets; /* [n_buckets] */
     size_t firsts[BUCKETS], floats[BUCKETS];
     int n_buckets;
-    float *tail;               /* last bucket, running statistics, the words (a single worker's has no bucket); NULL: they are in the device's memory */
-    float *moments;            /* [extra] running statistics and words, as the host writes them: of the tail, or near.words */
-    const float *sums;         /* [extra] their sums: as moments, or where the transport lends them */
+    float *tail; /* last bucket, running statistics, the words (a single worker's has no bucket); NULL: they are in the device's memory */
+    float *moments;    /* [extra] running statistics and words, as the host writes them: of the tail, or near.words */
+    const float *sums; /* [extra] their sums: as moments, or where the transport lends them */
     size_t extra;
-    struct near near;          /* [extra + n_params] */
+    struct near near; /* [extra + n_params] */
 };
 
 static bool alone(const struct comm *c)
@@ -245,13 +245,19 @@ static void report(struct sync *s, const struct work *w, const float *words, dou
     double now = comm_now(env->comm), exposed = now - ready, slowest = lockstep_slowest(l, words);
     double wait = slowest - words[WORDS + W + rank];
     wait = wait < 0 ? 0 : wait > exposed ? exposed : wait;
-    struct step_row row = {.rank = rank, .step = l->step, .local_step = l->local_step,
+    struct step_row row = {.rank = rank,
+                           .step = l->step,
+                           .local_step = l->local_step,
                            .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
-                           .batch = (int)w->slice.count, .loss = words[WORD_LOSS] / (float)l->slice.count,
-                           .accuracy = words[WORD_CORRECT] / (float)l->slice.count, .compute_s = (float)compute_s,
-                           .exchange_s = (float)(exposed - wait), .wait_s = (float)wait,
+                           .batch = (int)w->slice.count,
+                           .loss = words[WORD_LOSS] / (float)l->slice.count,
+                           .accuracy = words[WORD_CORRECT] / (float)l->slice.count,
+                           .compute_s = (float)compute_s,
+                           .exchange_s = (float)(exposed - wait),
+                           .wait_s = (float)wait,
                            .bytes = env->comm->workers > 1 ? 2 * env->n_params * sizeof(float) * (size_t)(W - 1) / (size_t)W : 0,
-                           .time = now - env->job_start, .extra = {NAN, 0}};
+                           .time = now - env->job_start,
+                           .extra = {NAN, 0}};
     env->row(env->ctx, &row);
 }
 
@@ -311,6 +317,15 @@ static void release(struct strategy *base)
 }
 
 const struct strategy_ops strategy_sync = {
-    .id = CAT_STRATEGY_SYNC, .server = false, .alone = alone, .start = start, .next = next, .on_bucket = on_bucket, .on_gradients = on_gradients,
-    .on_evaluated = on_evaluated, .finish = finish, .free = release, .serve = lockstep_serve,
+    .id = CAT_STRATEGY_SYNC,
+    .server = false,
+    .alone = alone,
+    .start = start,
+    .next = next,
+    .on_bucket = on_bucket,
+    .on_gradients = on_gradients,
+    .on_evaluated = on_evaluated,
+    .finish = finish,
+    .free = release,
+    .serve = lockstep_serve,
 };

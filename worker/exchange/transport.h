@@ -33,10 +33,10 @@ struct transport_req { /* one message under way; the caller's storage, used by t
 struct comm_op {
     /* 1 done, 0 not yet, negative: failed (err says why). Runs on the communication thread. */
     int (*step)(struct comm_op *op, struct transport *t);
-    atomic_int state; /* 0 under way, 1 done, negative failed; read it through comm_test or comm_wait */
+    atomic_int state;         /* 0 under way, 1 done, negative failed; read it through comm_test or comm_wait */
     double started, finished; /* transport time */
     struct err err;
-    struct comm_op *next;     /* the transport's queue */
+    struct comm_op *next; /* the transport's queue */
 };
 
 /* An all-reduce round a ring, as a transport sees it: `hollow` floats that cost time but do not exist (comm.h), then data[n], of
@@ -51,15 +51,15 @@ struct transport_ring {
 
 struct transport_ops {
     int (*rank)(struct transport *t);
-    int (*size)(struct transport *t);                       /* ranks, servers and keeper included */
-    const char *(*host)(struct transport *t, int rank);      /* ranks with one name share memory */
+    int (*size)(struct transport *t);                   /* ranks, servers and keeper included */
+    const char *(*host)(struct transport *t, int rank); /* ranks with one name share memory */
     int (*send)(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *r);
     /* A message larger than `bytes` is an error. Messages of one sender and tag arrive in order. */
     int (*recv)(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *r);
-    int (*test)(struct transport *t, struct transport_req *r); /* 1 done, 0 not yet, negative failed */
+    int (*test)(struct transport *t, struct transport_req *r);   /* 1 done, 0 not yet, negative failed */
     int (*cancel)(struct transport *t, struct transport_req *r); /* a receive that nothing will match */
-    double (*now)(struct transport *t);                     /* seconds, monotonic or virtual */
-    void (*start)(struct transport *t, struct comm_op *op); /* runs op in the background; op stays the caller's */
+    double (*now)(struct transport *t);                          /* seconds, monotonic or virtual */
+    void (*start)(struct transport *t, struct comm_op *op);      /* runs op in the background; op stays the caller's */
     /* Blocks the caller until the op ended or `deadline` (of now(); 0: none) passed: 1, 0, or negative. */
     int (*wait)(struct transport *t, struct comm_op *op, double deadline);
     /* Once this returns nothing that is under way is touched any more, and whatever is started fails: for a rank that failed, before it

@@ -49,7 +49,8 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     for (size_t b = 0; b < blocks && u->optim && from->optim && from->n_optim == blocks * all; b++) {
         memcpy(u->optim + b * n, from->optim + b * all + first, n * sizeof(float));
     }
-    u->rule = (struct rule_state){.w = u->now->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
+    u->rule = (struct rule_state){
+        .w = u->now->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
     return 0;
 }
 
@@ -147,8 +148,13 @@ bool updates_add(struct updates *u, const float *g, const float *pulled, const s
 {
     const struct optimizer_spec *o = &u->env->spec->optimizer;
     double rate = jobspec_rate(o, slice_epoch(slice, u->env->train_samples)), factor = factor_of(u, slice->count, tau);
-    struct rule_args args = {.g = g, .pulled = pulled, .lr = (float)rate, .factor = (float)factor, .momentum = (float)o->momentum,
-                             .weight_decay = (float)o->weight_decay, .tau = (float)tau};
+    struct rule_args args = {.g = g,
+                             .pulled = pulled,
+                             .lr = (float)rate,
+                             .factor = (float)factor,
+                             .momentum = (float)o->momentum,
+                             .weight_decay = (float)o->weight_decay,
+                             .tau = (float)tau};
     if (u->group == 1) {
         if (u->policy->parameters) {
             u->policy->parameters(u->env, &args);

@@ -11,27 +11,27 @@
 #include "worker/exchange/server.h"
 
 struct version {
-    float *w;    /* [n] */
+    float *w; /* [n] */
     int holders;
 };
 
 struct updates {
     const struct server_policy *policy; /* borrowed, as is env */
     const struct rank_env *env;
-    struct rule_state rule;  /* w: those of `now`; v, m2: into the block below */
-    struct version *now;     /* the newest weights, of this server's range of the block */
-    struct version *places;  /* [n_places] as many as may be held at once, and one; owned */
-    struct version **spare;  /* [n_spare] those that nobody needs, used last first; owned */
+    struct rule_state rule; /* w: those of `now`; v, m2: into the block below */
+    struct version *now;    /* the newest weights, of this server's range of the block */
+    struct version *places; /* [n_places] as many as may be held at once, and one; owned */
+    struct version **spare; /* [n_spare] those that nobody needs, used last first; owned */
     int n_places, n_spare;
-    float *optim;            /* [n_optim] velocity, then mean square; owned; NULL if there is none */
-    float *sum;              /* [n] of the group; owned; NULL if each gradient makes an update of its own */
+    float *optim; /* [n_optim] velocity, then mean square; owned; NULL if there is none */
+    float *sum;   /* [n] of the group; owned; NULL if each gradient makes an update of its own */
     size_t n, n_optim;
-    int group;               /* gradients of a full update */
-    int collected;           /* in `sum` by now */
-    float group_rate;        /* learning rate of the group's first gradient */
+    int group;        /* gradients of a full update */
+    int collected;    /* in `sum` by now */
+    float group_rate; /* learning rate of the group's first gradient */
     int64_t version;
-    float stretch;           /* length of the last step beside that of its plain gradient, where the rule compensates; else NaN */
-    float *before;           /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
+    float stretch; /* length of the last step beside that of its plain gradient, where the rule compensates; else NaN */
+    float *before; /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
 };
 
 /* Lengths are compared on so many weights, spread evenly: enough for two digits, and nothing beside a pass over all. */

@@ -14,7 +14,7 @@
 enum { MODEL_PROGRAMS = 6 };
 
 struct model {
-    struct device *dev;        /* borrowed */
+    struct device *dev;         /* borrowed */
     const struct jobspec *spec; /* borrowed */
     struct dev_replica replica;
     bool replica_there;
@@ -29,9 +29,9 @@ struct model {
     } cache[MODEL_PROGRAMS];
     uint64_t uses;
     const struct dev_program *held; /* the one that was taken last */
-    int largest;          /* minibatch that fits into the device's memory: an estimate, and less once one of them did not */
-    int wanted, building; /* sizes; 0: none */
-    int refused;          /* a size that could not be built, with the reason; 0: none */
+    int largest;                    /* minibatch that fits into the device's memory: an estimate, and less once one of them did not */
+    int wanted, building;           /* sizes; 0: none */
+    int refused;                    /* a size that could not be built, with the reason; 0: none */
     struct err failure;
     bool stopping;
 };

@@ -14,14 +14,16 @@ struct standin_blas {
 
 extern "C" const char *cublasGetStatusString(cublasStatus_t code)
 {
-    return code == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : code == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED"
-           : code == CUBLAS_STATUS_ALLOC_FAILED ? "CUBLAS_STATUS_ALLOC_FAILED" : "CUBLAS_STATUS_INVALID_VALUE";
+    return code == CUBLAS_STATUS_SUCCESS            ? "CUBLAS_STATUS_SUCCESS"
+           : code == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED"
+           : code == CUBLAS_STATUS_ALLOC_FAILED     ? "CUBLAS_STATUS_ALLOC_FAILED"
+                                                    : "CUBLAS_STATUS_INVALID_VALUE";
 }
 
-#define ENTER(name)                                                                                                      \
-    LOCKED;                                                                                                              \
-    if (standin_call(name)) {                                                                                            \
-        return CUBLAS_STATUS_EXECUTION_FAILED;                                                                           \
+#define ENTER(name)                            \
+    LOCKED;                                    \
+    if (standin_call(name)) {                  \
+        return CUBLAS_STATUS_EXECUTION_FAILED; \
     }
 
 extern "C" cublasStatus_t cublasCreate(cublasHandle_t *out)
@@ -78,8 +80,8 @@ static std::vector<float> read(const void *p, size_t n, cudaDataType kind, cubla
 }
 
 extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k,
-                                       const void *alpha, const void *a, cudaDataType kind_a, int lda, const void *b, cudaDataType kind_b, int ldb,
-                                       const void *beta, void *c, cudaDataType kind_c, int ldc, cublasComputeType_t compute,
+                                       const void *alpha, const void *a, cudaDataType kind_a, int lda, const void *b, cudaDataType kind_b,
+                                       int ldb, const void *beta, void *c, cudaDataType kind_c, int ldc, cublasComputeType_t compute,
                                        cublasGemmAlgo_t algorithm)
 {
     ENTER("cublasGemmEx");
@@ -101,17 +103,18 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
     }
     void *workspace = handle->workspace;
     size_t bytes = handle->bytes;
-    return standin_push(handle->stream, [=] {
-               standin_need_device(workspace, bytes, 256, "workspace");
-               memset(workspace, 0xff, bytes < 4096 ? bytes : 4096); /* whatever stood there is gone */
-               std::vector<float> x = read(a, na, kind_a, compute), y = read(b, nb, kind_b, compute), z(nc);
-               plain_gemm(ta, tb, m, n, k, x.data(), lda, y.data(), ldb, z.data(), ldc);
-               if (kind_c == CUDA_R_16BF) {
-                   plain_round((uint16_t *)c, z.data(), nc);
-               } else {
-                   memcpy(c, z.data(), nc * sizeof(float));
-               }
-           }) == cudaSuccess
+    return standin_push(handle->stream,
+                        [=] {
+                            standin_need_device(workspace, bytes, 256, "workspace");
+                            memset(workspace, 0xff, bytes < 4096 ? bytes : 4096); /* whatever stood there is gone */
+                            std::vector<float> x = read(a, na, kind_a, compute), y = read(b, nb, kind_b, compute), z(nc);
+                            plain_gemm(ta, tb, m, n, k, x.data(), lda, y.data(), ldb, z.data(), ldc);
+                            if (kind_c == CUDA_R_16BF) {
+                                plain_round((uint16_t *)c, z.data(), nc);
+                            } else {
+                                memcpy(c, z.data(), nc * sizeof(float));
+                            }
+                        }) == cudaSuccess
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -30,11 +30,12 @@ struct standin_index threadIdx, blockIdx, blockDim, gridDim;
 /* Saves what a function must keep, puts the stack pointer into *from, and goes on where `to` was left. */
 extern "C" void standin_switch(void **from, void *to);
 #if defined(__x86_64__)
-__asm__(".text\n.globl standin_switch\n.hidden standin_switch\nstandin_switch:\n"
-        "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
-        "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
-        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
-        ".section .note.GNU-stack,\"\",@progbits\n.text\n");
+__asm__(
+    ".text\n.globl standin_switch\n.hidden standin_switch\nstandin_switch:\n"
+    "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+    "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+    ".section .note.GNU-stack,\"\",@progbits\n.text\n");
 #else
 #error "the host build switches fibers on x86-64 only"
 #endif
@@ -53,12 +54,12 @@ struct scheduler {
     int n, next, done;
     bool backwards;
     enum state state[MOST];
-    struct fiber *fiber[MOST];         /* of a thread that has begun and not ended */
-    uint64_t word[2][MOST];            /* what lanes deposit, in turns */
+    struct fiber *fiber[MOST]; /* of a thread that has begun and not ended */
+    uint64_t word[2][MOST];    /* what lanes deposit, in turns */
     unsigned turn[MOST];
     std::vector<struct fiber *> all, idle;
     struct fiber *current;
-    void *scheduler;                   /* its stack pointer */
+    void *scheduler; /* its stack pointer */
     void *scheduler_fake;
     const void *scheduler_bottom;
     size_t scheduler_bytes;

@@ -31,15 +31,19 @@ struct standin_conv {
 
 extern "C" const char *cudnnGetErrorString(cudnnStatus_t code)
 {
-    return code == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS" : code == CUDNN_STATUS_BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM"
-           : code == CUDNN_STATUS_NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED" : "CUDNN_STATUS_EXECUTION_FAILED";
+    return code == CUDNN_STATUS_SUCCESS         ? "CUDNN_STATUS_SUCCESS"
+           : code == CUDNN_STATUS_BAD_PARAM     ? "CUDNN_STATUS_BAD_PARAM"
+           : code == CUDNN_STATUS_NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED"
+                                                : "CUDNN_STATUS_EXECUTION_FAILED";
 }
 
 /* As long, and with as many lines, as the real one's may be. */
 extern "C" void cudnnGetLastErrorString(char *message, size_t room)
 {
-    snprintf(message, room, "%s", "a reason\n\tof several lines that cuDNN has written down, longer than there is room for in a message, so that it is cut somewhere: "
-                                  "and so on, and so on, and so on, and so on, and so on.\n");
+    snprintf(
+        message, room, "%s",
+        "a reason\n\tof several lines that cuDNN has written down, longer than there is room for in a message, so that it is cut somewhere: "
+        "and so on, and so on, and so on, and so on, and so on.\n");
 }
 
 static int shy;
@@ -54,25 +58,25 @@ extern "C" size_t cudnnGetVersion(void)
     return 0;
 }
 
-#define ENTER(name)                                                                                                      \
-    LOCKED;                                                                                                              \
-    if (standin_call(name)) {                                                                                            \
-        return CUDNN_STATUS_EXECUTION_FAILED;                                                                            \
+#define ENTER(name)                           \
+    LOCKED;                                   \
+    if (standin_call(name)) {                 \
+        return CUDNN_STATUS_EXECUTION_FAILED; \
     }
 
-#define OBJECT(Name, handle, struct_name, title)                                                                         \
-    extern "C" cudnnStatus_t cudnnCreate##Name(handle *out)                                                              \
-    {                                                                                                                    \
-        ENTER("cudnnCreate" #Name);                                                                                      \
-        *out = new struct_name{};                                                                                        \
-        standin_born(*out, title);                                                                                       \
-        return CUDNN_STATUS_SUCCESS;                                                                                     \
-    }                                                                                                                    \
-    extern "C" cudnnStatus_t cudnnDestroy##Name(handle object)                                                           \
-    {                                                                                                                    \
-        standin_gone(object, title);                                                                                     \
-        delete object;                                                                                                   \
-        return CUDNN_STATUS_SUCCESS;                                                                                     \
+#define OBJECT(Name, handle, struct_name, title)               \
+    extern "C" cudnnStatus_t cudnnCreate##Name(handle *out)    \
+    {                                                          \
+        ENTER("cudnnCreate" #Name);                            \
+        *out = new struct_name{};                              \
+        standin_born(*out, title);                             \
+        return CUDNN_STATUS_SUCCESS;                           \
+    }                                                          \
+    extern "C" cudnnStatus_t cudnnDestroy##Name(handle object) \
+    {                                                          \
+        standin_gone(object, title);                           \
+        delete object;                                         \
+        return CUDNN_STATUS_SUCCESS;                           \
     }
 OBJECT(, cudnnHandle_t, standin_dnn, "cuDNN handle")
 OBJECT(TensorDescriptor, cudnnTensorDescriptor_t, standin_tensor, "tensor descriptor")
@@ -88,7 +92,8 @@ extern "C" cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t strea
     return CUDNN_STATUS_SUCCESS;
 }
 
-extern "C" cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format, cudnnDataType_t kind, int n, int c, int h, int w)
+extern "C" cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format, cudnnDataType_t kind, int n,
+                                                    int c, int h, int w)
 {
     ENTER("cudnnSetTensor4dDescriptor");
     standin_need(d, "tensor descriptor");
@@ -99,7 +104,8 @@ extern "C" cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, c
     return CUDNN_STATUS_SUCCESS;
 }
 
-extern "C" cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t kind, cudnnTensorFormat_t format, int k, int c, int h, int w)
+extern "C" cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t kind, cudnnTensorFormat_t format, int k,
+                                                    int c, int h, int w)
 {
     ENTER("cudnnSetFilter4dDescriptor");
     standin_need(d, "filter descriptor");
@@ -146,7 +152,8 @@ static bool agree(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, cudnnCon
     }
     *d = {x->n, x->h, x->w, x->c, w->k, w->h, w->w, y->h, y->w, {conv->stride[0], conv->stride[1]}, {conv->padding[0], conv->padding[1]}};
     return x->kind == y->kind && x->kind == w->kind && x->n == y->n && x->c == w->c && y->c == w->k &&
-           y->h == (x->h + 2 * conv->padding[0] - w->h) / conv->stride[0] + 1 && y->w == (x->w + 2 * conv->padding[1] - w->w) / conv->stride[1] + 1;
+           y->h == (x->h + 2 * conv->padding[0] - w->h) / conv->stride[0] + 1 &&
+           y->w == (x->w + 2 * conv->padding[1] - w->w) / conv->stride[1] + 1;
 }
 
 /* Bytes of workspace: algorithm 1 wants some that depend on the minibatch, algorithm 0 none. */
@@ -156,8 +163,8 @@ static size_t workspace_of(const struct plain_conv &d, int algorithm)
 }
 
 template <typename Perf, typename Algorithm>
-static cudnnStatus_t choose(cudnnHandle_t handle, const struct plain_conv &d, cudnnConvolutionDescriptor_t conv, int most, int *n, Perf *list,
-                            bool measured)
+static cudnnStatus_t choose(cudnnHandle_t handle, const struct plain_conv &d, cudnnConvolutionDescriptor_t conv, int most, int *n,
+                            Perf *list, bool measured)
 {
     standin_need(handle, "cuDNN handle");
     if (measured) {
@@ -171,8 +178,13 @@ static cudnnStatus_t choose(cudnnHandle_t handle, const struct plain_conv &d, cu
         {(Algorithm)0, CUDNN_STATUS_NOT_SUPPORTED, -1, 0, CUDNN_DETERMINISTIC, conv->math, {}},
         {(Algorithm)0, shy == 2 ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_SUCCESS, 0.1f, 0, CUDNN_NON_DETERMINISTIC, conv->math, {}},
         {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.2f, workspace_of(d, 1), shy == 2 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC, other, {}},
-        {(Algorithm)1, CUDNN_STATUS_SUCCESS, 0.3f, workspace_of(d, 1), shy == 2 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC,
-         shy == 1 ? other : conv->math, {}},
+        {(Algorithm)1,
+         CUDNN_STATUS_SUCCESS,
+         0.3f,
+         workspace_of(d, 1),
+         shy == 2 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC,
+         shy == 1 ? other : conv->math,
+         {}},
     };
     *n = 0;
     for (const Perf &p : all) {
@@ -183,11 +195,11 @@ static cudnnStatus_t choose(cudnnHandle_t handle, const struct plain_conv &d, cu
     return CUDNN_STATUS_SUCCESS;
 }
 
-#define CHOOSE(name, Perf, Algorithm, measured, ...)                                                                     \
-    extern "C" STANDIN_CHOOSE(name, Perf, __VA_ARGS__)                                                                   \
-    {                                                                                                                    \
-        struct plain_conv d;                                                                                             \
-        ENTER(#name);                                                                                                    \
+#define CHOOSE(name, Perf, Algorithm, measured, ...)                                                                                  \
+    extern "C" STANDIN_CHOOSE(name, Perf, __VA_ARGS__)                                                                                \
+    {                                                                                                                                 \
+        struct plain_conv d;                                                                                                          \
+        ENTER(#name);                                                                                                                 \
         return agree(x, w, conv, y, &d) ? choose<Perf, Algorithm>(handle, d, conv, most, n, list, measured) : CUDNN_STATUS_BAD_PARAM; \
     }
 #define FORWARD_ARGS cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y
@@ -198,19 +210,20 @@ CHOOSE(cudnnGetConvolutionForwardAlgorithm_v7, cudnnConvolutionFwdAlgoPerf_t, cu
 CHOOSE(cudnnFindConvolutionBackwardDataAlgorithm, cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t, true, DATA_ARGS)
 CHOOSE(cudnnGetConvolutionBackwardDataAlgorithm_v7, cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t, false, DATA_ARGS)
 CHOOSE(cudnnFindConvolutionBackwardFilterAlgorithm, cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t, true, FILTER_ARGS)
-CHOOSE(cudnnGetConvolutionBackwardFilterAlgorithm_v7, cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t, false, FILTER_ARGS)
+CHOOSE(cudnnGetConvolutionBackwardFilterAlgorithm_v7, cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t, false,
+       FILTER_ARGS)
 
-#define WORKSPACE(name, Algorithm, ...)                                                                                  \
-    extern "C" cudnnStatus_t name(cudnnHandle_t handle, __VA_ARGS__, Algorithm algorithm, size_t *bytes)                 \
-    {                                                                                                                    \
-        struct plain_conv d;                                                                                             \
-        ENTER(#name);                                                                                                    \
-        standin_need(handle, "cuDNN handle");                                                                            \
-        if (!agree(x, w, conv, y, &d) || algorithm < 0 || algorithm > 1) {                                               \
-            return CUDNN_STATUS_BAD_PARAM;                                                                               \
-        }                                                                                                                \
-        *bytes = workspace_of(d, algorithm);                                                                             \
-        return CUDNN_STATUS_SUCCESS;                                                                                     \
+#define WORKSPACE(name, Algorithm, ...)                                                                  \
+    extern "C" cudnnStatus_t name(cudnnHandle_t handle, __VA_ARGS__, Algorithm algorithm, size_t *bytes) \
+    {                                                                                                    \
+        struct plain_conv d;                                                                             \
+        ENTER(#name);                                                                                    \
+        standin_need(handle, "cuDNN handle");                                                            \
+        if (!agree(x, w, conv, y, &d) || algorithm < 0 || algorithm > 1) {                               \
+            return CUDNN_STATUS_BAD_PARAM;                                                               \
+        }                                                                                                \
+        *bytes = workspace_of(d, algorithm);                                                             \
+        return CUDNN_STATUS_SUCCESS;                                                                     \
     }
 WORKSPACE(cudnnGetConvolutionForwardWorkspaceSize, cudnnConvolutionFwdAlgo_t, FORWARD_ARGS)
 WORKSPACE(cudnnGetConvolutionBackwardDataWorkspaceSize, cudnnConvolutionBwdDataAlgo_t, DATA_ARGS)
@@ -240,8 +253,9 @@ static std::vector<float> read(struct operand o, cudnnDataType_t kind, cudnnMath
 typedef void plain_fn(const struct plain_conv &d, const float *a, const float *b, float *out);
 
 /* Two operands in, one out. */
-static cudnnStatus_t run(cudnnHandle_t handle, const struct plain_conv &d, cudnnDataType_t kind, cudnnMathType_t math, plain_fn *fn, struct operand a,
-                         struct operand b, struct operand out, int algorithm, void *workspace, size_t bytes, const void *alpha, const void *beta)
+static cudnnStatus_t run(cudnnHandle_t handle, const struct plain_conv &d, cudnnDataType_t kind, cudnnMathType_t math, plain_fn *fn,
+                         struct operand a, struct operand b, struct operand out, int algorithm, void *workspace, size_t bytes,
+                         const void *alpha, const void *beta)
 {
     size_t element = kind == CUDNN_DATA_BFLOAT16 ? 2 : 4, needed = workspace_of(d, algorithm);
     standin_need(handle, "cuDNN handle");
@@ -255,16 +269,17 @@ static cudnnStatus_t run(cudnnHandle_t handle, const struct plain_conv &d, cudnn
     if (*(const float *)alpha != 1 || *(const float *)beta != 0) {
         standin_die("a convolution with factors that the stand-in does not have");
     }
-    return standin_push(handle->stream, [=] {
-               memset(workspace, 0xff, needed); /* whatever stood there is gone */
-               std::vector<float> x = read(a, kind, math), y = read(b, kind, math), z(out.n);
-               fn(d, x.data(), y.data(), z.data());
-               if (kind == CUDNN_DATA_BFLOAT16) {
-                   plain_round((uint16_t *)out.p, z.data(), out.n);
-               } else {
-                   memcpy((void *)out.p, z.data(), out.n * sizeof(float));
-               }
-           }) == cudaSuccess
+    return standin_push(handle->stream,
+                        [=] {
+                            memset(workspace, 0xff, needed); /* whatever stood there is gone */
+                            std::vector<float> x = read(a, kind, math), y = read(b, kind, math), z(out.n);
+                            fn(d, x.data(), y.data(), z.data());
+                            if (kind == CUDNN_DATA_BFLOAT16) {
+                                plain_round((uint16_t *)out.p, z.data(), out.n);
+                            } else {
+                                memcpy((void *)out.p, z.data(), out.n * sizeof(float));
+                            }
+                        }) == cudaSuccess
                ? CUDNN_STATUS_SUCCESS
                : CUDNN_STATUS_EXECUTION_FAILED;
 }
@@ -292,22 +307,22 @@ extern "C" cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const voi
     if (!agree(x, w, conv, y, &d)) {
         return CUDNN_STATUS_BAD_PARAM;
     }
-    return run(handle, d, x->kind, conv->math, plain_forward, {px, x_count(d)}, {pw, w_count(d)}, {py, y_count(d)}, algorithm, workspace, bytes,
-               alpha, beta);
+    return run(handle, d, x->kind, conv->math, plain_forward, {px, x_count(d)}, {pw, w_count(d)}, {py, y_count(d)}, algorithm, workspace,
+               bytes, alpha, beta);
 }
 
 extern "C" cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, cudnnFilterDescriptor_t w, const void *pw,
                                                       cudnnTensorDescriptor_t y, const void *py, cudnnConvolutionDescriptor_t conv,
-                                                      cudnnConvolutionBwdDataAlgo_t algorithm, void *workspace, size_t bytes, const void *beta,
-                                                      cudnnTensorDescriptor_t x, void *px)
+                                                      cudnnConvolutionBwdDataAlgo_t algorithm, void *workspace, size_t bytes,
+                                                      const void *beta, cudnnTensorDescriptor_t x, void *px)
 {
     struct plain_conv d;
     ENTER("cudnnConvolutionBackwardData");
     if (!agree(x, w, conv, y, &d)) {
         return CUDNN_STATUS_BAD_PARAM;
     }
-    return run(handle, d, x->kind, conv->math, plain_data, {pw, w_count(d)}, {py, y_count(d)}, {px, x_count(d)}, algorithm, workspace, bytes, alpha,
-               beta);
+    return run(handle, d, x->kind, conv->math, plain_data, {pw, w_count(d)}, {py, y_count(d)}, {px, x_count(d)}, algorithm, workspace,
+               bytes, alpha, beta);
 }
 
 extern "C" cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x, const void *px,
@@ -320,6 +335,6 @@ extern "C" cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, co
     if (!agree(x, w, conv, y, &d)) {
         return CUDNN_STATUS_BAD_PARAM;
     }
-    return run(handle, d, x->kind, conv->math, plain_filter, {px, x_count(d)}, {py, y_count(d)}, {pw, w_count(d)}, algorithm, workspace, bytes,
-               alpha, beta);
+    return run(handle, d, x->kind, conv->math, plain_filter, {px, x_count(d)}, {py, y_count(d)}, {pw, w_count(d)}, algorithm, workspace,
+               bytes, alpha, beta);
 }

@@ -111,15 +111,15 @@ static cudaError_t result(cudaError_t code)
 }
 
 /* Fails as told, or because a capture forbids it. */
-#define ENTER(name, code)                                                                                                \
-    LOCKED;                                                                                                              \
-    if (standin_call(name)) {                                                                                            \
-        return result(code);                                                                                             \
+#define ENTER(name, code)     \
+    LOCKED;                   \
+    if (standin_call(name)) { \
+        return result(code);  \
     }
-#define ENTER_NO_CAPTURE(name, code)                                                                                     \
-    ENTER(name, code)                                                                                                    \
-    if (standin_forbidden()) {                                                                                           \
-        return result(cudaErrorStreamCaptureUnsupported);                                                                \
+#define ENTER_NO_CAPTURE(name, code)                      \
+    ENTER(name, code)                                     \
+    if (standin_forbidden()) {                            \
+        return result(cudaErrorStreamCaptureUnsupported); \
     }
 
 /* ---- objects, memory ---------------------------------------------------------------------------------------------------- */
@@ -302,15 +302,24 @@ cudaError_t standin_enqueue_grid(unsigned blocks, unsigned threads, cudaStream_t
 extern "C" const char *cudaGetErrorString(cudaError_t code)
 {
     switch (code) {
-    case cudaSuccess: return "no error";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
-    case cudaErrorLaunchFailure: return "unspecified launch failure";
-    case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
-    case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
-    default: return "invalid argument";
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorInvalidConfiguration:
+        return "invalid configuration argument";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorLaunchFailure:
+        return "unspecified launch failure";
+    case cudaErrorStreamCaptureUnsupported:
+        return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+        return "operation failed due to a previous error during capture";
+    default:
+        return "invalid argument";
     }
 }
 

@@ -120,10 +120,10 @@ cudaError_t standin_push(cudaStream_t stream, std::function<void()> work)
     return cudaSuccess;
 }
 
-#define ENTER(name)                                                                                                      \
-    LOCKED;                                                                                                              \
-    if (standin_call(name)) {                                                                                            \
-        return cudaErrorLaunchFailure;                                                                                   \
+#define ENTER(name)                    \
+    LOCKED;                            \
+    if (standin_call(name)) {          \
+        return cudaErrorLaunchFailure; \
     }
 
 /* ---- streams ------------------------------------------------------------------------------------------------------------ */

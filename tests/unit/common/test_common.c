@@ -119,12 +119,11 @@ static void pointers_escape_and_names_have_neighbours(void **state)
     jsonx_problems_release(&problems);
 }
 
-static const struct opt table[] = {
-    {"data-dir", "DIR", OPT_STRING, "here", 0, 0, "folder"},
-    {"port", "N", OPT_INT, "80", 1, 65535, "port"},
-    {"verbose", NULL, OPT_FLAG, NULL, 0, 0, "more"},
-    {"local-node", "NODE", OPT_LIST, NULL, 0, 0, "a node"},
-    {0}};
+static const struct opt table[] = {{"data-dir", "DIR", OPT_STRING, "here", 0, 0, "folder"},
+                                   {"port", "N", OPT_INT, "80", 1, 65535, "port"},
+                                   {"verbose", NULL, OPT_FLAG, NULL, 0, 0, "more"},
+                                   {"local-node", "NODE", OPT_LIST, NULL, 0, 0, "a node"},
+                                   {0}};
 
 static void options_come_from_line_environment_and_file_in_that_order(void **state)
 {

@@ -100,7 +100,9 @@ static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(v
     char id[STORE_ID];
     struct world *w = world_submitted(state, 2, "{'workers': 2}", id);
     say_fact(w, id, "{'type': 'ended', 'outcome': 'failed', 'code': 'peer', 'message': 'a peer is lost', 'rank': 0, 'node': 'n1'}");
-    say_fact(w, id, "{'type': 'ended', 'outcome': 'failed', 'code': 'data', 'message': 'cannot read dataset: too short', 'rank': 2, 'node': 'keeper'}");
+    say_fact(
+        w, id,
+        "{'type': 'ended', 'outcome': 'failed', 'code': 'data', 'message': 'cannot read dataset: too short', 'rank': 2, 'node': 'keeper'}");
     process_ends(w, id, 1, "");
     tick(w, 0.5);
     assert_state(w, id, "failed");
@@ -139,7 +141,8 @@ static void a_restart_waits_where_fewer_nodes_than_min_workers_are_left(void **s
 static void what_is_invalid_for_fewer_workers_is_refused(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 2, "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', 'sizes': [32, 32]}}", id);
+    struct world *w = world_running(
+        state, 2, "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', 'sizes': [32, 32]}}", id);
     world_node_gone(w, "n2");
     process_ends(w, id, 1, "");
     pass(w, 1);

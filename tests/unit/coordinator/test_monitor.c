@@ -11,8 +11,14 @@ static void uneven_steps(struct world *w, const char *id, int from, int to, cons
 {
     for (int step = from; step <= to; step++) {
         for (int r = 0; r < 2; r++) {
-            struct row row = {.step = step, .local_step = step, .time = step * 0.1, .epoch = step * 0.01, .loss = 1.0f / (float)step,
-                              .compute_s = (float)(0.001 * sizes[r] * (r ? factor : 1)), .batch = sizes[r], .rank = (int16_t)r,
+            struct row row = {.step = step,
+                              .local_step = step,
+                              .time = step * 0.1,
+                              .epoch = step * 0.01,
+                              .loss = 1.0f / (float)step,
+                              .compute_s = (float)(0.001 * sizes[r] * (r ? factor : 1)),
+                              .batch = sizes[r],
+                              .rank = (int16_t)r,
                               .attempt = (int16_t)last_attempt(w, id)->number};
             say_row(w, id, &row);
         }
@@ -132,15 +138,15 @@ static void accounting_comes_from_the_counters_in_heartbeats(void **state)
         for (int i = 0; i < 4; i++) {
             staleness_add(&s, r ? 5 : 1, 32);
         }
-        json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i, s:o, s:i}", "rank", r, "attempt", 1, "phase", "computing", "progress_age", 0.0,
-                                 "comm_age", 0.0, "step", 8, "epoch", 0.5, "samples", 128, "updates", 4, "staleness", staleness_dump(&s),
-                                 "rows_dropped", 3);
+        json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i, s:o, s:i}", "rank", r, "attempt", 1, "phase", "computing",
+                                 "progress_age", 0.0, "comm_age", 0.0, "step", 8, "epoch", 0.5, "samples", 128, "updates", 4, "staleness",
+                                 staleness_dump(&s), "rows_dropped", 3);
         OK(report_beat(w->store, id, r, beat, &err_));
         json_decref(beat);
         staleness_release(&s);
     }
-    json_t *server = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f}", "rank", 2, "attempt", 1, "phase", "serving", "progress_age", 0.0, "comm_age", 0.0, "step",
-                               8, "busy_fraction", 0.25);
+    json_t *server = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f}", "rank", 2, "attempt", 1, "phase", "serving", "progress_age", 0.0,
+                               "comm_age", 0.0, "step", 8, "busy_fraction", 0.25);
     OK(report_beat(w->store, id, 2, server, &err_));
     json_decref(server);
     pass(w, 2);
@@ -179,7 +185,9 @@ static void an_evaluation_is_told_and_kept(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    say_fact(w, id, "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100, 'final': false}");
+    say_fact(
+        w, id,
+        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100, 'final': false}");
     pass(w, 2);
     json_t *job = job_of(w, id), *kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
     assert_true(number_at(job, "/metrics/test_accuracy") == 0.75 && number_at(job, "/metrics/test_loss") == 0.5);
@@ -329,7 +337,8 @@ static void the_output_is_told_apart_by_rank(void **state)
 {
     char id[STORE_ID], path[300];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    static const char text[] = "[1,1]<stderr>:first\nmpirun says\n[1,0]<stdout>:other\n[1,1]<stderr>:second\n[1,7]<stderr>:nobody\n[1,0]<stderr>:unfin";
+    static const char text[] =
+        "[1,1]<stderr>:first\nmpirun says\n[1,0]<stdout>:other\n[1,1]<stderr>:second\n[1,7]<stderr>:nobody\n[1,0]<stderr>:unfin";
     snprintf(path, sizeof path, "%s/jobs/%s/logs", w->place->dir, id);
     OK(proc_mkdirs(path, 0755, &err_));
     snprintf(path, sizeof path, "%s/jobs/%s/logs/attempt-1.out", w->place->dir, id);

@@ -26,10 +26,11 @@ static json_t *nodes_of(const char *text)
 /* 4 nodes: two of equal speed, one slow, one on another host; one of the first two is busy. */
 static json_t *some_nodes(void)
 {
-    return nodes_of("[{\"name\": \"b\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {\"gpu\": \"none\"}},"
-                    " {\"name\": \"a\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {}},"
-                    " {\"name\": \"slow\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 4.0, \"state\": \"ready\", \"labels\": {\"old\": \"yes\"}},"
-                    " {\"name\": \"far\", \"host\": \"there\", \"device\": \"cuda:0\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"busy\", \"job\": \"x\", \"labels\": {}}]");
+    return nodes_of(
+        "[{\"name\": \"b\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {\"gpu\": \"none\"}},"
+        " {\"name\": \"a\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"ready\", \"labels\": {}},"
+        " {\"name\": \"slow\", \"host\": \"here\", \"device\": \"cpu:1\", \"threads\": 1, \"slowdown\": 4.0, \"state\": \"ready\", \"labels\": {\"old\": \"yes\"}},"
+        " {\"name\": \"far\", \"host\": \"there\", \"device\": \"cuda:0\", \"threads\": 1, \"slowdown\": 1.0, \"state\": \"busy\", \"job\": \"x\", \"labels\": {}}]");
 }
 
 static void names(const struct placement *p, char out[200])
@@ -86,7 +87,8 @@ static void names_and_labels_choose(void **state)
         expect(&(struct placement_ask){.nodes = nodes, .spec = &spec}, "slow");
     }
     snprintf(spec.nodes[0], sizeof spec.nodes[0], "old=no");
-    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec}, "waits: it asks for 1 workers, and there are 0 nodes that the spec names");
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec},
+           "waits: it asks for 1 workers, and there are 0 nodes that the spec names");
     json_decref(nodes);
 }
 
@@ -151,8 +153,21 @@ static void a_node_is_read_from_its_option(void **state)
     assert_int_equal(json_integer_value(json_object_get(node, "threads")), 2);
     assert_true(json_number_value(json_object_get(node, "slowdown")) == 1.5);
     json_decref(node);
-    const char *bad[] = {"fast", "=cpu:1", "a=", "a=cpu", "a=cpu:0", "a=cpu:1x", "a=tpu:1", "a=cpu:1,slowdown=0.5", "a=cpu:1,slowdown=", "a=cpu:1,speed=2",
-                         "a=cpu:1,slowdown=nan", "a/b=cpu:1", "a=cuda:-1", "a=cpu:99999", NULL};
+    const char *bad[] = {"fast",
+                         "=cpu:1",
+                         "a=",
+                         "a=cpu",
+                         "a=cpu:0",
+                         "a=cpu:1x",
+                         "a=tpu:1",
+                         "a=cpu:1,slowdown=0.5",
+                         "a=cpu:1,slowdown=",
+                         "a=cpu:1,speed=2",
+                         "a=cpu:1,slowdown=nan",
+                         "a/b=cpu:1",
+                         "a=cuda:-1",
+                         "a=cpu:99999",
+                         NULL};
     for (int i = 0; bad[i]; i++) {
         err_clear(&e);
         node = serve_config_node(bad[i], "here", &e);
@@ -165,9 +180,10 @@ static void a_node_is_read_from_its_option(void **state)
 static void a_precision_is_computed_where_it_is_offered(void **state)
 {
     (void)state;
-    json_t *nodes = nodes_of("[{\"name\": \"c\", \"host\": \"here\", \"device\": \"cpu:1\", \"state\": \"ready\"},"
-                             " {\"name\": \"g\", \"host\": \"here\", \"device\": \"cuda:0\", \"state\": \"ready\"},"
-                             " {\"name\": \"old\", \"host\": \"here\", \"device\": \"cuda:1\", \"state\": \"ready\", \"precisions\": [\"fp32\", \"tf32\"]}]");
+    json_t *nodes = nodes_of(
+        "[{\"name\": \"c\", \"host\": \"here\", \"device\": \"cpu:1\", \"state\": \"ready\"},"
+        " {\"name\": \"g\", \"host\": \"here\", \"device\": \"cuda:0\", \"state\": \"ready\"},"
+        " {\"name\": \"old\", \"host\": \"here\", \"device\": \"cuda:1\", \"state\": \"ready\", \"precisions\": [\"fp32\", \"tf32\"]}]");
     struct jobspec spec = {.workers = 1, .precision = "bf16"};
     struct placement_ask ask = {.nodes = nodes, .local_host = "here", .spec = &spec, .attempt = 1};
     struct placement p;

@@ -107,8 +107,13 @@ static inline void fake_stop(void *ctx, const struct attempt *a, double grace)
 static inline void world_coordinator(struct world *w)
 {
     static const char roots[] = "/nowhere";
-    struct sched_config c = {.store = w->store, .data_dir = w->place->dir, .roots = roots, .local_host = "here", .virtual_jobs = 1,
-                             .mpirun = &w->mpirun, .simulator = &w->simulator};
+    struct sched_config c = {.store = w->store,
+                             .data_dir = w->place->dir,
+                             .roots = roots,
+                             .local_host = "here",
+                             .virtual_jobs = 1,
+                             .mpirun = &w->mpirun,
+                             .simulator = &w->simulator};
     assert_non_null(w->sched = sched_new(&c, &err_));
 }
 
@@ -155,8 +160,8 @@ static inline int world_close(void **state)
 
 static inline void world_node(struct world *w, const char *name, double slowdown)
 {
-    json_t *node = json_pack("{s:s, s:s, s:s, s:i, s:f, s:{}, s:I}", "name", name, "host", "here", "device", "cpu:1", "threads", 1, "slowdown",
-                             slowdown, "labels", "memory_bytes", (json_int_t)1 << 30);
+    json_t *node = json_pack("{s:s, s:s, s:s, s:i, s:f, s:{}, s:I}", "name", name, "host", "here", "device", "cpu:1", "threads", 1,
+                             "slowdown", slowdown, "labels", "memory_bytes", (json_int_t)1 << 30);
     assert_true(w->n_nodes < WORLD_NODES);
     w->nodes[w->n_nodes++] = node;
     OK(store_node_put(w->store, node, &err_));
@@ -209,9 +214,10 @@ static inline json_t *quoted(const char *single)
 /* A spec that runs on one worker, with what `changes` says. */
 static inline json_t *world_spec(const char *changes)
 {
-    json_t *spec = json_of("{\"name\": \"test\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 1000, \"test_samples\": 100},"
-                           " \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"},"
-                           " \"batching\": {\"global_batch\": 64, \"policy\": \"equal\"}, \"workers\": 1, \"epochs\": 10, \"seed\": 1}");
+    json_t *spec = json_of(
+        "{\"name\": \"test\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 1000, \"test_samples\": 100},"
+        " \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"},"
+        " \"batching\": {\"global_batch\": 64, \"policy\": \"equal\"}, \"workers\": 1, \"epochs\": 10, \"seed\": 1}");
     json_t *j = quoted(changes);
     json_object_update(spec, j);
     json_decref(j);
@@ -316,10 +322,12 @@ static inline void say_fact(struct world *w, const char *id, const char *text)
     json_decref(fact);
 }
 
-static inline void say_ages(struct world *w, const char *id, int rank, const char *phase, double progress_age, double work_age, double comm_age)
+static inline void say_ages(struct world *w, const char *id, int rank, const char *phase, double progress_age, double work_age,
+                            double comm_age)
 {
-    json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank, "attempt", last_attempt(w, id)->number, "phase", phase,
-                             "progress_age", progress_age, "work_age", work_age, "comm_age", comm_age, "step", 0, "epoch", 0.0, "samples", 0, "updates", 0);
+    json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank, "attempt", last_attempt(w, id)->number,
+                             "phase", phase, "progress_age", progress_age, "work_age", work_age, "comm_age", comm_age, "step", 0, "epoch",
+                             0.0, "samples", 0, "updates", 0);
     OK(report_beat(w->store, id, rank, beat, &err_));
     json_decref(beat);
 }
@@ -342,8 +350,15 @@ static inline void ranks_step(struct world *w, const char *id, int from, int to,
     for (int step = from; step <= to; step++) {
         for (int r = 0; r < workers_of(t); r++) {
             int batch = (int)json_integer_value(json_array_get(json_object_get(json_object_get(t->plan, "first"), "sizes"), (size_t)r));
-            struct row row = {.step = step, .local_step = step, .time = step * seconds, .epoch = step * 0.01, .loss = 1.0f, .compute_s = (float)seconds,
-                              .batch = batch, .rank = (int16_t)r, .attempt = (int16_t)t->number};
+            struct row row = {.step = step,
+                              .local_step = step,
+                              .time = step * seconds,
+                              .epoch = step * 0.01,
+                              .loss = 1.0f,
+                              .compute_s = (float)seconds,
+                              .batch = batch,
+                              .rank = (int16_t)r,
+                              .attempt = (int16_t)t->number};
             say_row(w, id, &row);
         }
     }

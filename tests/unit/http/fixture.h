@@ -23,8 +23,8 @@ struct site {
     struct store *store;
     struct http_server *http;
     atomic_int woken, planned; /* calls of the hooks */
-    const char *plan_problem; /* the plan hook adds this problem, if set */
-    sem_t *_Atomic plan_gate; /* the plan hook waits for it, if set */
+    const char *plan_problem;  /* the plan hook adds this problem, if set */
+    sem_t *_Atomic plan_gate;  /* the plan hook waits for it, if set */
 };
 
 struct answer {
@@ -79,8 +79,12 @@ static inline int site_start(struct site *s, const char *listen, const char *con
 {
     char tokens[160];
     snprintf(tokens, sizeof tokens, "%s/token", s->dir);
-    struct http_config c = {.listen = listen, .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url,
-                            .token_file = tokens, .allow_hosts = allow,
+    struct http_config c = {.listen = listen,
+                            .data_dir = s->dir,
+                            .static_dir = s->static_dir,
+                            .store_url = s->store_url,
+                            .token_file = tokens,
+                            .allow_hosts = allow,
                             .hooks = {.ctx = s, .plan = site_plan, .wake = site_wake, .datasets = site_datasets}};
     s->http = http_start(&c, &err_);
     if (!s->http) {
@@ -105,8 +109,9 @@ static inline int site_open(void **state)
     snprintf(s->token, sizeof s->token, "%s", "admin-0123456789abcdef");
     snprintf(s->operator_token, sizeof s->operator_token, "%s", "operator-0123456789abcdef");
     snprintf(s->viewer_token, sizeof s->viewer_token, "%s", "viewer-0123456789abcdef");
-    site_write(s->dir, "token", "# tokens\nadmin-0123456789abcdef\noperator-0123456789abcdef operator Olga\n"
-                                "viewer-0123456789abcdef viewer\n");
+    site_write(s->dir, "token",
+               "# tokens\nadmin-0123456789abcdef\noperator-0123456789abcdef operator Olga\n"
+               "viewer-0123456789abcdef viewer\n");
     snprintf(s->static_dir, sizeof s->static_dir, "%s/static", s->dir);
     mkdir(s->static_dir, 0755);
     site_write(s->static_dir, "index.html", "<!doctype html><title>Evenstep</title>");
@@ -248,8 +253,7 @@ static inline void expect_problem(struct answer *a, long status, const char *poi
     bool found = !pointer;
     size_t i;
     json_t *one;
-    json_array_foreach(at(a->json, "/errors"), i, one)
-    {
+    json_array_foreach(at(a->json, "/errors"), i, one) {
         assert_true(json_is_string(json_object_get(one, "message")));
         found |= pointer && strcmp(json_string_value(json_object_get(one, "pointer")), pointer) == 0;
     }
@@ -298,10 +302,10 @@ static inline int hear(int fd, const char *text, char *out, size_t bytes, double
     }
 }
 
-#define GLYPHS                                                                                                         \
-    "\"model\": {\"input\": [28, 28, 1], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, "                         \
-    "\"data\": {\"format\": \"glyphs\", \"samples\": 100, \"test_samples\": 20}, "                                     \
-    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"}, "                 \
+#define GLYPHS                                                                                          \
+    "\"model\": {\"input\": [28, 28, 1], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, "         \
+    "\"data\": {\"format\": \"glyphs\", \"samples\": 100, \"test_samples\": 20}, "                      \
+    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.05}, \"strategy\": {\"type\": \"sync\"}, " \
     "\"batching\": {\"global_batch\": 16, \"policy\": \"equal\"}, \"workers\": 2, \"epochs\": 1, \"seed\": 1"
 #define SPEC(name) "{\"name\": \"" name "\", " GLYPHS "}"
 

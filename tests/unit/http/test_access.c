@@ -27,7 +27,8 @@ static long start_session(struct site *s, const char *token, char cookie[256])
 static void without_a_token_nothing_of_the_api_is_told(void **state)
 {
     struct site *s = *state;
-    static const char *const paths[] = {"/api/v1/jobs", "/api/v1/nodes", "/api/v1/catalog", "/api/v1/events", "/metrics", "/api/v1/session"};
+    static const char *const paths[] = {"/api/v1/jobs",   "/api/v1/nodes", "/api/v1/catalog",
+                                        "/api/v1/events", "/metrics",      "/api/v1/session"};
     char challenge[256];
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct answer a = as(s, NULL, "GET", paths[i]), b = as(s, "wrong-0123456789abcdef", "GET", paths[i]);
@@ -60,8 +61,8 @@ static void a_role_allows_what_it_says_and_no_more(void **state)
         {"POST", "/api/v1/link", 403, 403, 201},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct answer a = as(s, s->viewer_token, cases[i].method, cases[i].path), b = as(s, s->operator_token, cases[i].method, cases[i].path),
-                      c = as(s, s->token, cases[i].method, cases[i].path);
+        struct answer a = as(s, s->viewer_token, cases[i].method, cases[i].path),
+                      b = as(s, s->operator_token, cases[i].method, cases[i].path), c = as(s, s->token, cases[i].method, cases[i].path);
         expect_status(&a, cases[i].viewer);
         expect_status(&b, cases[i].operator);
         expect_status(&c, cases[i].admin);
@@ -111,7 +112,9 @@ static void a_session_cookie_changes_things_only_from_our_own_page(void **state)
 static void a_foreign_page_cannot_log_a_user_in(void **state)
 {
     struct site *s = *state;
-    struct answer a = ask(s, (struct ask){.method = "POST", .path = "/api/v1/session", .body = "{\"token\": \"admin-0123456789abcdef\"}",
+    struct answer a = ask(s, (struct ask){.method = "POST",
+                                          .path = "/api/v1/session",
+                                          .body = "{\"token\": \"admin-0123456789abcdef\"}",
                                           .headers = {"Origin: http://evil.example"}});
     expect_problem(&a, 403, NULL);
     answer_release(&a);
@@ -208,7 +211,8 @@ static void an_address_of_version_6_works_as_well(void **state)
     struct site *s = *state;
     char token[160], link[512];
     snprintf(token, sizeof token, "%s/token", s->dir);
-    struct http_config c = {.listen = "[::1]:0", .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
+    struct http_config c = {
+        .listen = "[::1]:0", .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
     struct http_server *h = http_start(&c, &err_);
     if (!h) {
         skip(); /* a machine without IPv6 */
@@ -226,8 +230,9 @@ static void an_address_of_version_6_works_as_well(void **state)
 static void a_token_that_is_added_to_the_file_is_known_without_a_restart(void **state)
 {
     struct site *s = *state;
-    site_write(s->dir, "token", "# tokens\nadmin-0123456789abcdef\noperator-0123456789abcdef operator Olga\n"
-                                "viewer-0123456789abcdef viewer\nlater-0123456789abcdef viewer\n");
+    site_write(s->dir, "token",
+               "# tokens\nadmin-0123456789abcdef\noperator-0123456789abcdef operator Olga\n"
+               "viewer-0123456789abcdef viewer\nlater-0123456789abcdef viewer\n");
     double until = clock_now() + 30;
     long status = 0;
     while (status != 200 && clock_now() < until) {
@@ -245,7 +250,8 @@ static void a_token_file_is_made_for_its_owner_only(void **state)
     struct stat st;
     size_t n = 0;
     snprintf(path, sizeof path, "%s/fresh-token", s->dir);
-    struct http_config c = {.listen = "127.0.0.1:0", .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = path};
+    struct http_config c = {
+        .listen = "127.0.0.1:0", .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = path};
     struct http_server *h = http_start(&c, &err_);
     assert_non_null(h);
     assert_int_equal(stat(path, &st), 0);

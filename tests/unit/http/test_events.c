@@ -202,8 +202,9 @@ static void a_slow_submission_does_not_hold_up_streams(void **state)
     static const char spec[] = SPEC("slow");
     sem_init(&gate, 0, 0);
     s->plan_gate = &gate;
-    snprintf(request, sizeof request, "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s",
-             s->port, s->token, sizeof spec - 1, spec);
+    snprintf(request, sizeof request,
+             "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s", s->port,
+             s->token, sizeof spec - 1, spec);
     for (int i = 0; i < SLOW; i++) {
         posts[i] = dial(s);
         assert_true(say(posts[i], request));
@@ -234,7 +235,8 @@ static void clients_that_leave_early_harm_nobody(void **state)
 {
     struct site *s = *state;
     char *text = calloc(1, TEXT), request[512];
-    snprintf(request, sizeof request, "GET /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n\r\n", s->port, s->token);
+    snprintf(request, sizeof request, "GET /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n\r\n", s->port,
+             s->token);
     for (int i = 0; i < 300; i++) {
         int fd = i % 2 ? open_events(s, "", "") : dial(s);
         if (i % 2 == 0) {

@@ -28,10 +28,14 @@ static void a_range_header_means_what_rfc_9110_says(void **state)
         int rc;
         uint64_t first, count;
     } const cases[] = {
-        {NULL, 10, 0, 0, 0}, {"bytes=0-3", 10, 1, 0, 4}, {"bytes=4-", 10, 1, 4, 6}, {"bytes=-3", 10, 1, 7, 3}, {"bytes=-30", 10, 1, 0, 10},
-        {"bytes=8-30", 10, 1, 8, 2}, {"bytes=10-", 10, -1, 0, 0}, {"bytes=-0", 10, -1, 0, 0}, {"bytes=5-4", 10, 0, 0, 0},
-        {"bytes=0-1,3-4", 10, 0, 0, 0}, {"lines=0-1", 10, 0, 0, 0}, {"bytes=x-", 10, 0, 0, 0}, {"bytes=0-", 0, -1, 0, 0},
-        {"bytes=99999999999999999999999-", 10, 0, 0, 0}, {"bytes=0-0", 10, 1, 0, 1}, {"bytes=9-9", 10, 1, 9, 1},
+        {NULL, 10, 0, 0, 0},         {"bytes=0-3", 10, 1, 0, 4},
+        {"bytes=4-", 10, 1, 4, 6},   {"bytes=-3", 10, 1, 7, 3},
+        {"bytes=-30", 10, 1, 0, 10}, {"bytes=8-30", 10, 1, 8, 2},
+        {"bytes=10-", 10, -1, 0, 0}, {"bytes=-0", 10, -1, 0, 0},
+        {"bytes=5-4", 10, 0, 0, 0},  {"bytes=0-1,3-4", 10, 0, 0, 0},
+        {"lines=0-1", 10, 0, 0, 0},  {"bytes=x-", 10, 0, 0, 0},
+        {"bytes=0-", 0, -1, 0, 0},   {"bytes=99999999999999999999999-", 10, 0, 0, 0},
+        {"bytes=0-0", 10, 1, 0, 1},  {"bytes=9-9", 10, 1, 9, 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -74,9 +78,23 @@ static void a_path_never_leaves_its_folder(void **state)
     snprintf(link, sizeof link, "%s/inside.js", s->static_dir);
     assert_int_equal(symlink("app.js", link), 0);
     site_write(s->static_dir, ".hidden", "no");
-    static const char *const bad[] = {"/../token", "/..%2ftoken", "/%2e%2e/token", "/%2e%2e%2ftoken", "/..%5ctoken", "/link.js", "/all/passwd",
-                                      "/.hidden", "//etc/passwd", "/./app.js", "/app.js%00.png", "/static/../../token", "/vendor/../../../etc/passwd",
-                                      "/vendor/%2e%2e/%2e%2e/x", "/app.js/", "/vendor/", "/vendor"};
+    static const char *const bad[] = {"/../token",
+                                      "/..%2ftoken",
+                                      "/%2e%2e/token",
+                                      "/%2e%2e%2ftoken",
+                                      "/..%5ctoken",
+                                      "/link.js",
+                                      "/all/passwd",
+                                      "/.hidden",
+                                      "//etc/passwd",
+                                      "/./app.js",
+                                      "/app.js%00.png",
+                                      "/static/../../token",
+                                      "/vendor/../../../etc/passwd",
+                                      "/vendor/%2e%2e/%2e%2e/x",
+                                      "/app.js/",
+                                      "/vendor/",
+                                      "/vendor"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct answer a = get(s, bad[i]);
         if (a.status != 404 && a.status != 400) {

@@ -148,8 +148,11 @@ static void requests_on_one_connection_are_answered_one_after_the_other(void **s
 static void what_is_no_http_is_ended(void **state)
 {
     struct site *s = *state;
-    static const char *const noise[] = {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n", "GET\r\n\r\n", "\r\n\r\n\r\n\r\nPOST\r\n\r\n",
-                                        "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n", "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+    static const char *const noise[] = {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n",
+                                        "GET\r\n\r\n",
+                                        "\r\n\r\n\r\n\r\nPOST\r\n\r\n",
+                                        "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
+                                        "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
                                         "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n"};
     for (size_t i = 0; i < sizeof noise / sizeof *noise; i++) {
         char out[TEXT] = "";

@@ -44,11 +44,9 @@ static void every_route_is_described_and_nothing_else(void **state)
     json_t *item, *op;
     (void)state;
     assert_string_equal(text_at(description, "/openapi"), "3.1.0");
-    json_object_foreach(json_object_get(description, "paths"), path, item)
-    {
+    json_object_foreach(json_object_get(description, "paths"), path, item) {
         described += json_object_size(item);
-        json_object_foreach(item, method, op)
-        {
+        json_object_foreach(item, method, op) {
             assert_true(json_is_string(json_object_get(op, "operationId")) && json_is_string(json_object_get(op, "summary")));
         }
     }
@@ -92,15 +90,13 @@ static void check_refs(json_t *j)
     const char *key;
     json_t *value;
     size_t i;
-    json_object_foreach(j, key, value)
-    {
+    json_object_foreach(j, key, value) {
         if (strcmp(key, "$ref") == 0 && !schema_named(json_string_value(value))) {
             fail_msg("there is no schema %s", json_string_value(value));
         }
         check_refs(value);
     }
-    json_array_foreach(j, i, value)
-    {
+    json_array_foreach(j, i, value) {
         check_refs(value);
     }
 }
@@ -120,8 +116,7 @@ static void every_name_in_a_path_is_a_parameter(void **state)
         for (const char *c = r->pattern; *c; c++) {
             braces += *c == '{';
         }
-        json_array_foreach(json_object_get(op, "parameters"), i, p)
-        {
+        json_array_foreach(json_object_get(op, "parameters"), i, p) {
             params += strcmp(text_at(p, "/in"), "path") == 0;
         }
         assert_true(!op || braces == params);
@@ -159,21 +154,18 @@ static void fits(const json_t *j, json_t *schema, const char *where)
         return;
     }
     bool good = !type || (json_is_string(type) && is_of(j, json_string_value(type)));
-    json_array_foreach(type, i, one)
-    {
+    json_array_foreach(type, i, one) {
         good |= is_of(j, json_string_value(one));
     }
     if (!good) {
         fail_msg("%s is of another type", where);
     }
-    json_array_foreach(json_object_get(schema, "required"), i, one)
-    {
+    json_array_foreach(json_object_get(schema, "required"), i, one) {
         if (!json_object_get(j, json_string_value(one))) {
             fail_msg("%s has no '%s'", where, json_string_value(one));
         }
     }
-    json_object_foreach((json_t *)j, key, value)
-    {
+    json_object_foreach((json_t *)j, key, value) {
         json_t *properties = json_object_get(schema, "properties"), *more = json_object_get(schema, "additionalProperties");
         snprintf(below, sizeof below, "%.300s/%.60s", where, key);
         if (properties && !json_object_get(properties, key)) {
@@ -183,8 +175,7 @@ static void fits(const json_t *j, json_t *schema, const char *where)
             fits(value, properties ? json_object_get(properties, key) : more, below);
         }
     }
-    json_array_foreach(j, i, value)
-    {
+    json_array_foreach(j, i, value) {
         snprintf(below, sizeof below, "%.300s/%zu", where, i);
         if (json_object_get(schema, "items")) {
             fits(value, json_object_get(schema, "items"), below);
@@ -197,7 +188,8 @@ static void answers_fit_their_schemas(void **state)
     struct site *s = *state;
     char id[STORE_ID], path[300], ref[100];
     submit(s, SPEC("described"), id);
-    json_t *node = json_of("{\"name\": \"fast\", \"host\": \"h\", \"device\": \"cpu:1\", \"memory_bytes\": 1, \"threads\": 1, \"slowdown\": 1.0, \"labels\": {}}");
+    json_t *node = json_of(
+        "{\"name\": \"fast\", \"host\": \"h\", \"device\": \"cpu:1\", \"memory_bytes\": 1, \"threads\": 1, \"slowdown\": 1.0, \"labels\": {}}");
     OK(store_node_put(s->store, node, &err_));
     json_decref(node);
     int checked = 0;
@@ -209,7 +201,8 @@ static void answers_fit_their_schemas(void **state)
         snprintf(path, sizeof path, "%s", r->pattern);
         if (brace) {
             const char *end = strchr(brace, '}');
-            snprintf(path, sizeof path, "%.*s%s%s", (int)(brace - r->pattern), r->pattern, strstr(r->pattern, "{name}") ? "fast" : id, end + 1);
+            snprintf(path, sizeof path, "%.*s%s%s", (int)(brace - r->pattern), r->pattern, strstr(r->pattern, "{name}") ? "fast" : id,
+                     end + 1);
         }
         struct answer a = get(s, path);
         expect_status(&a, r->status);

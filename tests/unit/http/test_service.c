@@ -35,7 +35,9 @@ static void a_node_can_be_drained_disabled_and_enabled(void **state)
     struct site *s = *state;
     struct {
         const char *path, *state;
-    } const cases[] = {{"/api/v1/nodes/fast/drain", "draining"}, {"/api/v1/nodes/fast/disable", "disabled"}, {"/api/v1/nodes/fast/drain", "draining"},
+    } const cases[] = {{"/api/v1/nodes/fast/drain", "draining"},
+                       {"/api/v1/nodes/fast/disable", "disabled"},
+                       {"/api/v1/nodes/fast/drain", "draining"},
                        {"/api/v1/nodes/fast/enable", "ready"}};
     put_node(s, "fast");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -63,8 +65,9 @@ static void a_node_that_reports_is_not_forgotten(void **state)
 static void the_catalogue_has_everything_the_form_needs(void **state)
 {
     struct site *s = *state;
-    static const char *const kinds[] = {"/strategy/0/name", "/batching/0/name", "/optimizer/0/parameters/0/name", "/schedule/0/name",
-                                        "/layer/0/name", "/format/0/name", "/device/0/name", "/preset/0/model/layers/0/type"};
+    static const char *const kinds[] = {
+        "/strategy/0/name", "/batching/0/name", "/optimizer/0/parameters/0/name", "/schedule/0/name", "/layer/0/name",
+        "/format/0/name",   "/device/0/name",   "/preset/0/model/layers/0/type"};
     struct answer a = get(s, "/api/v1/catalog");
     expect_status(&a, 200);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -74,8 +77,7 @@ static void the_catalogue_has_everything_the_form_needs(void **state)
     }
     size_t i;
     json_t *preset;
-    json_array_foreach(at(a.json, "/preset"), i, preset)
-    {
+    json_array_foreach(at(a.json, "/preset"), i, preset) {
         if (strcmp(text_at(preset, "/name"), "lenet5") == 0) {
             assert_int_equal((int)number_at(preset, "/parameters"), 1663370);
         }
@@ -143,14 +145,28 @@ static void a_name_is_ours_or_not(void **state)
         const char *host;
         bool ours;
     } const cases[] = {
-        {"127.0.0.1:8080", 8080, "127.0.0.1:8080", true}, {"127.0.0.1:8080", 8080, "localhost:8080", true}, {"127.0.0.1:8080", 8080, "LOCALHOST:8080", true},
-        {"127.0.0.1:8080", 8080, "[::1]:8080", true}, {"127.0.0.1:8080", 8080, "127.0.0.1", false}, {"127.0.0.1:80", 80, "127.0.0.1", true},
-        {"127.0.0.1:8080", 8080, "127.0.0.1:8081", false}, {"127.0.0.1:8080", 8080, "evil.example:8080", false}, {"127.0.0.1:8080", 8080, "", false},
-        {"127.0.0.1:8080", 8080, "127.0.0.1:8080@evil.example", false}, {"127.0.0.1:8080", 8080, "127.0.0.1:99999", false},
-        {"127.0.0.1:8080", 8080, "127.0.0.1.evil.example:8080", false}, {"0.0.0.0:8080", 8080, "192.168.1.7:8080", true},
-        {"0.0.0.0:8080", 8080, "evil.example:8080", false}, {"[::]:8080", 8080, "[fe80::1]:8080", true}, {"10.0.0.5:8080", 8080, "localhost:8080", false},
-        {"10.0.0.5:8080", 8080, "10.0.0.5:8080", true}, {"10.0.0.5:8080", 8080, "train.example", true}, {"10.0.0.5:8080", 8080, "train.example:443", true},
-        {"10.0.0.5:8080", 8080, "other.example:9000", true}, {"10.0.0.5:8080", 8080, "other.example:9001", false}, {"10.0.0.5:8080", 8080, "[::1", false},
+        {"127.0.0.1:8080", 8080, "127.0.0.1:8080", true},
+        {"127.0.0.1:8080", 8080, "localhost:8080", true},
+        {"127.0.0.1:8080", 8080, "LOCALHOST:8080", true},
+        {"127.0.0.1:8080", 8080, "[::1]:8080", true},
+        {"127.0.0.1:8080", 8080, "127.0.0.1", false},
+        {"127.0.0.1:80", 80, "127.0.0.1", true},
+        {"127.0.0.1:8080", 8080, "127.0.0.1:8081", false},
+        {"127.0.0.1:8080", 8080, "evil.example:8080", false},
+        {"127.0.0.1:8080", 8080, "", false},
+        {"127.0.0.1:8080", 8080, "127.0.0.1:8080@evil.example", false},
+        {"127.0.0.1:8080", 8080, "127.0.0.1:99999", false},
+        {"127.0.0.1:8080", 8080, "127.0.0.1.evil.example:8080", false},
+        {"0.0.0.0:8080", 8080, "192.168.1.7:8080", true},
+        {"0.0.0.0:8080", 8080, "evil.example:8080", false},
+        {"[::]:8080", 8080, "[fe80::1]:8080", true},
+        {"10.0.0.5:8080", 8080, "localhost:8080", false},
+        {"10.0.0.5:8080", 8080, "10.0.0.5:8080", true},
+        {"10.0.0.5:8080", 8080, "train.example", true},
+        {"10.0.0.5:8080", 8080, "train.example:443", true},
+        {"10.0.0.5:8080", 8080, "other.example:9000", true},
+        {"10.0.0.5:8080", 8080, "other.example:9001", false},
+        {"10.0.0.5:8080", 8080, "[::1", false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -184,11 +200,13 @@ static void a_cookie_is_read_whole_or_not_at_all(void **state)
 static void an_address_that_is_none_is_refused_at_start(void **state)
 {
     struct site *s = *state;
-    static const char *const bad[] = {"127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ":8080", "no.such.host.invalid:80", "[::1:80"};
+    static const char *const bad[] = {"127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ":8080", "no.such.host.invalid:80",
+                                      "[::1:80"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char token[160];
         snprintf(token, sizeof token, "%s/token", s->dir);
-        struct http_config c = {.listen = bad[i], .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
+        struct http_config c = {
+            .listen = bad[i], .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
         struct err e = {0};
         assert_null(http_start(&c, &e));
         assert_int_equal(e.code, ERR_INVALID);
@@ -197,7 +215,8 @@ static void an_address_that_is_none_is_refused_at_start(void **state)
     char listen[32], token[160];
     snprintf(listen, sizeof listen, "127.0.0.1:%d", s->port);
     snprintf(token, sizeof token, "%s/token", s->dir);
-    struct http_config c = {.listen = listen, .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
+    struct http_config c = {
+        .listen = listen, .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
     struct err e = {0};
     assert_null(http_start(&c, &e));
     assert_int_equal(e.code, ERR_IO);

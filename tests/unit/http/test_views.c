@@ -23,9 +23,19 @@ static void job_with_history(struct site *s, char id[STORE_ID])
     assert_non_null(h);
     for (int i = 1; i <= STEPS; i++) {
         for (int r = 0; r < 2; r++) {
-            struct row row = {.step = i, .local_step = i, .time = 0.01 * i, .epoch = i / 100.0, .loss = i == 3217 ? 50.0f : 1.0f, .accuracy = 0.5f,
-                              .compute_s = 0.01f, .exchange_s = 0.002f, .wait_s = 0.001f, .batch = r ? 8 : 24, .staleness = r,
-                              .rank = (int16_t)r, .attempt = 1};
+            struct row row = {.step = i,
+                              .local_step = i,
+                              .time = 0.01 * i,
+                              .epoch = i / 100.0,
+                              .loss = i == 3217 ? 50.0f : 1.0f,
+                              .accuracy = 0.5f,
+                              .compute_s = 0.01f,
+                              .exchange_s = 0.002f,
+                              .wait_s = 0.001f,
+                              .batch = r ? 8 : 24,
+                              .staleness = r,
+                              .rank = (int16_t)r,
+                              .attempt = 1};
             OK(history_append(h, &row, 1, &err_));
         }
     }
@@ -53,8 +63,7 @@ static void series_are_as_the_contract_says(void **state)
         json_t *list = json_object_get(at(a.json, "/series/0"), keys[k]), *value;
         size_t i;
         assert_int_equal(json_array_size(list), 300);
-        json_array_foreach(list, i, value)
-        {
+        json_array_foreach(list, i, value) {
             assert_true(json_is_number(value));
             most = k == 2 ? fmax(most, json_number_value(value)) : most;
         }
@@ -97,8 +106,9 @@ static void a_job_that_has_not_begun_has_empty_views(void **state)
     submit(s, SPEC("fresh"), id);
     struct {
         const char *sub, *key;
-    } const cases[] = {{"steps", "/nodes"}, {"workers", "/workers"}, {"workers", "/servers"}, {"staleness", "/nodes"},
-                       {"assignments", "/assignments"}, {"evaluations", "/evaluations"}, {"artifacts", "/artifacts"}};
+    } const cases[] = {{"steps", "/nodes"},        {"workers", "/workers"},         {"workers", "/servers"},
+                       {"staleness", "/nodes"},    {"assignments", "/assignments"}, {"evaluations", "/evaluations"},
+                       {"artifacts", "/artifacts"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct answer a = view(s, id, cases[i].sub);
         expect_status(&a, 200);
@@ -134,10 +144,12 @@ static void what_the_monitor_wrote_is_given_as_it_is(void **state)
 {
     struct site *s = *state;
     char id[STORE_ID];
-    json_t *staleness = json_of("{\"nodes\": [{\"node\": \"slow\", \"mean\": 3.1, \"p50\": 3, \"p95\": 4, \"p99\": 4, \"max\": 5, \"histogram\": [0, 12, 530]}]}");
+    json_t *staleness = json_of(
+        "{\"nodes\": [{\"node\": \"slow\", \"mean\": 3.1, \"p50\": 3, \"p95\": 4, \"p99\": 4, \"max\": 5, \"histogram\": [0, 12, 530]}]}");
     json_t *evaluations = json_of("{\"evaluations\": [{\"step\": 10, \"loss\": 0.5, \"accuracy\": 0.8}]}");
-    json_t *assignment = json_of("{\"version\": 2, \"step\": 40, \"time\": \"2026-01-02T03:04:05.678Z\", \"reason\": \"r\", \"batches\": {\"fast-1\": 93}, "
-                                 "\"predicted_step_seconds\": 0.05, \"measured_step_seconds\": 0.12}");
+    json_t *assignment = json_of(
+        "{\"version\": 2, \"step\": 40, \"time\": \"2026-01-02T03:04:05.678Z\", \"reason\": \"r\", \"batches\": {\"fast-1\": 93}, "
+        "\"predicted_step_seconds\": 0.05, \"measured_step_seconds\": 0.12}");
     json_t *live = json_of("{\"workers\": [{\"rank\": 0, \"node\": \"fast-1\", \"batch\": 93}], \"servers\": []}");
     submit(s, SPEC("monitored"), id);
     OK(store_doc_set(s->store, id, "detail:staleness", staleness, &err_));
@@ -166,7 +178,8 @@ static void charts_can_be_read_while_the_store_is_away(void **state)
     char id[STORE_ID];
     job_with_history(s, id);
     redis_private_stop(s->dir);
-    struct answer a = view(s, id, "series?names=train_loss"), b = view(s, id, "steps"), c = view(s, id, "logs"), d = view(s, id, "staleness");
+    struct answer a = view(s, id, "series?names=train_loss"), b = view(s, id, "steps"), c = view(s, id, "logs"),
+                  d = view(s, id, "staleness");
     expect_status(&a, 200);
     expect_status(&b, 200);
     expect_status(&c, 200);
@@ -181,12 +194,9 @@ static void charts_can_be_read_while_the_store_is_away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(series_are_as_the_contract_says),
-        cmocka_unit_test(a_wrong_series_is_422_with_the_nearest_name),
-        cmocka_unit_test(a_job_that_has_not_begun_has_empty_views),
-        cmocka_unit_test(the_last_steps_are_rows_of_each_rank),
-        cmocka_unit_test(what_the_monitor_wrote_is_given_as_it_is),
-        cmocka_unit_test(charts_can_be_read_while_the_store_is_away),
+        cmocka_unit_test(series_are_as_the_contract_says),          cmocka_unit_test(a_wrong_series_is_422_with_the_nearest_name),
+        cmocka_unit_test(a_job_that_has_not_begun_has_empty_views), cmocka_unit_test(the_last_steps_are_rows_of_each_rank),
+        cmocka_unit_test(what_the_monitor_wrote_is_given_as_it_is), cmocka_unit_test(charts_can_be_read_while_the_store_is_away),
     };
     return cmocka_run_group_tests(tests, site_open, site_close);
 }

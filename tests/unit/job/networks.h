@@ -25,7 +25,7 @@ static inline int build(struct network *net, const char *text, struct jsonx_prob
         fail_msg("%s: %s", e.message, text);
     }
     int rc = network_build(net, j, "/model", problems);
-    assert_int_equal(rc < 0, problems->count > 0);
+    assert_int_equal(rc<0, problems->count> 0);
     json_decref(j);
     return rc;
 }

@@ -27,7 +27,7 @@ static inline struct parsed *parse_json(json_t *j)
 {
     struct parsed *p = calloc(1, sizeof *p);
     p->rc = jobspec_parse(&p->spec, j, &p->problems);
-    assert_int_equal(p->rc < 0, p->problems.count > 0);
+    assert_int_equal(p->rc<0, p->problems.count> 0);
     return p;
 }
 

@@ -51,8 +51,7 @@ static struct split *draw(uint64_t seed, bool bounded)
 
 static double solve(struct split *s)
 {
-    return assign_equal_finish(s->a, s->k, s->max_batch, s->workers, s->B, s->min_batch, s->quantum,
-                               s->sizes);
+    return assign_equal_finish(s->a, s->k, s->max_batch, s->workers, s->B, s->min_batch, s->quantum, s->sizes);
 }
 
 static void sizes_sum_to_the_global_batch_within_their_bounds(void **state)
@@ -124,8 +123,8 @@ static void sizes_are_within_a_quantum_of_equal_finish(void **state)
 static void without_bounds_the_closed_form_holds(void **state)
 {
     /* T = (B + sum a/k) / sum 1/k */
-    struct split s = {.workers = 4, .B = 256, .min_batch = 1, .quantum = 1,
-                      .a = {0.002, 0.002, 0.002, 0.002}, .k = {0.0005, 0.0005, 0.001, 0.002}};
+    struct split s = {
+        .workers = 4, .B = 256, .min_batch = 1, .quantum = 1, .a = {0.002, 0.002, 0.002, 0.002}, .k = {0.0005, 0.0005, 0.001, 0.002}};
     double inverse = 0, offset = 0;
     for (int i = 0; i < 4; i++) {
         inverse += 1 / s.k[i];
@@ -141,8 +140,7 @@ static void without_bounds_the_closed_form_holds(void **state)
 static void bounds_on_both_sides_share_the_excess(void **state)
 {
     /* shares 70, 25, 5 within [10, 40]: clamping and dividing again would fail (ALGORITHMS.md 2.3) */
-    struct split s = {.workers = 3, .B = 100, .min_batch = 10, .quantum = 1,
-                      .k = {1 / 70.0, 1 / 25.0, 1 / 5.0}, .max_batch = {40, 40, 40}};
+    struct split s = {.workers = 3, .B = 100, .min_batch = 10, .quantum = 1, .k = {1 / 70.0, 1 / 25.0, 1 / 5.0}, .max_batch = {40, 40, 40}};
     assert_true(solve(&s) >= 0);
     assert_int_equal(s.sizes[0], 40);
     assert_int_equal(s.sizes[1], 40);
@@ -154,8 +152,7 @@ static void equal_nodes_get_equal_minibatches(void **state)
     for (int workers = 1; workers <= 16; workers++) {
         for (int each = 8; each <= 64; each += 8) {
             for (int quantum = 1; quantum <= 8; quantum *= 2) {
-                struct split s = {.workers = workers, .B = workers * each, .min_batch = 1,
-                                  .quantum = quantum};
+                struct split s = {.workers = workers, .B = workers * each, .min_batch = 1, .quantum = quantum};
                 for (int i = 0; i < workers; i++) {
                     s.a[i] = 0.003;
                     s.k[i] = 0.0007;
@@ -185,8 +182,8 @@ static void the_fastest_takes_the_remainder(void **state)
 
 static void a_node_whose_time_is_constant_gets_its_largest_minibatch(void **state)
 {
-    struct split s = {.workers = 3, .B = 128, .min_batch = 4, .quantum = 4, .a = {0, 0.2, 0},
-                      .k = {0.001, 0, 0.001}, .max_batch = {0, 64, 0}};
+    struct split s = {
+        .workers = 3, .B = 128, .min_batch = 4, .quantum = 4, .a = {0, 0.2, 0}, .k = {0.001, 0, 0.001}, .max_batch = {0, 64, 0}};
     assert_true(solve(&s) > 0);
     assert_int_equal(s.sizes[1], 64);
     assert_int_equal(s.sizes[0], 32);
@@ -337,7 +334,7 @@ static void dynamic_starts_from_profiles_where_every_worker_has_one(void **state
     check_sizes(&a, (int[]){64, 64});
     assert_int_equal(assign_first(&a, policy(BATCH_EQUAL, 128), 2, both, 4, &e), 0);
     check_sizes(&a, (int[]){64, 64}); /* `equal` stays equal */
-    fast.max_batch = 80; /* memory */
+    fast.max_batch = 80;              /* memory */
     assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 128), 2, both, 4, &e), 0);
     check_sizes(&a, (int[]){80, 48});
 }

@@ -69,8 +69,7 @@ static void unequal_nodes_are_balanced_within_a_few_steps(void **state)
             train(&b, clusters[c], seed, 0, 60);
             double after = step_seconds(&b, clusters[c]), best = best_seconds(&b, clusters[c]);
             if (after > 1.12 * best || after > before || b.changes > 5) {
-                fail_msg("cluster %d, seed %d: %g s, best %g, %d changes", (int)c, (int)seed, after, best,
-                         (int)b.changes);
+                fail_msg("cluster %d, seed %d: %g s, best %g, %d changes", (int)c, (int)seed, after, best, (int)b.changes);
             }
             balancer_release(&b);
         }
@@ -141,8 +140,7 @@ static void an_assignment_records_what_was_and_what_will_be(void **state)
     assert_true(fabs(b.current.measured_seconds - 0.260) < 1e-9);
     assert_true(fabs(b.current.predicted_seconds - step_seconds(&b, nodes)) < 1e-9);
     check_sizes(&b.current, (int[]){80, 80, 80, 20});
-    assert_string_equal(b.current.reason,
-                        "dan computes 4.0 times slower than the median; its minibatch goes from 65 to 20");
+    assert_string_equal(b.current.reason, "dan computes 4.0 times slower than the median; its minibatch goes from 65 to 20");
     balancer_release(&b);
 }
 
@@ -186,7 +184,7 @@ static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
     assert_int_equal(b.current.sizes[0] + b.current.sizes[1] + b.current.sizes[2] + b.current.sizes[3], 260);
     assert_string_equal(b.current.reason, "bob has memory for a minibatch of at most 70");
     assert_false(balancer_decide(&b, 12)); /* once */
-    for (int i = 0; i < 4; i++) { /* memory for 160 of 260: there is no other way, and no end of trying */
+    for (int i = 0; i < 4; i++) {          /* memory for 160 of 260: there is no other way, and no end of trying */
         b.profiles[i].max_batch = 40;
     }
     assert_false(balancer_decide(&b, 13));

@@ -28,7 +28,7 @@ static void every_entry_is_found_by_kind_and_name(void **state)
 
 static void the_strategies_and_policies_of_the_design_are_offered(void **state)
 {
-    static const char *const strategies[] = {"sync", "asgd", "softsync", "ssp", "dc-asgd", "dc-asgdk",
+    static const char *const strategies[] = {"sync",     "asgd",    "softsync",  "ssp",      "dc-asgd", "dc-asgdk",
                                              "ddc-asgd", "dbs-sgd", "local-sgd", "hier-sgd", "hpsgd"};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
         if (!catalog_find(CATALOG_STRATEGY, strategies[i])) {
@@ -97,8 +97,7 @@ static void parameters_are_sound(void **state)
 
 static void server_strategies_share_their_parameters(void **state)
 {
-    static const char *const servers[] = {"asgd", "softsync", "ssp", "dc-asgd", "dc-asgdk", "ddc-asgd",
-                                          "dbs-sgd"};
+    static const char *const servers[] = {"asgd", "softsync", "ssp", "dc-asgd", "dc-asgdk", "ddc-asgd", "dbs-sgd"};
     static const char *const all[] = {"weighting", "scale", "servers"};
     for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
         const struct catalog_entry *e = catalog_find(CATALOG_STRATEGY, servers[i]);
@@ -136,8 +135,7 @@ static void the_json_lists_every_entry_with_every_parameter(void **state)
             const json_t *q = by_name(json_object_get(j, "parameters"), p->name);
             assert_int_equal(json_is_true(json_object_get(q, "required")), p->required != 0);
             assert_true(json_is_string(json_object_get(q, "type")));
-            assert_true(p->required || p->kind == PARAM_INTS || p->kind == PARAM_NAMES ||
-                        json_object_get(q, "default"));
+            assert_true(p->required || p->kind == PARAM_INTS || p->kind == PARAM_NAMES || json_object_get(q, "default"));
         }
     }
     json_decref(all);

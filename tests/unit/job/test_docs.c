@@ -91,15 +91,16 @@ static void print_presets(FILE *f)
 {
     int n;
     const char *const *names = network_presets(&n);
-    fprintf(f, "\n## Networks by name\n\n| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
-               "|---|---|---|---|---|\n");
+    fprintf(f,
+            "\n## Networks by name\n\n| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
+            "|---|---|---|---|---|\n");
     for (int i = 0; i < n; i++) {
         struct network net;
         struct jsonx_problems problems = {0};
         json_t *model = json_string(names[i]);
         assert_int_equal(network_build(&net, model, "", &problems), 0);
-        fprintf(f, "| `%s` | %d x %d x %d | %d | %zu | %.1f million |\n", names[i], net.input.dim[0],
-                net.input.dim[1], net.input.dim[2], net.n_layers, net.n_params, network_flops(&net) / 2e6);
+        fprintf(f, "| `%s` | %d x %d x %d | %d | %zu | %.1f million |\n", names[i], net.input.dim[0], net.input.dim[1], net.input.dim[2],
+                net.n_layers, net.n_params, network_flops(&net) / 2e6);
         json_decref(model);
         network_release(&net);
     }
@@ -113,8 +114,9 @@ static void print_section(FILE *f, const char *title, const struct catalog_param
 
 static void print_keys(FILE *f)
 {
-    fprintf(f, "\n## Keys of a job spec beside those\n\nRead by `job/spec.c` and `job/spec_parts.c`; "
-               "`/openapi.json` has the whole as a schema.\n");
+    fprintf(f,
+            "\n## Keys of a job spec beside those\n\nRead by `job/spec.c` and `job/spec_parts.c`; "
+            "`/openapi.json` has the whole as a schema.\n");
     print_section(f, "At the top", spec_top_params);
     print_section(f, "`data`", spec_data_params);
     print_section(f, "`batching`", spec_batching_params);
@@ -135,15 +137,15 @@ static char *print_page(void)
         [CATALOG_STRATEGY] = "Strategies (`strategy.type`)",    [CATALOG_BATCHING] = "Batching (`batching.policy`)",
         [CATALOG_OPTIMIZER] = "Optimizers (`optimizer.type`)",  [CATALOG_SCHEDULE] = "Schedules (`optimizer.schedule.type`)",
         [CATALOG_LAYER] = "Layers (`model.layers[].type`)",     [CATALOG_FORMAT] = "Data formats (`data.format`)",
-        [CATALOG_AUGMENT] = "Augmentation (keys of `augment`)",
-        [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
+        [CATALOG_AUGMENT] = "Augmentation (keys of `augment`)", [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
     };
     char *text = NULL;
     size_t n;
     FILE *f = open_memstream(&text, &n);
     assert_non_null(f);
-    fprintf(f, "# The catalogue\n\nEverything that a job can name, printed from `job/catalog.def` and the rows of `job/spec_parts.c` "
-               "by `make docs`.\nDo not edit: `make check-unit` compares this page with the code.\n");
+    fprintf(f,
+            "# The catalogue\n\nEverything that a job can name, printed from `job/catalog.def` and the rows of `job/spec_parts.c` "
+            "by `make docs`.\nDo not edit: `make check-unit` compares this page with the code.\n");
     for (int k = 0; k < CATALOG_KINDS; k++) {
         print_kind(f, k, titles[k]);
     }

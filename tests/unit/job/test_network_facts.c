@@ -89,8 +89,9 @@ static void norms_begin_as_the_identity(void **state)
 static void initial_values_depend_on_seed_and_tensor_name_alone(void **state)
 {
     struct network small, large;
-    make(&small, "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"a\", \"units\": 8}, {\"type\": \"relu\"},"
-                 "{\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
+    make(&small,
+         "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"a\", \"units\": 8}, {\"type\": \"relu\"},"
+         "{\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
     make(
         &large,
         "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"new\", \"units\": 6}, {\"type\": \"dense\", \"name\": \"a\","
@@ -147,9 +148,7 @@ static void hash_of(const char *text, char out[17])
 static void the_hash_is_stable_across_versions(void **state)
 {
     /* profiles are kept under it: if these change, every node is measured anew. Change them only on purpose. */
-    static const char *const known[][2] = {
-        {"mlp", "a044b9f1fd8525cb"}, {"lenet5", "fe8505b1d83525e3"},
-        {"resnet20", "5186b56e936700fa"}};
+    static const char *const known[][2] = {{"mlp", "a044b9f1fd8525cb"}, {"lenet5", "fe8505b1d83525e3"}, {"resnet20", "5186b56e936700fa"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         char h[17];
         hash_of(known[i][0], h);
@@ -168,9 +167,13 @@ static void the_hash_tells_networks_of_different_step_times_apart(void **state)
         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": [3, 1], \"padding\": [1, 0]}," END),
         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"relu\"}," END),
         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"tanh\"}," END),
-        NET("{\"type\": \"max_pool\", \"size\": 2}," END), NET("{\"type\": \"average_pool\", \"size\": 2}," END),
-        NET("{\"type\": \"lrn\"}," END), NET("{\"type\": \"lrn\", \"window\": 9}," END), NET(END),
-        "{\"input\": [6, 6, 3], \"layers\": [" END "], \"loss\": \"mse\"}", "{\"input\": [108], \"layers\": [" END "]}",
+        NET("{\"type\": \"max_pool\", \"size\": 2}," END),
+        NET("{\"type\": \"average_pool\", \"size\": 2}," END),
+        NET("{\"type\": \"lrn\"}," END),
+        NET("{\"type\": \"lrn\", \"window\": 9}," END),
+        NET(END),
+        "{\"input\": [6, 6, 3], \"layers\": [" END "], \"loss\": \"mse\"}",
+        "{\"input\": [108], \"layers\": [" END "]}",
         NET("{\"type\": \"relu\"}, {\"type\": \"relu\"}, {\"type\": \"add\", \"inputs\": [\"relu1\", \"relu2\"]}," END),
         NET("{\"type\": \"relu\"}, {\"type\": \"relu\"}, {\"type\": \"add\", \"inputs\": [\"relu2\", \"input\"]}," END),
     };

@@ -17,8 +17,7 @@ static int near(double got, double want, double relative)
 }
 
 /* `steps` steps of a node with t = a + k*b and relative noise, over minibatches low .. high. */
-static void run(struct profile *p, uint64_t seed, int steps, double a, double k, double noise, int low,
-                int high)
+static void run(struct profile *p, uint64_t seed, int steps, double a, double k, double noise, int low, int high)
 {
     for (int i = 0; i < steps; i++) {
         int b = low + (int)rng_below(seed, 1, (uint64_t)i, (uint64_t)(high - low + 1));
@@ -175,8 +174,7 @@ static void an_outlier_that_repeats_is_a_new_speed(void **state)
             run(&p, seed, 60, 0.010, 0.001, 0.01, 16, 64);
             run(&p, seed + 100, 15, 0.010 * x, 0.001 * x, 0.01, 40, 40);
             if (!near(profile_seconds(&p, 40), 0.050 * x, 0.05)) {
-                fail_msg("%g times, seed %d: %g instead of %g", x, (int)seed, profile_seconds(&p, 40),
-                         0.050 * x);
+                fail_msg("%g times, seed %d: %g instead of %g", x, (int)seed, profile_seconds(&p, 40), 0.050 * x);
             }
         }
     }
@@ -274,8 +272,14 @@ static void a_profile_that_was_written_is_read_and_goes_on_as_before(void **stat
 static void malformed_profiles_are_refused(void **state)
 {
     static const char *const bad[] = {
-        "{}", "{\"a\": 1}", "{\"k\": 1}", "{\"a\": \"x\", \"k\": 1}", "{\"a\": -1, \"k\": 1}",
-        "{\"a\": 1, \"k\": -1}", "[]", "3",
+        "{}",
+        "{\"a\": 1}",
+        "{\"k\": 1}",
+        "{\"a\": \"x\", \"k\": 1}",
+        "{\"a\": -1, \"k\": 1}",
+        "{\"a\": 1, \"k\": -1}",
+        "[]",
+        "3",
         "{\"a\": 0, \"k\": 0.001, \"count\": 3, \"weight\": -3}",
         "{\"a\": 0, \"k\": 0.001, \"count\": -3}",
         "{\"a\": 0, \"k\": 0.001, \"count\": 3, \"weight\": 3, \"deviation\": -1}",

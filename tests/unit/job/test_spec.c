@@ -39,9 +39,9 @@ static void the_example_of_the_design_is_read(void **state)
 
 static void a_spec_with_its_defaults_written_out_parses_to_the_same(void **state)
 {
-    struct parsed *p =
-        parse_with("{\"strategy\": {\"type\": \"asgd\"}, \"target\": {\"test_accuracy\": 0.98}, \"evaluate\": {\"every_steps\": 50},"
-                   "\"data\": {\"format\": \"idx\", \"path\": \"mnist\", \"normalize\": {\"mean\": [0.1], \"deviation\": [0.3]}}}");
+    struct parsed *p = parse_with(
+        "{\"strategy\": {\"type\": \"asgd\"}, \"target\": {\"test_accuracy\": 0.98}, \"evaluate\": {\"every_steps\": 50},"
+        "\"data\": {\"format\": \"idx\", \"path\": \"mnist\", \"normalize\": {\"mean\": [0.1], \"deviation\": [0.3]}}}");
     assert_int_equal(p->rc, 0);
     struct parsed *again = parse_json(p->spec.json);
     assert_int_equal(again->rc, 0);

@@ -273,8 +273,7 @@ static void the_table_of_the_algorithms_page_holds(void **state)
         simulate(&rows[r].server, 3, 5000 * rows[r].server.c, w);
         json_t *j = job_of(w, rows[r].server.workers, false);
         assert_true(fabs(real(j, "update_mean") / rows[r].update_mean - 1) < 0.03);
-        if (fabs(real(j, "node_mean") / rows[r].node_mean - 1) > 0.03 ||
-            whole(j, "max") > 1.4 * rows[r].max + 2) {
+        if (fabs(real(j, "node_mean") / rows[r].node_mean - 1) > 0.03 || whole(j, "max") > 1.4 * rows[r].max + 2) {
             fail_msg("row %d: node mean %g, max %d", (int)r, real(j, "node_mean"), whole(j, "max"));
         }
         json_decref(j);
@@ -297,10 +296,8 @@ static void keys_are(const json_t *j, const char *const *keys)
 
 static void the_json_has_the_form_of_the_design(void **state)
 {
-    static const char *const of_job[] = {"update_mean", "node_mean", "sample_mean", "p50",
-                                         "p95", "p99", "max", "histogram", NULL};
-    static const char *const of_worker[] = {"mean", "sample_mean", "p50", "p95",
-                                            "p99", "max", "histogram", NULL};
+    static const char *const of_job[] = {"update_mean", "node_mean", "sample_mean", "p50", "p95", "p99", "max", "histogram", NULL};
+    static const char *const of_worker[] = {"mean", "sample_mean", "p50", "p95", "p99", "max", "histogram", NULL};
     struct staleness s;
     staleness_init(&s);
     staleness_add(&s, 2, 8);
@@ -361,7 +358,11 @@ static void a_dump_with_the_last_bin_is_read_again(void **state)
 static void malformed_dumps_are_refused_and_leave_nothing_behind(void **state)
 {
     static const char *const bad[] = {
-        "{}", "[]", "3", "{\"histogram\": 3}", "{\"histogram\": [1], \"count\": -1}",
+        "{}",
+        "[]",
+        "3",
+        "{\"histogram\": 3}",
+        "{\"histogram\": [1], \"count\": -1}",
         "{\"histogram\": [1], \"count\": 1, \"max\": -2}",
         "{\"histogram\": [-5], \"count\": 1, \"max\": 0}",
         "{\"histogram\": [1], \"count\": 1, \"sum\": -1}",

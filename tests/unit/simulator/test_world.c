@@ -108,9 +108,9 @@ static void a_step_and_a_message_cost_what_the_cluster_says(void **state)
     assert_int_equal(parse(c, four_nodes, &problems), 0);
     struct world *w = run(c, 2, actors, step_then_send);
     for (int i = 0; i < 2; i++) {
-        assert_true(actors[i].times[0] == 0.5);            /* half of 0.5 + 2 * 0.25 */
+        assert_true(actors[i].times[0] == 0.5); /* half of 0.5 + 2 * 0.25 */
         assert_true(actors[i].times[1] == 1);
-        assert_true(actors[i].times[2] == 1 + 0.125 + 2);  /* latency + 128 bytes at 64 a second */
+        assert_true(actors[i].times[2] == 1 + 0.125 + 2); /* latency + 128 bytes at 64 a second */
     }
     world_free(w);
     free(c);
@@ -124,8 +124,12 @@ static void lend(void *arg)
     struct actor *a = arg;
     struct transport *t = world_transport(a->world, a->rank);
     for (int i = 0; i < 2 && a->rank < 2; i++) {
-        struct transfer x = {.op.step = transfer_step, .peer = 1 - a->rank, .tag = i == 0 ? 7 : 7 | TRANSPORT_LENT, .bytes = 64,
-                             .data = a->rank == 0 ? lent : room[i], .sending = a->rank == 0};
+        struct transfer x = {.op.step = transfer_step,
+                             .peer = 1 - a->rank,
+                             .tag = i == 0 ? 7 : 7 | TRANSPORT_LENT,
+                             .bytes = 64,
+                             .data = a->rank == 0 ? lent : room[i],
+                             .sending = a->rank == 0};
         t->ops->start(t, &x.op);
         assert_int_equal(t->ops->wait(t, &x.op, 0), 1);
         if (a->rank == 1) {

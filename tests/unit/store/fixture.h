@@ -28,13 +28,13 @@ struct place {
     struct store *store;
 };
 
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        struct err *e_ = &err_;                                                                                        \
-        (void)e_;                                                                                                      \
-        if ((call) < 0) {                                                                                              \
-            fail_msg("%s: %s", #call, err_.message);                                                                   \
-        }                                                                                                              \
+#define OK(call)                                     \
+    do {                                             \
+        struct err *e_ = &err_;                      \
+        (void)e_;                                    \
+        if ((call) < 0) {                            \
+            fail_msg("%s: %s", #call, err_.message); \
+        }                                            \
     } while (0)
 
 static struct err err_;
@@ -43,8 +43,7 @@ static inline int place_open(void **state)
 {
     struct place *p = calloc(1, sizeof *p);
     snprintf(p->dir, sizeof p->dir, "/tmp/evenstep-test-XXXXXX");
-    if (!mkdtemp(p->dir) || redis_private_start(p->dir, p->url, &p->pid, &err_) < 0 ||
-        !(p->store = store_open(p->url, NULL, &err_))) {
+    if (!mkdtemp(p->dir) || redis_private_start(p->dir, p->url, &p->pid, &err_) < 0 || !(p->store = store_open(p->url, NULL, &err_))) {
         fprintf(stderr, "cannot start: %s (logs in %s)\n", err_.message, p->dir);
         return -1;
     }

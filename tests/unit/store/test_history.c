@@ -23,9 +23,19 @@ static int gone(void **state)
 
 static struct row a_row(int rank, int64_t step)
 {
-    struct row row = {.step = step, .local_step = step, .time = 0.01 * (double)step, .epoch = (double)step / 100, .loss = 1.0f,
-                      .accuracy = 0.5f, .compute_s = 0.01f, .exchange_s = 0.002f, .wait_s = 0.001f, .batch = rank ? 8 : 24,
-                      .staleness = rank, .rank = (int16_t)rank, .attempt = 1};
+    struct row row = {.step = step,
+                      .local_step = step,
+                      .time = 0.01 * (double)step,
+                      .epoch = (double)step / 100,
+                      .loss = 1.0f,
+                      .accuracy = 0.5f,
+                      .compute_s = 0.01f,
+                      .exchange_s = 0.002f,
+                      .wait_s = 0.001f,
+                      .batch = rank ? 8 : 24,
+                      .staleness = rank,
+                      .rank = (int16_t)rank,
+                      .attempt = 1};
     return row;
 }
 
@@ -43,8 +53,7 @@ static double largest(json_t *list)
     double most = -INFINITY;
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v)
-    {
+    json_array_foreach(list, i, v) {
         most = fmax(most, json_number_value(v));
     }
     return most;
@@ -55,8 +64,7 @@ static double least(json_t *list)
     double most = INFINITY;
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v)
-    {
+    json_array_foreach(list, i, v) {
         most = fmin(most, json_number_value(v));
     }
     return most;
@@ -119,7 +127,8 @@ static void any_cut_of_a_series_equals_what_its_rows_say(void **state)
     OK(history_flush(h, &err_));
     history_close(h);
     for (uint64_t trial = 0; trial < 60; trial++) {
-        int64_t from = 1 + (int64_t)rng_below(5, trial, 0, ROWS - 1), to = from + (int64_t)rng_below(5, trial, 1, (uint64_t)(ROWS - from + 1));
+        int64_t from = 1 + (int64_t)rng_below(5, trial, 0, ROWS - 1),
+                to = from + (int64_t)rng_below(5, trial, 1, (uint64_t)(ROWS - from + 1));
         int points = 1 + (int)rng_below(5, trial, 2, 300);
         json_t *j = series("wait_seconds", "step", (double)from, (double)to, points), *s = at(j, "/series/0");
         int64_t n = to - from + 1, buckets = n < points ? n : points;
@@ -307,8 +316,8 @@ static void a_node_keeps_its_series_when_a_restart_gives_it_another_rank(void **
 
 static char *files_of(size_t *n)
 {
-    static const char *const names[] = {"meta.json", "rows-0.bin", "rows-0.v1", "rows-0.v2", "rows-1.bin", "rows-1.v1", "steps.bin",
-                                        "steps.v1", "steps.v2", "evaluations.bin"};
+    static const char *const names[] = {"meta.json", "rows-0.bin", "rows-0.v1", "rows-0.v2", "rows-1.bin",
+                                        "rows-1.v1", "steps.bin",  "steps.v1",  "steps.v2",  "evaluations.bin"};
     char *all = NULL, path[128];
     *n = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -383,7 +392,7 @@ static void lost_or_damaged_summaries_are_made_again(void **state)
     OK(unlink(path));
     snprintf(path, sizeof path, "%s/history/rows-0.v1", dir);
     int fd = open(path, O_WRONLY);
-    static const char zeroes[10 * 224]; /* buckets */
+    static const char zeroes[10 * 224];                                          /* buckets */
     assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 3 * 224), sizeof zeroes); /* as a power cut leaves it */
     close(fd);
     snprintf(path, sizeof path, "%s/history/steps.bin", dir);

@@ -14,9 +14,10 @@ static void a_new_job_has_every_key_of_the_contract(void **state)
     assert_int_equal(strspn(id, "0123456789abcdef"), 16);
     json_t *j = store_job_get(s, id, &err_);
     assert_non_null(j);
-    static const char *const keys[] = {"id", "name", "state", "attempt", "priority", "restarts", "spec", "created", "started",
-                                       "finished", "error", "waiting", "disk_bytes", "pruned", "progress", "metrics", "staleness",
-                                       "staleness_recent", "assignment", "servers", "workers"};
+    static const char *const keys[] = {"id",         "name",    "state",    "attempt",  "priority",  "restarts",
+                                       "spec",       "created", "started",  "finished", "error",     "waiting",
+                                       "disk_bytes", "pruned",  "progress", "metrics",  "staleness", "staleness_recent",
+                                       "assignment", "servers", "workers"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (!json_object_get(j, keys[i])) {
             fail_msg("the job has no '%s'", keys[i]);
@@ -128,7 +129,8 @@ static void an_idempotency_key_makes_one_job_and_refuses_another_spec(void **sta
 {
     struct store *s = ((struct place *)*state)->store;
     char first[STORE_ID], second[STORE_ID];
-    json_t *a = json_of("{\"name\":\"a\",\"epochs\":1}"), *swapped = json_of("{\"epochs\":1,\"name\":\"a\"}"), *b = json_of("{\"name\":\"b\"}");
+    json_t *a = json_of("{\"name\":\"a\",\"epochs\":1}"), *swapped = json_of("{\"epochs\":1,\"name\":\"a\"}"),
+           *b = json_of("{\"name\":\"b\"}");
     assert_int_equal(store_job_create(s, a, 0, "key 1", first, &err_), 0);
     assert_int_equal(store_job_create(s, swapped, 0, "key 1", second, &err_), 1);
     assert_string_equal(first, second);

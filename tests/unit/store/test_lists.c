@@ -79,7 +79,8 @@ static void sorted_by_name_or_priority_pages_give_every_job_once_in_order(void *
 static void state_and_part_of_the_name_filter(void **state)
 {
     struct store *s = ((struct place *)*state)->store;
-    json_t *launching = walk(s, "launching", NULL, NULL, 3), *odd = walk(s, NULL, "ODD", NULL, 2), *both = walk(s, "launching", "odd", "name", 1);
+    json_t *launching = walk(s, "launching", NULL, NULL, 3), *odd = walk(s, NULL, "ODD", NULL, 2),
+           *both = walk(s, "launching", "odd", "name", 1);
     assert_int_equal(json_array_size(launching), 4);
     assert_int_equal(json_array_size(odd), JOBS / 2);
     assert_int_equal(json_array_size(both), 2);

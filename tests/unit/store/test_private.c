@@ -131,8 +131,16 @@ static void a_folder_too_long_for_a_socket_gets_a_short_one(void **state)
 
 static void addresses_that_are_none_are_refused_with_the_reason(void **state)
 {
-    static const char *const bad[] = {"", "http://x", "unix:", "redis://", "redis://h:0", "redis://h:x", "redis://h/db",
-                                      "redis://user:secret@h", "unix:/tmp/x?nodb=1", "redis://[::1"};
+    static const char *const bad[] = {"",
+                                      "http://x",
+                                      "unix:",
+                                      "redis://",
+                                      "redis://h:0",
+                                      "redis://h:x",
+                                      "redis://h/db",
+                                      "redis://user:secret@h",
+                                      "unix:/tmp/x?nodb=1",
+                                      "redis://[::1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_null(store_open(bad[i], NULL, &err_));
         assert_int_equal(err_.code, ERR_INVALID);

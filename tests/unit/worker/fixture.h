@@ -21,22 +21,22 @@
 
 static struct err err_;
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        err_clear(&err_);                                                                          \
-        if ((call) < 0) {                                                                          \
-            fail_msg("%s: %s", #call, err_.message);                                               \
-        }                                                                                          \
+#define OK(call)                                     \
+    do {                                             \
+        err_clear(&err_);                            \
+        if ((call) < 0) {                            \
+            fail_msg("%s: %s", #call, err_.message); \
+        }                                            \
     } while (0)
 /* The call fails with this code, and its message has this text. */
-#define FAILS(call, error_code, text)                                                              \
-    do {                                                                                           \
-        err_clear(&err_);                                                                          \
-        assert_true((call) < 0);                                                                   \
-        assert_int_equal(err_.code, error_code);                                                   \
-        if (!strstr(err_.message, text)) {                                                         \
-            fail_msg("'%s' does not say '%s'", err_.message, text);                                \
-        }                                                                                          \
+#define FAILS(call, error_code, text)                               \
+    do {                                                            \
+        err_clear(&err_);                                           \
+        assert_true((call) < 0);                                    \
+        assert_int_equal(err_.code, error_code);                    \
+        if (!strstr(err_.message, text)) {                          \
+            fail_msg("'%s' does not say '%s'", err_.message, text); \
+        }                                                           \
     } while (0)
 
 static inline char *make_folder(void)

@@ -39,8 +39,15 @@ static int setup(void **state)
         p->params[i] = (float)i * 0.1f;
         p->optim[i] = -(float)i / 3.0f;
     }
-    *p->state = (struct run_state){.params = p->params, .optim = p->optim, .n_params = n, .n_optim = n, .version = 1234,
-                                   .applied_samples = 39488, .cursor = {60000, 2, 0, 39488}, .n_out = 2, .test_accuracy = -1};
+    *p->state = (struct run_state){.params = p->params,
+                                   .optim = p->optim,
+                                   .n_params = n,
+                                   .n_optim = n,
+                                   .version = 1234,
+                                   .applied_samples = 39488,
+                                   .cursor = {60000, 2, 0, 39488},
+                                   .n_out = 2,
+                                   .test_accuracy = -1};
     p->state->out[0] = (struct slice){0, 128, 32};
     p->state->out[1] = (struct slice){1, 0, 7};
     p->state->extra = json_pack("{s:f, s:[i,i]}", "best", 0.25, "staleness", 1, 2);
@@ -422,7 +429,8 @@ static struct jobspec *with_head(int units, const char *init)
     snprintf(text, sizeof text,
              "{\"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}, {\"type\": \"relu\"},"
              "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": %d}]}, \"data\": {\"format\": \"npy\", \"path\": \"small\"},"
-             "\"batching\": {\"global_batch\": 32}, \"init\": %s}", units, init);
+             "\"batching\": {\"global_batch\": 32}, \"init\": %s}",
+             units, init);
     return make_spec(text);
 }
 
@@ -445,7 +453,8 @@ static void another_head_is_taken_when_it_is_asked_for(void **state)
     for (size_t i = body; i < net->n_params; i++) {
         assert_true(params[i] == -7);
     }
-    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense1.weight' has the shape [3, 8], the network needs [5, 8]");
+    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA,
+          "tensor 'dense1.weight' has the shape [3, 8], the network needs [5, 8]");
     assert_non_null(strstr(err_.hint, "\"allow\": [\"dense1.weight\"]"));
     drop_spec(spec);
     spec = with_head(5, "{\"path\": \"x\", \"allow\": [\"dense1.weight\"]}");
@@ -493,12 +502,15 @@ static void headers_that_lie_are_refused(void **state)
     struct safetensors s;
     char path[4200];
     static const char *const heads[] = {
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",            /* beyond the file */
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",             /* not the shape's size */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", /* beyond the file */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",  /* not the shape's size */
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}", /* overflows */
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}",
-        "{\"a\":{\"dtype\":\"F32\"}}", "[]", "{", "{\"a\":1}",
+        "{\"a\":{\"dtype\":\"F32\"}}",
+        "[]",
+        "{",
+        "{\"a\":1}",
     };
     snprintf(path, sizeof path, "%s/lie", p->dir);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {

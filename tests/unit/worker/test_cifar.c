@@ -30,7 +30,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static const char *const names10[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
+static const char *const names10[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                      "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
 
 /* Byte j of a plane of sample i. */
 static uint8_t pixel(int i, int channel, int j)
@@ -217,7 +218,8 @@ static void a_label_out_of_range_is_named_with_file_and_byte(void **state)
     size_t n = records(scratch, 4, 2, 1, 10);
     scratch[RECORD] = 10;
     put_file(p->dir, "data_batch_3.bin", scratch, n);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "'data_batch_3.bin' has the label 10 at byte 3073 (record 2); labels are 0 to 9");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
+          "'data_batch_3.bin' has the label 10 at byte 3073 (record 2); labels are 0 to 9");
 }
 
 static void torn_swapped_missing_and_empty_files_are_refused(void **state)

@@ -178,7 +178,8 @@ static void what_is_random_depends_on_seed_epoch_and_sample_never_on_rank_or_ord
 {
     (void)state;
     struct dataset d = make(true);
-    struct data_spec s = {.normalize_unit = true, .augment = {.shift = 2, .flip = 0.5, .crop = true, .crop_size = {5, 5}, .crop_padding = 2}};
+    struct data_spec s = {.normalize_unit = true,
+                          .augment = {.shift = 2, .flip = 0.5, .crop = true, .crop_size = {5, 5}, .crop_padding = 2}};
     enum { W = 5 * 5 * CHANNELS };
     float forward[SAMPLES * W], x[W], *backward = malloc(SAMPLES * W * sizeof(float));
     int64_t up[SAMPLES], down[SAMPLES];

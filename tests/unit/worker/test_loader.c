@@ -7,7 +7,8 @@
 #include "worker/data/loader.h"
 
 enum { SAMPLES = 500 };
-static struct data_spec spec_ = {.format = CAT_FORMAT_GLYPHS, .samples = SAMPLES, .test_samples = 40, .shuffle = true, .normalize_unit = true};
+static struct data_spec spec_ = {
+    .format = CAT_FORMAT_GLYPHS, .samples = SAMPLES, .test_samples = 40, .shuffle = true, .normalize_unit = true};
 
 static int setup(void **state)
 {

@@ -7,7 +7,7 @@
 #include "worker/model/model.h"
 
 static const struct device_ops *cpu;
-static int most; /* the largest minibatch that this device holds */
+static int most;        /* the largest minibatch that this device holds */
 static int room, taken; /* samples of all programs together that there is memory for, and that there are */
 
 static struct dev_program *limited_program(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)

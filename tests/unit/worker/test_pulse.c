@@ -37,8 +37,16 @@ static int setup(void **state)
     OK(store_job_create(p->store, spec, 0, NULL, job, &err_));
     json_decref(spec);
     stop_signal = 0;
-    struct pulse_config c = {.url = p->url, .job = job, .node = "slow", .rank = 0, .attempt = 3, .workers = WORKERS,
-                             .reads_control = true, .first_version = 1, .first_sizes = sizes, .stop = &stop_signal};
+    struct pulse_config c = {.url = p->url,
+                             .job = job,
+                             .node = "slow",
+                             .rank = 0,
+                             .attempt = 3,
+                             .workers = WORKERS,
+                             .reads_control = true,
+                             .first_version = 1,
+                             .first_sizes = sizes,
+                             .stop = &stop_signal};
     p->pulse = pulse_start(&c, &err_);
     assert_non_null(p->pulse);
     pulse_telemetry(p->pulse, &p->t);
@@ -59,7 +67,8 @@ static int teardown(void **state)
 
 static struct step_row row_at(int64_t step)
 {
-    struct step_row r = {.rank = 0, .step = step, .local_step = step, .epoch = 0.5, .batch = 10, .loss = 0.25f, .staleness = (int32_t)(step % 4)};
+    struct step_row r = {
+        .rank = 0, .step = step, .local_step = step, .epoch = 0.5, .batch = 10, .loss = 0.25f, .staleness = (int32_t)(step % 4)};
     return r;
 }
 
