@@ -94,6 +94,7 @@ void network_init(const struct network *net, uint64_t seed, float *params, float
 /* Estimates for placement: bytes of activations per sample, floating-point operations per sample forward. */
 size_t network_activation_bytes(const struct network *net);
 double network_flops(const struct network *net);
+double layer_flops(const struct layer *l);
 /* A stable hash (16 hex digits) of everything that step time depends on: the key of profiles. */
 void network_hash(const struct network *net, char out[17]);
 

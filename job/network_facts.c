@@ -148,11 +148,16 @@ size_t network_activation_bytes(const struct network *net)
     return floats * sizeof(float);
 }
 
+double layer_flops(const struct layer *l)
+{
+    return layer_type_get(l->type)->flops(l);
+}
+
 double network_flops(const struct network *net)
 {
     double flops = 0;
     for (int i = 0; i < net->n_layers; i++) {
-        flops += layer_type_get(net->layers[i].type)->flops(&net->layers[i]);
+        flops += layer_flops(&net->layers[i]);
     }
     return flops;
 }

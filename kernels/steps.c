@@ -36,34 +36,48 @@ bool steps_flatten_is_none(const struct network *net, int layer, const struct sh
     return stored->rank == 1 || stored->dim[2] == 1 || stored->dim[0] * stored->dim[1] == 1 || readers_take_image(net, layer, keeps_shape);
 }
 
-static double backward_work(const struct steps_cost *c)
+/* Does an input of this layer get a gradient: is there a parameter before it? */
+static bool to_inputs(const struct layer *l, const bool *needs)
 {
-    double weights = c->layer->n_tensors > 0 ? c->forward : 0;
-    return c->backward ? weights + (c->to_inputs ? c->forward : 0) : 0;
+    bool any = false;
+    for (int k = 0; k < l->n_inputs; k++) {
+        any = any || (l->inputs[k] >= 0 && needs[l->inputs[k]]);
+    }
+    return any;
 }
 
-int steps_cut(const struct network *net, int n_steps, steps_cost_fn *cost, const void *ctx, size_t bucket_bytes, struct dev_bucket *buckets,
-              int *bucket_step)
+/* As much as forward for the gradient of its parameters, and as much for those of its inputs. */
+static double backward_work(const struct layer *l, const bool *needs)
 {
+    return layer_flops(l) * ((l->n_tensors > 0) + to_inputs(l, needs));
+}
+
+int steps_cut(const struct network *net, size_t bucket_bytes, struct dev_bucket *buckets, int *layer)
+{
+    bool needs[NET_LAYERS];
     double total = 0, done = 0;
     size_t end = net->n_params;
     int n = 0;
-    for (int i = 0; i < n_steps; i++) {
-        struct steps_cost c = cost(ctx, i);
-        total += c.forward + backward_work(&c);
-        done += c.forward;
+    for (int i = 0; i < net->n_layers; i++) {
+        const struct layer *l = &net->layers[i];
+        needs[i] = l->n_tensors > 0 || to_inputs(l, needs);
+        total += layer_flops(l) + backward_work(l, needs);
+        done += layer_flops(l);
     }
-    for (int i = n_steps - 1; i >= 0; i--) {
-        struct steps_cost c = cost(ctx, i);
-        done += backward_work(&c);
-        if (c.layer->n_tensors == 0) {
+    for (int i = net->n_layers - 1; i >= 0; i--) {
+        const struct layer *l = &net->layers[i];
+        done += backward_work(l, needs);
+        if (l->n_tensors == 0) {
             continue;
         }
-        size_t first = net->tensors[c.layer->first_tensor].first;
+        size_t first = net->tensors[l->first_tensor].first;
         if ((end - first) * sizeof(float) >= bucket_bytes || first == 0) {
             double share = total > 0 ? done / total : 1;
             buckets[n] = (struct dev_bucket){.first = first, .count = end - first, .work_done = share < 1 ? share : 1};
-            bucket_step[n++] = i;
+            if (layer) {
+                layer[n] = i;
+            }
+            n++;
             end = first;
         }
     }

@@ -1,5 +1,6 @@
 /* From layers to steps, what is the same on every device: which layers become a part of another step, and where the buckets are cut. A
- * device has steps, values and operators of its own kind (cpu/graph.c, cuda/graph.cu) and asks here.
+ * device has steps, values and operators of its own kind (cpu/graph.c, cuda/graph.cu) and asks here; so does who has no device at all
+ * (simulator/timing.c).
  */
 #ifndef KERNELS_STEPS_H
 #define KERNELS_STEPS_H
@@ -22,17 +23,8 @@ static inline size_t steps_joined(const struct shape *whole, const struct shape 
     return whole->rank == 1 ? shape_count(input) : (size_t)input->dim[2];
 }
 
-struct steps_cost {
-    const struct layer *layer;
-    double forward; /* of one sample, in floating-point operations or what takes as long */
-    bool backward;  /* takes part in the backward pass */
-    bool to_inputs; /* some input of it gets a gradient */
-};
-typedef struct steps_cost steps_cost_fn(const void *ctx, int step);
-
-/* Cuts the flat block into buckets of at least bucket_bytes, in the order of the backward pass; returns how many. buckets and bucket_step
- * (the step after which each is complete) have room for every layer. */
-int steps_cut(const struct network *net, int n_steps, steps_cost_fn *cost, const void *ctx, size_t bucket_bytes, struct dev_bucket *buckets,
-              int *bucket_step);
+/* Cuts the flat block into buckets of at least bucket_bytes, in the order of the backward pass; returns how many. layer: the one after whose
+ * backward pass each is complete, or NULL. Both arrays have room for every layer. */
+int steps_cut(const struct network *net, size_t bucket_bytes, struct dev_bucket *buckets, int *layer);
 
 #endif

@@ -11,10 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/layers.h"
+#include "kernels/steps.h"
 #include "worker/start.h"
-
-enum { TIMING_BUCKETS = 256 };
 
 struct timing {
     struct trainer_env *env;
@@ -24,8 +22,8 @@ struct timing {
     struct device device;
     struct dev_replica replica;
     struct strategy *strategy;
-    struct dev_bucket buckets[TIMING_BUCKETS]; /* of no floats */
-    size_t floats[TIMING_BUCKETS];             /* that they stand for */
+    struct dev_bucket *buckets; /* of no floats */
+    size_t *floats;             /* that they stand for */
     int n_buckets;
     uint8_t *decay;
     int32_t *mean_of;
@@ -95,33 +93,21 @@ static void set_aside(void *ctx, bool on)
 
 /* ---- start --------------------------------------------------------------------------------------------------------- */
 
-/* Cut as the CPU device cuts them: at tensors, last layers first, each of at least bucket_bytes; what is done of the work when a bucket is
- * ready is counted over layers that have parameters: once forward, once for their gradients, once for those of their input. */
-static void cut_buckets(struct timing *t)
+/* Those of a device, of no floats. */
+static int cut_buckets(struct timing *t, struct err *e)
 {
     const struct network *net = &t->env->spec->network;
-    double total = 0, done = 0;
-    size_t end = net->n_params;
-    for (int i = 0; i < net->n_layers; i++) {
-        const struct layer *l = &net->layers[i];
-        double work = l->n_tensors > 0 ? layer_type_get(l->type)->flops(l) : 0;
-        done += work;
-        total += work * (l->inputs[0] < 0 ? 2 : 3);
+    t->buckets = calloc((size_t)net->n_layers, sizeof *t->buckets);
+    t->floats = calloc((size_t)net->n_layers, sizeof *t->floats);
+    if (!t->buckets || !t->floats) {
+        return err_set(e, ERR_MEMORY, "cannot hold a virtual rank: memory ran out");
     }
-    for (int i = net->n_layers - 1; i >= 0; i--) {
-        const struct layer *l = &net->layers[i];
-        if (l->n_tensors == 0) {
-            continue;
-        }
-        done += layer_type_get(l->type)->flops(l) * (l->inputs[0] < 0 ? 1 : 2);
-        size_t first = net->tensors[l->first_tensor].first;
-        if (((end - first) * sizeof(float) >= t->env->spec->bucket_bytes && t->n_buckets < TIMING_BUCKETS - 1) || first == 0) {
-            double share = total > 0 ? done / total : 1;
-            t->floats[t->n_buckets] = end - first;
-            t->buckets[t->n_buckets++] = (struct dev_bucket){0, 0, share < 1 ? share : 1};
-            end = first;
-        }
+    t->n_buckets = steps_cut(net, t->env->spec->bucket_bytes, t->buckets, NULL);
+    for (int b = 0; b < t->n_buckets; b++) {
+        t->floats[b] = t->buckets[b].count;
+        t->buckets[b].first = t->buckets[b].count = 0;
     }
+    return 0;
 }
 
 /* What every all-reduce and every pushed block stands for. */
@@ -177,6 +163,8 @@ static void release(struct timing *t)
     for (int b = 0; b < DEV_BLOCKS; b++) {
         free(t->replica.host[b]);
     }
+    free(t->buckets);
+    free(t->floats);
     free(t->decay);
     free(t->mean_of);
     free(t);
@@ -256,9 +244,9 @@ int timing_run(struct trainer_env *env, struct err *e)
     if (!t) {
         return -ERR_MEMORY;
     }
-    cut_buckets(t);
-    t->strategy = ops->start(&t->rank, &t->state, e);
-    int rc = t->strategy ? run(t, e) : -ERR_INTERNAL;
+    int rc = cut_buckets(t, e);
+    t->strategy = rc == 0 ? ops->start(&t->rank, &t->state, e) : NULL;
+    rc = t->strategy ? run(t, e) : -ERR_INTERNAL;
     set_phase(t, PHASE_DONE);
     if (t->strategy) {
         ops->free(t->strategy);

@@ -421,11 +421,6 @@ static void release(struct cpu_step *s)
     s->state = NULL;
 }
 
-static double work(const struct cpu_step *s)
-{
-    return 16.0 * (double)s->out->count;
-}
-
 const struct cpu_op cpu_batch_norm = {
     .name = "batch norm",
     .by_tiles = true,
@@ -438,5 +433,4 @@ const struct cpu_op cpu_batch_norm = {
     .gather = gather,
     .begin = begin,
     .release = release,
-    .work = work,
 };

@@ -39,12 +39,6 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     return rc < 0 ? rc : weighted_prepare(p, s, &md, describe, e);
 }
 
-static double work(const struct cpu_step *s)
-{
-    const struct layer *l = s->layer;
-    return 2.0 * (double)s->out->count * l->kernel[0] * l->kernel[1] * s->in[0]->shape.dim[2];
-}
-
 const struct cpu_op cpu_conv = {
     .name = "convolution",
     .by_tiles = true,
@@ -54,5 +48,4 @@ const struct cpu_op cpu_conv = {
     .forward = weighted_forward,
     .backward = weighted_backward,
     .release = weighted_release,
-    .work = work,
 };

@@ -93,8 +93,6 @@ struct cpu_op {
     /* NULL, or: writes the output of the last forward pass again, the same bits, from inputs that the backward pass reads anyway. */
     void (*again)(struct cpu_program *p, struct cpu_step *s);
     void (*release)(struct cpu_step *s);
-    /* Work of one sample forward, in floating-point operations or what takes as long. */
-    double (*work)(const struct cpu_step *s);
 };
 
 struct cpu_step {
@@ -145,7 +143,7 @@ struct cpu_program {
     struct cpu_value *values;    /* [0]: the network's input; then at most one per layer */
     struct cpu_value **of_layer; /* [n_layers] */
     struct cpu_value *output;    /* what the loss reads */
-    int *bucket_step;            /* [n_buckets] the step after which a bucket is complete */
+    int *bucket_layer;           /* [n_buckets] the one after whose backward pass a bucket is complete */
     void *padded; /* [batch][input], for minibatches that do not fill the program, or are rounded; here and below of the run's arena */
     struct cpu_value head_fp32; /* what the loss reads and writes: the output, or its copy in fp32 */
     void *scratch;              /* working memory, shared by all steps */

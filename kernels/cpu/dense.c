@@ -40,11 +40,6 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     return rc < 0 ? rc : weighted_prepare(p, s, &md, describe, e);
 }
 
-static double work(const struct cpu_step *s)
-{
-    return 2.0 * (double)s->in[0]->count * (double)s->out->count;
-}
-
 const struct cpu_op cpu_dense = {
     .name = "inner product",
     .takes_relu = true,
@@ -53,5 +48,4 @@ const struct cpu_op cpu_dense = {
     .forward = weighted_forward,
     .backward = weighted_backward,
     .release = weighted_release,
-    .work = work,
 };

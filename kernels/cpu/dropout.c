@@ -84,11 +84,6 @@ static void release(struct cpu_step *s)
     s->state = NULL;
 }
 
-static double work(const struct cpu_step *s)
-{
-    return 60.0 * (double)s->out->count;
-}
-
 const struct cpu_op cpu_dropout = {
     .name = "dropout",
     .keeps_shape = true,
@@ -96,5 +91,4 @@ const struct cpu_op cpu_dropout = {
     .forward = forward,
     .backward = backward,
     .release = release,
-    .work = work,
 };

@@ -55,14 +55,8 @@ static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_
     return 0;
 }
 
-static double work(const struct cpu_step *s)
-{
-    return 4.0 * (double)s->in[0]->count;
-}
-
 const struct cpu_op cpu_global_pool = {
     .name = "global average pooling",
     .forward = forward,
     .backward = backward,
-    .work = work,
 };

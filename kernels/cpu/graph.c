@@ -131,22 +131,12 @@ static void route_gradients(struct cpu_program *p)
     }
 }
 
-static struct steps_cost cost_of(const void *ctx, int step)
-{
-    const struct cpu_step *s = &((const struct cpu_program *)ctx)->steps[step];
-    struct steps_cost c = {.layer = s->layer, .forward = s->op->work ? s->op->work(s) : 0, .backward = s->backward};
-    for (int k = 0; k < s->n_in; k++) {
-        c.to_inputs = c.to_inputs || s->in_grad[k];
-    }
-    return c;
-}
-
 int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
 {
     int n_values = build_steps(p, e);
     if (n_values > 0) {
         route_gradients(p);
-        p->head.n_buckets = steps_cut(p->net, p->n_steps, cost_of, p, bucket_bytes, p->head.buckets, p->bucket_step);
+        p->head.n_buckets = steps_cut(p->net, bucket_bytes, p->head.buckets, p->bucket_layer);
     }
     return n_values;
 }

@@ -67,11 +67,6 @@ static int add_backward(struct cpu_program *p, struct cpu_step *s, const struct 
     return 0;
 }
 
-static double work(const struct cpu_step *s)
-{
-    return 4.0 * (double)s->out->count * s->n_in;
-}
-
 const struct cpu_op cpu_add = {
     .name = "add",
     .by_tiles = true,
@@ -79,7 +74,6 @@ const struct cpu_op cpu_add = {
     .backward_reads = CPU_READS_RELU,
     .forward = add_forward,
     .backward = add_backward,
-    .work = work,
 };
 
 /* ---- concat ------------------------------------------------------------------------------------------------------ */
@@ -118,5 +112,4 @@ const struct cpu_op cpu_concat = {
     .by_tiles = true,
     .forward = concat_forward,
     .backward = concat_backward,
-    .work = work,
 };

@@ -151,11 +151,6 @@ static void release(struct cpu_step *step)
     step->state = NULL;
 }
 
-static double work(const struct cpu_step *s)
-{
-    return (double)s->out->count * (20.0 + s->layer->window);
-}
-
 const struct cpu_op cpu_lrn = {
     .name = "local response normalisation",
     .backward_reads = CPU_READS_IN | CPU_READS_OUT,
@@ -163,5 +158,4 @@ const struct cpu_op cpu_lrn = {
     .forward = forward,
     .backward = backward,
     .release = release,
-    .work = work,
 };

@@ -110,11 +110,6 @@ void pointwise_give(const struct cpu_program *p, float *to, const void *from, si
     SHARED(n, give_loop, to, from, p->bf16);
 }
 
-static double work(const struct cpu_step *s)
-{
-    return 4.0 * (double)s->out->count;
-}
-
 /* ---- relu, where it could not become a part of the layer before it ---------------------------------------- */
 
 static int relu_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
@@ -136,7 +131,6 @@ const struct cpu_op cpu_relu = {
     .backward_reads = CPU_READS_OUT,
     .forward = relu_forward,
     .backward = relu_backward,
-    .work = work,
 };
 
 /* ---- flatten, where the order of the elements is seen -------------------------------------------------------- */
@@ -181,5 +175,4 @@ const struct cpu_op cpu_flatten = {
     .name = "flatten",
     .forward = flatten_forward,
     .backward = flatten_backward,
-    .work = work,
 };

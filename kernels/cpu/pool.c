@@ -113,14 +113,9 @@ static void release(struct cpu_step *s)
     }
 }
 
-static double work(const struct cpu_step *s)
-{
-    return 8.0 * (double)s->in[0]->count;
-}
-
-#define POOL(title)                                                                                                   \
-    {                                                                                                                 \
-        .name = title, .prepare = prepare, .forward = forward, .backward = backward, .release = release, .work = work \
+#define POOL(title)                                                                                     \
+    {                                                                                                   \
+        .name = title, .prepare = prepare, .forward = forward, .backward = backward, .release = release \
     }
 
 const struct cpu_op cpu_max_pool = POOL("max pooling");

@@ -92,11 +92,11 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
     p->steps = calloc(n, sizeof(*p->steps));
     p->values = calloc(n + 1, sizeof(*p->values));
     p->of_layer = calloc(n, sizeof(struct cpu_value *));
-    p->bucket_step = calloc(n, sizeof(*p->bucket_step));
+    p->bucket_layer = calloc(n, sizeof(*p->bucket_layer));
     p->groups = calloc(n + 1, sizeof(*p->groups));
     p->places = calloc(n * (3 + NET_INPUTS) + ROOMS, sizeof(*p->places));
     p->head.buckets = calloc(n, sizeof(*p->head.buckets));
-    if (!p->steps || !p->values || !p->of_layer || !p->bucket_step || !p->groups || !p->places || !p->head.buckets) {
+    if (!p->steps || !p->values || !p->of_layer || !p->bucket_layer || !p->groups || !p->places || !p->head.buckets) {
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     int rc = prim_check(dnnl_stream_create(&p->stream, p->dev->engine, dnnl_stream_default_flags), "create a stream", e);
@@ -153,7 +153,7 @@ void cpu_program_free(struct cpu_program *p)
     free(p->steps);
     free(p->values);
     free(p->of_layer);
-    free(p->bucket_step);
+    free(p->bucket_layer);
     free(p->groups);
     free(p->places);
     free(p->head.buckets);

@@ -180,7 +180,7 @@ static int run_backward(struct cpu_team *t, const struct dev_input *in, dev_mark
     int bucket = 0, rc = 0;
     for (int i = lead->n_groups - 1; i >= 0 && rc == 0; i--) {
         rc = run_group(t, i, in, true, e);
-        while (rc == 0 && bucket < t->head.n_buckets && lead->bucket_step[bucket] >= lead->groups[i].bottom) {
+        while (rc == 0 && bucket < t->head.n_buckets && lead->bucket_layer[bucket] >= lead->steps[lead->groups[i].bottom].index) {
             add_up(t, &t->head.buckets[bucket]);
             if (mark) {
                 mark(ctx, bucket);

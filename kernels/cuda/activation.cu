@@ -66,14 +66,8 @@ template <typename F> static int backward(struct cuda_program *p, struct cuda_st
                                 "run the gradient of an activation", e));
 }
 
-static double work(const struct cuda_step *s)
-{
-    return 20.0 * (double)s->out->count;
-}
-
-#define ACTIVATION(kind, title)          \
-    const struct cuda_op cuda_##kind = { \
-        .name = title, .keeps_shape = true, .forward = forward<f_##kind>, .backward = backward<f_##kind>, .work = work};
+#define ACTIVATION(kind, title) \
+    const struct cuda_op cuda_##kind = {.name = title, .keeps_shape = true, .forward = forward<f_##kind>, .backward = backward<f_##kind>};
 
 ACTIVATION(leaky, "leaky relu")
 ACTIVATION(tanh, "tanh")

@@ -298,11 +298,6 @@ static void release(struct cuda_step *s)
     s->state = NULL;
 }
 
-static double work(const struct cuda_step *s)
-{
-    return 16.0 * (double)s->out->count;
-}
-
 const struct cuda_op cuda_batch_norm = {
     .name = "batch norm",
     .takes_relu = true,
@@ -310,5 +305,4 @@ const struct cuda_op cuda_batch_norm = {
     .forward = forward,
     .backward = backward,
     .release = release,
-    .work = work,
 };

@@ -269,16 +269,10 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     return 0;
 }
 
-static double work(const struct cuda_step *s)
-{
-    const struct layer *l = s->layer;
-    return 2.0 * (double)s->out->count * l->kernel[0] * l->kernel[1] * s->in[0]->shape.dim[2];
-}
-
 /* Each pass multiplies as often. */
 static void meter(const struct cuda_program *p, const struct cuda_step *s, const char *pass)
 {
-    cuda_meter_begin(__FILE__, pass, 0, work(s) * p->head.batch, p->dev->build);
+    cuda_meter_begin(__FILE__, pass, 0, layer_flops(s->layer) * p->head.batch, p->dev->build);
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
@@ -339,5 +333,4 @@ const struct cuda_op cuda_conv = {
     .forward = forward,
     .backward = backward,
     .release = release,
-    .work = work,
 };

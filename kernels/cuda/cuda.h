@@ -172,7 +172,6 @@ struct cuda_op {
     /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's gradients. */
     int (*backward)(struct cuda_program *p, struct cuda_step *s, struct err *e);
     void (*release)(struct cuda_step *s);
-    double (*work)(const struct cuda_step *s); /* of one sample forward, in floating-point operations or what takes as long */
 };
 
 struct cuda_step {
@@ -200,8 +199,6 @@ struct cuda_graph {
 };
 int cuda_graph_init(struct cuda_graph *g, const struct network *net, struct err *e);
 void cuda_graph_release(struct cuda_graph *g);
-/* Buckets of the flat block, and the step after which each is complete; both arrays have room for every layer. */
-int cuda_graph_cut(const struct cuda_graph *g, size_t bucket_bytes, struct dev_bucket *buckets, int *bucket_step);
 
 /* What stands before the samples in a program's input. */
 struct cuda_head {
@@ -221,7 +218,7 @@ struct cuda_program {
     enum cuda_precision precision;
     struct cuda_graph graph;
     struct cuda_arena arena;
-    int *bucket_step;
+    int *bucket_layer; /* the one after whose backward pass a bucket is complete */
     /* where the operators find blocks: the replica's, but for the first run, which is on scratch memory */
     float *params, *grads, *stats;
     struct bf16 *weights;

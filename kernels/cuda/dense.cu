@@ -56,16 +56,10 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     return product(p, CUBLAS_OP_N, CUBLAS_OP_N, in, batch, out, cuda_weights(p, s), in, s->out->grad, out, *s->in_grad[0], false, e);
 }
 
-static double work(const struct cuda_step *s)
-{
-    return 2.0 * (double)s->in[0]->count * (double)s->out->count;
-}
-
 const struct cuda_op cuda_dense = {
     .name = "inner product",
     .takes_relu = true,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
-    .work = work,
 };

@@ -48,15 +48,9 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     return run(p, s, *s->in_grad[0], s->out->grad, e);
 }
 
-static double work(const struct cuda_step *s)
-{
-    return 60.0 * (double)s->out->count;
-}
-
 const struct cuda_op cuda_dropout = {
     .name = "dropout",
     .keeps_shape = true,
     .forward = forward,
     .backward = backward,
-    .work = work,
 };

@@ -41,14 +41,8 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
                                 "run the gradient of pooling over an image", e));
 }
 
-static double work(const struct cuda_step *s)
-{
-    return 4.0 * (double)s->in[0]->count;
-}
-
 const struct cuda_op cuda_global_pool = {
     .name = "global average pooling",
     .forward = forward,
     .backward = backward,
-    .work = work,
 };

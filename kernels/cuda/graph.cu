@@ -161,18 +161,3 @@ void cuda_graph_release(struct cuda_graph *g)
     free(g->of_layer);
     *g = {};
 }
-
-static struct steps_cost cost_of(const void *ctx, int step)
-{
-    const struct cuda_step *s = &((const struct cuda_graph *)ctx)->steps[step];
-    struct steps_cost c = {s->layer, s->op->work ? s->op->work(s) : 0, s->backward, false};
-    for (int k = 0; k < s->n_in; k++) {
-        c.to_inputs = c.to_inputs || s->in_grad[k];
-    }
-    return c;
-}
-
-int cuda_graph_cut(const struct cuda_graph *g, size_t bucket_bytes, struct dev_bucket *buckets, int *bucket_step)
-{
-    return steps_cut(g->net, g->n_steps, cost_of, g, bucket_bytes, buckets, bucket_step);
-}

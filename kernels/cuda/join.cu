@@ -52,17 +52,11 @@ static int add_backward(struct cuda_program *p, struct cuda_step *s, struct err 
     return 0;
 }
 
-static double work(const struct cuda_step *s)
-{
-    return 4.0 * (double)s->out->count * s->n_in;
-}
-
 const struct cuda_op cuda_add = {
     .name = "add",
     .takes_relu = true,
     .forward = add_forward,
     .backward = add_backward,
-    .work = work,
 };
 
 /* ---- concat ------------------------------------------------------------------------------------------------------ */
@@ -118,5 +112,4 @@ const struct cuda_op cuda_concat = {
     .name = "concat",
     .forward = concat_forward,
     .backward = concat_backward,
-    .work = work,
 };

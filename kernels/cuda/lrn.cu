@@ -98,16 +98,10 @@ static void release(struct cuda_step *s)
     s->state = NULL;
 }
 
-static double work(const struct cuda_step *s)
-{
-    return (double)s->out->count * (20.0 + s->layer->window);
-}
-
 const struct cuda_op cuda_lrn = {
     .name = "local response normalisation",
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
     .release = release,
-    .work = work,
 };

@@ -202,11 +202,6 @@ static size_t elements(const struct cuda_program *p, const struct cuda_value *v)
     return (size_t)p->head.batch * v->count;
 }
 
-static double work(const struct cuda_step *s)
-{
-    return 4.0 * (double)s->out->count;
-}
-
 static int relu_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t n = elements(p, s->out);
@@ -226,7 +221,6 @@ const struct cuda_op cuda_relu = {
     .keeps_shape = true,
     .forward = relu_forward,
     .backward = relu_backward,
-    .work = work,
 };
 
 /* ---- flatten, where the order of the elements is seen -------------------------------------------------------- */
@@ -265,5 +259,4 @@ const struct cuda_op cuda_flatten = {
     .name = "flatten",
     .forward = flatten_forward,
     .backward = flatten_backward,
-    .work = work,
 };

@@ -222,18 +222,12 @@ static void release(struct cuda_step *s)
     s->state = NULL;
 }
 
-static double work(const struct cuda_step *s)
-{
-    return 8.0 * (double)s->in[0]->count;
-}
-
 const struct cuda_op cuda_max_pool = {
     .name = "max pooling",
     .prepare = prepare,
     .forward = forward,
     .backward = backward,
     .release = release,
-    .work = work,
 };
 
 const struct cuda_op cuda_average_pool = {
@@ -242,5 +236,4 @@ const struct cuda_op cuda_average_pool = {
     .forward = forward,
     .backward = backward,
     .release = release,
-    .work = work,
 };

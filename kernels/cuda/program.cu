@@ -182,11 +182,21 @@ static int enqueue_backward(struct cuda_program *p, int i, struct err *e)
     return 0;
 }
 
+/* The step of a layer that has parameters. */
+static int step_of(const struct cuda_graph *g, int layer)
+{
+    int i = 0;
+    while (g->steps[i].index < layer) {
+        i++;
+    }
+    return i;
+}
+
 /* Segment k: from where the bucket before was complete to where bucket k is. */
 static int enqueue_segment(struct cuda_program *p, int k, struct err *e)
 {
-    int from = k == 0 ? p->graph.n_steps - 1 : p->bucket_step[k - 1] - 1;
-    int to = p->head.n_buckets > 0 ? p->bucket_step[k] : 0;
+    int from = k == 0 ? p->graph.n_steps - 1 : step_of(&p->graph, p->bucket_layer[k - 1]) - 1;
+    int to = p->head.n_buckets > 0 ? step_of(&p->graph, p->bucket_layer[k]) : 0;
     if (k == 0) {
         TRY(enqueue_forward(p, true, e));
     }
@@ -277,11 +287,11 @@ static int plan(struct cuda_program *p, size_t bucket_bytes, struct err *e)
     size_t n = (size_t)p->net->n_layers + 1;
     TRY(cuda_graph_init(&p->graph, p->net, e));
     p->head.buckets = (struct dev_bucket *)calloc(n, sizeof(*p->head.buckets));
-    p->bucket_step = (int *)calloc(n, sizeof(*p->bucket_step));
-    if (!p->head.buckets || !p->bucket_step) {
+    p->bucket_layer = (int *)calloc(n, sizeof(*p->bucket_layer));
+    if (!p->head.buckets || !p->bucket_layer) {
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
-    p->head.n_buckets = cuda_graph_cut(&p->graph, bucket_bytes, p->head.buckets, p->bucket_step);
+    p->head.n_buckets = steps_cut(p->net, bucket_bytes, p->head.buckets, p->bucket_layer);
     int segments = p->head.n_buckets > 0 ? p->head.n_buckets : 1;
     p->train = (cudaGraphExec_t *)calloc((size_t)segments, sizeof(cudaGraphExec_t));
     p->ready = (cudaEvent_t *)calloc((size_t)segments, sizeof(cudaEvent_t));
@@ -375,7 +385,7 @@ void cuda_program_free(struct dev_program *program)
     cudaGetLastError();
     free(p->train);
     free(p->ready);
-    free(p->bucket_step);
+    free(p->bucket_layer);
     free(p->head.buckets);
     free(p);
 }
