@@ -259,26 +259,6 @@ static void count_samples(struct averaging *s)
     }
 }
 
-static void report(struct averaging *s, const struct work *w, const struct dev_result *r, double compute_s, double exposed, uint64_t bytes)
-{
-    const struct lockstep *l = &s->l;
-    const struct rank_env *env = l->env;
-    float n = w->slice.count > 0 ? (float)w->slice.count : 1;
-    struct step_row row = {.rank = env->comm->rank,
-                           .step = l->step,
-                           .local_step = l->local_step,
-                           .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
-                           .batch = (int)w->slice.count,
-                           .loss = (float)r->loss / n,
-                           .accuracy = (float)r->correct / n,
-                           .compute_s = (float)compute_s,
-                           .exchange_s = (float)exposed,
-                           .bytes = bytes,
-                           .time = comm_now(env->comm) - env->job_start,
-                           .extra = {s->distance, 0}};
-    env->row(env->ctx, &row);
-}
-
 static bool alone(const struct comm *c)
 {
     (void)c;
@@ -303,7 +283,10 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         rc = average_group(s, e);
         bytes = 2 * (s->n_params + s->n_stats) * sizeof(float);
     }
-    report(s, w, r, compute_s, comm_now(l->env->comm) - begin, bytes);
+    struct step_row row = lockstep_row(l, w, r, compute_s, begin);
+    row.bytes = bytes;
+    row.extra[0] = s->distance;
+    l->env->row(l->env->ctx, &row);
     return rc;
 }
 

@@ -273,28 +273,6 @@ static int local_step(struct hpsgd *s, double rate, struct err *e)
     return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
 }
 
-static void report(struct hpsgd *s, const struct work *w, const struct dev_result *r, double compute_s, double exposed, int k,
-                   bool launched)
-{
-    const struct lockstep *l = &s->l;
-    const struct rank_env *env = l->env;
-    float n = w->slice.count > 0 ? (float)w->slice.count : 1;
-    struct step_row row = {.rank = env->comm->rank,
-                           .step = l->step,
-                           .local_step = l->local_step,
-                           .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
-                           .batch = (int)w->slice.count,
-                           .loss = (float)r->loss / n,
-                           .accuracy = (float)r->correct / n,
-                           .compute_s = (float)compute_s,
-                           .exchange_s = (float)exposed,
-                           .staleness = 1,
-                           .bytes = launched ? 2 * s->n * sizeof(float) : 0,
-                           .time = comm_now(env->comm) - env->job_start,
-                           .extra = {(float)k, 0}};
-    env->row(env->ctx, &row);
-}
-
 static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r, double compute_s, struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
@@ -310,7 +288,11 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         rc = end_round(s, e);
         rc = rc < 0 || !cursor_done(&l->cursor) || l->stop || l->pause ? rc : drain(s, e);
     }
-    report(s, w, r, compute_s, comm_now(l->env->comm) - begin, k, first);
+    struct step_row row = lockstep_row(l, w, r, compute_s, begin);
+    row.staleness = 1;
+    row.bytes = first ? 2 * s->n * sizeof(float) : 0;
+    row.extra[0] = (float)k;
+    l->env->row(l->env->ctx, &row);
     return rc;
 }
 

@@ -241,23 +241,14 @@ static void report(struct sync *s, const struct work *w, const float *words, dou
 {
     const struct lockstep *l = &s->l;
     struct rank_env *env = l->env;
-    int W = env->comm->workers, rank = env->comm->rank;
-    double now = comm_now(env->comm), exposed = now - ready, slowest = lockstep_slowest(l, words);
-    double wait = slowest - words[WORDS + W + rank];
-    wait = wait < 0 ? 0 : wait > exposed ? exposed : wait;
-    struct step_row row = {.rank = rank,
-                           .step = l->step,
-                           .local_step = l->local_step,
-                           .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
-                           .batch = (int)w->slice.count,
-                           .loss = words[WORD_LOSS] / (float)l->slice.count,
-                           .accuracy = words[WORD_CORRECT] / (float)l->slice.count,
-                           .compute_s = (float)compute_s,
-                           .exchange_s = (float)(exposed - wait),
-                           .wait_s = (float)wait,
-                           .bytes = env->comm->workers > 1 ? 2 * env->n_params * sizeof(float) * (size_t)(W - 1) / (size_t)W : 0,
-                           .time = now - env->job_start,
-                           .extra = {NAN, 0}};
+    int W = env->comm->workers;
+    struct step_row row = lockstep_row(l, w, NULL, compute_s, ready);
+    float wait = lockstep_slowest(l, words) - words[WORDS + W + row.rank];
+    row.wait_s = wait < 0 ? 0 : wait > row.exchange_s ? row.exchange_s : wait;
+    row.exchange_s -= row.wait_s;
+    row.loss = words[WORD_LOSS] / (float)l->slice.count;
+    row.accuracy = words[WORD_CORRECT] / (float)l->slice.count;
+    row.bytes = W > 1 ? 2 * env->n_params * sizeof(float) * (size_t)(W - 1) / (size_t)W : 0;
     env->row(env->ctx, &row);
 }
 
