@@ -136,7 +136,8 @@ static int run_group(struct cpu_team *t, int group, const struct dev_input *in, 
     const struct cpu_program *lead = t->members[0].program;
     const struct cpu_group *g = &lead->groups[group];
     int starts = backward ? g->top : g->first;
-    if (starts < lead->n_steps && lead->steps[starts].op->begin) {
+    bool any = backward ? g->top >= g->bottom : g->first < g->end; /* some only gather for the next one */
+    if (any && lead->steps[starts].op->begin) {
         lead->steps[starts].op->begin(t, starts, in, backward);
     }
     if (t->n == 1) {

@@ -145,6 +145,37 @@ static void an_evaluation_by_tiles_is_that_of_all_samples_at_once(void **state)
     run_free(&whole);
 }
 
+static void running_statistics_move_once_a_step(void **state)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        struct bench *b = bench_new(threads == 1 ? "cpu:1" : "cpu:2", models[3], NULL);
+        struct dev_program *p = bench_program(b, BATCH);
+        struct dev_input in = ref_input(&b->net, BATCH, 3);
+        size_t c = (size_t)b->net.input.dim[2], n = BATCH * shape_count(&b->net.input);
+        double *before = calloc(2 * c, sizeof(*before));
+        for (size_t k = 0; k < 2 * c; k++) {
+            before[k] = (double)b->replica.host[DEV_STATS][k];
+        }
+        bench_compute(b, p, &in, NULL);
+        for (size_t k = 0; k < c; k++) {
+            double sum = 0, squares = 0, rows = (double)(n / c);
+            for (size_t i = k; i < n; i += c) {
+                sum += (double)in.x[i];
+            }
+            for (size_t i = k; i < n; i += c) {
+                squares += pow((double)in.x[i] - sum / rows, 2);
+            }
+            assert_near((double)b->replica.host[DEV_STATS][k], 0.9 * before[k] + 0.1 * sum / rows, 1e-6, "running mean", k);
+            assert_near((double)b->replica.host[DEV_STATS][c + k], 0.9 * before[c + k] + 0.1 * squares / (rows - 1), 1e-6,
+                        "running variance", k);
+        }
+        free(before);
+        ref_input_free(&in);
+        b->dev->ops->program_free(p);
+        bench_free(b);
+    }
+}
+
 /* ---- bits ----------------------------------------------------------------------------------------------------------------- */
 
 static void the_same_step_by_tiles_gives_the_same_bits(void **state)
@@ -191,6 +222,7 @@ int main(void)
         cmocka_unit_test(a_step_by_tiles_is_that_of_all_samples_at_once),
         cmocka_unit_test(a_step_by_tiles_is_that_of_all_samples_at_once_in_bf16),
         cmocka_unit_test(an_evaluation_by_tiles_is_that_of_all_samples_at_once),
+        cmocka_unit_test(running_statistics_move_once_a_step),
         cmocka_unit_test(the_same_step_by_tiles_gives_the_same_bits),
         cmocka_unit_test(a_step_of_few_activations_beside_its_weights_has_one_program),
         cmocka_unit_test(a_network_that_ends_with_a_batch_norm_matches),

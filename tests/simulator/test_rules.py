@@ -299,8 +299,8 @@ def test_timing_alone_cuts_buckets_where_a_device_does(tmp_path):
     layers = [{"type": "conv2d", "filters": 8, "kernel": 5, "name": "first"}, {"type": "batch_norm"}, {"type": "relu", "name": "r"},
               {"type": "conv2d", "filters": 8, "kernel": 3, "padding": 1, "name": "second"}, {"type": "tanh", "name": "t"}, {"type": "add", "inputs": ["r", "t"]},
               {"type": "max_pool", "size": 2}, {"type": "flatten"}, {"type": "dense", "units": 40}, {"type": "dropout", "rate": 0.2}, {"type": "dense", "units": 10}]
-    case = Case(tmp_path, {"type": "sync"}, cluster={**LINKS, "nodes": nodes(1.0, 1.3717, 2.1139, 4.0351, jitter=0.05)}, exchange={"bucket_bytes": 1024})
-    case.job.update(model={"input": [28, 28, 1], "layers": layers}, data={"format": "glyphs", "samples": 384, "test_samples": 8})
+    case = Case(tmp_path, {"type": "sync"}, cluster={**LINKS, "nodes": nodes(1.0, 1.3717, 2.1139, 4.0351, jitter=0.05)}, exchange={"bucket_bytes": 4096})
+    case.job.update(model={"input": [28, 28, 1], "layers": layers}, data={"format": "glyphs", "samples": 384, "test_samples": 10})
     del case.job["init"]
     case.write()
     same_times(case)
