@@ -180,8 +180,9 @@ static int run_backward(struct cpu_team *t, const struct dev_input *in, dev_mark
     const struct cpu_program *lead = t->members[0].program;
     int bucket = 0, rc = 0;
     for (int i = lead->n_groups - 1; i >= 0 && rc == 0; i--) {
+        int bottom = lead->groups[i].bottom, layer = bottom < lead->n_steps ? lead->steps[bottom].index : lead->net->n_layers;
         rc = run_group(t, i, in, true, e);
-        while (rc == 0 && bucket < t->head.n_buckets && lead->bucket_layer[bucket] >= lead->steps[lead->groups[i].bottom].index) {
+        while (rc == 0 && bucket < t->head.n_buckets && lead->bucket_layer[bucket] >= layer) {
             add_up(t, &t->head.buckets[bucket]);
             if (mark) {
                 mark(ctx, bucket);
