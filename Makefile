@@ -190,7 +190,7 @@ compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
 formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS)) tests/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e)))))
 format: ## clang-format over everything
-	clang-format-14 -i $(formatted)
+	@clang-format-14 -i $(formatted)
 check-format: ## nothing that `make format` would change, where clang-format 14 is (other versions differ)
 	@if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run --Werror $(formatted); else echo "clang-format-14 is not installed: the layout is not checked"; fi
 check-docs: all ## nothing in the docs is stale: options, names of files, links, targets
