@@ -58,7 +58,7 @@ static float rows_of(const struct batch_norm *b, const float *part)
 static void gathers_into(struct cpu_program *p, const struct cpu_step *s)
 {
     const struct batch_norm *b = s->state;
-    size_t parts = elements_of(s, p->head.batch) / chunk_of(b) + (size_t)p->head.batch; /* a tile's last chunk may be shorter */
+    size_t parts = elements_of(s, p->batch) / chunk_of(b) + (size_t)p->batch; /* a tile's last chunk may be shorter */
     p->gathered_floats = parts * part_of(b) > p->gathered_floats ? parts * part_of(b) : p->gathered_floats;
 }
 
@@ -258,7 +258,7 @@ static void apply_all(struct cpu_program *p, struct cpu_step *s)
 
 static float *running(struct cpu_program *p, const struct cpu_step *s, int which)
 {
-    return p->head.replica->host[DEV_STATS] + p->net->stats[s->layer->first_stat + which].first;
+    return p->replica->host[DEV_STATS] + p->net->stats[s->layer->first_stat + which].first;
 }
 
 /* total[0][k]: the sum of all rows; total[1][k]: of the squares around their mean. */

@@ -125,7 +125,8 @@ struct cpu_place {
 };
 
 struct cpu_program {
-    struct dev_program_head head;
+    struct dev_replica *replica;
+    int batch;
     struct cpu_device *dev;
     const struct cpu_program *lead; /* the first of its team; NULL: that is this one */
     int first, threads;             /* the minibatch's sample that is this program's first; threads that run it */
@@ -143,7 +144,6 @@ struct cpu_program {
     struct cpu_value *values;    /* [0]: the network's input; then at most one per layer */
     struct cpu_value **of_layer; /* [n_layers] */
     struct cpu_value *output;    /* what the loss reads */
-    int *bucket_layer;           /* [n_buckets] the one after whose backward pass a bucket is complete */
     void *padded; /* [batch][input], for minibatches that do not fill the program, or are rounded; here and below of the run's arena */
     struct cpu_value head_fp32; /* what the loss reads and writes: the output, or its copy in fp32 */
     void *scratch;              /* working memory, shared by all steps */
@@ -165,13 +165,14 @@ struct cpu_team {
     struct cpu_device *dev;
     struct cpu_member *members; /* [n] */
     int n;
+    int *bucket_layer;  /* [n_buckets] the one after whose backward pass a bucket is complete */
     size_t arena_bytes; /* that a run needs */
 };
 
 /* NULL: this device has none (cpu/graph.c). */
 const struct cpu_op *cpu_op_of(int layer_type);
-/* Fills steps, values, of_layer, output and buckets (cpu/graph.c); their arrays are there. Returns the number of values. */
-int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e);
+/* Fills steps, values, of_layer and output (cpu/graph.c); their arrays are there. Returns the number of values. */
+int cpu_graph_build(struct cpu_program *p, struct err *e);
 /* Puts steps into groups (cpu/tiles.c); p->groups is there. */
 void cpu_tiles(struct cpu_program *p);
 /* The group in which step i runs. */
@@ -206,7 +207,7 @@ int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e);
 
 /* cpu/program.c: the program of `batch` samples from `first` on, which so many threads run. */
 struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead, int first, int batch, int threads,
-                                    size_t bucket_bytes, struct err *e);
+                                    struct err *e);
 void cpu_program_free(struct cpu_program *p);
 /* A run: its arena and input, groups forward, the loss, groups backward. */
 void cpu_program_bind(struct cpu_program *p, char *memory, const struct dev_input *in);

@@ -29,7 +29,7 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     md.flatten = in->rank == 3 && in->dim[2] > 1 && in->dim[0] * in->dim[1] > 1;
     dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md.flat, 2, weights, dnnl_f32, dnnl_oi);
     for (int pass = 0; pass < WEIGHTED_PASSES && status == dnnl_success; pass++) {
-        bool copies = pass == WEIGHTED_FORWARD && p->head.batch >= LARGE_BATCH && !p->bf16;
+        bool copies = pass == WEIGHTED_FORWARD && p->batch >= LARGE_BATCH && !p->bf16;
         status =
             dnnl_memory_desc_init_by_tag(&md.weights[pass], 2, weights, weighted_type(p, pass), copies ? dnnl_format_tag_any : dnnl_oi);
     }

@@ -20,7 +20,7 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = d;
-    d->kept = (uint8_t *)cpu_alloc(p, ((size_t)p->head.batch * s->out->count + 3) / 4, e);
+    d->kept = (uint8_t *)cpu_alloc(p, ((size_t)p->batch * s->out->count + 3) / 4, e);
     d->threshold = mask_threshold(s->layer->rate);
     d->scale = (float)(1.0 / (1.0 - s->layer->rate));
     return d->kept ? 0 : -ERR_MEMORY;
@@ -52,13 +52,13 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
     struct dropout *d = s->state;
     size_t n = s->out->count;
     if (!in->training) {
-        memcpy(s->out->data, s->in[0]->data, (size_t)p->head.batch * n * element_size(p->bf16));
+        memcpy(s->out->data, s->in[0]->data, (size_t)p->batch * n * element_size(p->bf16));
         return 0;
     }
     uint64_t key = mask_key(in->seed, in->epoch, s->index);
     int present = cpu_present(p, in);
-#pragma omp parallel for if (n * (size_t)p->head.batch > 4096)
-    for (int i = 0; i < p->head.batch; i++) {
+#pragma omp parallel for if (n * (size_t)p->batch > 4096)
+    for (int i = 0; i < p->batch; i++) {
         size_t at = (size_t)i * n;
         draw(d, d->kept + at, key, i < present ? in->sample[p->first + i] : 0, n);
         apply(s->out->data, s->in[0]->data, d->kept, p->bf16, d->scale, at, n);
@@ -70,8 +70,8 @@ static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_
 {
     struct dropout *d = s->state;
     size_t n = s->out->count;
-#pragma omp parallel for if (n * (size_t)p->head.batch > 16384)
-    for (int i = 0; i < p->head.batch; i++) {
+#pragma omp parallel for if (n * (size_t)p->batch > 16384)
+    for (int i = 0; i < p->batch; i++) {
         size_t at = (size_t)i * n;
         apply(*s->in_grad[0], s->out->grad, d->kept, p->bf16, d->scale, at, n);
     }

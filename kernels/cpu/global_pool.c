@@ -36,8 +36,8 @@ CPU_CLONES static void spread(void *restrict dx, size_t to, const void *restrict
 static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     size_t n = s->in[0]->count, c = s->out->count;
-#pragma omp parallel for if (n * (size_t)p->head.batch > PARALLEL_FROM)
-    for (size_t i = 0; i < (size_t)p->head.batch; i++) {
+#pragma omp parallel for if (n * (size_t)p->batch > PARALLEL_FROM)
+    for (size_t i = 0; i < (size_t)p->batch; i++) {
         for (size_t k = 0; k < c; k += STRIP) {
             mean(s->out->data, i * c + k, s->in[0]->data, i * n + k, p->bf16, n / c, c - k < STRIP ? c - k : STRIP, c);
         }
@@ -48,8 +48,8 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
 static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
 {
     size_t n = s->in[0]->count, c = s->out->count;
-#pragma omp parallel for if (n * (size_t)p->head.batch > PARALLEL_FROM)
-    for (size_t i = 0; i < (size_t)p->head.batch; i++) {
+#pragma omp parallel for if (n * (size_t)p->batch > PARALLEL_FROM)
+    for (size_t i = 0; i < (size_t)p->batch; i++) {
         spread(*s->in_grad[0], i * n, s->out->grad, i * c, p->bf16, n / c, c);
     }
     return 0;

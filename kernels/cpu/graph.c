@@ -3,8 +3,7 @@
  *   layers   conv1 ─ relu1 ─ pool1 ─ flatten1 ─ fc1          a relu becomes a part of the step before it, a flatten
  *   steps    conv1+relu1 ─── pool1 ──────────── fc1          that only dense layers read moves nothing and is none
  *
- * Going up finds steps and values; going down finds where each gradient goes, and cuts buckets, which are complete in the order of
- * the backward pass. A new operator is a line of the table.
+ * Going up finds steps and values; going down finds where each gradient goes. A new operator is a line of the table.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/steps.h"
@@ -111,7 +110,7 @@ static int build_steps(struct cpu_program *p, struct err *e)
     return n_values;
 }
 
-/* ---- down: gradients and buckets ----------------------------------------------------------------------------- */
+/* ---- down: gradients ----------------------------------------------------------------------------------------- */
 
 /* The last reader of a value is the first in the backward pass: it writes the gradient, those before it add. */
 static void route_gradients(struct cpu_program *p)
@@ -131,12 +130,11 @@ static void route_gradients(struct cpu_program *p)
     }
 }
 
-int cpu_graph_build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
+int cpu_graph_build(struct cpu_program *p, struct err *e)
 {
     int n_values = build_steps(p, e);
     if (n_values > 0) {
         route_gradients(p);
-        p->head.n_buckets = steps_cut(p->net, bucket_bytes, p->head.buckets, p->bucket_layer);
     }
     return n_values;
 }

@@ -33,7 +33,7 @@ static int prepare(struct cpu_program *p, struct cpu_step *step, struct err *e)
     l->scale = (float)(layer->alpha / layer->window);
     l->beta = (float)layer->beta;
     l->line = ((size_t)step->out->shape.dim[2] + l->window + 31) / 16 * 16;
-    l->s = cpu_alloc(p, (size_t)p->head.batch * step->out->count, e);
+    l->s = cpu_alloc(p, (size_t)p->batch * step->out->count, e);
     l->lines = l->s ? cpu_alloc(p, 2 * l->line * (size_t)p->threads, e) : NULL;
     return l->lines ? 0 : -ERR_MEMORY;
 }
@@ -121,7 +121,7 @@ static void every_pixel(const struct cpu_program *p, const struct cpu_step *step
                         void (*pass)(const struct lrn *l, float *line, const struct cpu_step *step, bool bf16, size_t at, size_t c))
 {
     struct lrn *l = step->state;
-    size_t c = (size_t)step->out->shape.dim[2], pixels = (size_t)p->head.batch * step->out->count / c;
+    size_t c = (size_t)step->out->shape.dim[2], pixels = (size_t)p->batch * step->out->count / c;
 #pragma omp parallel if (pixels > 64)
     {
         float *line = line_of_thread(l);

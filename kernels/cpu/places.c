@@ -93,7 +93,7 @@ static const struct cpu_group *tiled_at(const struct cpu_program *p, int time)
 {
     int n = p->n_steps;
     const struct cpu_group *g = time == n ? NULL : cpu_group_of(p, time < n ? time : 2 * n - time, time > n);
-    return g && g->samples < p->head.batch ? g : NULL;
+    return g && g->samples < p->batch ? g : NULL;
 }
 
 /* A lease lasts from a group's begin to a group's end. What never leaves a group needs memory for one tile, which stays in the cache. */
@@ -103,12 +103,12 @@ static void lease_tiles(const struct cpu_program *p, struct lease *l)
     for (int k = 0; k < TWICE && l->from[k] <= l->to[k]; k++) {
         const struct cpu_group *begin = tiled_at(p, l->from[k]), *end = tiled_at(p, l->to[k]);
         bool leaves = !begin || begin != end || (l->from[k] < n && l->to[k] > n);
-        int needed = leaves ? p->head.batch : begin->samples;
+        int needed = leaves ? p->batch : begin->samples;
         samples = needed > samples ? needed : samples;
         l->from[k] = !begin ? l->from[k] : l->from[k] < n ? begin->first : 2 * n - begin->top;
         l->to[k] = !end ? l->to[k] : l->to[k] < n ? end->end - 1 : 2 * n - end->bottom;
     }
-    l->stride = samples < p->head.batch ? 0 : l->sample;
+    l->stride = samples < p->batch ? 0 : l->sample;
     l->bytes = ((size_t)samples * l->sample + 63) / 64 * 64;
 }
 

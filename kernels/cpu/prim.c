@@ -107,7 +107,7 @@ static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_me
 
 int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, struct err *e)
 {
-    const struct dev_replica *r = p->head.replica;
+    const struct dev_replica *r = p->replica;
     int i = prim->n_args, rc = bind(p, prim, arg, md, data, NULL, e);
     for (int b = 0; rc == 0 && b < DEV_BLOCKS; b++) {
         float *at = data;
@@ -131,7 +131,7 @@ int prim_run(struct cpu_program *p, struct prim *prim, struct err *e)
     }
     for (int i = 0; i < prim->n_args; i++) {
         if (prim->variable[i] || prim->block[i]) {
-            void *at = prim->variable[i] ? *prim->variable[i] : p->head.replica->host[prim->block[i] - 1] + prim->place[i];
+            void *at = prim->variable[i] ? *prim->variable[i] : p->replica->host[prim->block[i] - 1] + prim->place[i];
             dnnl_status_t status = dnnl_memory_set_data_handle(prim->args[i].memory, at);
             if (status != dnnl_success) {
                 return prim_check(status, "bind memory", e);

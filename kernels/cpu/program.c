@@ -48,12 +48,12 @@ void cpu_scratch(struct cpu_program *p, size_t bytes)
 
 float *cpu_param(struct cpu_program *p, const struct cpu_step *s, int tensor)
 {
-    return p->head.replica->host[DEV_PARAMS] + p->net->tensors[s->layer->first_tensor + tensor].first;
+    return p->replica->host[DEV_PARAMS] + p->net->tensors[s->layer->first_tensor + tensor].first;
 }
 
 float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tensor)
 {
-    return p->head.replica->host[DEV_GRADS] + p->net->tensors[s->layer->first_tensor + tensor].first;
+    return p->replica->host[DEV_GRADS] + p->net->tensors[s->layer->first_tensor + tensor].first;
 }
 
 /* ---- operators, then memory ------------------------------------------------------------------------------------ */
@@ -74,8 +74,8 @@ static int prepare_steps(struct cpu_program *p, struct err *e)
 /* What steps need while they run, values and gradients last. The loss works in fp32. */
 static int give_memory(struct cpu_program *p, struct err *e)
 {
-    size_t outputs = (size_t)p->head.batch * p->output->count, element = element_size(p->bf16);
-    cpu_room(p, &p->padded, (size_t)p->head.batch * p->values[0].count * element);
+    size_t outputs = (size_t)p->batch * p->output->count, element = element_size(p->bf16);
+    cpu_room(p, &p->padded, (size_t)p->batch * p->values[0].count * element);
     cpu_room(p, &p->scratch, p->scratch_bytes);
     cpu_room(p, &p->gathered, p->gathered_floats * sizeof(float));
     p->head_fp32 = *p->output;
@@ -86,21 +86,19 @@ static int give_memory(struct cpu_program *p, struct err *e)
     return cpu_places(p, e);
 }
 
-static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
+static int build(struct cpu_program *p, struct err *e)
 {
     size_t n = (size_t)p->net->n_layers;
     p->steps = calloc(n, sizeof(*p->steps));
     p->values = calloc(n + 1, sizeof(*p->values));
     p->of_layer = calloc(n, sizeof(struct cpu_value *));
-    p->bucket_layer = calloc(n, sizeof(*p->bucket_layer));
     p->groups = calloc(n + 1, sizeof(*p->groups));
     p->places = calloc(n * (3 + NET_INPUTS) + ROOMS, sizeof(*p->places));
-    p->head.buckets = calloc(n, sizeof(*p->head.buckets));
-    if (!p->steps || !p->values || !p->of_layer || !p->bucket_layer || !p->groups || !p->places || !p->head.buckets) {
+    if (!p->steps || !p->values || !p->of_layer || !p->groups || !p->places) {
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     int rc = prim_check(dnnl_stream_create(&p->stream, p->dev->engine, dnnl_stream_default_flags), "create a stream", e);
-    int n_values = rc < 0 ? rc : cpu_graph_build(p, bucket_bytes, e);
+    int n_values = rc < 0 ? rc : cpu_graph_build(p, e);
     if (n_values < 0) {
         return n_values;
     }
@@ -110,16 +108,15 @@ static int build(struct cpu_program *p, size_t bucket_bytes, struct err *e)
     return rc < 0 ? rc : give_memory(p, e);
 }
 
-struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead, int first, int batch, int threads,
-                                    size_t bucket_bytes, struct err *e)
+struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead, int first, int batch, int threads, struct err *e)
 {
     struct cpu_program *p = calloc(1, sizeof(*p));
     if (!p) {
         err_set(e, ERR_MEMORY, "memory ran out");
         return NULL;
     }
-    p->head.replica = r;
-    p->head.batch = batch;
+    p->replica = r;
+    p->batch = batch;
     p->dev = (struct cpu_device *)r->dev;
     p->lead = lead;
     p->first = first;
@@ -127,7 +124,7 @@ struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_prog
     p->net = r->net;
     p->bf16 = strcmp(r->impl, "bf16") == 0;
     omp_set_num_threads(threads); /* of the calling thread; kernels are made for a number of threads */
-    if (build(p, bucket_bytes, e) < 0) {
+    if (build(p, e) < 0) {
         cpu_program_free(p);
         return NULL;
     }
@@ -153,10 +150,8 @@ void cpu_program_free(struct cpu_program *p)
     free(p->steps);
     free(p->values);
     free(p->of_layer);
-    free(p->bucket_layer);
     free(p->groups);
     free(p->places);
-    free(p->head.buckets);
     free(p);
 }
 
@@ -173,7 +168,7 @@ static void bind_arena(struct cpu_program *p, char *memory)
     for (int i = 1; i < p->n_places; i++) {
         p->places[i].block = memory + p->places[i].first;
     }
-    cpu_move(p, 0, p->head.batch);
+    cpu_move(p, 0, p->batch);
     if (!p->bf16) {
         p->head_fp32.data = p->output->data;
         p->head_fp32.grad = p->output->grad;
@@ -183,9 +178,9 @@ static void bind_arena(struct cpu_program *p, char *memory)
 static void bind_input(struct cpu_program *p, const struct dev_input *in)
 {
     int present = cpu_present(p, in);
-    size_t n = p->values[0].count, used = (size_t)present * n, all = (size_t)p->head.batch * n;
+    size_t n = p->values[0].count, used = (size_t)present * n, all = (size_t)p->batch * n;
     const float *x = in->x + (size_t)p->first * n;
-    if (present == p->head.batch && !p->bf16) {
+    if (present == p->batch && !p->bf16) {
         p->places[0].block = (char *)(uintptr_t)x; /* nobody writes to it: its gradient is never made */
         return;
     }
@@ -202,8 +197,8 @@ void cpu_program_bind(struct cpu_program *p, char *memory, const struct dev_inpu
 
 int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, float *logits, struct err *e)
 {
-    cpu_move(p, 0, p->head.batch);
-    size_t one = p->output->count, n = (size_t)p->head.batch * one;
+    cpu_move(p, 0, p->batch);
+    size_t one = p->output->count, n = (size_t)p->batch * one;
     if (p->bf16) {
         pointwise_give(p, p->head_fp32.data, p->output->data, n);
     }
@@ -274,7 +269,7 @@ int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *
     const struct cpu_group *g = &p->groups[group];
     int rc = 0;
     omp_set_num_threads(p->threads);
-    for (int from = 0; from < p->head.batch && rc == 0; from += g->samples) {
+    for (int from = 0; from < p->batch && rc == 0; from += g->samples) {
         cpu_move(p, from, g->samples);
         rc = backward ? backward_tile(p, g, in, e) : forward_tile(p, g, in, e);
     }

@@ -18,6 +18,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/flat.h"
+#include "kernels/steps.h"
 
 enum { FEW = 32 }; /* activations for each weight */
 
@@ -30,12 +31,11 @@ static int no_memory(const struct cpu_team *t, size_t bytes, struct err *e)
 
 static int programs_for(const struct network *net, int batch, int threads)
 {
-    size_t activations = 0;
+    size_t activations = network_activation_bytes(net) / sizeof(float);
     bool tiles = false;
     for (int i = 0; i < net->n_layers; i++) {
         const struct cpu_op *op = cpu_op_of(net->layers[i].type);
         tiles = tiles || (op && op->gather);
-        activations += shape_count(&net->layers[i].out);
     }
     return tiles && batch >= threads && activations * (size_t)(batch / threads) >= FEW * net->n_params ? threads : 1;
 }
@@ -61,7 +61,7 @@ static int give_gradients(struct cpu_team *t, struct cpu_member *m, struct err *
     return 0;
 }
 
-static int make_member(struct cpu_team *t, int i, int first, size_t bucket_bytes, struct err *e)
+static int make_member(struct cpu_team *t, int i, int first, struct err *e)
 {
     struct cpu_member *m = &t->members[i];
     const struct cpu_program *lead = i > 0 ? t->members[0].program : NULL;
@@ -70,7 +70,7 @@ static int make_member(struct cpu_team *t, int i, int first, size_t bucket_bytes
         return rc;
     }
     follow(m, t->head.replica);
-    m->program = cpu_program_new(&m->replica, lead, first, batch, t->dev->threads / t->n, bucket_bytes, e);
+    m->program = cpu_program_new(&m->replica, lead, first, batch, t->dev->threads / t->n, e);
     if (!m->program) {
         return -ERR_DEVICE;
     }
@@ -79,20 +79,33 @@ static int make_member(struct cpu_team *t, int i, int first, size_t bucket_bytes
     return batch;
 }
 
-static int make_members(struct cpu_team *t, size_t bucket_bytes, struct err *e)
+static int make_members(struct cpu_team *t, struct err *e)
 {
     t->members = calloc((size_t)t->n, sizeof(*t->members));
     if (!t->members) {
         return no_memory(t, (size_t)t->n * sizeof(*t->members), e);
     }
     for (int i = 0, first = 0; i < t->n; i++) {
-        int batch = make_member(t, i, first, bucket_bytes, e);
+        int batch = make_member(t, i, first, e);
         if (batch < 0) {
             return batch;
         }
         first += batch;
     }
     return cpu_arenas_prepare(&t->dev->arenas, t->arena_bytes) ? 0 : no_memory(t, t->arena_bytes, e);
+}
+
+static int cut_buckets(struct cpu_team *t, size_t bucket_bytes, struct err *e)
+{
+    const struct network *net = t->head.replica->net;
+    size_t n = (size_t)net->n_layers;
+    t->head.buckets = calloc(n, sizeof(*t->head.buckets));
+    t->bucket_layer = calloc(n, sizeof(*t->bucket_layer));
+    if (!t->head.buckets || !t->bucket_layer) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    t->head.n_buckets = steps_cut(net, bucket_bytes, t->head.buckets, t->bucket_layer);
+    return 0;
 }
 
 void cpu_team_free(struct dev_program *program)
@@ -105,6 +118,8 @@ void cpu_team_free(struct dev_program *program)
         free(t->members[i].grads);
     }
     free(t->members);
+    free(t->head.buckets);
+    free(t->bucket_layer);
     free(t);
 }
 
@@ -119,13 +134,11 @@ struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket
     t->head.replica = r;
     t->head.batch = batch;
     t->n = programs_for(r->net, batch, t->dev->threads);
-    if (make_members(t, bucket_bytes, e) < 0) {
+    if (make_members(t, e) < 0 || cut_buckets(t, bucket_bytes, e) < 0) {
         err_prefix(e, "cannot compile the network for a minibatch of %d", batch);
         cpu_team_free((struct dev_program *)t);
         return NULL;
     }
-    t->head.buckets = t->members[0].program->head.buckets;
-    t->head.n_buckets = t->members[0].program->head.n_buckets;
     return (struct dev_program *)t;
 }
 
@@ -182,7 +195,7 @@ static int run_backward(struct cpu_team *t, const struct dev_input *in, dev_mark
     for (int i = lead->n_groups - 1; i >= 0 && rc == 0; i--) {
         int bottom = lead->groups[i].bottom, layer = bottom < lead->n_steps ? lead->steps[bottom].index : lead->net->n_layers;
         rc = run_group(t, i, in, true, e);
-        while (rc == 0 && bucket < t->head.n_buckets && lead->bucket_layer[bucket] >= layer) {
+        while (rc == 0 && bucket < t->head.n_buckets && t->bucket_layer[bucket] >= layer) {
             add_up(t, &t->head.buckets[bucket]);
             if (mark) {
                 mark(ctx, bucket);

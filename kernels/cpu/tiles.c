@@ -29,24 +29,24 @@ static int samples_of_tile(const struct cpu_program *p, const struct cpu_group *
 {
     size_t largest = 1, limit = (size_t)TILE_BYTES * (size_t)p->threads / element_size(p->bf16);
     if (!gathers(p, g->first) && !gathers(p, g->end)) {
-        return p->head.batch;
+        return p->batch;
     }
     for (int i = g->first; i < g->end; i++) {
         const struct cpu_step *s = &p->steps[i];
         if (!s->op->by_tiles || weights_of(p, s) > limit / 2) {
-            return p->head.batch;
+            return p->batch;
         }
         for (int k = 0; k < s->n_in; k++) {
             largest = s->in[k]->count > largest ? s->in[k]->count : largest;
         }
         largest = s->out->count > largest ? s->out->count : largest;
     }
-    for (int n = p->head.batch; n > 0; n--) {
-        if (p->head.batch % n == 0 && (size_t)n * largest <= limit) {
-            return (size_t)n * largest >= limit / SMALLEST ? n : p->head.batch;
+    for (int n = p->batch; n > 0; n--) {
+        if (p->batch % n == 0 && (size_t)n * largest <= limit) {
+            return (size_t)n * largest >= limit / SMALLEST ? n : p->batch;
         }
     }
-    return p->head.batch;
+    return p->batch;
 }
 
 static void add_group(struct cpu_program *p, int first, int end)

@@ -67,7 +67,7 @@ static int prepare_weights(struct cpu_program *p, struct cpu_step *s, struct wei
     if (md->has_bias && (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_BIAS, &md->bias, cpu_param_grad(p, s, 1), e)) < 0) {
         goto out;
     }
-    if (p->samples < p->head.batch) {
+    if (p->samples < p->batch) {
         w->n_weights = dnnl_memory_desc_get_size(grad) / sizeof(float);
         w->n_bias = md->has_bias ? dnnl_memory_desc_get_size(&md->bias) / sizeof(float) : 0;
         w->sum = cpu_alloc(p, w->n_weights + w->n_bias, e);
@@ -161,7 +161,7 @@ static int weights_gradient(struct cpu_program *p, struct cpu_step *s, struct we
     if (rc == 0 && w->n_bias > 0) {
         add_tiles(p, cpu_param_grad(p, s, 1), w->sum + w->n_weights, w->n_bias);
     }
-    bool last = p->from + p->samples == p->head.batch;
+    bool last = p->from + p->samples == p->batch;
     return rc < 0 || !last ? rc : prim_run(p, &w->weights_grad.copy, e);
 }
 

@@ -48,7 +48,7 @@ static bool by_tiles(const struct dev_program *program)
 {
     const struct cpu_program *p = ((const struct cpu_team *)program)->members[0].program;
     for (int i = 0; i < p->n_groups; i++) {
-        if (p->groups[i].samples < p->head.batch) {
+        if (p->groups[i].samples < p->batch) {
             return true;
         }
     }
