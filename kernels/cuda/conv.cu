@@ -154,10 +154,30 @@ static int choose_pass(struct cuda_device *d, const struct conv *c, int pass, en
     return chosen;
 }
 
-static int choose(struct cuda_device *d, const struct conv *c, enum cuda_precision precision, struct cuda_choice *choice, struct err *e)
+/* Nobody asks for the gradient of a first layer's input, so cuDNN need not have an algorithm for it. */
+static bool needs(const struct cuda_step *s, int pass)
+{
+    return pass != DATA || s->in_grad[0];
+}
+
+static bool lacks(const struct cuda_step *s, const struct cuda_choice *choice)
+{
+    bool any = false;
+    for (int i = 0; i < PASSES; i++) {
+        any = any || (needs(s, i) && choice->algorithm[i] < 0);
+    }
+    return any;
+}
+
+/* Of the passes that the step needs and of which none is chosen yet. */
+static int choose(struct cuda_device *d, const struct cuda_step *s, const struct conv *c, enum cuda_precision precision,
+                  struct cuda_choice *choice, struct err *e)
 {
     static const char *const names[] = {"the convolution", "the gradient of its input", "the gradient of its weights"};
     for (int i = 0; i < PASSES; i++) {
+        if (!needs(s, i) || choice->algorithm[i] >= 0) {
+            continue;
+        }
         cudnnMathType_t math = math_of(precision);
         choice->algorithm[i] = choose_pass(d, c, i, precision, &math);
         choice->math[i] = (int)math;
@@ -177,46 +197,37 @@ static int power_of_two(int n)
     return p;
 }
 
-/* The device's choice for this shape, measured if it is new. The caller holds `building`. */
-static struct cuda_choice *choice_of(struct cuda_program *p, const struct cuda_step *s, struct conv *c, struct err *e)
+static const struct cuda_choice nothing_chosen = {NULL, {}, {-1, -1, -1}, {}};
+
+/* The choice for this shape, measured where it is new. The caller holds `building`. */
+static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct conv *c, struct cuda_choice *out, struct err *e)
 {
     const struct layer *l = s->layer;
     const struct shape *in = &s->in[0]->shape;
     int batch = power_of_two(p->head.batch);
-    const struct cuda_choice wanted = {NULL,
-                                       {p->precision, batch, in->dim[0], in->dim[1], in->dim[2], l->units, l->kernel[0], l->kernel[1],
-                                        l->stride[0], l->stride[1], l->padding[0], l->padding[1]},
-                                       {},
-                                       {}};
-    struct cuda_choice *known = cuda_choice_find(p->dev, wanted.key);
-    if (known) {
-        return known;
+    const int key[CUDA_CHOICE_KEY] = {p->precision, batch,        in->dim[0],   in->dim[1],   in->dim[2],    l->units,
+                                      l->kernel[0], l->kernel[1], l->stride[0], l->stride[1], l->padding[0], l->padding[1]};
+    const struct cuda_choice *known = cuda_choice_find(p->dev, key);
+    *out = known ? *known : nothing_chosen;
+    if (!lacks(s, out)) {
+        return 0;
     }
-    struct cuda_choice *fresh = (struct cuda_choice *)malloc(sizeof(*fresh));
-    if (!fresh) {
-        err_set(e, ERR_MEMORY, "memory ran out");
-        return NULL;
-    }
-    *fresh = wanted;
-    if (describe_batch(c, s, p->precision, batch, e) < 0 || choose(p->dev, c, p->precision, fresh, e) < 0 ||
-        describe_batch(c, s, p->precision, p->head.batch, e) < 0) {
-        free(fresh);
-        return NULL;
-    }
-    fresh->next = p->dev->choices;
-    p->dev->choices = fresh;
-    return fresh;
+    memcpy(out->key, key, sizeof(key));
+    TRY(describe_batch(c, s, p->precision, batch, e));
+    TRY(choose(p->dev, s, c, p->precision, out, e));
+    TRY(describe_batch(c, s, p->precision, p->head.batch, e));
+    return cuda_choice_keep(p->dev, out, e);
 }
 
 /* Bytes that the chosen algorithms want for this minibatch; false if one cannot do it. */
-static bool workspaces(struct cuda_device *d, struct conv *c)
+static bool workspaces(struct cuda_device *d, const struct cuda_step *s, struct conv *c)
 {
     return cudnnGetConvolutionForwardWorkspaceSize(d->dnn, c->x, c->w, c->pass[FORWARD], c->y,
                                                    (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD],
                                                    &c->workspace[FORWARD]) == CUDNN_STATUS_SUCCESS &&
-           cudnnGetConvolutionBackwardDataWorkspaceSize(d->dnn, c->w, c->y, c->pass[DATA], c->x,
-                                                        (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA],
-                                                        &c->workspace[DATA]) == CUDNN_STATUS_SUCCESS &&
+           (!needs(s, DATA) || cudnnGetConvolutionBackwardDataWorkspaceSize(d->dnn, c->w, c->y, c->pass[DATA], c->x,
+                                                                            (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA],
+                                                                            &c->workspace[DATA]) == CUDNN_STATUS_SUCCESS) &&
            cudnnGetConvolutionBackwardFilterWorkspaceSize(d->dnn, c->x, c->y, c->pass[FILTER], c->w,
                                                           (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[FILTER],
                                                           &c->workspace[FILTER]) == CUDNN_STATUS_SUCCESS;
@@ -246,15 +257,14 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     }
     s->state = c;
     TRY(describe(c, s, p->precision, p->head.batch, e));
-    struct cuda_choice *choice = choice_of(p, s, c, e), own;
-    if (!choice) {
-        return -ERR_DEVICE;
-    }
-    TRY(take(c, choice, e));
-    if (!workspaces(p->dev, c)) { /* what is good at the power of two is not offered here */
-        TRY(choose(p->dev, c, p->precision, &own, e));
-        TRY(take(c, &own, e));
-        if (!workspaces(p->dev, c)) {
+    struct cuda_choice choice;
+    TRY(choice_of(p, s, c, &choice, e));
+    TRY(take(c, &choice, e));
+    if (!workspaces(p->dev, s, c)) { /* what is good at the power of two is not offered here */
+        choice = nothing_chosen;
+        TRY(choose(p->dev, s, c, p->precision, &choice, e));
+        TRY(take(c, &choice, e));
+        if (!workspaces(p->dev, s, c)) {
             return err_set(e, ERR_DEVICE, "cuDNN chose an algorithm that it cannot run");
         }
     }

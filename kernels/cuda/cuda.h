@@ -35,7 +35,7 @@ enum { CUDA_ALIGN = 64 }; /* floats: where tensors begin; one flag for weight de
 
 enum cuda_precision { CUDA_FP32, CUDA_TF32, CUDA_BF16 };
 
-/* What was measured for one convolution: an algorithm per pass (conv.cu). key: precision, minibatch, shapes. */
+/* What was measured for one convolution: an algorithm per pass, or -1 (conv.cu). key: precision, minibatch, shapes. */
 enum { CUDA_CHOICE_KEY = 12, CUDA_PASSES = 3 };
 struct cuda_choice {
     struct cuda_choice *next;
@@ -53,11 +53,13 @@ struct cuda_device {
     pthread_mutex_t building; /* held while a program is made: handles, build stream and choices are its holder's */
     cudnnHandle_t dnn;
     cublasHandle_t blas;
-    struct cuda_choice *choices;    /* the newest first */
-    const struct cuda_choice *told; /* the newest that cuda_tuning has told of */
+    struct cuda_choice *choices; /* the newest first */
+    bool untold;                 /* cuda_tuning has not told of all of them */
 };
 
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
+/* Keeps a copy, in place of what was known of its key. */
+int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e);
 bool cuda_math_allowed(enum cuda_precision precision, int math);
 json_t *cuda_tuning(struct device *dev);
 void cuda_tune(struct device *dev, const json_t *tuning);
@@ -328,6 +330,23 @@ static inline size_t cuda_element(const struct cuda_program *p)
 {
     return p->precision == CUDA_BF16 ? sizeof(struct bf16) : sizeof(float);
 }
+/* Neighbouring channels that a thread takes at once: 16 bytes, or one where they are no multiple of that. */
+static inline size_t cuda_pack(const struct cuda_program *p, size_t channels)
+{
+    size_t most = 16 / cuda_element(p);
+    return channels % most == 0 ? most : 1;
+}
+/* Calls what follows for the program's kind of number and packs: CUDA_PACKS(p, channels, T, N, f<T, N>(…)). */
+#define CUDA_PACKS(p, channels, T, N, ...)     \
+    CUDA_KIND(                                 \
+        p, T,                                  \
+        if (cuda_pack(p, channels) > 1) {      \
+            constexpr int N = port_pack<T>::N; \
+            __VA_ARGS__;                       \
+        } else {                               \
+            constexpr int N = 1;               \
+            __VA_ARGS__;                       \
+        })
 
 extern const struct device_ops cuda_device_ops;
 extern const struct dev_memory_ops cuda_memory_ops;

@@ -166,6 +166,15 @@ static int pin_mirrors(struct cuda_replica *r, struct err *e)
     return cuda_pin(&r->rates_host, sizeof(*r->rates_host), e);
 }
 
+/* Not captured, on blocks and rates of zeros, which stay as they are: the first run makes CUDA load the kernels. */
+static int run_update_once(struct cuda_replica *r, struct err *e)
+{
+    *r->rates_host = {};
+    r->rates_host->root = 1; /* nothing divided by zero */
+    TRY(cuda_update_enqueue(r, r->dev->build, e));
+    return cuda_check(cudaStreamSynchronize(r->dev->build), "run the update for the first time", e);
+}
+
 static int capture_update(struct cuda_replica *r, struct err *e)
 {
     cudaStream_t stream = r->dev->build;
@@ -194,7 +203,8 @@ static int build(struct cuda_replica *r, const struct network *net, struct err *
     TRY(upload_decays(r, net, r->dev->copy, e));
     TRY(cuda_check(cudaEventCreateWithFlags(&r->updated, cudaEventDisableTiming), "make an event", e));
     pthread_mutex_lock(&r->dev->building);
-    int rc = capture_update(r, e);
+    int rc = run_update_once(r, e);
+    rc = rc < 0 ? rc : capture_update(r, e);
     pthread_mutex_unlock(&r->dev->building);
     return rc;
 }

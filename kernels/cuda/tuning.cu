@@ -24,6 +24,24 @@ struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_C
     return NULL;
 }
 
+int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e)
+{
+    struct cuda_choice *kept = cuda_choice_find(d, choice->key);
+    if (!kept) {
+        kept = (struct cuda_choice *)calloc(1, sizeof(*kept));
+        if (!kept) {
+            return err_set(e, ERR_MEMORY, "memory ran out");
+        }
+        kept->next = d->choices;
+        d->choices = kept;
+    }
+    struct cuda_choice *next = kept->next;
+    *kept = *choice;
+    kept->next = next;
+    d->untold = true;
+    return 0;
+}
+
 static int *fields_of(struct cuda_choice *c, int i)
 {
     return i < CUDA_CHOICE_KEY                 ? &c->key[i]
@@ -38,7 +56,7 @@ json_t *cuda_tuning(struct device *dev)
     if (pthread_mutex_trylock(&d->building) != 0) {
         return NULL;
     }
-    json_t *list = d->choices && d->choices != d->told ? json_array() : NULL;
+    json_t *list = d->untold ? json_array() : NULL;
     for (struct cuda_choice *c = d->choices; list && c; c = c->next) {
         json_t *row = json_array();
         for (int i = 0; i < n_fields; i++) {
@@ -46,29 +64,24 @@ json_t *cuda_tuning(struct device *dev)
         }
         json_array_append_new(list, row);
     }
-    d->told = d->choices;
+    d->untold = false;
     pthread_mutex_unlock(&d->building);
     return list ? json_pack("{s:s, s:o}", "device", d->line, "choices", list) : NULL;
 }
 
-static struct cuda_choice *read_choice(const json_t *row)
+static bool read_choice(struct cuda_choice *c, const json_t *row)
 {
-    struct cuda_choice *c = (struct cuda_choice *)calloc(1, sizeof(*c));
-    bool good = c && json_array_size(row) == (size_t)n_fields;
+    bool good = json_array_size(row) == (size_t)n_fields;
     for (int i = 0; good && i < n_fields; i++) {
         const json_t *field = json_array_get(row, (size_t)i);
-        json_int_t value = json_integer_value(field);
-        good = json_is_integer(field) && value >= 0 && value <= 1 << 30;
+        json_int_t value = json_integer_value(field), least = i < CUDA_CHOICE_KEY || i >= CUDA_CHOICE_KEY + CUDA_PASSES ? 0 : -1;
+        good = json_is_integer(field) && value >= least && value <= 1 << 30;
         *fields_of(c, i) = (int)value;
     }
     for (int i = 0; good && i < CUDA_PASSES; i++) {
-        good = cuda_math_allowed((enum cuda_precision)c->key[0], c->math[i]);
+        good = c->algorithm[i] < 0 || cuda_math_allowed((enum cuda_precision)c->key[0], c->math[i]);
     }
-    if (!good) {
-        free(c);
-        return NULL;
-    }
-    return c;
+    return good;
 }
 
 void cuda_tune(struct device *dev, const json_t *tuning)
@@ -81,14 +94,12 @@ void cuda_tune(struct device *dev, const json_t *tuning)
     }
     pthread_mutex_lock(&d->building);
     for (size_t i = json_array_size(list); i-- > 0;) {
-        struct cuda_choice *c = read_choice(json_array_get(list, i));
-        if (c && cuda_choice_find(d, c->key)) {
-            free(c);
-        } else if (c) {
-            c->next = d->choices;
-            d->choices = c;
+        struct cuda_choice c = {};
+        struct err ignored;
+        if (read_choice(&c, json_array_get(list, i)) && !cuda_choice_find(d, c.key)) {
+            cuda_choice_keep(d, &c, &ignored);
         }
     }
-    d->told = d->choices; /* nothing that its teller does not know */
+    d->untold = false; /* nothing that its teller does not know */
     pthread_mutex_unlock(&d->building);
 }

@@ -102,6 +102,33 @@ static void fp32_is_fp32_whatever_the_list_of_algorithms_offers(void **state)
     }
 }
 
+static const char twice_the_same[] =
+    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, \"padding\": 1},"
+    "{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, \"padding\": 1}, {\"type\": \"dense\", \"units\": 4}]}";
+static const char once[] =
+    "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, \"padding\": 1},"
+    "{\"type\": \"dense\", \"units\": 4}]}";
+
+static void the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_needs_it(void **state)
+{
+    struct judge *first = judge_new(once, NULL, "fp32"), *both = judge_new(twice_the_same, NULL, "fp32"),
+                 *later = judge_new(twice_the_same, NULL, "fp32");
+    assert_int_equal(measured_for(first, 4), 2);
+    json_t *some = dev_tuning(first->gpu);
+    dev_tune(both->gpu, some);
+    assert_int_equal(measured_for(both, 4), 1);
+    json_t *all = dev_tuning(both->gpu);
+    assert_non_null(all);
+    assert_int_equal(json_array_size(json_object_get(all, "choices")), 1);
+    dev_tune(later->gpu, all);
+    assert_int_equal(measured_for(later, 4), 0);
+    json_decref(some);
+    json_decref(all);
+    judge_free(first);
+    judge_free(both);
+    judge_free(later);
+}
+
 /* ---- order ---------------------------------------------------------------------------------------------------------------- */
 
 static void fetch_bucket(void *ctx, int bucket)
@@ -347,6 +374,7 @@ int main(void)
         cmocka_unit_test(what_is_no_gpu_is_refused_by_name),
         cmocka_unit_test(what_was_measured_is_told_once_and_not_measured_again_by_a_later_process),
         cmocka_unit_test(tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm),
+        cmocka_unit_test(the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_needs_it),
         cmocka_unit_test(fp32_is_fp32_whatever_the_list_of_algorithms_offers),
         cmocka_unit_test(work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits),
         cmocka_unit_test(every_call_that_fails_ends_in_a_sentence_and_leaves_nothing),
