@@ -6,7 +6,7 @@
  *
  * Our own kernels and not cuDNN's: a minibatch may have fewer samples than the program, and rows that are not there must enter neither
  * statistics nor sums; how many there are stands in device memory, so one graph serves every number. Each chunk has its own mean, which
- * keeps the squares exact where the mean is large (Chan, Golub, LeVeque 1979); chunks are merged in double, in a fixed order.
+ * keeps the squares exact where the mean is large (so has every few rows of a thread); chunks are merged in double, in a fixed order.
  */
 #include <stdlib.h>
 
@@ -20,25 +20,70 @@ struct batch_norm {
 
 /* ---- forward ------------------------------------------------------------------------------------------------------------ */
 
-/* parts: [chunks][2][channels] mean, squares around it */
-template <typename T> KERNEL measure(float *parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
+/* What is known of some rows of N channels: N means, N sums of squares around them, and how many rows they are. */
+template <int N> struct measured {
+    static constexpr int FLOATS = 2 * N + 1;
+    float v[FLOATS];
+};
+
+/* Of both together (Chan, Golub, LeVeque 1979, 2.1). */
+template <int N> DEVICE_FN void measured_join(float *m, const float *other)
 {
-    SHARED float shared[PORT_THREADS];
-    struct column t = column_of(c, (size_t)head->count * area);
-    float sum = 0, squares = 0;
-    for (size_t i = t.first; i < t.last; i += t.step) {
-        sum += port_float(x[i * c.channels + t.channel]);
+    float rows = m[2 * N], all = rows + other[2 * N], share = all > 0 ? other[2 * N] / all : 0;
+    for (int k = 0; k < N; k++) {
+        float d = other[k] - m[k];
+        m[k] += d * share;
+        m[N + k] += other[N + k] + d * d * (rows * share);
     }
-    float mean = column_sum(t, sum, shared) / (t.rows > 0 ? (float)t.rows : 1.0f);
-    for (size_t i = t.first; i < t.last; i += t.step) {
-        float d = port_float(x[i * c.channels + t.channel]) - mean;
-        squares += d * d;
+    m[2 * N] = all;
+}
+
+/* Of those that a thread has from row `i` on, at most TOGETHER: they are read once, into registers. */
+enum { TOGETHER = 4 };
+template <typename T, int N> DEVICE_FN struct measured<N> measure_some(const T *x, size_t i, const struct column &t, size_t channels) {
+    port_some<T, N> v[TOGETHER];
+    struct measured<N> m = {
+    };
+    int rows = 0;
+    for (int r = 0; r < TOGETHER; r++) {
+        if (i + r * t.step < t.last) {
+            v[r] = *(const port_some<T, N> *)(x + (i + r * t.step) * channels + t.channel);
+            rows = r + 1;
+        }
     }
-    squares = column_sum(t, squares, shared);
+    m.v[2 * N] = (float)rows;
+    for (int k = 0; k < N; k++) {
+        for (int r = 0; r < TOGETHER; r++) {
+            m.v[k] += r < rows ? port_float(v[r].v[k]) : 0;
+        }
+        m.v[k] /= m.v[2 * N];
+        for (int r = 0; r < TOGETHER; r++) {
+            float d = port_float(v[r].v[k]) - m.v[k];
+            m.v[N + k] += r < rows ? d * d : 0;
+        }
+    }
+    return m;
+}
+
+/* parts: [chunks][2][channels] mean, squares around it */
+template <typename T, int N>
+KERNEL measure(float *parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
+{
+    SHARED float shared[measured<N>::FLOATS * PORT_THREADS];
+    struct column t = column_of<N>(c, (size_t)head->count * area);
+    struct measured<N> m = {
+    };
+    for (size_t i = t.first; i < t.last; i += TOGETHER * t.step) {
+        struct measured<N> some = measure_some<T, N>(x, i, t, c.channels);
+        measured_join<N>(m.v, some.v);
+    }
+    column_join<measured<N>::FLOATS>(t, m.v, shared, measured_join<N>);
     if (t.writes) {
         float *part = parts + (size_t)t.chunk * 2 * c.channels + t.channel;
-        part[0] = mean;
-        part[c.channels] = squares;
+        for (int k = 0; k < N; k++) {
+            part[k] = m.v[k];
+            part[c.channels + k] = m.v[N + k];
+        }
     }
 }
 
@@ -95,17 +140,18 @@ KERNEL use_running(struct norm b, size_t channels)
     }
 }
 
-template <typename T> KERNEL apply(T *y, const T *x, struct norm b, bool relu, size_t n, unsigned channels)
+/* WHOLE: channels are a multiple of what a thread takes at once. */
+template <typename T, bool WHOLE> KERNEL apply(T *y, const T *x, struct norm b, bool relu, size_t n, unsigned channels)
 {
     constexpr int N = port_pack<T>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> v = ((const port_some<T, N> *)x)[i];
         unsigned c = (unsigned)(i * N % channels);
+        port_some<float, N> scale = column_numbers<N, WHOLE>(b.scale, c, channels), shift = column_numbers<N, WHOLE>(b.shift, c, channels);
         for (int k = 0; k < N; k++) {
-            float r = b.scale[c] * port_float(v.v[k]) + b.shift[c];
+            float r = scale.v[k] * port_float(v.v[k]) + shift.v[k];
             v.v[k] = port_from<T>(relu && r < 0 ? 0 : r);
-            c = c + 1 < channels ? c + 1 : 0;
         }
         ((port_some<T, N> *)y)[i] = v;
     }
@@ -118,29 +164,39 @@ template <typename T> KERNEL apply(T *y, const T *x, struct norm b, bool relu, s
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 /* parts: [chunks][2][channels] sums of dy and of dy*(x - mean); dy is masked in place if a relu follows (y). */
-template <typename T>
+template <typename T, int N>
 KERNEL collect(float *parts, T *dy, const T *x, const T *y, const float *means, bool relu, const struct cuda_head *head, size_t area,
                struct columns c)
 {
-    SHARED float shared[PORT_THREADS];
-    struct column t = column_of(c, (size_t)head->count * area);
-    float sum = 0, products = 0, mean = t.channel < c.channels ? means[t.channel] : 0;
+    typedef port_some<T, N> pack;
+    SHARED float shared[2 * N * PORT_THREADS];
+    struct column t = column_of<N>(c, (size_t)head->count * area);
+    float sums[2 * N] = {}, mean[N];
+    for (int k = 0; k < N; k++) {
+        mean[k] = t.channel < c.channels ? means[t.channel + k] : 0;
+    }
     for (size_t i = t.first; i < t.last; i += t.step) {
         size_t at = i * c.channels + t.channel;
-        float g = port_float(dy[at]);
+        pack g = *(const pack *)(dy + at), v = *(const pack *)(x + at);
         if (relu) {
-            g = port_float(y[at]) > 0 ? g : 0;
-            dy[at] = port_from<T>(g);
+            pack above = *(const pack *)(y + at);
+            for (int k = 0; k < N; k++) {
+                g.v[k] = port_float(above.v[k]) > 0 ? g.v[k] : port_from<T>(0);
+            }
+            *(pack *)(dy + at) = g;
         }
-        sum += g;
-        products += g * (port_float(x[at]) - mean);
+        for (int k = 0; k < N; k++) {
+            sums[k] += port_float(g.v[k]);
+            sums[N + k] += port_float(g.v[k]) * (port_float(v.v[k]) - mean[k]);
+        }
     }
-    sum = column_sum(t, sum, shared);
-    products = column_sum(t, products, shared);
+    column_sum<2 * N>(t, sums, shared);
     if (t.writes) {
         float *part = parts + (size_t)t.chunk * 2 * c.channels + t.channel;
-        part[0] = sum;
-        part[c.channels] = products;
+        for (int k = 0; k < N; k++) {
+            part[k] = sums[k];
+            part[c.channels + k] = sums[N + k];
+        }
     }
 }
 
@@ -168,7 +224,7 @@ KERNEL settle_gradients(struct norm b, const float *parts, const struct cuda_hea
 }
 
 /* Rows of samples that are not there get zeros. */
-template <typename T>
+template <typename T, bool WHOLE>
 KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struct cuda_head *head, size_t count, size_t n,
                       unsigned channels)
 {
@@ -177,10 +233,11 @@ KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struc
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> v = ((const port_some<T, N> *)x)[i], g = ((const port_some<T, N> *)dy)[i];
         unsigned c = (unsigned)(i * N % channels);
+        port_some<float, N> scale = column_numbers<N, WHOLE>(b.scale, c, channels), slope = column_numbers<N, WHOLE>(b.slope, c, channels),
+                            shift = column_numbers<N, WHOLE>(b.shift, c, channels);
         for (int k = 0; k < N; k++) {
-            float r = b.scale[c] * port_float(g.v[k]) + (b.slope[c] * port_float(v.v[k]) + b.shift[c]);
+            float r = scale.v[k] * port_float(g.v[k]) + (slope.v[k] * port_float(v.v[k]) + shift.v[k]);
             v.v[k] = port_from<T>(i * N + k < used ? r : 0);
-            c = c + 1 < channels ? c + 1 : 0;
         }
         ((port_some<T, N> *)dx)[i] = v;
     }
@@ -206,7 +263,7 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     }
     s->state = b;
     size_t c = channels_of(s), rows = (size_t)p->head.batch * s->out->count / c;
-    b->cut = columns_cut(p->dev, rows, c);
+    b->cut = columns_cut(p, rows, c, 0);
     size_t floats = (size_t)b->cut.chunks * 2 * c;
     p->parts_floats = floats > p->parts_floats ? floats : p->parts_floats;
     float **places[] = {&b->mean, &b->inverse, &b->scale, &b->shift, &b->slope};
@@ -251,9 +308,9 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
     struct norm norm = norm_of(p, s);
     cudaError_t code;
     if (training) {
-        CUDA_KIND(p, T,
-                  code = LAUNCH(measure<T>, b->cut.tiles * b->cut.chunks, n * sizeof(T) + parts, stream, p->parts,
-                                (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
+        CUDA_PACKS(p, c, T, N,
+                   code = LAUNCH((measure<T, N>), b->cut.tiles * b->cut.chunks, n * sizeof(T) + parts, stream, p->parts,
+                                 (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
         TRY(cuda_check(code, "measure a batch", e));
         TRY(cuda_check(LAUNCH(settle_statistics, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut), "measure a batch",
                        e));
@@ -261,10 +318,10 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
         TRY(cuda_check(LAUNCH(use_running, (c + PORT_THREADS - 1) / PORT_THREADS, 6 * c * sizeof(float), stream, norm, c),
                        "use running statistics", e));
     }
-    CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(apply<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 2 * n * sizeof(T), stream, (T *)s->out->data,
-                                       (const T *)s->in[0]->data, norm, s->relu, n, (unsigned)c),
-                                "normalise a batch", e));
+    CUDA_PACKS(p, c, T, N,
+               return cuda_check(LAUNCH((apply<T, (N > 1)>), cuda_blocks(p->dev, n / port_pack<T>::N + 1), 2 * n * sizeof(T), stream,
+                                        (T *)s->out->data, (const T *)s->in[0]->data, norm, s->relu, n, (unsigned)c),
+                                 "normalise a batch", e));
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
@@ -275,21 +332,21 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
            parts = b->cut.chunks * 2 * c * sizeof(float);
     struct norm norm = norm_of(p, s);
     cudaError_t code;
-    CUDA_KIND(p, T,
-              code = LAUNCH(collect<T>, b->cut.tiles * b->cut.chunks, (s->relu ? 4 : 2) * n * sizeof(T) + parts, stream, p->parts,
-                            (T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data, b->mean, s->relu, cuda_head(p), area,
-                            b->cut));
+    CUDA_PACKS(p, c, T, N,
+               code = LAUNCH((collect<T, N>), b->cut.tiles * b->cut.chunks, (s->relu ? 4 : 2) * n * sizeof(T) + parts, stream, p->parts,
+                             (T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data, b->mean, s->relu, cuda_head(p), area,
+                             b->cut));
     TRY(cuda_check(code, "sum gradients of a batch", e));
     TRY(cuda_check(LAUNCH(settle_gradients, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut),
                    "sum gradients of a batch", e));
     if (!s->in_grad[0]) {
         return 0;
     }
-    CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(apply_gradient<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 3 * n * sizeof(T), stream,
-                                       (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->in[0]->data, norm, cuda_head(p),
-                                       s->out->count, n, (unsigned)c),
-                                "run the gradient of a batch norm", e));
+    CUDA_PACKS(p, c, T, N,
+               return cuda_check(LAUNCH((apply_gradient<T, (N > 1)>), cuda_blocks(p->dev, n / port_pack<T>::N + 1), 3 * n * sizeof(T),
+                                        stream, (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->in[0]->data, norm, cuda_head(p),
+                                        s->out->count, n, (unsigned)c),
+                                 "run the gradient of a batch norm", e));
 }
 
 static void release(struct cuda_step *s)

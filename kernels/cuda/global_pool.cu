@@ -1,44 +1,55 @@
-/* The mean of each channel over the whole image, twin of cpu/global_pool.c: x [batch][area][c], y [batch][c]. One thread per output;
- * threads of a warp read neighbouring channels.
+/* The mean of each channel over the whole image, twin of cpu/global_pool.c: x [batch][area][c], y [batch][c]. Sums over columns, with an
+ * image as a chunk (columns.h).
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/columns.h"
 
-template <typename T> KERNEL mean(T *y, const T *x, size_t area, size_t channels, size_t n)
+template <typename T, int N> KERNEL mean(T *y, const T *x, size_t rows, struct columns c)
 {
-    for (size_t i = port_index(); i < n; i += port_stride()) {
-        const T *from = x + i / channels * area * channels + i % channels;
-        float sum = 0;
-        for (size_t k = 0; k < area; k++) {
-            sum += port_float(from[k * channels]);
+    SHARED float shared[N * PORT_THREADS];
+    struct column t = column_of<N>(c, rows);
+    float sums[N] = {};
+    for (size_t i = t.first; i < t.last; i += t.step) {
+        port_some<T, N> v = *(const port_some<T, N> *)(x + i * c.channels + t.channel);
+        for (int k = 0; k < N; k++) {
+            sums[k] += port_float(v.v[k]);
         }
-        y[i] = port_from<T>(sum / (float)area);
+    }
+    column_sum<N>(t, sums, shared);
+    for (int k = 0; t.writes && k < N; k++) {
+        y[t.chunk * c.channels + t.channel + k] = port_from<T>(sums[k] / (float)c.chunk);
     }
 }
 
-template <typename T> KERNEL spread(T *dx, const T *dy, size_t area, size_t channels, size_t n)
+/* n packs, `packs` of them in a pixel */
+template <typename T, int N> KERNEL spread(port_some<T, N> *dx, const port_some<T, N> *dy, size_t area, size_t packs, size_t n)
 {
     float share = 1.0f / (float)area;
     for (size_t i = port_index(); i < n; i += port_stride()) {
-        dx[i] = port_from<T>(port_float(dy[i / (area * channels) * channels + i % channels]) * share);
+        port_some<T, N> v = dy[i / (area * packs) * packs + i % packs];
+        for (int k = 0; k < N; k++) {
+            v.v[k] = port_from<T>(port_float(v.v[k]) * share);
+        }
+        dx[i] = v;
     }
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
-    size_t c = s->out->count, area = s->in[0]->count / c, n = (size_t)p->head.batch * c;
-    CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(mean<T>, cuda_blocks(p->dev, n), (area + 1) * n * sizeof(T), p->dev->build, (T *)s->out->data,
-                                       (const T *)s->in[0]->data, area, c, n),
-                                "pool over an image", e));
+    size_t c = s->out->count, area = s->in[0]->count / c, rows = (size_t)p->head.batch * area;
+    struct columns cut = columns_cut(p, rows, c, area);
+    CUDA_PACKS(p, c, T, N,
+               return cuda_check(LAUNCH((mean<T, N>), cut.tiles * cut.chunks, (area + 1) * p->head.batch * c * sizeof(T), p->dev->build,
+                                        (T *)s->out->data, (const T *)s->in[0]->data, rows, cut),
+                                 "pool over an image", e));
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t c = s->out->count, area = s->in[0]->count / c, n = (size_t)p->head.batch * area * c;
-    CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(spread<T>, cuda_blocks(p->dev, n), (n + n / area) * sizeof(T), p->dev->build, (T *)*s->in_grad[0],
-                                       (const T *)s->out->grad, area, c, n),
-                                "run the gradient of pooling over an image", e));
+    CUDA_PACKS(p, c, T, N,
+               return cuda_check(LAUNCH((spread<T, N>), cuda_blocks(p->dev, n / N), (n + n / area) * sizeof(T), p->dev->build,
+                                        (port_some<T, N> *)*s->in_grad[0], (const port_some<T, N> *)s->out->grad, area, c / N, n / N),
+                                 "run the gradient of pooling over an image", e));
 }
 
 const struct cuda_op cuda_global_pool = {

@@ -61,7 +61,7 @@ const struct cuda_op cuda_add = {
 
 /* ---- concat ------------------------------------------------------------------------------------------------------ */
 
-/* part: [rows][c], whole: [rows][all], n = rows*c */
+/* part: [rows][c], whole: [rows][all], n = rows*c, of numbers or of packs of them */
 template <typename T> KERNEL spread_part(T *whole, const T *part, size_t c, size_t all, size_t at, size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
@@ -82,9 +82,9 @@ static int concat_forward(struct cuda_program *p, struct cuda_step *s, bool trai
     for (int k = 0; k < s->n_in; k++) {
         size_t c = steps_joined(&s->out->shape, &s->in[k]->shape), n = rows * c;
         cudaError_t code;
-        CUDA_KIND(p, T,
-                  code = LAUNCH(spread_part<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)s->out->data,
-                                (const T *)s->in[k]->data, c, all, at, n));
+        CUDA_PACKS(p, all | at | c, T, N,
+                   code = LAUNCH((spread_part<port_some<T, N>>), cuda_blocks(p->dev, n / N), 2 * n * sizeof(T), p->dev->build,
+                                 (port_some<T, N> *)s->out->data, (const port_some<T, N> *)s->in[k]->data, c / N, all / N, at / N, n / N));
         TRY(cuda_check(code, "join channels", e));
         at += c;
     }
@@ -98,9 +98,10 @@ static int concat_backward(struct cuda_program *p, struct cuda_step *s, struct e
         size_t c = steps_joined(&s->out->shape, &s->in[k]->shape), n = rows * c;
         cudaError_t code = cudaSuccess;
         if (s->in_grad[k]) {
-            CUDA_KIND(p, T,
-                      code = LAUNCH(gather_part<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)*s->in_grad[k],
-                                    (const T *)s->out->grad, c, all, at, n));
+            CUDA_PACKS(p, all | at | c, T, N,
+                       code =
+                           LAUNCH((gather_part<port_some<T, N>>), cuda_blocks(p->dev, n / N), 2 * n * sizeof(T), p->dev->build,
+                                  (port_some<T, N> *)*s->in_grad[k], (const port_some<T, N> *)s->out->grad, c / N, all / N, at / N, n / N));
         }
         TRY(cuda_check(code, "part channels", e));
         at += c;

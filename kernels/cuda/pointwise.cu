@@ -99,18 +99,17 @@ int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, 
 
 /* ---- bias -------------------------------------------------------------------------------------------------------------- */
 
-/* y: [rows][channels], n = rows*channels */
-template <typename T> KERNEL add_bias(T *y, const float *bias, bool relu, size_t n, unsigned channels)
+/* y: [rows][channels], n = rows*channels; WHOLE: channels are a multiple of what a thread takes at once */
+template <typename T, bool WHOLE> KERNEL add_bias(T *y, const float *bias, bool relu, size_t n, unsigned channels)
 {
     constexpr int N = port_pack<T>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> x = ((port_some<T, N> *)y)[i];
-        unsigned c = (unsigned)(i * N % channels);
+        port_some<float, N> added = column_numbers<N, WHOLE>(bias, (unsigned)(i * N % channels), channels);
         for (int k = 0; k < N; k++) {
-            float v = port_float(x.v[k]) + bias[c];
+            float v = port_float(x.v[k]) + added.v[k];
             x.v[k] = port_from<T>(relu ? relu_of(v) : v);
-            c = c + 1 < channels ? c + 1 : 0;
         }
         ((port_some<T, N> *)y)[i] = x;
     }
@@ -130,29 +129,36 @@ int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu
         CUDA_KIND(p, T, return (run<f_relu, T, T>(p, (T *)y, (const T *)y, NULL, n, "apply a relu", e)));
     }
     unsigned blocks = cuda_blocks(p->dev, n / 4 + 1);
-    CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(add_bias<T>, blocks, 2 * n * sizeof(T), p->dev->build, (T *)y, bias, relu, n, (unsigned)channels),
-                                "add a bias", e));
+    CUDA_PACKS(p, channels, T, N,
+               return cuda_check(
+                   LAUNCH((add_bias<T, (N > 1)>), blocks, 2 * n * sizeof(T), p->dev->build, (T *)y, bias, relu, n, (unsigned)channels),
+                   "add a bias", e));
 }
 
 /* grad, y: [rows][channels]; parts: [chunks][channels] */
-template <typename T> KERNEL mask_and_sum(T *grad, const T *y, float *parts, bool relu, size_t rows, struct columns c)
+template <typename T, int N> KERNEL mask_and_sum(T *grad, const T *y, float *parts, bool relu, size_t rows, struct columns c)
 {
-    SHARED float shared[PORT_THREADS];
-    struct column t = column_of(c, rows);
-    float sum = 0;
+    typedef port_some<T, N> pack;
+    SHARED float shared[N * PORT_THREADS];
+    struct column t = column_of<N>(c, rows);
+    float sums[N] = {};
     for (size_t i = t.first; i < t.last; i += t.step) {
         size_t at = i * c.channels + t.channel;
-        float g = port_float(grad[at]);
+        pack g = *(const pack *)(grad + at);
         if (relu) {
-            g = port_float(y[at]) > 0 ? g : 0;
-            grad[at] = port_from<T>(g);
+            pack above = *(const pack *)(y + at);
+            for (int k = 0; k < N; k++) {
+                g.v[k] = port_float(above.v[k]) > 0 ? g.v[k] : port_from<T>(0);
+            }
+            *(pack *)(grad + at) = g;
         }
-        sum += g;
+        for (int k = 0; k < N; k++) {
+            sums[k] += port_float(g.v[k]);
+        }
     }
-    sum = column_sum(t, sum, shared);
-    if (t.writes) {
-        parts[t.chunk * c.channels + t.channel] = sum;
+    column_sum<N>(t, sums, shared);
+    for (int k = 0; t.writes && k < N; k++) {
+        parts[t.chunk * c.channels + t.channel + k] = sums[k];
     }
 }
 
@@ -172,7 +178,7 @@ KERNEL sum_parts(float *out, const float *parts, size_t channels, unsigned chunk
 
 void pointwise_want_bias(struct cuda_program *p, size_t rows, size_t channels)
 {
-    struct columns c = columns_cut(p->dev, rows, channels);
+    struct columns c = columns_cut(p, rows, channels, 0);
     size_t floats = c.chunks * channels;
     p->parts_floats = floats > p->parts_floats ? floats : p->parts_floats;
 }
@@ -183,13 +189,13 @@ int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, f
     if (!bias_grad) {
         return relu ? pointwise_relu_mask(p, grad, y, rows * channels, e) : 0;
     }
-    struct columns c = columns_cut(p->dev, rows, channels);
+    struct columns c = columns_cut(p, rows, channels, 0);
     cudaStream_t stream = p->dev->build;
     size_t parts = c.chunks * channels * sizeof(float);
     cudaError_t code;
-    CUDA_KIND(p, T,
-              code = LAUNCH(mask_and_sum<T>, c.tiles * c.chunks, (relu ? 3 : 1) * rows * channels * sizeof(T) + parts, stream, (T *)grad,
-                            (const T *)y, p->parts, relu, rows, c));
+    CUDA_PACKS(p, channels, T, N,
+               code = LAUNCH((mask_and_sum<T, N>), c.tiles * c.chunks, (relu ? 3 : 1) * rows * channels * sizeof(T) + parts, stream,
+                             (T *)grad, (const T *)y, p->parts, relu, rows, c));
     TRY(cuda_check(code, "sum the gradient of a bias", e));
     unsigned blocks = (unsigned)((channels * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
     return cuda_check(LAUNCH(sum_parts, blocks, parts, stream, bias_grad, p->parts, channels, c.chunks), "sum the gradient of a bias", e);

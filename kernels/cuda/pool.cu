@@ -1,9 +1,11 @@
 /* Max and average pooling, twin of cpu/pool.c. x [batch][h][w][c], y [batch][oh][ow][c].
  *
  * Our own kernels: the forward pass of a max pool remembers which element of its window each maximum was (the first, where several are
- * equal), and the backward pass has one thread per element of the input, which looks at the windows that it stands in. So nothing is added
+ * equal), and the backward pass has one thread per pack of the input, which looks at the windows that it stands in. So nothing is added
  * by atomic operations, a run gives the same bits each time, and no element of the gradient must be cleared first. A mean counts the zeros
  * of the padding.
+ *
+ * A pack is N neighbouring channels of a pixel, 16 bytes, which a thread reads and writes at once; N = 1 where channels are no multiple.
  */
 #include <stdlib.h>
 
@@ -16,10 +18,10 @@ struct pool {
 
 struct window {
     int h, w, oh, ow, kernel[2], stride[2], padding[2];
-    unsigned channels;
+    unsigned packs; /* of a pixel */
 };
 
-static struct window window_of(const struct cuda_step *s)
+static struct window window_of(const struct cuda_step *s, unsigned pack)
 {
     const struct layer *l = s->layer;
     const struct shape *in = &s->in[0]->shape, *out = &s->out->shape;
@@ -30,52 +32,79 @@ static struct window window_of(const struct cuda_step *s)
             {l->kernel[0], l->kernel[1]},
             {l->stride[0], l->stride[1]},
             {l->padding[0], l->padding[1]},
-            (unsigned)in->dim[2]};
+            (unsigned)in->dim[2] / pack};
 }
 
-/* An element [sample][row][column][channel] of an image of `width` columns and `height` rows. */
+/* A pack [sample][row][column][pack] of an image of `width` columns and `height` rows. */
 struct spot {
     size_t sample;
     int row, column;
-    unsigned channel;
+    unsigned pack;
 };
-DEVICE_FN struct spot spot_of(size_t i, int height, int width, unsigned channels)
+DEVICE_FN struct spot spot_of(size_t i, int height, int width, unsigned packs)
 {
     struct spot s;
-    size_t pixel = i / channels, area = (size_t)height * width;
+    size_t pixel = i / packs, area = (size_t)height * width;
     unsigned rest = (unsigned)(pixel % area);
-    s.channel = (unsigned)(i % channels);
+    s.pack = (unsigned)(i % packs);
     s.sample = pixel / area;
     s.row = (int)(rest / (unsigned)width);
     s.column = (int)(rest % (unsigned)width);
     return s;
 }
 
+template <typename T, int N> DEVICE_FN void add_pack(float *sum, port_some<T, N> v)
+{
+    for (int k = 0; k < N; k++) {
+        sum[k] += port_float(v.v[k]);
+    }
+}
+
+template <typename T, int N> DEVICE_FN port_some<T, N> packed(const float *v, float share)
+{
+    port_some<T, N> r;
+    for (int k = 0; k < N; k++) {
+        r.v[k] = port_from<T>(v[k] * share);
+    }
+    return r;
+}
+
 /* ---- max ---------------------------------------------------------------------------------------------------------------- */
 
-template <typename T, typename Place> KERNEL max_forward(T *y, Place *places, const T *x, struct window w, size_t n)
+template <typename T, typename Place, int N>
+KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_some<T, N> *x, struct window w, size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
-        struct spot s = spot_of(i, w.oh, w.ow, w.channels);
+        struct spot s = spot_of(i, w.oh, w.ow, w.packs);
         int top = s.row * w.stride[0] - w.padding[0], left = s.column * w.stride[1] - w.padding[1];
-        const T *image = x + s.sample * w.h * w.w * w.channels + s.channel;
-        float best = 0;
-        int place = -1;
-        for (int r = 0; r < w.kernel[0]; r++) {
-            for (int c = 0; c < w.kernel[1]; c++) {
-                int row = top + r, column = left + c;
-                if (row < 0 || column < 0 || row >= w.h || column >= w.w) {
-                    continue;
+        const port_some<T, N> *image = x + s.sample * w.h * w.w * w.packs + s.pack;
+        float best[N] = {};
+        int place[N];
+        bool any = false;
+        for (int k = 0; k < N; k++) {
+            place[k] = 0;
+        }
+        for (int row = top < 0 ? 0 : top; row < top + w.kernel[0] && row < w.h; row++) {
+            for (int column = left < 0 ? 0 : left; column < left + w.kernel[1] && column < w.w; column++) {
+                port_some<T, N> v = image[((size_t)row * w.w + column) * w.packs];
+                for (int k = 0; k < N; k++) {
+                    float here = port_float(v.v[k]);
+                    if (!any || here > best[k] || (here != here && best[k] == best[k])) { /* not a number stays visible */
+                        best[k] = here;
+                        place[k] = (row - top) * w.kernel[1] + column - left;
+                    }
                 }
-                float v = port_float(image[((size_t)row * w.w + column) * w.channels]);
-                if (place < 0 || v > best || (v != v && best == best)) { /* not a number stays visible */
-                    best = v;
-                    place = r * w.kernel[1] + c;
-                }
+                any = true;
             }
         }
-        y[i] = port_from<T>(best);
-        places[i] = (Place)(place < 0 ? 0 : place);
+        port_some<T, N> to;
+        port_some<Place, N> at;
+        for (int k = 0; k < N; k++) {
+            to.v[k] = port_from<T>(best[k]);
+            at.v[k] = (Place)place[k];
+        }
+        y[i] = to;
+        places[i] = at;
     }
 }
 
@@ -87,61 +116,66 @@ DEVICE_FN void windows_of(int at, int kernel, int stride, int padding, int windo
     *last = (at + padding) / stride < windows - 1 ? (at + padding) / stride : windows - 1;
 }
 
-template <typename T, typename Place> KERNEL max_backward(T *dx, const T *dy, const Place *places, struct window w, size_t n)
+template <typename T, typename Place, int N>
+KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_some<Place, N> *places, struct window w, size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
-        struct spot s = spot_of(i, w.h, w.w, w.channels);
-        size_t image = s.sample * w.oh * w.ow * w.channels + s.channel;
+        struct spot s = spot_of(i, w.h, w.w, w.packs);
+        size_t image = s.sample * w.oh * w.ow * w.packs + s.pack;
         int top, bottom, left, right;
-        float sum = 0;
+        float sum[N] = {};
         windows_of(s.row, w.kernel[0], w.stride[0], w.padding[0], w.oh, &top, &bottom);
         windows_of(s.column, w.kernel[1], w.stride[1], w.padding[1], w.ow, &left, &right);
         for (int r = top; r <= bottom; r++) {
             for (int c = left; c <= right; c++) {
                 int mine = (s.row + w.padding[0] - r * w.stride[0]) * w.kernel[1] + s.column + w.padding[1] - c * w.stride[1];
-                size_t at = image + ((size_t)r * w.ow + c) * w.channels;
-                sum += (int)places[at] == mine ? port_float(dy[at]) : 0;
+                size_t at = image + ((size_t)r * w.ow + c) * w.packs;
+                port_some<Place, N> place = places[at];
+                port_some<T, N> g = dy[at];
+                for (int k = 0; k < N; k++) {
+                    sum[k] += (int)place.v[k] == mine ? port_float(g.v[k]) : 0;
+                }
             }
         }
-        dx[i] = port_from<T>(sum);
+        dx[i] = packed<T, N>(sum, 1);
     }
 }
 
 /* ---- average -------------------------------------------------------------------------------------------------------------- */
 
-template <typename T> KERNEL average_forward(T *y, const T *x, struct window w, size_t n)
+template <typename T, int N> KERNEL average_forward(port_some<T, N> *y, const port_some<T, N> *x, struct window w, size_t n)
 {
     float share = 1.0f / (float)(w.kernel[0] * w.kernel[1]);
     for (size_t i = port_index(); i < n; i += port_stride()) {
-        struct spot s = spot_of(i, w.oh, w.ow, w.channels);
+        struct spot s = spot_of(i, w.oh, w.ow, w.packs);
         int top = s.row * w.stride[0] - w.padding[0], left = s.column * w.stride[1] - w.padding[1];
-        const T *image = x + s.sample * w.h * w.w * w.channels + s.channel;
-        float sum = 0;
+        const port_some<T, N> *image = x + s.sample * w.h * w.w * w.packs + s.pack;
+        float sum[N] = {};
         for (int row = top < 0 ? 0 : top; row < top + w.kernel[0] && row < w.h; row++) {
             for (int column = left < 0 ? 0 : left; column < left + w.kernel[1] && column < w.w; column++) {
-                sum += port_float(image[((size_t)row * w.w + column) * w.channels]);
+                add_pack(sum, image[((size_t)row * w.w + column) * w.packs]);
             }
         }
-        y[i] = port_from<T>(sum * share);
+        y[i] = packed<T, N>(sum, share);
     }
 }
 
-template <typename T> KERNEL average_backward(T *dx, const T *dy, struct window w, size_t n)
+template <typename T, int N> KERNEL average_backward(port_some<T, N> *dx, const port_some<T, N> *dy, struct window w, size_t n)
 {
     float share = 1.0f / (float)(w.kernel[0] * w.kernel[1]);
     for (size_t i = port_index(); i < n; i += port_stride()) {
-        struct spot s = spot_of(i, w.h, w.w, w.channels);
-        const T *image = dy + s.sample * w.oh * w.ow * w.channels + s.channel;
+        struct spot s = spot_of(i, w.h, w.w, w.packs);
+        const port_some<T, N> *image = dy + s.sample * w.oh * w.ow * w.packs + s.pack;
         int top, bottom, left, right;
-        float sum = 0;
+        float sum[N] = {};
         windows_of(s.row, w.kernel[0], w.stride[0], w.padding[0], w.oh, &top, &bottom);
         windows_of(s.column, w.kernel[1], w.stride[1], w.padding[1], w.ow, &left, &right);
         for (int r = top; r <= bottom; r++) {
             for (int c = left; c <= right; c++) {
-                sum += port_float(image[((size_t)r * w.ow + c) * w.channels]);
+                add_pack(sum, image[((size_t)r * w.ow + c) * w.packs]);
             }
         }
-        dx[i] = port_from<T>(sum * share);
+        dx[i] = packed<T, N>(sum, share);
     }
 }
 
@@ -172,48 +206,58 @@ static size_t bytes_of(const struct cuda_program *p, const struct cuda_step *s, 
     return (size_t)p->head.batch * (s->in[0]->count * element + s->out->count * (element + places));
 }
 
-template <typename T> static cudaError_t launch_forward(struct cuda_program *p, struct cuda_step *s)
+template <typename T, int N> static cudaError_t launch_forward(struct cuda_program *p, struct cuda_step *s)
 {
+    typedef port_some<T, N> pack;
     struct pool *pool = (struct pool *)s->state;
-    size_t n = (size_t)p->head.batch * s->out->count;
+    struct window w = window_of(s, N);
+    size_t n = (size_t)p->head.batch * s->out->count / N;
     unsigned blocks = cuda_blocks(p->dev, n);
     size_t bytes = bytes_of(p, s, sizeof(T));
-    T *y = (T *)s->out->data;
-    const T *x = (const T *)s->in[0]->data;
+    pack *y = (pack *)s->out->data;
+    const pack *x = (const pack *)s->in[0]->data;
     if (!is_max(s)) {
-        return LAUNCH(average_forward<T>, blocks, bytes, p->dev->build, y, x, window_of(s), n);
+        return LAUNCH((average_forward<T, N>), blocks, bytes, p->dev->build, y, x, w, n);
     }
     if (pool->wide) {
-        return LAUNCH((max_forward<T, uint32_t>), blocks, bytes, p->dev->build, y, (uint32_t *)pool->places, x, window_of(s), n);
+        return LAUNCH((max_forward<T, uint32_t, N>), blocks, bytes, p->dev->build, y, (port_some<uint32_t, N> *)pool->places, x, w, n);
     }
-    return LAUNCH((max_forward<T, uint8_t>), blocks, bytes, p->dev->build, y, (uint8_t *)pool->places, x, window_of(s), n);
+    return LAUNCH((max_forward<T, uint8_t, N>), blocks, bytes, p->dev->build, y, (port_some<uint8_t, N> *)pool->places, x, w, n);
 }
 
-template <typename T> static cudaError_t launch_backward(struct cuda_program *p, struct cuda_step *s)
+template <typename T, int N> static cudaError_t launch_backward(struct cuda_program *p, struct cuda_step *s)
 {
+    typedef port_some<T, N> pack;
     struct pool *pool = (struct pool *)s->state;
-    size_t n = (size_t)p->head.batch * s->in[0]->count;
+    struct window w = window_of(s, N);
+    size_t n = (size_t)p->head.batch * s->in[0]->count / N;
     unsigned blocks = cuda_blocks(p->dev, n);
     size_t bytes = bytes_of(p, s, sizeof(T));
-    T *dx = (T *)*s->in_grad[0];
-    const T *dy = (const T *)s->out->grad;
+    pack *dx = (pack *)*s->in_grad[0];
+    const pack *dy = (const pack *)s->out->grad;
     if (!is_max(s)) {
-        return LAUNCH(average_backward<T>, blocks, bytes, p->dev->build, dx, dy, window_of(s), n);
+        return LAUNCH((average_backward<T, N>), blocks, bytes, p->dev->build, dx, dy, w, n);
     }
     if (pool->wide) {
-        return LAUNCH((max_backward<T, uint32_t>), blocks, bytes, p->dev->build, dx, dy, (const uint32_t *)pool->places, window_of(s), n);
+        return LAUNCH((max_backward<T, uint32_t, N>), blocks, bytes, p->dev->build, dx, dy, (const port_some<uint32_t, N> *)pool->places, w,
+                      n);
     }
-    return LAUNCH((max_backward<T, uint8_t>), blocks, bytes, p->dev->build, dx, dy, (const uint8_t *)pool->places, window_of(s), n);
+    return LAUNCH((max_backward<T, uint8_t, N>), blocks, bytes, p->dev->build, dx, dy, (const port_some<uint8_t, N> *)pool->places, w, n);
+}
+
+static size_t channels_of(const struct cuda_step *s)
+{
+    return (size_t)s->in[0]->shape.dim[2];
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
-    CUDA_KIND(p, T, return cuda_check(launch_forward<T>(p, s), "pool", e));
+    CUDA_PACKS(p, channels_of(s), T, N, return cuda_check((launch_forward<T, N>(p, s)), "pool", e));
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
-    CUDA_KIND(p, T, return cuda_check(launch_backward<T>(p, s), "run the gradient of pooling", e));
+    CUDA_PACKS(p, channels_of(s), T, N, return cuda_check((launch_backward<T, N>(p, s)), "run the gradient of pooling", e));
 }
 
 static void release(struct cuda_step *s)

@@ -98,8 +98,8 @@ KERNEL step(float *params, const float *grads, float *state, struct bf16 *weight
         if (o.kind >= ADAM) {
             ((port_some<float, 4> *)(state + n))[i] = m2;
         }
-        for (int k = 0; weights && k < 4; k++) {
-            weights[i * 4 + k] = port_bf16(w.v[k]);
+        if (weights) {
+            ((port_some<struct bf16, 4> *)weights)[i] = {port_bf16(w.v[0]), port_bf16(w.v[1]), port_bf16(w.v[2]), port_bf16(w.v[3])};
         }
     }
     if (o.kind >= ADAM && port_index() == 0) {

@@ -166,6 +166,30 @@ static void bf16_stays_within_its_bound(void **state)
         16, 15, "bf16", 1e-1);
 }
 
+/* Channels that are a multiple of what a thread takes at once, of either kind of number; packs that no warp, and that more than a block, divides. */
+static void packs_of_channels_match(void **state)
+{
+    static const char packs[] =
+        "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"},"
+        "{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 2, \"padding\": 1, \"name\": \"a\"},"
+        "{\"type\": \"conv2d\", \"filters\": 40, \"kernel\": 1}, {\"type\": \"relu\"},"
+        "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, \"name\": \"b\"}, {\"type\": \"concat\", \"inputs\": [\"b\", \"a\"]},"
+        "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}]}";
+    static const char halves[] = /* rounding decides nothing here: neither a relu's side nor a maximum's place */
+        "{\"input\": [6, 5, 8], \"layers\": [{\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1},"
+        "{\"type\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"tanh\"},"
+        "{\"type\": \"max_pool\", \"size\": 1, \"name\": \"a\"}, {\"type\": \"conv2d\", \"filters\": 40, \"kernel\": 1},"
+        "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, \"name\": \"b\"}, {\"type\": \"concat\", \"inputs\": [\"b\", \"a\"]},"
+        "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 8}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5}]}";
+    static const char wide[] =
+        "{\"input\": [4, 4, 6], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2056, \"kernel\": 1}, {\"type\": \"batch_norm\"},"
+        "{\"type\": \"tanh\"}, {\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 4}]}";
+    check_model_on(packs, 9, 7, "fp32", behind_norm);
+    check_model_on(halves, 9, 7, "bf16", 1e-1);
+    check_model_on(wide, 9, 8, "fp32", behind_norm);
+    check_model_on(wide, 9, 8, "bf16", 1e-1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +204,7 @@ int main(void)
         cmocka_unit_test(many_classes_match),
         cmocka_unit_test(tf32_stays_within_its_bound),
         cmocka_unit_test(bf16_stays_within_its_bound),
+        cmocka_unit_test(packs_of_channels_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
