@@ -2,6 +2,7 @@
  * pixels of all samples.
  *
  *   forward    measure: mean and squares around it of each chunk of rows ─► settle: merged per channel, running statistics ─► apply
+ *              (and added to another value, where a sum follows; and bent by a relu)
  *   backward   collect: sums of dy and dy·(x - mean) of each chunk       ─► settle: dbias, dweight, coefficients              ─► apply
  *
  * Our own kernels and not cuDNN's: a minibatch may have fewer samples than the program, and rows that are not there must enter neither
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/columns.h"
+#include "kernels/cuda/pointwise.h"
 
 struct batch_norm {
     struct columns cut;
@@ -140,24 +142,32 @@ KERNEL use_running(struct norm b, size_t channels)
     }
 }
 
-/* WHOLE: channels are a multiple of what a thread takes at once. */
-template <typename T, bool WHOLE> KERNEL apply(T *y, const T *x, struct norm b, bool relu, size_t n, unsigned channels)
+DEVICE_FN float bent(float x, bool relu)
+{
+    return relu && x < 0 ? 0 : x;
+}
+
+/* added: NULL, or what is added before the relu. WHOLE: channels are a multiple of what a thread takes at once. */
+template <typename T, bool WHOLE> KERNEL apply(T *y, const T *x, const T *added, struct norm b, bool relu, size_t n, unsigned channels)
 {
     constexpr int N = port_pack<T>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
-        port_some<T, N> v = ((const port_some<T, N> *)x)[i];
+        port_some<T, N> v = ((const port_some<T, N> *)x)[i], z = {};
         unsigned c = (unsigned)(i * N % channels);
         port_some<float, N> scale = column_numbers<N, WHOLE>(b.scale, c, channels), shift = column_numbers<N, WHOLE>(b.shift, c, channels);
+        if (added) {
+            z = ((const port_some<T, N> *)added)[i];
+        }
         for (int k = 0; k < N; k++) {
             float r = scale.v[k] * port_float(v.v[k]) + shift.v[k];
-            v.v[k] = port_from<T>(relu && r < 0 ? 0 : r);
+            v.v[k] = port_from<T>(bent(added ? r + port_float(z.v[k]) : r, relu));
         }
         ((port_some<T, N> *)y)[i] = v;
     }
     for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
         float r = b.scale[i % channels] * port_float(x[i]) + b.shift[i % channels];
-        y[i] = port_from<T>(relu && r < 0 ? 0 : r);
+        y[i] = port_from<T>(bent(added ? r + port_float(added[i]) : r, relu));
     }
 }
 
@@ -305,6 +315,7 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
     cudaStream_t stream = p->dev->build;
     size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count,
            parts = b->cut.chunks * 2 * c * sizeof(float);
+    const void *added = s->n_in > 1 ? s->in[1]->data : NULL;
     struct norm norm = norm_of(p, s);
     cudaError_t code;
     if (training) {
@@ -318,10 +329,11 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
         TRY(cuda_check(LAUNCH(use_running, (c + PORT_THREADS - 1) / PORT_THREADS, 6 * c * sizeof(float), stream, norm, c),
                        "use running statistics", e));
     }
-    CUDA_PACKS(p, c, T, N,
-               return cuda_check(LAUNCH((apply<T, (N > 1)>), cuda_blocks(p->dev, n / port_pack<T>::N + 1), 2 * n * sizeof(T), stream,
-                                        (T *)s->out->data, (const T *)s->in[0]->data, norm, s->relu, n, (unsigned)c),
-                                 "normalise a batch", e));
+    CUDA_PACKS(
+        p, c, T, N,
+        return cuda_check(LAUNCH((apply<T, (N > 1)>), cuda_blocks(p->dev, n / port_pack<T>::N + 1), (added ? 3 : 2) * n * sizeof(T), stream,
+                                 (T *)s->out->data, (const T *)s->in[0]->data, (const T *)added, norm, s->relu, n, (unsigned)c),
+                          "normalise a batch", e));
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
@@ -339,6 +351,9 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     TRY(cuda_check(code, "sum gradients of a batch", e));
     TRY(cuda_check(LAUNCH(settle_gradients, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut),
                    "sum gradients of a batch", e));
+    if (s->in_grad[1] && *s->in_grad[1] != s->out->grad) { /* what was added has the output's gradient, now masked */
+        TRY(pointwise_copy(p, *s->in_grad[1], s->out->grad, n, e));
+    }
     if (!s->in_grad[0]) {
         return 0;
     }
@@ -358,6 +373,8 @@ static void release(struct cuda_step *s)
 const struct cuda_op cuda_batch_norm = {
     .name = "batch norm",
     .takes_relu = true,
+    .takes_add = true,
+    .passes = 1u << 1,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,

@@ -167,6 +167,8 @@ struct cuda_step;
 struct cuda_op {
     const char *name;
     bool takes_relu;  /* a relu that follows can become a part of it (cuda_step.relu) */
+    bool takes_add;   /* so can a sum with one other value, its in[1] then */
+    unsigned passes;  /* bits of inputs whose gradient is the output's own, as backward leaves it: one of them gets its memory */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
     /* Called once the step's inputs and output are known, before memory is there (cuda_want). */
     int (*prepare)(struct cuda_program *p, struct cuda_step *s, struct err *e);
@@ -180,6 +182,7 @@ struct cuda_step {
     const struct cuda_op *op;
     const struct layer *layer;
     int index; /* of the layer in the network: the counter of random choices */
+    int last;  /* of the layers that are a part of it */
     int n_in;
     struct cuda_value *in[NET_INPUTS], *out;
     void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */

@@ -1,4 +1,5 @@
-/* From layers to steps, twin of cpu/graph.c: a relu becomes a part of the step before it, a flatten that only dense layers read is none
+/* From layers to steps, twin of cpu/graph.c: a relu becomes a part of the step before it, and so does a sum of a batch norm with another
+ * value; a flatten that only dense layers read is none
  * (their weights stand in the order of the image), each gradient gets its place, and buckets are cut in the order of the backward pass.
  *
  * Nothing here depends on the minibatch: a replica builds the same graph to learn how the values that dense layers read are stored.
@@ -59,7 +60,26 @@ static struct cuda_step *step_before(struct cuda_graph *g, const struct layer *l
         return NULL;
     }
     struct cuda_step *s = &g->steps[g->n_steps - 1];
-    return s->op->takes_relu && s->index == before && !s->relu ? s : NULL;
+    return s->op->takes_relu && s->last == before && !s->relu ? s : NULL;
+}
+
+/* The step that this sum of two can become a part of, since it made one of them and nobody else reads that; or NULL. */
+static struct cuda_step *step_of_sum(struct cuda_graph *g, const struct layer *l)
+{
+    struct cuda_step *s = g->n_steps > 0 ? &g->steps[g->n_steps - 1] : NULL;
+    bool takes = s && s->op->takes_add && l->n_inputs == 2 && s->n_in == 1 && !s->relu && steps_readers(g->net, s->last) == 1;
+    return takes && (l->inputs[0] == s->last || l->inputs[1] == s->last) ? s : NULL;
+}
+
+static void take_sum(struct cuda_graph *g, struct cuda_step *s, int layer)
+{
+    const struct layer *l = &g->net->layers[layer];
+    s->in[1] = value_of(g, l->inputs[l->inputs[0] == s->last]);
+    s->n_in = 2;
+    s->last = layer;
+    s->backward = s->backward || s->in[1]->needs_grad;
+    s->out->needs_grad = s->backward;
+    g->of_layer[layer] = s->out;
 }
 
 static int add_step(struct cuda_graph *g, int layer, struct err *e)
@@ -73,7 +93,7 @@ static int add_step(struct cuda_graph *g, int layer, struct err *e)
     struct cuda_value *out = &g->values[g->n_values++];
     s->op = op;
     s->layer = l;
-    s->index = layer;
+    s->index = s->last = layer;
     s->n_in = l->n_inputs;
     s->out = out;
     s->backward = l->n_tensors > 0;
@@ -97,9 +117,13 @@ static int build_steps(struct cuda_graph *g, struct err *e)
         const struct layer *l = &g->net->layers[i];
         struct cuda_value *in = value_of(g, l->inputs[0]);
         struct cuda_step *before = l->type == CAT_LAYER_RELU ? step_before(g, l) : NULL;
+        struct cuda_step *summed = l->type == CAT_LAYER_ADD ? step_of_sum(g, l) : NULL;
         if (before) {
             before->relu = true;
+            before->last = i;
             g->of_layer[i] = in;
+        } else if (summed) {
+            take_sum(g, summed, i);
         } else if (l->type == CAT_LAYER_FLATTEN && steps_flatten_is_none(g->net, i, &in->shape, keeps_shape)) {
             g->of_layer[i] = in;
         } else {

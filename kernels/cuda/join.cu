@@ -38,23 +38,54 @@ static int add_forward(struct cuda_program *p, struct cuda_step *s, bool trainin
     return cuda_check(code, "add values", e);
 }
 
+/* The gradient where it stands is masked, if a relu follows (y), and copied. */
+template <typename T> KERNEL mask_and_copy(T *to, T *grad, const T *y, bool relu, size_t n)
+{
+    constexpr int N = port_pack<T>::N;
+    size_t packs = n / N;
+    for (size_t i = port_index(); i < packs; i += port_stride()) {
+        port_some<T, N> g = ((const port_some<T, N> *)grad)[i];
+        if (relu) {
+            port_some<T, N> above = ((const port_some<T, N> *)y)[i];
+            for (int k = 0; k < N; k++) {
+                g.v[k] = port_float(above.v[k]) > 0 ? g.v[k] : port_from<T>(0);
+            }
+            ((port_some<T, N> *)grad)[i] = g;
+        }
+        ((port_some<T, N> *)to)[i] = g;
+    }
+    for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
+        if (relu) {
+            grad[i] = port_float(y[i]) > 0 ? grad[i] : port_from<T>(0);
+        }
+        to[i] = grad[i];
+    }
+}
+
 static int add_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
-    if (s->relu) {
-        TRY(pointwise_relu_mask(p, s->out->grad, s->out->data, n, e));
-    }
+    void *grad = s->out->grad;
+    bool relu = s->relu;
     for (int k = 0; k < s->n_in; k++) {
-        if (s->in_grad[k]) {
-            TRY(pointwise_copy(p, *s->in_grad[k], s->out->grad, n, e));
+        void *to = s->in_grad[k] ? *s->in_grad[k] : grad;
+        if (to == grad) {
+            continue;
         }
+        cudaError_t code;
+        CUDA_KIND(p, T,
+                  code = LAUNCH(mask_and_copy<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), (relu ? 4 : 2) * n * sizeof(T),
+                                p->dev->build, (T *)to, (T *)grad, (const T *)s->out->data, relu, n));
+        TRY(cuda_check(code, "pass a gradient on", e));
+        relu = false; /* done */
     }
-    return 0;
+    return relu ? pointwise_relu_mask(p, grad, s->out->data, n, e) : 0;
 }
 
 const struct cuda_op cuda_add = {
     .name = "add",
     .takes_relu = true,
+    .passes = ~0u,
     .forward = add_forward,
     .backward = add_backward,
 };

@@ -57,6 +57,12 @@ static void take_turn(struct turn *turns, int *n, int *turn_of, struct cuda_valu
     turn_of[index] = best;
 }
 
+/* An input of s whose gradient can stand where the output's does: backward leaves it there. */
+static bool takes_over(const struct cuda_step *s, int k, int own)
+{
+    return own >= 0 && (s->op->passes >> k & 1) && !s->adds[k];
+}
+
 /* turn_of[value]: which buffer its gradient takes, or -1. */
 static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of)
 {
@@ -69,9 +75,17 @@ static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of
     }
     for (int i = g->n_steps - 1; i >= 0; i--) {
         struct cuda_step *s = &g->steps[i];
+        int own = turn_of[s->out - g->values];
         for (int k = 0; k < s->n_in; k++) {
             int value = (int)(s->in[k] - g->values);
-            if (s->in_grad[k] && turn_of[value] < 0) {
+            if (!s->in_grad[k] || turn_of[value] >= 0) {
+                continue;
+            }
+            if (takes_over(s, k, own)) {
+                turns[own].owner = s->in[k];
+                turn_of[value] = own;
+                own = -1; /* only one can */
+            } else {
                 take_turn(turns, &n, turn_of, s->in[k], value);
             }
         }

@@ -108,6 +108,33 @@ static void every_kernel_is_told_of_with_its_bytes_and_operations(void **state)
     judge_free(j);
 }
 
+static void a_sum_behind_a_batch_norm_starts_no_kernel(void **state)
+{
+    struct judge *j = judge_new(
+        "{\"input\": [6, 6, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1, \"name\": \"a\"},"
+        "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
+        "{\"type\": \"add\", \"inputs\": [\"n\", \"a\"]}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 3}]}",
+        NULL, "fp32");
+    const struct device_ops *ops = j->gpu->ops;
+    size_t i, norms = 0;
+    json_t *row;
+    assert_null(ops->meter(j->gpu, true));
+    struct dev_program *p = judge_program(j, &j->on_gpu, 4);
+    json_t *rows = ops->meter(j->gpu, false);
+    json_array_foreach(rows, i, row) {
+        const char *kernel = json_string_value(json_object_get(row, "kernel"));
+        assert_true(strncmp(kernel, "join.", 5) != 0 && strcmp(kernel, "pointwise.map_mask") != 0);
+        if (strcmp(kernel, "batch_norm.apply") == 0) {
+            norms++;
+            assert_true(json_number_value(json_object_get(row, "bytes")) == 3 * 4 * 144 * 4); /* both summands, and the sum */
+        }
+    }
+    assert_int_equal(norms, 2); /* training, evaluation */
+    json_decref(rows);
+    ops->program_free(p);
+    judge_free(j);
+}
+
 static void the_meter_keeps_nothing(void **state)
 {
     const struct standin_control *c = judge_control();
@@ -130,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kernel_is_told_of_with_its_bytes_and_operations),
+        cmocka_unit_test(a_sum_behind_a_batch_norm_starts_no_kernel),
         cmocka_unit_test(the_meter_keeps_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

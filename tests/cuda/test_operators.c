@@ -122,6 +122,11 @@ static void graphs_add_and_concat_and_sum_the_gradients_of_every_reader(void **s
     check_cases(graph_cases, exact);
 }
 
+static void sums_of_batch_norms_match(void **state)
+{
+    check_cases(norm_sum_cases, behind_norm);
+}
+
 static void mean_squared_error_matches(void **state)
 {
     check_model_on(
@@ -200,6 +205,7 @@ int main(void)
         cmocka_unit_test(lrn_matches_for_odd_and_even_windows_and_any_exponent),
         cmocka_unit_test(batch_norm_matches_on_images_and_vectors),
         cmocka_unit_test(graphs_add_and_concat_and_sum_the_gradients_of_every_reader),
+        cmocka_unit_test(sums_of_batch_norms_match),
         cmocka_unit_test(mean_squared_error_matches),
         cmocka_unit_test(many_classes_match),
         cmocka_unit_test(tf32_stays_within_its_bound),

@@ -111,6 +111,32 @@ static const struct layer_case graph_cases[] = {
     {0},
 };
 
+/* Sums of a batch norm with another value: with and without a relu behind it, in either order, of what others read too, of its own input, of
+ * the network's input, and such that stay sums of their own. */
+static const struct layer_case norm_sum_cases[] = {
+    {"{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
+     "{\"type\": \"add\", \"inputs\": [\"n\", \"first\"]}, {\"type\": \"relu\"}",
+     5},
+    {"{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
+     "{\"type\": \"add\", \"inputs\": [\"first\", \"n\"]}",
+     5},
+    {"{\"type\": \"batch_norm\", \"name\": \"n\"}, {\"type\": \"add\", \"inputs\": [\"n\", \"first\"]}, {\"type\": \"relu\"}", 5},
+    {"{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
+     "{\"type\": \"add\", \"inputs\": [\"n\", \"input\"]}, {\"type\": \"relu\"}",
+     5},
+    {"{\"type\": \"batch_norm\", \"name\": \"n\"}, {\"type\": \"add\", \"inputs\": [\"n\", \"n\"]}, {\"type\": \"relu\", \"name\": \"r\"},"
+     "{\"type\": \"add\", \"inputs\": [\"r\", \"n\", \"first\"]}",
+     5},
+    {"{\"type\": \"batch_norm\", \"name\": \"n\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", \"first\"]},"
+     "{\"type\": \"batch_norm\", \"name\": \"m\"}, {\"type\": \"add\", \"inputs\": [\"m\", \"r\"]}, {\"type\": \"relu\"}",
+     5},
+    {"{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 1, \"stride\": 2, \"name\": \"c\"}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
+     "{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1, \"stride\": 2, \"inputs\": [\"first\"]}, {\"type\": \"batch_norm\", \"name\": \"m\"},"
+     "{\"type\": \"add\", \"inputs\": [\"n\", \"m\"]}, {\"type\": \"relu\"}",
+     5},
+    {0},
+};
+
 /* A network with every kind of layer that acts on one sample alone; two of them drop. */
 static const char sample_wise_net[] =
     "{\"input\": [9, 7, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"},"

@@ -69,6 +69,7 @@ static void lrn_matches_for_odd_and_even_windows_and_any_exponent(void **state)
 static void batch_norm_matches_on_images_and_vectors(void **state)
 {
     check_cases(batch_norm_cases);
+    check_cases(norm_sum_cases);
     check_model("{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}", 9, 9, 10);
 }
 
