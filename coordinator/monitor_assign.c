@@ -59,7 +59,7 @@ int monitor_keep_profiles(struct monitor *m, struct err *e)
     int rc = 0;
     for (int r = 0; rc >= 0 && r < m->workers; r++) {
         const struct profile *p = &m->balancer.profiles[r];
-        if (p->count < 10 || m->ranks[r].rows == 0) {
+        if ((p->count < 10 || m->ranks[r].rows == 0) && !m->ranks[r].overfull) {
             continue;
         }
         json_t *j = profile_json(p);

@@ -22,6 +22,7 @@ struct rank_watch {
     struct step_times times;
     struct thinned points;      /* since the last event */
     struct staleness staleness; /* cumulative, from the heartbeat */
+    bool overfull;              /* its first minibatch did not fit its memory: the next attempt must know the limit */
     json_t *tuning;             /* what its device measured, in this attempt or before, or NULL; owned */
     json_t *beat;               /* the newest of this attempt, or NULL; owned */
     int64_t samples, updates;   /* cumulative, of the job's surviving updates */
@@ -47,7 +48,6 @@ struct monitor {
     char facts_at[STORE_PLACE];
     json_t *outcome;     /* or NULL; owned */
     json_t *evaluations; /* array; owned */
-    int profiles_told;   /* calibrated by workers in this attempt */
     int64_t step, dropped;
     double epoch;
     bool stop, pause;                                                   /* as last written into control */

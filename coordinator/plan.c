@@ -42,7 +42,7 @@ static struct profile *profile_of(const json_t *kept, double slowdown)
 {
     bool same = kept && json_number_value(json_object_get(kept, "slowdown")) == slowdown;
     struct profile *p = same ? calloc(1, sizeof *p) : NULL;
-    if (p && (profile_read(p, kept) < 0 || p->count < 1)) {
+    if (p && (profile_read(p, kept) < 0 || (p->count < 1 && p->max_batch < 1))) {
         free(p);
         p = NULL;
     }

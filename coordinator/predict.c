@@ -50,7 +50,7 @@ static json_t *cluster_of(const struct placement *p, struct profile *const *prof
 {
     json_t *nodes = json_array(), *link = json_pack("{s:f, s:f}", "latency_seconds", link_latency, "bytes_per_second", link_bandwidth);
     for (int i = 0; i < p->count; i++) {
-        if (!profiles[i]) {
+        if (!profiles[i] || profiles[i]->count == 0) {
             *unmeasured = p->nodes[i].name;
             json_decref(nodes);
             json_decref(link);

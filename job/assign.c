@@ -158,6 +158,27 @@ static bool split_by_weights(const struct batching_spec *b, int workers, int *si
     return assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, 1, sizes) >= 0;
 }
 
+/* The largest minibatch of a node, by its memory and by the job; 0: there is no limit. */
+static int limit_of(const struct batching_spec *b, const struct profile *p)
+{
+    int limit = p ? p->max_batch : 0;
+    return b->max_batch > 0 && (limit == 0 || b->max_batch < limit) ? b->max_batch : limit;
+}
+
+/* As equally as the memory allows of nodes of which nothing else is known. False: nobody has a limit that matters, or they are too small. */
+static bool split_within_limits(const struct batching_spec *b, int workers, const struct profile *const *profiles, int *sizes)
+{
+    double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS];
+    int max_batch[SPEC_WORKERS];
+    bool limited = false;
+    for (int i = 0; i < workers; i++) {
+        k[i] = 1;
+        max_batch[i] = limit_of(b, profiles ? profiles[i] : NULL);
+        limited = limited || (max_batch[i] > 0 && max_batch[i] < (b->global_batch + workers - 1) / workers);
+    }
+    return limited && assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, 1, sizes) >= 0;
+}
+
 static bool split_by_profiles(const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum,
                               struct assignment *out)
 {
@@ -169,10 +190,7 @@ static bool split_by_profiles(const struct batching_spec *b, int workers, const 
         }
         a[i] = profiles[i]->a;
         k[i] = profiles[i]->k;
-        max_batch[i] = profiles[i]->max_batch;
-        if (b->max_batch > 0 && (max_batch[i] == 0 || b->max_batch < max_batch[i])) {
-            max_batch[i] = b->max_batch;
-        }
+        max_batch[i] = limit_of(b, profiles[i]);
     }
     out->predicted_seconds = assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, quantum, out->sizes);
     return out->predicted_seconds >= 0;
@@ -204,6 +222,8 @@ int assign_first(struct assignment *out, const struct batching_spec *b, int work
         snprintf(out->reason, sizeof out->reason, "in proportion of the weights that the job gives");
     } else if (b->policy == BATCH_DYNAMIC && split_by_profiles(b, workers, profiles, quantum, out)) {
         snprintf(out->reason, sizeof out->reason, "from the profiles of earlier jobs: all finish together");
+    } else if (b->policy == BATCH_DYNAMIC && split_within_limits(b, workers, profiles, out->sizes)) {
+        snprintf(out->reason, sizeof out->reason, "equal as far as memory allows, until the nodes have been measured");
     } else {
         split_equally(b->global_batch, workers, out->sizes);
         snprintf(out->reason, sizeof out->reason, "%s", b->policy == BATCH_DYNAMIC ? "equal, until the nodes have been measured" : "equal");

@@ -18,7 +18,7 @@ struct profile {
         double seconds, likely; /* of the steps since it began: measured, and by the line */
     } slower, faster;           /* does it change its speed? */
     bool known;                 /* a and k were once told apart; until then the line goes through the origin */
-    int max_batch;              /* memory limit, 0: none */
+    int max_batch;              /* memory limit, 0: none; known also of a node that was never measured, if a first minibatch did not fit */
 };
 
 void profile_init(struct profile *p);

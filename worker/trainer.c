@@ -160,6 +160,17 @@ static int calibrate(struct trainer *t, struct err *e)
     return store_block(t, DEV_STATS, t->start->from.state.stats, t->start->from.state.n_stats, e);
 }
 
+/* The first minibatch did not fit: the coordinator hears of the limit, so that the next attempt keeps it. */
+static void tell_what_fits(struct trainer *t, int first)
+{
+    struct profile p;
+    profile_init(&p);
+    p.max_batch = model_find_limit(&t->model, first);
+    if (p.max_batch > 0) {
+        t->env->telemetry->profile(t->env->telemetry->ctx, &p);
+    }
+}
+
 static int prepare(struct trainer *t, struct err *e)
 {
     struct trainer_env *env = t->env;
@@ -183,6 +194,9 @@ static int prepare(struct trainer *t, struct err *e)
     rc = rc < 0 ? rc : loader_start(&t->loader, env->data, &spec->data, spec->seed, first > 0 ? first : 1, !env->virtual_time, e);
     if (rc == 0 && !model_program(&t->model, first > 0 ? first : 1, e)) {
         rc = -ERR_DEVICE;
+        if (e->code == ERR_MEMORY) {
+            tell_what_fits(t, first);
+        }
     }
     rc = rc < 0 ? rc : loader_keep(&t->loader, env->dev, e);
     if (rc == 0) {

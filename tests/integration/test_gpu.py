@@ -185,6 +185,20 @@ def test_a_minibatch_that_the_gpus_memory_does_not_hold_is_named_with_one_that_i
     assert 100 < int(fits) < 4096
 
 
+def test_a_gpu_whose_memory_does_not_hold_an_equal_share_gets_what_it_holds():
+    """Of a dynamic job; the first attempt finds out, and the next job knows."""
+    model = {"input": [28, 28, 1], "layers": [{"type": "relu", "name": "r"}, {"type": "concat", "inputs": ["r"] * 8}, {"type": "dense", "units": 10}]}
+    job = small(model=model, workers=2, epochs=1, data={"format": "glyphs", "samples": 8192, "test_samples": 10}, batching={"global_batch": 4096, "policy": "dynamic"})
+    with service_with_gpus("g=cuda:0", "c=cpu:1", EVENSTEP_STANDIN_MEMORY=str(128 << 20)) as s:
+        first, second = [s.wait(s.submit(job), "succeeded") for _ in range(2)]
+        why = s.get(f"jobs/{first['id']}/assignments").json()["assignments"]
+    assert (first["attempt"], second["attempt"]) == (2, 1)
+    assert "memory allows" in why[1]["reason"]
+    for done in (first, second):
+        batches = {w["node"]: w["batch"] for w in done["workers"]}
+        assert 100 < batches["g"] < 2048 and sum(batches.values()) == 4096
+
+
 def test_algorithms_that_one_job_measured_the_next_one_on_this_gpu_is_given(service):
     model = {"input": [28, 28, 1], "layers": [{"type": "conv2d", "filters": 3, "kernel": 3, "stride": 3}, {"type": "relu"}, {"type": "dense", "units": 10}]}
     job = small(model=model, workers=1, nodes=["g1"], epochs=1)

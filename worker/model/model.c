@@ -272,6 +272,31 @@ int model_largest_program(struct model *m)
     return largest;
 }
 
+int model_find_limit(struct model *m, int batch)
+{
+    enum { NEAR = 16 }; /* a part of it more is not worth another program */
+    int fits = 0, fails = batch;
+    pthread_mutex_lock(&m->lock);
+    int next = m->largest < batch ? m->largest : batch / 2; /* what the estimate promises, at first */
+    while (next > fits + fits / NEAR) {
+        struct err e = {0};
+        struct dev_program *p = build(m, next, true, &e);
+        if (p) {
+            keep(m, next, p);
+            m->held = p;
+            fits = next;
+        } else if (e.code == ERR_MEMORY) {
+            fails = next;
+        } else {
+            break;
+        }
+        next = (fits + fails) / 2;
+    }
+    m->largest = fits > 0 && fits < m->largest ? fits : m->largest;
+    pthread_mutex_unlock(&m->lock);
+    return fits;
+}
+
 int model_limit(struct model *m)
 {
     pthread_mutex_lock(&m->lock);

@@ -82,6 +82,21 @@ static void a_profile_of_another_slowdown_or_device_tells_nothing(void **state)
     assert_null(plan_profile(w->store, "n1", "cpu:1", 2.0, "00112233"));
 }
 
+static void a_memory_limit_is_known_of_a_node_that_was_never_measured(void **state)
+{
+    struct world *w = *state;
+    struct profile p = {.max_batch = 12};
+    json_t *j = profile_json(&p);
+    json_object_set_new(j, "slowdown", json_real(1.0));
+    json_object_set_new(j, "device", json_string("cpu:1"));
+    OK(store_profile_put(w->store, "n2", "00112233", j, &err_));
+    json_decref(j);
+    struct profile *got = plan_profile(w->store, "n2", "cpu:1", 1.0, "00112233");
+    assert_non_null(got);
+    assert_true(got->count == 0 && got->max_batch == 12);
+    free(got);
+}
+
 static void a_batch_too_small_for_its_workers_is_refused(void **state)
 {
     struct world *w = *state;
@@ -134,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(a_plan_has_everything_that_a_rank_starts_from),
         IN_A_WORLD(a_profile_of_another_slowdown_or_device_tells_nothing),
+        IN_A_WORLD(a_memory_limit_is_known_of_a_node_that_was_never_measured),
         IN_A_WORLD(a_batch_too_small_for_its_workers_is_refused),
         IN_A_WORLD(what_a_job_starts_from_lies_beneath_a_root_or_among_the_artifacts),
     };

@@ -283,6 +283,31 @@ static void weights_of_any_magnitude_sum_to_the_global_batch(void **state)
     }
 }
 
+static void assert_sizes(const struct assignment *a, const int *sizes, int n)
+{
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(a->sizes[i], sizes[i]);
+    }
+}
+
+static void nodes_that_were_not_measured_share_equally_within_the_memory_that_is_known(void **state)
+{
+    struct assignment a;
+    struct err e;
+    struct profile small = {.max_batch = 10}, smaller = {.max_batch = 3};
+    const struct profile *one[4] = {NULL, &small}, *all[4] = {&smaller, &small, &smaller, &small};
+    assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 100), 4, one, 4, &e), 0);
+    assert_sizes(&a, (int[]){30, 10, 30, 30}, 4);
+    assert_non_null(strstr(a.reason, "memory"));
+    assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 40), 4, one, 4, &e), 0); /* it holds an equal share */
+    assert_sizes(&a, (int[]){10, 10, 10, 10}, 4);
+    assert_null(strstr(a.reason, "memory"));
+    assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 100), 4, all, 4, &e), 0); /* too small together: the workers will say so */
+    assert_sizes(&a, (int[]){25, 25, 25, 25}, 4);
+    assert_int_equal(assign_first(&a, policy(BATCH_EQUAL, 100), 4, one, 4, &e), 0);
+    assert_sizes(&a, (int[]){25, 25, 25, 25}, 4);
+}
+
 static void a_batch_that_cannot_be_shared_out_is_an_error(void **state)
 {
     struct assignment a;
@@ -354,6 +379,7 @@ int main(void)
         cmocka_unit_test(static_takes_the_sizes_as_given),
         cmocka_unit_test(static_splits_in_proportion_of_the_weights),
         cmocka_unit_test(weights_of_any_magnitude_sum_to_the_global_batch),
+        cmocka_unit_test(nodes_that_were_not_measured_share_equally_within_the_memory_that_is_known),
         cmocka_unit_test(a_batch_that_cannot_be_shared_out_is_an_error),
         cmocka_unit_test(static_minibatches_for_another_number_of_workers_are_refused),
         cmocka_unit_test(dynamic_starts_from_profiles_where_every_worker_has_one),
