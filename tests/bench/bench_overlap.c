@@ -3,6 +3,7 @@
  *
  *   first,SHARE        how much of a step's work is done when the first gradients can leave
  *   alone,SECONDS      the median of a few all-reduces of the job's parameters with nothing beside them
+ *   cpu,SECONDS        of this rank's core that one of them takes
  *
  *   mpirun -np W+1 bench_overlap SECONDS --local SPEC      SECONDS of a step's computing at least, spread over it as its work is; 0: no sleeps
  *
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/clock.h"
 #include "worker/config.h"
@@ -43,25 +45,35 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of all threads; none but the exchange's does anything while it is measured. */
+static double own_cpu(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static int measure_alone(struct err *e)
 {
     size_t n = bench.config.spec->network.n_params;
     float *data = calloc(n, sizeof(float));
-    double seconds[ALONE];
+    double seconds[ALONE], cpu = 0;
     struct allreduce a;
     int rc = data ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
     allreduce_init(&a, &bench.comm, COMM_ALL, n);
     for (int i = -GROUND; i < ALONE && rc >= 0; i++) { /* the first ones open connections */
+        cpu = i == 0 ? own_cpu() : cpu;
         double begin = clock_now();
         allreduce_start(&a, data, n, 0);
         rc = comm_wait(&bench.comm, &a.op, e);
         seconds[i < 0 ? 0 : i] = clock_now() - begin;
     }
+    cpu = (own_cpu() - cpu) / ALONE;
     allreduce_release(&a);
     free(data);
     qsort(seconds, ALONE, sizeof *seconds, by_size);
     if (rc >= 0 && bench.comm.rank == 0) {
-        printf("alone,%.9f\n", seconds[ALONE / 2]);
+        printf("alone,%.9f\ncpu,%.9f\n", seconds[ALONE / 2], cpu);
         fflush(stdout);
     }
     return rc;

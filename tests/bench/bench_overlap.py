@@ -3,7 +3,8 @@
 A step's computing lasts a time that is set (tests/bench/bench_overlap.c): the all-reduce alone is measured first, then steps are made one or two
 times as long. What an exchange costs is how much longer the median step is than in a job of one worker, which each rank runs at the same time
 with the same minibatch and the same pace: loading, updating and telling the rows are in both. What can be hidden is the all-reduce alone, but no more than the
-computing that is left when the first gradients can leave; for `hpsgd`, whose reduction begins with the step, than the step's computing.
+computing that is left when the first gradients can leave; for `hpsgd`, whose reduction begins with the step, than the step's computing. Where kernels leave
+no core idle, what the exchange itself takes of a core cannot be hidden either: it is measured with the all-reduce alone.
 
 Ranks run with real-time priority, so that other programs of the machine disturb little; among themselves they take turns of a millisecond (for as
 long as the bench runs: usually it is 100, in which a rank's exchange waits for another's kernels)."""
@@ -70,7 +71,7 @@ def read(process):
     times = [float(f[12]) for f in lines if f[:2] == ["row", "0"]]
     if process.returncode or len(times) < STEPS:
         raise RuntimeError(f"{' '.join(map(str, process.args))} ended with code {process.returncode}:\n{out[-500:]}\n{errors[-2000:]}")
-    return {"step": median([b - a for a, b in zip(times[WARM:], times[WARM + 1:])]), **{f[0]: float(f[1]) for f in lines if f[0] in ("alone", "first")}}
+    return {"step": median([b - a for a, b in zip(times[WARM:], times[WARM + 1:])]), **{f[0]: float(f[1]) for f in lines if f[0] in ("alone", "cpu", "first")}}
 
 
 def job(strategy, workers, batch):
@@ -85,9 +86,9 @@ def turn(rack, strategy, seconds, batch):
     apart = [rack.start([h], seconds, job(strategy, 1, batch)) for h in rack.hosts[:-1]]
     without = max(read(p)["step"] for p in apart)
     computing = seconds or without
-    most = min(with_it["alone"], computing * (1 if strategy["type"] == "hpsgd" else 1 - with_it["first"]))
+    most = min(with_it["alone"] - (0 if seconds else with_it["cpu"]), computing * (1 if strategy["type"] == "hpsgd" else 1 - with_it["first"]))
     exposed = with_it["step"] - without
-    return {"alone": with_it["alone"], "computing": computing, "with": with_it["step"], "exposed": exposed, "most": most, "hidden": (with_it["alone"] - exposed) / most}
+    return {**with_it, "computing": computing, "exposed": exposed, "most": most, "hidden": (with_it["alone"] - exposed) / most}
 
 
 def rows(workers, folder):
@@ -98,8 +99,8 @@ def rows(workers, folder):
         cases += [(name, "kernels alone", 0, BUSY_BATCH) for name in STRATEGIES if workers <= (os.cpu_count() or 1)]
         for name, share, seconds, batch in cases:
             turns = [turn(rack, STRATEGIES[name], seconds, batch) for _ in range(TURNS)]
-            ms = {k: 1000 * median([t[k] for t in turns]) for k in ("alone", "computing", "with", "most")}
-            yield [workers, name, share, f"{ms['computing']:.1f}", f"{ms['alone']:.1f}", f"{ms['most']:.1f}", f"{ms['with']:.1f}",
+            ms = {k: 1000 * median([t[k] for t in turns]) for k in ("alone", "cpu", "computing", "step", "most")}
+            yield [workers, name, share, f"{ms['computing']:.1f}", f"{ms['alone']:.1f}", f"{ms['cpu']:.1f}", f"{ms['most']:.1f}", f"{ms['step']:.1f}",
                    spread([1000 * t["exposed"] for t in turns], "{:.1f}"), spread([t["hidden"] for t in turns])]
     finally:
         rack.close()
@@ -111,10 +112,10 @@ def main():
         sys.exit(f"bench-overlap: {why}")
     report = Report("bench-overlap", "Communication hidden behind computing", "`lenet5` (1.66 M parameters, two buckets: the first can leave when 0.43 of the work is done) on hosts that are network "
                     "namespaces with links of 1 Gbit/s (tbf, burst 256 kB; TCP, cubic), a rank each. A step's computing is its kernels and then sleep, so that ranks that outnumber the cores overlap as on hosts "
-                    "of their own; `kernels alone` is without sleep, every core busy with a rank's kernels. Exposed: the median step beyond that of a job of one worker with the same minibatch and pace, "
+                    "of their own; `kernels alone` is without sleep, every core busy with a rank's kernels, so that what an all-reduce takes of a core cannot be hidden. Exposed: the median step beyond that of a job of one worker with the same minibatch and pace, "
                     "which all ranks run side by side. Hidden: (all-reduce alone - exposed) / what can be hidden; 1 is all of it. Ranks have real-time priority against the rest of the machine, and turns of 1 ms among themselves.")
     with short_turns(), tempfile.TemporaryDirectory(prefix="evenstep-bench-") as folder:
-        report.table("Over links of 1 Gbit/s, times in ms", ["ranks", "strategy", "communication / computing", "computing", "all-reduce alone", "can be hidden", "step", "exposed", "hidden"],
+        report.table("Over links of 1 Gbit/s, times in ms", ["ranks", "strategy", "communication / computing", "computing", "all-reduce alone", "of a core", "can be hidden", "step", "exposed", "hidden"],
                      (row for workers in (2, 4) for row in rows(workers, pathlib.Path(folder))))
     report.close()
 
