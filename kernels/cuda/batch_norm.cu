@@ -189,14 +189,11 @@ KERNEL collect(float *parts, T *dy, const T *x, const T *y, const float *means, 
         size_t at = i * c.channels + t.channel;
         pack g = *(const pack *)(dy + at), v = *(const pack *)(x + at);
         if (relu) {
-            pack above = *(const pack *)(y + at);
-            for (int k = 0; k < N; k++) {
-                g.v[k] = port_float(above.v[k]) > 0 ? g.v[k] : port_from<T>(0);
-            }
+            g = port_masked(g, *(const pack *)(y + at));
             *(pack *)(dy + at) = g;
         }
+        port_add(sums, g);
         for (int k = 0; k < N; k++) {
-            sums[k] += port_float(g.v[k]);
             sums[N + k] += port_float(g.v[k]) * (port_float(v.v[k]) - mean[k]);
         }
     }

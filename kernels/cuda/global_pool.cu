@@ -9,10 +9,7 @@ template <typename T, int N> KERNEL mean(T *y, const T *x, size_t rows, struct c
     struct column t = column_of<N>(c, rows);
     float sums[N] = {};
     for (size_t i = t.first; i < t.last; i += t.step) {
-        port_some<T, N> v = *(const port_some<T, N> *)(x + i * c.channels + t.channel);
-        for (int k = 0; k < N; k++) {
-            sums[k] += port_float(v.v[k]);
-        }
+        port_add(sums, *(const port_some<T, N> *)(x + i * c.channels + t.channel));
     }
     column_sum<N>(t, sums, shared);
     for (int k = 0; t.writes && k < N; k++) {

@@ -46,10 +46,7 @@ template <typename T> KERNEL mask_and_copy(T *to, T *grad, const T *y, bool relu
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> g = ((const port_some<T, N> *)grad)[i];
         if (relu) {
-            port_some<T, N> above = ((const port_some<T, N> *)y)[i];
-            for (int k = 0; k < N; k++) {
-                g.v[k] = port_float(above.v[k]) > 0 ? g.v[k] : port_from<T>(0);
-            }
+            g = port_masked(g, ((const port_some<T, N> *)y)[i]);
             ((port_some<T, N> *)grad)[i] = g;
         }
         ((port_some<T, N> *)to)[i] = g;

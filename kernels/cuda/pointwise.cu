@@ -146,15 +146,10 @@ template <typename T, int N> KERNEL mask_and_sum(T *grad, const T *y, float *par
         size_t at = i * c.channels + t.channel;
         pack g = *(const pack *)(grad + at);
         if (relu) {
-            pack above = *(const pack *)(y + at);
-            for (int k = 0; k < N; k++) {
-                g.v[k] = port_float(above.v[k]) > 0 ? g.v[k] : port_from<T>(0);
-            }
+            g = port_masked(g, *(const pack *)(y + at));
             *(pack *)(grad + at) = g;
         }
-        for (int k = 0; k < N; k++) {
-            sums[k] += port_float(g.v[k]);
-        }
+        port_add(sums, g);
     }
     column_sum<N>(t, sums, shared);
     for (int k = 0; t.writes && k < N; k++) {

@@ -53,13 +53,6 @@ DEVICE_FN struct spot spot_of(size_t i, int height, int width, unsigned packs)
     return s;
 }
 
-template <typename T, int N> DEVICE_FN void add_pack(float *sum, port_some<T, N> v)
-{
-    for (int k = 0; k < N; k++) {
-        sum[k] += port_float(v.v[k]);
-    }
-}
-
 template <typename T, int N> DEVICE_FN port_some<T, N> packed(const float *v, float share)
 {
     port_some<T, N> r;
@@ -153,7 +146,7 @@ template <typename T, int N> KERNEL average_forward(port_some<T, N> *y, const po
         float sum[N] = {};
         for (int row = top < 0 ? 0 : top; row < top + w.kernel[0] && row < w.h; row++) {
             for (int column = left < 0 ? 0 : left; column < left + w.kernel[1] && column < w.w; column++) {
-                add_pack(sum, image[((size_t)row * w.w + column) * w.packs]);
+                port_add(sum, image[((size_t)row * w.w + column) * w.packs]);
             }
         }
         y[i] = packed<T, N>(sum, share);
@@ -172,7 +165,7 @@ template <typename T, int N> KERNEL average_backward(port_some<T, N> *dx, const 
         windows_of(s.column, w.kernel[1], w.stride[1], w.padding[1], w.ow, &left, &right);
         for (int r = top; r <= bottom; r++) {
             for (int c = left; c <= right; c++) {
-                add_pack(sum, image[((size_t)r * w.ow + c) * w.packs]);
+                port_add(sum, image[((size_t)r * w.ow + c) * w.packs]);
             }
         }
         dx[i] = packed<T, N>(sum, share);

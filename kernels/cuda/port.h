@@ -137,6 +137,22 @@ template <typename T> struct port_pack {
     static constexpr int N = 16 / (int)sizeof(T);
 };
 
+template <typename T, int N> DEVICE_FN void port_add(float *sums, port_some<T, N> v)
+{
+    for (int k = 0; k < N; k++) {
+        sums[k] += port_float(v.v[k]);
+    }
+}
+
+/* A gradient where a relu's output is above 0, else 0. */
+template <typename T, int N> DEVICE_FN port_some<T, N> port_masked(port_some<T, N> gradient, port_some<T, N> output)
+{
+    for (int k = 0; k < N; k++) {
+        gradient.v[k] = port_float(output.v[k]) > 0 ? gradient.v[k] : port_from<T>(0);
+    }
+    return gradient;
+}
+
 /* ---- sums over a warp or a block -------------------------------------------------------------------------------------- */
 
 template <typename T> DEVICE_FN T port_warp_sum(T x)
