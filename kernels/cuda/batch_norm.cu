@@ -42,10 +42,10 @@ template <int N> DEVICE_FN void measured_join(float *m, const float *other)
 
 /* Of those that a thread has from row `i` on, at most TOGETHER: they are read once, into registers. */
 enum { TOGETHER = 4 };
-template <typename T, int N> DEVICE_FN struct measured<N> measure_some(const T *x, size_t i, const struct column &t, size_t channels) {
+template <typename T, int N> DEVICE_FN measured<N> measure_some(const T *x, size_t i, const struct column &t, size_t channels)
+{
     port_some<T, N> v[TOGETHER];
-    struct measured<N> m = {
-    };
+    measured<N> m = {};
     int rows = 0;
     for (int r = 0; r < TOGETHER; r++) {
         if (i + r * t.step < t.last) {
@@ -68,15 +68,13 @@ template <typename T, int N> DEVICE_FN struct measured<N> measure_some(const T *
 }
 
 /* parts: [chunks][2][channels] mean, squares around it */
-template <typename T, int N>
-KERNEL measure(float *parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
+template <typename T, int N> KERNEL measure(float *parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
 {
     SHARED float shared[measured<N>::FLOATS * PORT_THREADS];
     struct column t = column_of<N>(c, (size_t)head->count * area);
-    struct measured<N> m = {
-    };
+    measured<N> m = {};
     for (size_t i = t.first; i < t.last; i += TOGETHER * t.step) {
-        struct measured<N> some = measure_some<T, N>(x, i, t, c.channels);
+        measured<N> some = measure_some<T, N>(x, i, t, c.channels);
         measured_join<N>(m.v, some.v);
     }
     column_join<measured<N>::FLOATS>(t, m.v, shared, measured_join<N>);
