@@ -22,6 +22,11 @@ double clock_thread_cpu(void)
     return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
+double clock_process_cpu(void)
+{
+    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 int64_t clock_wall_ms(void)
 {
     struct timespec t;

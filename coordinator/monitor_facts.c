@@ -100,18 +100,20 @@ static int on_restored(struct monitor *m, const json_t *fact, struct err *e)
     return rc;
 }
 
-/* A worker measured its node at two sizes: where no profile is known that is the start of one. Or it could not (k 0), for want of memory. */
+/* A worker measured its node at two sizes: where no profile is known that is the start of one. Or it could not, for want of memory: then k
+ * is 0, and the limit is what it tells. */
 static void on_profile(struct monitor *m, const json_t *fact)
 {
     int64_t r = integer_of(fact, "rank");
     double a = number_of(fact, "a"), k = number_of(fact, "k");
-    if (r < 0 || r >= m->workers || !(k >= 0) || !isfinite(a) || !isfinite(k)) {
+    int max_batch = (int)integer_of(fact, "max_batch");
+    bool overfull = k == 0 && max_batch > 0;
+    if (r < 0 || r >= m->workers || !(k > 0 || overfull) || !isfinite(a) || !isfinite(k)) {
         return;
     }
     struct profile *p = &m->balancer.profiles[r];
-    int max_batch = (int)integer_of(fact, "max_batch");
-    m->ranks[r].overfull = k == 0;
-    if (p->count == 0 && k > 0) {
+    m->ranks[r].overfull = overfull;
+    if (p->count == 0 && !overfull) {
         int big = m->ranks[r].batch > 16 ? m->ranks[r].batch : 16, small = big / 4;
         for (int i = 0; i < 3; i++) {
             profile_observe(p, small, a + k * small);

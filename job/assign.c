@@ -165,7 +165,8 @@ static int limit_of(const struct batching_spec *b, const struct profile *p)
     return b->max_batch > 0 && (limit == 0 || b->max_batch < limit) ? b->max_batch : limit;
 }
 
-/* As equally as the memory allows of nodes of which nothing else is known. False: nobody has a limit that matters, or they are too small. */
+/* As equally as the memory allows of nodes of which nothing else is known. False: nobody has a limit that matters, or they are too small
+ * together. */
 static bool split_within_limits(const struct batching_spec *b, int workers, const struct profile *const *profiles, int *sizes)
 {
     double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS];

@@ -16,9 +16,9 @@ struct assignment {
     double predicted_seconds, measured_seconds; /* of a step: with these sizes; before */
 };
 
-/* First sizes of a job: equal, static as given, dynamic from profiles where every worker has one, else equal within the memory that is known. B smaller than
- * workers*min_batch, or more than workers*max_batch, is an error that says so, and so are static minibatches for another number of
- * workers. profiles[workers] may be NULL; quantum: multiples (4 CPU, 8 GPU). */
+/* First sizes of a job: equal, static as given, dynamic from profiles where every worker has one, else equal within the memory that is
+ * known. B smaller than workers*min_batch, or more than workers*max_batch, is an error that says so, and so are static minibatches for
+ * another number of workers. profiles[workers] may be NULL; quantum: multiples (4 CPU, 8 GPU). */
 int assign_first(struct assignment *out, const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum,
                  struct err *e);
 /* Equal-finish split: T solves sum clamp((T-a)/k, min, max) = B; rounded to multiples of `quantum` (the fastest takes the

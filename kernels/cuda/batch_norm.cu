@@ -67,6 +67,16 @@ template <typename T, int N> DEVICE_FN measured<N> measure_some(const T *x, size
     return m;
 }
 
+/* parts: [chunks][2][channels]; found: N numbers, and N others. */
+template <int N> DEVICE_FN void write_parts(float *parts, const struct column &t, size_t channels, const float *found)
+{
+    float *part = parts + (size_t)t.chunk * 2 * channels + t.channel;
+    for (int k = 0; t.writes && k < N; k++) {
+        part[k] = found[k];
+        part[channels + k] = found[N + k];
+    }
+}
+
 /* parts: [chunks][2][channels] mean, squares around it */
 template <typename T, int N> KERNEL measure(float *parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
 {
@@ -78,13 +88,7 @@ template <typename T, int N> KERNEL measure(float *parts, const T *x, const stru
         measured_join<N>(m.v, some.v);
     }
     column_join<measured<N>::FLOATS>(t, m.v, shared, measured_join<N>);
-    if (t.writes) {
-        float *part = parts + (size_t)t.chunk * 2 * c.channels + t.channel;
-        for (int k = 0; k < N; k++) {
-            part[k] = m.v[k];
-            part[c.channels + k] = m.v[N + k];
-        }
-    }
+    write_parts<N>(parts, t, c.channels, m.v);
 }
 
 struct norm {
@@ -140,11 +144,6 @@ KERNEL use_running(struct norm b, size_t channels)
     }
 }
 
-DEVICE_FN float bent(float x, bool relu)
-{
-    return relu && x < 0 ? 0 : x;
-}
-
 /* added: NULL, or what is added before the relu. WHOLE: channels are a multiple of what a thread takes at once. */
 template <typename T, bool WHOLE> KERNEL apply(T *y, const T *x, const T *added, struct norm b, bool relu, size_t n, unsigned channels)
 {
@@ -159,13 +158,15 @@ template <typename T, bool WHOLE> KERNEL apply(T *y, const T *x, const T *added,
         }
         for (int k = 0; k < N; k++) {
             float r = scale.v[k] * port_float(v.v[k]) + shift.v[k];
-            v.v[k] = port_from<T>(bent(added ? r + port_float(z.v[k]) : r, relu));
+            r = added ? r + port_float(z.v[k]) : r;
+            v.v[k] = port_from<T>(relu ? port_relu(r) : r);
         }
         ((port_some<T, N> *)y)[i] = v;
     }
     for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
         float r = b.scale[i % channels] * port_float(x[i]) + b.shift[i % channels];
-        y[i] = port_from<T>(bent(added ? r + port_float(added[i]) : r, relu));
+        r = added ? r + port_float(added[i]) : r;
+        y[i] = port_from<T>(relu ? port_relu(r) : r);
     }
 }
 
@@ -196,13 +197,7 @@ KERNEL collect(float *parts, T *dy, const T *x, const T *y, const float *means, 
         }
     }
     column_sum<2 * N>(t, sums, shared);
-    if (t.writes) {
-        float *part = parts + (size_t)t.chunk * 2 * c.channels + t.channel;
-        for (int k = 0; k < N; k++) {
-            part[k] = sums[k];
-            part[c.channels + k] = sums[N + k];
-        }
-    }
+    write_parts<N>(parts, t, c.channels, sums);
 }
 
 /* A warp per channel. */

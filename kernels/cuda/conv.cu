@@ -162,11 +162,12 @@ static bool needs(const struct cuda_step *s, int pass)
 
 static bool lacks(const struct cuda_step *s, const struct cuda_choice *choice)
 {
-    bool any = false;
     for (int i = 0; i < PASSES; i++) {
-        any = any || (needs(s, i) && choice->algorithm[i] < 0);
+        if (needs(s, i) && choice->algorithm[i] < 0) {
+            return true;
+        }
     }
-    return any;
+    return false;
 }
 
 /* Of the passes that the step needs and of which none is chosen yet. */

@@ -14,13 +14,13 @@ template <typename T> KERNEL sum_two(T *y, const T *a, const T *b, bool relu, si
         port_some<T, N> x = ((const port_some<T, N> *)a)[i], z = ((const port_some<T, N> *)b)[i];
         for (int k = 0; k < N; k++) {
             float sum = port_float(x.v[k]) + port_float(z.v[k]);
-            x.v[k] = port_from<T>(relu && sum < 0 ? 0 : sum);
+            x.v[k] = port_from<T>(relu ? port_relu(sum) : sum);
         }
         ((port_some<T, N> *)y)[i] = x;
     }
     for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
         float sum = port_float(a[i]) + port_float(b[i]);
-        y[i] = port_from<T>(relu && sum < 0 ? 0 : sum);
+        y[i] = port_from<T>(relu ? port_relu(sum) : sum);
     }
 }
 

@@ -8,18 +8,13 @@
 
 #include "kernels/cuda/columns.h"
 
-DEVICE_FN float relu_of(float x)
-{
-    return x < 0 ? 0 : x;
-}
-
 /* ---- element by element: out[i] = f(a[i], b[i]) ------------------------------------------------------------------- */
 
 struct f_relu {
     static constexpr const char *name = "map_relu";
     DEVICE_FN_MEMBER static float of(float a, float b)
     {
-        return relu_of(a);
+        return port_relu(a);
     }
 };
 struct f_mask {
@@ -109,13 +104,13 @@ template <typename T, bool WHOLE> KERNEL add_bias(T *y, const float *bias, bool 
         port_some<float, N> added = column_numbers<N, WHOLE>(bias, (unsigned)(i * N % channels), channels);
         for (int k = 0; k < N; k++) {
             float v = port_float(x.v[k]) + added.v[k];
-            x.v[k] = port_from<T>(relu ? relu_of(v) : v);
+            x.v[k] = port_from<T>(relu ? port_relu(v) : v);
         }
         ((port_some<T, N> *)y)[i] = x;
     }
     for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
         float v = port_float(y[i]) + bias[i % channels];
-        y[i] = port_from<T>(relu ? relu_of(v) : v);
+        y[i] = port_from<T>(relu ? port_relu(v) : v);
     }
 }
 

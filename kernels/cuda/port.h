@@ -144,6 +144,12 @@ template <typename T, int N> DEVICE_FN void port_add(float *sums, port_some<T, N
     }
 }
 
+/* What is not a number passes. */
+DEVICE_FN float port_relu(float x)
+{
+    return x < 0 ? 0 : x;
+}
+
 /* A gradient where a relu's output is above 0, else 0. */
 template <typename T, int N> DEVICE_FN port_some<T, N> port_masked(port_some<T, N> gradient, port_some<T, N> output)
 {

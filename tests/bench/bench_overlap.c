@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "worker/config.h"
@@ -45,14 +44,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of all threads; none but the exchange's does anything while it is measured. */
-static double own_cpu(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
+/* No thread but the exchange's does anything meanwhile. */
 static int measure_alone(struct err *e)
 {
     size_t n = bench.config.spec->network.n_params;
@@ -62,13 +54,13 @@ static int measure_alone(struct err *e)
     int rc = data ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
     allreduce_init(&a, &bench.comm, COMM_ALL, n);
     for (int i = -GROUND; i < ALONE && rc >= 0; i++) { /* the first ones open connections */
-        cpu = i == 0 ? own_cpu() : cpu;
+        cpu = i == 0 ? clock_process_cpu() : cpu;
         double begin = clock_now();
         allreduce_start(&a, data, n, 0);
         rc = comm_wait(&bench.comm, &a.op, e);
         seconds[i < 0 ? 0 : i] = clock_now() - begin;
     }
-    cpu = (own_cpu() - cpu) / ALONE;
+    cpu = (clock_process_cpu() - cpu) / ALONE;
     allreduce_release(&a);
     free(data);
     qsort(seconds, ALONE, sizeof *seconds, by_size);

@@ -171,7 +171,8 @@ static void bf16_stays_within_its_bound(void **state)
         16, 15, "bf16", 1e-1);
 }
 
-/* Channels that are a multiple of what a thread takes at once, of either kind of number; packs that no warp, and that more than a block, divides. */
+/* Channels that are a multiple of what a thread takes at once, of either kind of number; packs that do not divide a warp, and more of them
+ * than a block has threads. */
 static void packs_of_channels_match(void **state)
 {
     static const char packs[] =

@@ -45,7 +45,8 @@ struct dev_program *model_program(struct model *m, int batch, struct err *e);
 bool model_ready(struct model *m, int batch);
 /* The largest minibatch that the device's memory holds, as far as is known now. */
 int model_limit(struct model *m);
-/* Finds by trying how much less than `batch`, which did not fit, does: the limit from now on. 0: nothing fits, or there is another reason. */
+/* Finds by trying how much less than `batch`, which did not fit, does: the limit from now on. 0: nothing fits, or memory is not what is
+ * short. */
 int model_find_limit(struct model *m, int batch);
 /* The largest size that has a program now (0: none): good for evaluation. */
 int model_largest_program(struct model *m);

@@ -59,6 +59,16 @@ static void a_plan_has_everything_that_a_rank_starts_from(void **state)
     drop(spec);
 }
 
+/* As a monitor keeps it, of a node with cpu:1. */
+static void keep_profile(struct world *w, const char *node, const struct profile *p, double slowdown)
+{
+    json_t *j = profile_json(p);
+    json_object_set_new(j, "slowdown", json_real(slowdown));
+    json_object_set_new(j, "device", json_string("cpu:1"));
+    OK(store_profile_put(w->store, node, "00112233", j, &err_));
+    json_decref(j);
+}
+
 static void a_profile_of_another_slowdown_or_device_tells_nothing(void **state)
 {
     struct world *w = *state;
@@ -67,11 +77,7 @@ static void a_profile_of_another_slowdown_or_device_tells_nothing(void **state)
     for (int i = 0; i < 20; i++) {
         profile_observe(&p, 8 + i % 4 * 8, 0.001 + 0.002 * (8 + i % 4 * 8));
     }
-    json_t *j = profile_json(&p);
-    json_object_set_new(j, "slowdown", json_real(2.0));
-    json_object_set_new(j, "device", json_string("cpu:1"));
-    OK(store_profile_put(w->store, "n0", "00112233", j, &err_));
-    json_decref(j);
+    keep_profile(w, "n0", &p, 2.0);
     struct profile *got = plan_profile(w->store, "n0", "cpu:1", 2.0, "00112233");
     assert_non_null(got);
     assert_true(fabs(got->k - 0.002) < 1e-4);
@@ -86,11 +92,7 @@ static void a_memory_limit_is_known_of_a_node_that_was_never_measured(void **sta
 {
     struct world *w = *state;
     struct profile p = {.max_batch = 12};
-    json_t *j = profile_json(&p);
-    json_object_set_new(j, "slowdown", json_real(1.0));
-    json_object_set_new(j, "device", json_string("cpu:1"));
-    OK(store_profile_put(w->store, "n2", "00112233", j, &err_));
-    json_decref(j);
+    keep_profile(w, "n2", &p, 1.0);
     struct profile *got = plan_profile(w->store, "n2", "cpu:1", 1.0, "00112233");
     assert_non_null(got);
     assert_true(got->count == 0 && got->max_batch == 12);
