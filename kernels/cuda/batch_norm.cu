@@ -1,9 +1,9 @@
 /* Batch norm over the samples of this minibatch, twin of cpu/batch_norm.c, where the formulas stand. x, y: [rows][channels], rows = all
  * pixels of all samples.
  *
- *   forward    measure: mean and squares around it of each chunk of rows ─► settle: merged per channel, running statistics ─► apply
+ *   forward    measure: mean and squares around it of each chunk of rows, merged per channel; running statistics ─► apply
  *              (and added to another value, where a sum follows; and bent by a relu)
- *   backward   collect: sums of dy and dy·(x - mean) of each chunk       ─► settle: dbias, dweight, coefficients              ─► apply
+ *   backward   collect: sums of dy and dy·(x - mean) of each chunk, and of all; dbias, dweight, coefficients       ─► apply
  *
  * Our own kernels and not cuDNN's: a minibatch may have fewer samples than the program, and rows that are not there must enter neither
  * statistics nor sums; how many there are stands in device memory, so one graph serves every number. Each chunk has its own mean, which
@@ -67,30 +67,6 @@ template <typename T, int N> DEVICE_FN measured<N> measure_some(const T *x, size
     return m;
 }
 
-/* parts: [chunks][2][channels]; found: N numbers, and N others. */
-template <int N> DEVICE_FN void write_parts(float *parts, const struct column &t, size_t channels, const float *found)
-{
-    float *part = parts + (size_t)t.chunk * 2 * channels + t.channel;
-    for (int k = 0; t.writes && k < N; k++) {
-        part[k] = found[k];
-        part[channels + k] = found[N + k];
-    }
-}
-
-/* parts: [chunks][2][channels] mean, squares around it */
-template <typename T, int N> KERNEL measure(float *parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
-{
-    SHARED float shared[measured<N>::FLOATS * PORT_THREADS];
-    struct column t = column_of<N>(c, (size_t)head->count * area);
-    measured<N> m = {};
-    for (size_t i = t.first; i < t.last; i += TOGETHER * t.step) {
-        measured<N> some = measure_some<T, N>(x, i, t, c.channels);
-        measured_join<N>(m.v, some.v);
-    }
-    column_join<measured<N>::FLOATS>(t, m.v, shared, measured_join<N>);
-    write_parts<N>(parts, t, c.channels, m.v);
-}
-
 struct norm {
     float *mean, *inverse, *scale, *shift, *slope;
     float *running_mean, *running_variance;
@@ -106,33 +82,45 @@ DEVICE_FN double rows_in(struct columns c, unsigned chunk, size_t rows)
     return begin < end ? (double)(end - begin) : 0;
 }
 
-/* A warp per channel. */
-KERNEL settle_statistics(struct norm b, const float *parts, const struct cuda_head *head, size_t area, struct columns c)
+DEVICE_FN void settle_statistics(const struct norm &b, size_t k, double mean, double squares, double rows)
 {
-    size_t k = port_index() / PORT_WARP, rows = (size_t)head->count * area;
-    unsigned lane = threadIdx.x % PORT_WARP;
-    bool there = k < c.channels;
-    double sum = 0, squares = 0;
-    for (unsigned i = lane; there && i < c.chunks; i += PORT_WARP) {
-        double n = rows_in(c, i, rows);
-        sum += n > 0 ? n * (double)parts[(size_t)i * 2 * c.channels + k] : 0;
+    double unbiased = rows > 1 ? squares / (rows - 1) : 0;
+    float inverse = (float)(1 / sqrt(squares / rows + b.eps));
+    b.mean[k] = (float)mean;
+    b.inverse[k] = inverse;
+    b.running_mean[k] = (float)((1 - b.momentum) * (double)b.running_mean[k] + b.momentum * (double)(float)mean);
+    b.running_variance[k] = (float)((1 - b.momentum) * (double)b.running_variance[k] + b.momentum * unbiased);
+    b.scale[k] = b.weight[k] * inverse;
+    b.shift[k] = b.bias[k] - (float)mean * b.scale[k];
+}
+
+/* Chunks are joined by how far their means are from the first one's. */
+template <typename T, int N>
+KERNEL measure(struct norm b, struct cuda_parts parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
+{
+    SHARED double shared[2 * N * PORT_THREADS];
+    size_t rows = (size_t)head->count * area;
+    struct column t = column_of<N>(c, rows);
+    measured<N> m = {};
+    for (size_t i = t.first; i < t.last; i += TOGETHER * t.step) {
+        measured<N> some = measure_some<T, N>(x, i, t, c.channels);
+        measured_join<N>(m.v, some.v);
     }
-    double mean = port_warp_sum(sum) / (rows > 0 ? (double)rows : 1.0);
-    for (unsigned i = lane; there && i < c.chunks; i += PORT_WARP) {
-        double n = rows_in(c, i, rows), d = (double)parts[(size_t)i * 2 * c.channels + k] - mean;
-        squares += n > 0 ? (double)parts[((size_t)i * 2 + 1) * c.channels + k] + n * d * d : 0;
-    }
-    squares = port_warp_sum(squares);
-    if (there && lane == 0 && rows > 0) {
-        double unbiased = rows > 1 ? squares / (double)(rows - 1) : 0;
-        float inverse = (float)(1 / sqrt(squares / (double)rows + b.eps));
-        b.mean[k] = (float)mean;
-        b.inverse[k] = inverse;
-        b.running_mean[k] = (float)((1 - b.momentum) * (double)b.running_mean[k] + b.momentum * (double)(float)mean);
-        b.running_variance[k] = (float)((1 - b.momentum) * (double)b.running_variance[k] + b.momentum * unbiased);
-        b.scale[k] = b.weight[k] * inverse;
-        b.shift[k] = b.bias[k] - (float)mean * b.scale[k];
-    }
+    column_join<measured<N>::FLOATS>(t, m.v, (float *)shared, measured_join<N>);
+    column_settle<2, N>(
+        c, t, m.v, parts, shared,
+        [&](double *all, const float *found, unsigned chunk) {
+            double n = rows_in(c, chunk, rows);
+            for (int k = 0; n > 0 && k < N; k++) {
+                double d = (double)found[k] - (double)parts.sums[t.channel + k];
+                all[k] += n * d;
+                all[N + k] += (double)found[N + k] + n * d * d;
+            }
+        },
+        [&](size_t channel, const double *all) {
+            double n = (double)rows, shift = all[0] / n;
+            settle_statistics(b, channel, (double)parts.sums[channel] + shift, all[1] - n * shift * shift, n);
+        });
 }
 
 KERNEL use_running(struct norm b, size_t channels)
@@ -172,17 +160,30 @@ template <typename T, bool WHOLE> KERNEL apply(T *y, const T *x, const T *added,
 
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
-/* parts: [chunks][2][channels] sums of dy and of dy*(x - mean); dy is masked in place if a relu follows (y). */
+DEVICE_FN void settle_gradients(const struct norm &b, size_t k, double sum, double products, double rows)
+{
+    double inverse = (double)b.inverse[k], scale = (double)b.weight[k] * inverse;
+    products *= inverse;
+    double slope = -scale * inverse * products / rows;
+    b.dbias[k] = (float)sum;
+    b.dweight[k] = (float)products;
+    b.scale[k] = (float)scale;
+    b.slope[k] = (float)slope;
+    b.shift[k] = (float)(-scale * sum / rows - slope * (double)b.mean[k]);
+}
+
+/* Sums of dy and of dy*(x - mean); dy is masked in place if a relu follows (y). */
 template <typename T, int N>
-KERNEL collect(float *parts, T *dy, const T *x, const T *y, const float *means, bool relu, const struct cuda_head *head, size_t area,
+KERNEL collect(struct norm b, struct cuda_parts parts, T *dy, const T *x, const T *y, bool relu, const struct cuda_head *head, size_t area,
                struct columns c)
 {
     typedef port_some<T, N> pack;
-    SHARED float shared[2 * N * PORT_THREADS];
-    struct column t = column_of<N>(c, (size_t)head->count * area);
+    SHARED double shared[2 * N * PORT_THREADS];
+    size_t rows = (size_t)head->count * area;
+    struct column t = column_of<N>(c, rows);
     float sums[2 * N] = {}, mean[N];
     for (int k = 0; k < N; k++) {
-        mean[k] = t.channel < c.channels ? means[t.channel + k] : 0;
+        mean[k] = t.channel < c.channels ? b.mean[t.channel + k] : 0;
     }
     for (size_t i = t.first; i < t.last; i += t.step) {
         size_t at = i * c.channels + t.channel;
@@ -196,31 +197,15 @@ KERNEL collect(float *parts, T *dy, const T *x, const T *y, const float *means, 
             sums[N + k] += port_float(g.v[k]) * (port_float(v.v[k]) - mean[k]);
         }
     }
-    column_sum<2 * N>(t, sums, shared);
-    write_parts<N>(parts, t, c.channels, sums);
-}
-
-/* A warp per channel. */
-KERNEL settle_gradients(struct norm b, const float *parts, const struct cuda_head *head, size_t area, struct columns c)
-{
-    size_t k = port_index() / PORT_WARP;
-    double rows = (double)((size_t)head->count * area), sum = 0, products = 0;
-    for (unsigned i = threadIdx.x % PORT_WARP; k < c.channels && i < c.chunks; i += PORT_WARP) {
-        sum += (double)parts[(size_t)i * 2 * c.channels + k];
-        products += (double)parts[((size_t)i * 2 + 1) * c.channels + k];
-    }
-    sum = port_warp_sum(sum);
-    products = port_warp_sum(products);
-    if (k < c.channels && threadIdx.x % PORT_WARP == 0) {
-        double inverse = (double)b.inverse[k], scale = (double)b.weight[k] * inverse;
-        products *= inverse;
-        double slope = rows > 0 ? -scale * inverse * products / rows : 0;
-        b.dbias[k] = (float)sum;
-        b.dweight[k] = (float)products;
-        b.scale[k] = (float)scale;
-        b.slope[k] = (float)slope;
-        b.shift[k] = rows > 0 ? (float)(-scale * sum / rows - slope * (double)b.mean[k]) : 0;
-    }
+    column_sum<2 * N>(t, sums, (float *)shared);
+    column_settle<2, N>(
+        c, t, sums, parts, shared,
+        [](double *all, const float *found, unsigned) {
+            for (int k = 0; k < 2 * N; k++) {
+                all[k] += (double)found[k];
+            }
+        },
+        [&](size_t channel, const double *all) { settle_gradients(b, channel, all[0], all[1], (double)rows); });
 }
 
 /* Rows of samples that are not there get zeros. */
@@ -264,8 +249,7 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     s->state = b;
     size_t c = channels_of(s), rows = (size_t)p->head.batch * s->out->count / c;
     b->cut = columns_cut(p, rows, c, 0);
-    size_t floats = (size_t)b->cut.chunks * 2 * c;
-    p->parts_floats = floats > p->parts_floats ? floats : p->parts_floats;
+    columns_want(p, b->cut, 2);
     float **places[] = {&b->mean, &b->inverse, &b->scale, &b->shift, &b->slope};
     for (float **place : places) {
         TRY(cuda_want(&p->arena, place, c, false, e));
@@ -294,27 +278,19 @@ static struct norm norm_of(const struct cuda_program *p, const struct cuda_step 
     return n;
 }
 
-static unsigned warps(size_t channels)
-{
-    return (unsigned)((channels * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
-}
-
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     const struct batch_norm *b = (const struct batch_norm *)s->state;
     cudaStream_t stream = p->dev->build;
-    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count,
-           parts = b->cut.chunks * 2 * c * sizeof(float);
+    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count;
     const void *added = s->n_in > 1 ? s->in[1]->data : NULL;
     struct norm norm = norm_of(p, s);
     cudaError_t code;
     if (training) {
         CUDA_PACKS(p, c, T, N,
-                   code = LAUNCH((measure<T, N>), b->cut.tiles * b->cut.chunks, n * sizeof(T) + parts, stream, p->parts,
-                                 (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
+                   code = LAUNCH((measure<T, N>), b->cut.tiles * b->cut.chunks, n * sizeof(T) + columns_bytes(b->cut, 2), stream, norm,
+                                 p->parts, (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
         TRY(cuda_check(code, "measure a batch", e));
-        TRY(cuda_check(LAUNCH(settle_statistics, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut), "measure a batch",
-                       e));
     } else {
         TRY(cuda_check(LAUNCH(use_running, (c + PORT_THREADS - 1) / PORT_THREADS, 6 * c * sizeof(float), stream, norm, c),
                        "use running statistics", e));
@@ -330,17 +306,14 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     const struct batch_norm *b = (const struct batch_norm *)s->state;
     cudaStream_t stream = p->dev->build;
-    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count,
-           parts = b->cut.chunks * 2 * c * sizeof(float);
+    size_t c = channels_of(s), area = s->out->count / c, n = (size_t)p->head.batch * s->out->count;
     struct norm norm = norm_of(p, s);
     cudaError_t code;
     CUDA_PACKS(p, c, T, N,
-               code = LAUNCH((collect<T, N>), b->cut.tiles * b->cut.chunks, (s->relu ? 4 : 2) * n * sizeof(T) + parts, stream, p->parts,
-                             (T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data, b->mean, s->relu, cuda_head(p), area,
-                             b->cut));
+               code = LAUNCH((collect<T, N>), b->cut.tiles * b->cut.chunks, (s->relu ? 4 : 2) * n * sizeof(T) + columns_bytes(b->cut, 2),
+                             stream, norm, p->parts, (T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data, s->relu,
+                             cuda_head(p), area, b->cut));
     TRY(cuda_check(code, "sum gradients of a batch", e));
-    TRY(cuda_check(LAUNCH(settle_gradients, warps(c), parts, stream, norm, p->parts, cuda_head(p), area, b->cut),
-                   "sum gradients of a batch", e));
     if (s->in_grad[1] && *s->in_grad[1] != s->out->grad) { /* what was added has the output's gradient, now masked */
         TRY(pointwise_copy(p, *s->in_grad[1], s->out->grad, n, e));
     }

@@ -1,15 +1,18 @@
 /* Sums over the rows of a matrix, column by column: gradients of biases, batch norm, means of images.
  *
- *              channels (a tile of up to 256 packs)
+ *              channels (a tile of up to 64, or 16 packs)
  *            ┌──────────────────┐
  *   chunk 0  │ block 0          │   one block adds up one chunk of rows for one tile: thread t has pack t % lanes and every
  *            ├──────────────────┤   (256 / lanes)th row, so that a warp reads what stands together;
  *   chunk 1  │ block 1          │   threads of the same pack are then joined in pairs through shared memory
  *            └──────────────────┘
  *
- * A pack is N neighbouring channels, 16 bytes, which a thread reads at once; N = 1 where the channels are no multiple. Results of the
- * chunks go to memory, [chunk][channel], and a second kernel adds them in double. No atomic addition: chunks are fixed by the program's
- * size, so a run gives the same bits each time.
+ * A pack is N neighbouring channels, 16 bytes, which a thread reads at once; N = 1 where the channels are no multiple. What the chunks found
+ * goes to memory, and whichever block of a tile is the last to be done adds it up in double, in the order of the chunks. No atomic addition
+ * of numbers: chunks are fixed by the program's size, so a run gives the same bits each time, whichever block was the last.
+ *
+ * What a newcomer would get wrong: counters of blocks that are done (`parts.done`) serve one kernel after the other, so kernels that use
+ * them run on one stream; each leaves them zero.
  */
 #ifndef KERNELS_CUDA_COLUMNS_H
 #define KERNELS_CUDA_COLUMNS_H
@@ -18,45 +21,47 @@
 
 struct columns {
     size_t channels, chunk; /* rows of one chunk */
-    unsigned packs;         /* of a row */
+    unsigned lanes;         /* packs of a tile, but for the last */
     unsigned tiles, chunks;
 };
 
 /* chunk: rows of one, or 0: as many as give every multiprocessor its share. */
 static inline struct columns columns_cut(const struct cuda_program *p, size_t rows, size_t channels, size_t chunk)
 {
-    size_t packs = channels / cuda_pack(p, channels);
-    size_t lanes = packs < PORT_THREADS ? packs : (size_t)PORT_THREADS, across = PORT_THREADS / lanes;
-    size_t tiles = (packs + PORT_THREADS - 1) / PORT_THREADS, most = (size_t)p->dev->processors * 4 / tiles;
+    size_t pack = cuda_pack(p, channels), packs = channels / pack, widest = pack > 1 ? 16 : 64;
+    size_t tiles = (packs + widest - 1) / widest, lanes = (packs + tiles - 1) / tiles, across = PORT_THREADS / lanes;
+    size_t most = (size_t)p->dev->processors * 4 / tiles;
     if (chunk == 0) {
         chunk = (rows + (most > 0 ? most : 1) - 1) / (most > 0 ? most : 1);
-        chunk = chunk < 8 * across ? 8 * across : chunk;
+        chunk = chunk < 4 * across ? 4 * across : chunk;
     }
-    return {channels, chunk, (unsigned)packs, (unsigned)tiles, (unsigned)((rows + chunk - 1) / chunk)};
+    return {channels, chunk, (unsigned)lanes, (unsigned)tiles, (unsigned)((rows + chunk - 1) / chunk)};
 }
 
 /* A thread's part. */
 struct column {
     size_t channel, first, last, step; /* rows first, first+step, … below last; none if the thread is idle */
     size_t rows;                       /* of the whole chunk that are there */
-    unsigned lanes, across, row, chunk;
+    unsigned tile, lanes, lane, across, row, chunk;
+    bool active; /* the thread has rows in a full chunk */
     bool writes; /* has what was found of its channels to write */
 };
 
 template <int N> DEVICE_FN struct column column_of(struct columns c, size_t rows)
 {
-    unsigned tile = blockIdx.x % c.tiles;
     struct column t;
-    t.lanes = c.packs < PORT_THREADS ? c.packs : (unsigned)PORT_THREADS;
-    t.across = PORT_THREADS / t.lanes;
-    t.row = threadIdx.x / t.lanes;
+    t.tile = blockIdx.x % c.tiles;
+    t.lanes = c.lanes;
+    t.lane = threadIdx.x % c.lanes;
+    t.across = PORT_THREADS / c.lanes;
+    t.row = threadIdx.x / c.lanes;
     t.chunk = blockIdx.x / c.tiles;
-    t.channel = ((size_t)tile * PORT_THREADS + threadIdx.x % t.lanes) * N;
+    t.channel = ((size_t)t.tile * c.lanes + t.lane) * N;
     size_t begin = t.chunk * c.chunk, end = begin + c.chunk < rows ? begin + c.chunk : rows;
     begin = begin < end ? begin : end;
     t.rows = end - begin;
-    bool active = t.row < t.across && t.channel < c.channels;
-    t.first = active ? begin + t.row : end;
+    t.active = t.row < t.across && t.channel < c.channels;
+    t.first = t.active ? begin + t.row : end;
     t.last = end;
     t.step = t.across;
     t.writes = t.row == 0 && t.channel < c.channels;
@@ -65,7 +70,7 @@ template <int N> DEVICE_FN struct column column_of(struct columns c, size_t rows
 
 /* Joins the threads of the same channels in pairs, in an order that depends on the cut alone; every thread of the block calls it, and the
  * first row's have the result. Each has K numbers; join(mine, other) brings another's to mine. shared: [K][PORT_THREADS]. */
-template <int K, typename Join> DEVICE_FN void column_join(const struct column &t, float *mine, float *shared, Join join)
+template <int K, typename F, typename Join> DEVICE_FN void column_join(const struct column &t, F *mine, F *shared, Join join)
 {
     for (unsigned left = t.across; left > 1; left = (left + 1) / 2) {
         unsigned half = (left + 1) / 2;
@@ -74,7 +79,7 @@ template <int K, typename Join> DEVICE_FN void column_join(const struct column &
         }
         port_sync();
         if (t.row + half < left) {
-            float other[K];
+            F other[K];
             for (int k = 0; k < K; k++) {
                 other[k] = shared[k * PORT_THREADS + threadIdx.x + half * t.lanes];
             }
@@ -84,13 +89,89 @@ template <int K, typename Join> DEVICE_FN void column_join(const struct column &
     }
 }
 
-template <int K> DEVICE_FN void column_sum(const struct column &t, float *mine, float *shared)
+template <int K, typename F> DEVICE_FN void column_sum(const struct column &t, F *mine, F *shared)
 {
-    column_join<K>(t, mine, shared, [](float *sum, const float *other) {
+    column_join<K>(t, mine, shared, [](F *sum, const F *other) {
         for (int k = 0; k < K; k++) {
             sum[k] += other[k];
         }
     });
+}
+
+/* ---- the sums of all chunks ------------------------------------------------------------------------------------------- */
+
+/* `kinds` numbers for each channel of each chunk. */
+static inline void columns_want(struct cuda_program *p, struct columns c, size_t kinds)
+{
+    size_t floats = (size_t)c.chunks * kinds * c.channels;
+    p->parts_floats = floats > p->parts_floats ? floats : p->parts_floats;
+    p->parts_tiles = c.tiles > p->parts_tiles ? c.tiles : p->parts_tiles;
+}
+
+/* Bytes of them, written and read. */
+static inline size_t columns_bytes(struct columns c, size_t kinds)
+{
+    return 2 * c.chunks * kinds * c.channels * sizeof(float);
+}
+
+/* Whether all other blocks of the tile have come here before: then what they wrote can be read. Every thread calls it. */
+DEVICE_FN bool column_is_last(struct columns c, const struct column &t, struct cuda_parts parts)
+{
+    SHARED bool last;
+    port_fence();
+    port_sync();
+    if (threadIdx.x == 0) {
+        last = port_count(parts.done + t.tile, c.chunks);
+    }
+    port_sync();
+    port_fence();
+    return last;
+}
+
+/* A thread has found K numbers for each of its N channels, [K][N], in its chunk. The tile's last block adds up those of all chunks:
+ * add(double sums[K][N], const float found[K][N], chunk) for each, and then, once for each channel, done(channel, const double sums[K]).
+ * shared: [K*N][PORT_THREADS]. Every thread calls it. */
+template <int K, int N, typename Add, typename Done>
+DEVICE_FN void column_settle(struct columns c, const struct column &t, const float *found, struct cuda_parts parts, double *shared, Add add,
+                             Done done)
+{
+    typedef port_some<float, N> pack;
+    size_t stride = (size_t)K * c.channels; /* sums: [chunks][K][channels] */
+    for (int k = 0; t.writes && k < K; k++) {
+        pack some;
+        for (int i = 0; i < N; i++) {
+            some.v[i] = found[k * N + i];
+        }
+        *(pack *)(parts.sums + t.chunk * stride + k * c.channels + t.channel) = some;
+    }
+    if (!column_is_last(c, t, parts)) {
+        return;
+    }
+    double sums[K * N] = {};
+    for (unsigned chunk = t.row; t.active && chunk < c.chunks; chunk += t.across) {
+        float there[K * N];
+        for (int k = 0; k < K; k++) {
+            pack some = *(const pack *)(parts.sums + chunk * stride + k * c.channels + t.channel);
+            for (int i = 0; i < N; i++) {
+                there[k * N + i] = some.v[i];
+            }
+        }
+        add(sums, there, chunk);
+    }
+    column_sum<K * N>(t, sums, shared);
+    unsigned width = t.lanes * N; /* a thread per channel from here on: [K][width] */
+    for (int k = 0; t.writes && k < K * N; k++) {
+        shared[k / N * width + t.lane * N + k % N] = sums[k];
+    }
+    port_sync();
+    size_t channel = (size_t)t.tile * width + threadIdx.x;
+    if (threadIdx.x < width && channel < c.channels) {
+        double all[K];
+        for (int k = 0; k < K; k++) {
+            all[k] = shared[k * width + threadIdx.x];
+        }
+        done(channel, all);
+    }
 }
 
 /* What each of the N elements from channel c on has of a number per channel. WHOLE: none of them is of the next row. */

@@ -215,6 +215,12 @@ struct cuda_result {
     int64_t correct;
 };
 
+/* Sums over chunks of rows, of the kernel that runs, and how many blocks of each tile have theirs (columns.h). */
+struct cuda_parts {
+    float *sums;
+    unsigned *done;
+};
+
 struct cuda_program {
     struct dev_program_head head;
     struct cuda_device *dev;
@@ -237,8 +243,8 @@ struct cuda_program {
     struct cuda_result *result, *result_host;
     void *workspace; /* of the libraries */
     size_t workspace_bytes;
-    float *parts; /* sums over chunks of rows, of the operator that runs */
-    size_t parts_floats;
+    struct cuda_parts parts;
+    size_t parts_floats, parts_tiles;
     void *scratch; /* gradients of bf16 weights */
     size_t scratch_bytes;
     cudaGraphExec_t *train; /* [n_segments] each ends where a bucket is complete */

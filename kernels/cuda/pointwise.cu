@@ -130,11 +130,12 @@ int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu
                    "add a bias", e));
 }
 
-/* grad, y: [rows][channels]; parts: [chunks][channels] */
-template <typename T, int N> KERNEL mask_and_sum(T *grad, const T *y, float *parts, bool relu, size_t rows, struct columns c)
+/* grad, y: [rows][channels]; out: [channels] */
+template <typename T, int N>
+KERNEL mask_and_sum(float *out, T *grad, const T *y, struct cuda_parts parts, bool relu, size_t rows, struct columns c)
 {
     typedef port_some<T, N> pack;
-    SHARED float shared[N * PORT_THREADS];
+    SHARED double shared[N * PORT_THREADS];
     struct column t = column_of<N>(c, rows);
     float sums[N] = {};
     for (size_t i = t.first; i < t.last; i += t.step) {
@@ -146,31 +147,20 @@ template <typename T, int N> KERNEL mask_and_sum(T *grad, const T *y, float *par
         }
         port_add(sums, g);
     }
-    column_sum<N>(t, sums, shared);
-    for (int k = 0; t.writes && k < N; k++) {
-        parts[t.chunk * c.channels + t.channel + k] = sums[k];
-    }
-}
-
-/* A warp per channel. */
-KERNEL sum_parts(float *out, const float *parts, size_t channels, unsigned chunks)
-{
-    size_t channel = port_index() / PORT_WARP;
-    double sum = 0;
-    for (unsigned i = threadIdx.x % PORT_WARP; channel < channels && i < chunks; i += PORT_WARP) {
-        sum += (double)parts[i * channels + channel];
-    }
-    sum = port_warp_sum(sum);
-    if (channel < channels && threadIdx.x % PORT_WARP == 0) {
-        out[channel] = (float)sum;
-    }
+    column_sum<N>(t, sums, (float *)shared);
+    column_settle<1, N>(
+        c, t, sums, parts, shared,
+        [](double *all, const float *found, unsigned) {
+            for (int k = 0; k < N; k++) {
+                all[k] += (double)found[k];
+            }
+        },
+        [&](size_t channel, const double *all) { out[channel] = (float)all[0]; });
 }
 
 void pointwise_want_bias(struct cuda_program *p, size_t rows, size_t channels)
 {
-    struct columns c = columns_cut(p, rows, channels, 0);
-    size_t floats = c.chunks * channels;
-    p->parts_floats = floats > p->parts_floats ? floats : p->parts_floats;
+    columns_want(p, columns_cut(p, rows, channels, 0), 1);
 }
 
 int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, float *bias_grad, bool relu, size_t rows, size_t channels,
@@ -180,15 +170,11 @@ int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, f
         return relu ? pointwise_relu_mask(p, grad, y, rows * channels, e) : 0;
     }
     struct columns c = columns_cut(p, rows, channels, 0);
-    cudaStream_t stream = p->dev->build;
-    size_t parts = c.chunks * channels * sizeof(float);
-    cudaError_t code;
     CUDA_PACKS(p, channels, T, N,
-               code = LAUNCH((mask_and_sum<T, N>), c.tiles * c.chunks, (relu ? 3 : 1) * rows * channels * sizeof(T) + parts, stream,
-                             (T *)grad, (const T *)y, p->parts, relu, rows, c));
-    TRY(cuda_check(code, "sum the gradient of a bias", e));
-    unsigned blocks = (unsigned)((channels * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
-    return cuda_check(LAUNCH(sum_parts, blocks, parts, stream, bias_grad, p->parts, channels, c.chunks), "sum the gradient of a bias", e);
+               return cuda_check(LAUNCH((mask_and_sum<T, N>), c.tiles * c.chunks,
+                                        (relu ? 3 : 1) * rows * channels * sizeof(T) + columns_bytes(c, 1), p->dev->build, bias_grad,
+                                        (T *)grad, (const T *)y, p->parts, relu, rows, c),
+                                 "sum the gradient of a bias", e));
 }
 
 /* ---- relu, where it could not become a part of the layer before it ---------------------------------------- */

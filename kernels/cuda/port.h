@@ -42,6 +42,18 @@ template <typename T> DEVICE_FN T port_warp_from(T x, int lane_mask)
     return __shfl_xor_sync(0xffffffffu, x, lane_mask);
 }
 
+/* What the thread wrote before is seen by other blocks before what it writes after. */
+DEVICE_FN void port_fence(void)
+{
+    __threadfence();
+}
+
+/* Counts the caller; true, and zero again: it is the last of `all`. */
+DEVICE_FN bool port_count(unsigned *at, unsigned all)
+{
+    return atomicInc(at, all - 1) == all - 1;
+}
+
 DEVICE_FN float port_float(struct bf16 x)
 {
     return __uint_as_float((unsigned)x.bits << 16);
@@ -72,6 +84,16 @@ DEVICE_FN void port_sync(void)
 template <typename T> DEVICE_FN T port_warp_from(T x, int lane_mask)
 {
     return standin_warp_from(x, lane_mask);
+}
+
+DEVICE_FN void port_fence(void)
+{
+}
+
+DEVICE_FN bool port_count(unsigned *at, unsigned all) /* blocks run one after the other */
+{
+    *at = *at < all - 1 ? *at + 1 : 0;
+    return *at == 0;
 }
 
 DEVICE_FN float port_float(struct bf16 x)

@@ -139,7 +139,8 @@ static int give_memory(struct cuda_program *p, struct err *e)
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->result, 1, false, e);
     rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->workspace, p->workspace_bytes, false, e);
     rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->scratch, p->scratch_bytes, false, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts, p->parts_floats, false, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts.sums, p->parts_floats, false, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts.done, p->parts_tiles, false, e);
     rc = rc < 0 ? rc : cuda_give(&p->arena, p->head.batch, p->dev->build, e);
     for (int i = 0; i < n_values && rc == 0; i++) {
         p->graph.values[i].grad = turn_of[i] >= 0 ? turns[turn_of[i]].buffer : NULL;

@@ -22,13 +22,11 @@ static const struct expected of_program[] = {
     {"pointwise.add_bias", 2 * 12 * 4, 0},
     {"loss.softmax_cross_entropy", 2 * 12 * 4 + 4 * 16, 0},
     {"loss.add_up", 4 * 12, 0},
-    {"pointwise.mask_and_sum", 12 * 4 + 3 * 4, 0},
-    {"pointwise.sum_parts", 3 * 4, 0},
+    {"pointwise.mask_and_sum", 12 * 4 + 2 * 3 * 4, 0},
     {"dense.product", 0, 864},
     {"dense.product", 0, 864},
     {"pool.max_backward", 576 * 4 + 144 * 5, 0},
-    {"pointwise.mask_and_sum", 3 * 576 * 4 + 4 * 4, 0},
-    {"pointwise.sum_parts", 4 * 4, 0},
+    {"pointwise.mask_and_sum", 3 * 576 * 4 + 2 * 4 * 4, 0},
     {"conv.filter", 0, 20736}, /* nobody wants the gradient of the input */
     /* the evaluation */
     {"conv.forward", 0, 20736},
