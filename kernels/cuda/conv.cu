@@ -269,9 +269,9 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
             return err_set(e, ERR_DEVICE, "cuDNN chose an algorithm that it cannot run");
         }
     }
-    for (int i = 0; i < PASSES; i++) {
-        p->workspace_bytes = c->workspace[i] > p->workspace_bytes ? c->workspace[i] : p->workspace_bytes;
-    }
+    size_t most = c->workspace[FORWARD] > c->workspace[DATA] ? c->workspace[FORWARD] : c->workspace[DATA];
+    p->workspace_bytes = most > p->workspace_bytes ? most : p->workspace_bytes;
+    cuda_beside_want(p, c->workspace[FILTER]);
     size_t weights = cuda_tensor_of(p, s, 0)->count * sizeof(struct bf16);
     p->scratch_bytes = p->weights && weights > p->scratch_bytes ? weights : p->scratch_bytes;
     if (s->layer->bias) {
@@ -281,16 +281,16 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 }
 
 /* Each pass multiplies as often. */
-static void meter(const struct cuda_program *p, const struct cuda_step *s, const char *pass)
+static void meter(const struct cuda_program *p, const struct cuda_step *s, const char *pass, cudaStream_t stream)
 {
-    cuda_meter_begin(__FILE__, pass, 0, layer_flops(s->layer) * p->head.batch, p->dev->build);
+    cuda_meter_begin(__FILE__, pass, 0, layer_flops(s->layer) * p->head.batch, stream);
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
     const float one = 1, zero = 0;
-    meter(p, s, "forward");
+    meter(p, s, "forward", p->dev->build);
     TRY(cuda_check_dnn(cudnnConvolutionForward(p->dev->dnn, &one, c->x, s->in[0]->data, c->w, cuda_weights(p, s), c->pass[FORWARD],
                                                (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], p->workspace, c->workspace[FORWARD], &zero,
                                                c->y, s->out->data),
@@ -299,27 +299,34 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
     return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, rows_of(p, s), (size_t)s->layer->units, e);
 }
 
+static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
+{
+    struct conv *c = (struct conv *)s->state;
+    const float one = 1, zero = 0;
+    void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
+    meter(p, s, "filter", stream);
+    TRY(cuda_check_dnn(cudnnConvolutionBackwardFilter(p->dev->dnn, &one, c->x, s->in[0]->data, c->y, s->out->grad, c->pass[FILTER],
+                                                      (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[FILTER], p->beside.memory,
+                                                      c->workspace[FILTER], &zero, c->w, dw),
+                       "run the gradient of a convolution's weights", e));
+    cuda_meter_end(stream, cudaSuccess);
+    if (!p->weights) {
+        return 0;
+    }
+    return pointwise_widen(p, cuda_param_grad(p, s, 0), (const struct bf16 *)dw, cuda_tensor_of(p, s, 0)->count, stream, e);
+}
+
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
     const float one = 1, zero = 0;
-    const struct cuda_tensor *t = cuda_tensor_of(p, s, 0);
-    void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
     TRY(pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, s->relu, rows_of(p, s),
                                 (size_t)s->layer->units, e));
-    meter(p, s, "filter");
-    TRY(cuda_check_dnn(cudnnConvolutionBackwardFilter(p->dev->dnn, &one, c->x, s->in[0]->data, c->y, s->out->grad, c->pass[FILTER],
-                                                      (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[FILTER], p->workspace,
-                                                      c->workspace[FILTER], &zero, c->w, dw),
-                       "run the gradient of a convolution's weights", e));
-    cuda_meter_end(p->dev->build, cudaSuccess);
-    if (p->weights) {
-        TRY(pointwise_widen(p, cuda_param_grad(p, s, 0), (const struct bf16 *)dw, t->count, e));
-    }
+    TRY(cuda_beside(p, s, filter_gradient, e));
     if (!s->in_grad[0]) {
         return 0;
     }
-    meter(p, s, "data");
+    meter(p, s, "data", p->dev->build);
     int rc = cuda_check_dnn(cudnnConvolutionBackwardData(p->dev->dnn, &one, c->w, cuda_weights(p, s), c->y, s->out->grad, c->pass[DATA],
                                                          (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA], p->workspace,
                                                          c->workspace[DATA], &zero, c->x, *s->in_grad[0]),
@@ -340,6 +347,7 @@ static void release(struct cuda_step *s)
 const struct cuda_op cuda_conv = {
     .name = "convolution",
     .takes_relu = true,
+    .beside = true,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,

@@ -156,13 +156,13 @@ static void close_device(struct device *dev)
     if (d->dnn) {
         cudnnDestroy(d->dnn);
     }
-    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->ring, d->build};
+    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->ring, d->build, d->beside};
     for (cudaStream_t s : streams) {
         if (s) {
             cudaStreamDestroy(s);
         }
     }
-    cudaEvent_t events[] = {d->tail, d->copied};
+    cudaEvent_t events[] = {d->tail, d->copied, d->forked, d->joined};
     for (cudaEvent_t event : events) {
         if (event) {
             cudaEventDestroy(event);
@@ -175,8 +175,8 @@ static void close_device(struct device *dev)
 
 static int make_streams(struct cuda_device *d, struct err *e)
 {
-    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->ring, &d->build};
-    cudaEvent_t *events[] = {&d->tail, &d->copied};
+    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->ring, &d->build, &d->beside};
+    cudaEvent_t *events[] = {&d->tail, &d->copied, &d->forked, &d->joined};
     for (cudaStream_t *s : streams) {
         TRY(cuda_check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "make a stream", e));
     }

@@ -48,9 +48,10 @@ struct cuda_device {
     int index, processors;
     enum cuda_precision precision;
     char line[200], said[240];
-    cudaStream_t main, copy, feed, ring, build;
-    cudaEvent_t tail, copied; /* of the main and of the copy stream, for each other */
-    pthread_mutex_t building; /* held while a program is made: handles, build stream and choices are its holder's */
+    cudaStream_t main, copy, feed, ring, build, beside;
+    cudaEvent_t tail, copied;   /* of the main and of the copy stream, for each other */
+    cudaEvent_t forked, joined; /* of the build stream and of the one beside it */
+    pthread_mutex_t building;   /* held while a program is made: handles, build stream and choices are its holder's */
     cudnnHandle_t dnn;
     cublasHandle_t blas;
     struct cuda_choice *choices; /* the newest first */
@@ -168,6 +169,7 @@ struct cuda_op {
     const char *name;
     bool takes_relu;  /* a relu that follows can become a part of it (cuda_step.relu) */
     bool takes_add;   /* so can a sum with one other value, its in[1] then */
+    bool beside;      /* its gradient of weights is work beside (below) */
     unsigned passes;  /* bits of inputs whose gradient is the output's own, as backward leaves it: one of them gets its memory */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
     /* Called once the step's inputs and output are known, before memory is there (cuda_want). */
@@ -243,6 +245,11 @@ struct cuda_program {
     struct cuda_result *result, *result_host;
     void *workspace; /* of the libraries */
     size_t workspace_bytes;
+    struct {
+        void *memory; /* their workspace there */
+        size_t bytes;
+        bool under_way; /* work that the build stream has not waited for */
+    } beside;
     struct cuda_parts parts;
     size_t parts_floats, parts_tiles;
     void *scratch; /* gradients of bf16 weights */
@@ -266,6 +273,16 @@ int cuda_update_end(struct cuda_replica *r, struct err *e);
 /* Puts the optimizer's step on the stream (update.cu); captured once per replica, and once per program of one that is alone. */
 int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err *e);
 int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
+
+/* beside.cu: the gradient of a step's weights, on a stream of its own. It reads what the step read, and the gradient of its output, which
+ * is not to change any more. cuda_beside_join: what follows on the build stream comes after it. */
+typedef int cuda_beside_fn(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e);
+int cuda_beside(struct cuda_program *p, struct cuda_step *s, cuda_beside_fn *work, struct err *e);
+int cuda_beside_join(struct cuda_program *p, struct err *e);
+/* Bytes of workspace that a library needs there. */
+void cuda_beside_want(struct cuda_program *p, size_t bytes);
+/* The libraries' handles are the holder's of `building`: what they do next goes on this stream, build or beside. */
+int cuda_libraries_use(struct cuda_program *p, cudaStream_t stream, struct err *e);
 
 /* Place and length of the step's tensor (0: weight, 1: bias) on the device. */
 static inline const struct cuda_tensor *cuda_tensor_of(const struct cuda_program *p, const struct cuda_step *s, int tensor)

@@ -18,6 +18,7 @@ static cublasComputeType_t compute_of(enum cuda_precision precision)
 static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     p->workspace_bytes = p->workspace_bytes > WORKSPACE ? p->workspace_bytes : (size_t)WORKSPACE;
+    cuda_beside_want(p, WORKSPACE);
     if (s->layer->bias) {
         pointwise_want_bias(p, (size_t)p->head.batch, (size_t)s->layer->units);
     }
@@ -26,39 +27,49 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 
 /* c [columns][rows] = op(a) · op(b), as cuBLAS counts: c has `rows` rows, and `inner` terms are added up. */
 static int product(struct cuda_program *p, cublasOperation_t op_a, cublasOperation_t op_b, size_t rows, size_t columns, size_t inner,
-                   const void *a, size_t lda, const void *b, size_t ldb, void *c, bool float_result, struct err *e)
+                   const void *a, size_t lda, const void *b, size_t ldb, void *c, bool float_result, cudaStream_t stream, struct err *e)
 {
     const float one = 1, zero = 0;
     cudaDataType kind = p->precision == CUDA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
-    cuda_meter_begin(__FILE__, "product", 0, 2.0 * (double)rows * (double)columns * (double)inner, p->dev->build);
+    cuda_meter_begin(__FILE__, "product", 0, 2.0 * (double)rows * (double)columns * (double)inner, stream);
     cublasStatus_t code =
         cublasGemmEx(p->dev->blas, op_a, op_b, (int)rows, (int)columns, (int)inner, &one, a, kind, (int)lda, b, kind, (int)ldb, &zero, c,
                      float_result ? CUDA_R_32F : kind, (int)rows, compute_of(p->precision), CUBLAS_GEMM_DEFAULT);
-    cuda_meter_end(p->dev->build, cudaSuccess);
+    cuda_meter_end(stream, cudaSuccess);
     return cuda_check_blas(code, "multiply two matrices", e);
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t batch = (size_t)p->head.batch, in = s->in[0]->count, out = s->out->count;
-    TRY(product(p, CUBLAS_OP_T, CUBLAS_OP_N, out, batch, in, cuda_weights(p, s), in, s->in[0]->data, in, s->out->data, false, e));
+    TRY(product(p, CUBLAS_OP_T, CUBLAS_OP_N, out, batch, in, cuda_weights(p, s), in, s->in[0]->data, in, s->out->data, false, p->dev->build,
+                e));
     return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, batch, out, e);
+}
+
+static int weights_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
+{
+    size_t batch = (size_t)p->head.batch, in = s->in[0]->count, out = s->out->count;
+    return product(p, CUBLAS_OP_N, CUBLAS_OP_T, in, out, batch, s->in[0]->data, in, s->out->grad, out, cuda_param_grad(p, s, 0), true,
+                   stream, e);
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t batch = (size_t)p->head.batch, in = s->in[0]->count, out = s->out->count;
     TRY(pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, s->relu, batch, out, e));
-    TRY(product(p, CUBLAS_OP_N, CUBLAS_OP_T, in, out, batch, s->in[0]->data, in, s->out->grad, out, cuda_param_grad(p, s, 0), true, e));
+    TRY(cuda_beside(p, s, weights_gradient, e));
     if (!s->in_grad[0]) {
         return 0;
     }
-    return product(p, CUBLAS_OP_N, CUBLAS_OP_N, in, batch, out, cuda_weights(p, s), in, s->out->grad, out, *s->in_grad[0], false, e);
+    return product(p, CUBLAS_OP_N, CUBLAS_OP_N, in, batch, out, cuda_weights(p, s), in, s->out->grad, out, *s->in_grad[0], false,
+                   p->dev->build, e);
 }
 
 const struct cuda_op cuda_dense = {
     .name = "inner product",
     .takes_relu = true,
+    .beside = true,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,

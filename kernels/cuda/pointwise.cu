@@ -57,14 +57,21 @@ template <typename F, typename To, typename From> KERNEL map(To *out, const From
 }
 
 template <typename F, typename To, typename From>
-static int run(struct cuda_program *p, To *out, const From *a, const From *b, size_t n, const char *what, struct err *e)
+static int run_on(struct cuda_program *p, cudaStream_t stream, To *out, const From *a, const From *b, size_t n, const char *what,
+                  struct err *e)
 {
     if (n == 0) {
         return 0;
     }
     unsigned blocks = cuda_blocks(p->dev, n / port_pack<From>::N + 1);
     size_t bytes = n * (sizeof(To) + (b ? 2 : 1) * sizeof(From));
-    return cuda_check(LAUNCH_AS(F::name, (map<F, To, From>), blocks, bytes, p->dev->build, out, a, b, n), what, e);
+    return cuda_check(LAUNCH_AS(F::name, (map<F, To, From>), blocks, bytes, stream, out, a, b, n), what, e);
+}
+
+template <typename F, typename To, typename From>
+static int run(struct cuda_program *p, To *out, const From *a, const From *b, size_t n, const char *what, struct err *e)
+{
+    return run_on<F>(p, p->dev->build, out, a, b, n, what, e);
 }
 
 int pointwise_relu_mask(struct cuda_program *p, void *grad, const void *data, size_t n, struct err *e)
@@ -87,9 +94,9 @@ int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, 
     return run<f_first, struct bf16, float>(p, to, from, NULL, n, "round to bf16", e);
 }
 
-int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, struct err *e)
+int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, cudaStream_t stream, struct err *e)
 {
-    return run<f_first, float, struct bf16>(p, to, from, NULL, n, "widen bf16", e);
+    return run_on<f_first, float, struct bf16>(p, stream, to, from, NULL, n, "widen bf16", e);
 }
 
 /* ---- bias -------------------------------------------------------------------------------------------------------------- */

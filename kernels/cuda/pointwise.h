@@ -1,4 +1,4 @@
-/* Element by element over whole activations, and sums over columns: what several operators put on the build stream. Twin of
+/* Element by element over whole activations, and sums over columns: what several operators put on the build stream (or on another, where one is named). Twin of
  * cpu/pointwise.h. Kinds of number are the program's. */
 #ifndef KERNELS_CUDA_POINTWISE_H
 #define KERNELS_CUDA_POINTWISE_H
@@ -14,7 +14,7 @@ int pointwise_copy(struct cuda_program *p, void *to, const void *from, size_t n,
 int pointwise_flatten(struct cuda_program *p, void *to, const void *from, const struct shape *image, bool to_vector, struct err *e);
 /* floats to bf16 and back */
 int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, size_t n, struct err *e);
-int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, struct err *e);
+int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, cudaStream_t stream, struct err *e);
 /* y[rows][channels] += bias, then relu if asked; bias may be NULL. */
 int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows, size_t channels, struct err *e);
 /* The way back: masks grad in place (relu; y is the output), and sums it over rows into bias_grad unless that is NULL.

@@ -57,15 +57,23 @@ static void take_turn(struct turn *turns, int *n, int *turn_of, struct cuda_valu
     turn_of[index] = best;
 }
 
+static void release_turns(struct turn *turns, int n, const struct cuda_value *v)
+{
+    for (int k = 0; k < n; k++) {
+        turns[k].owner = turns[k].owner == v ? NULL : turns[k].owner;
+    }
+}
+
 /* An input of s whose gradient can stand where the output's does: backward leaves it there. */
 static bool takes_over(const struct cuda_step *s, int k, int own)
 {
     return own >= 0 && (s->op->passes >> k & 1) && !s->adds[k];
 }
 
-/* turn_of[value]: which buffer its gradient takes, or -1. */
+/* turn_of[value]: which buffer its gradient takes, or -1. What work beside may still read is nobody else's until the next begins. */
 static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of)
 {
+    const struct cuda_value *read = NULL;
     int n = 0;
     for (int i = 0; i < g->n_values; i++) {
         turn_of[i] = -1;
@@ -76,6 +84,11 @@ static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of
     for (int i = g->n_steps - 1; i >= 0; i--) {
         struct cuda_step *s = &g->steps[i];
         int own = turn_of[s->out - g->values];
+        bool beside = s->op->beside && s->backward;
+        if (beside) {
+            release_turns(turns, n, read);
+            read = s->out;
+        }
         for (int k = 0; k < s->n_in; k++) {
             int value = (int)(s->in[k] - g->values);
             if (!s->in_grad[k] || turn_of[value] >= 0) {
@@ -89,8 +102,8 @@ static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of
                 take_turn(turns, &n, turn_of, s->in[k], value);
             }
         }
-        for (int k = 0; k < n; k++) {
-            turns[k].owner = turns[k].owner == s->out ? NULL : turns[k].owner;
+        if (!beside) {
+            release_turns(turns, n, s->out);
         }
     }
     return n;
@@ -138,6 +151,7 @@ static int give_memory(struct cuda_program *p, struct err *e)
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->hits, batch, true, e);
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->result, 1, false, e);
     rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->workspace, p->workspace_bytes, false, e);
+    rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->beside.memory, p->beside.bytes, false, e);
     rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->scratch, p->scratch_bytes, false, e);
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts.sums, p->parts_floats, false, e);
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts.done, p->parts_tiles, false, e);
@@ -221,12 +235,12 @@ static int enqueue_segment(struct cuda_program *p, int k, struct err *e)
     return 0;
 }
 
-static int enqueue_all(struct cuda_program *p, struct err *e)
+static int enqueue_training(struct cuda_program *p, struct err *e)
 {
     for (int k = 0; k < p->n_segments; k++) {
         TRY(enqueue_segment(p, k, e));
     }
-    return enqueue_forward(p, false, e);
+    return cuda_beside_join(p, e);
 }
 
 /* Blocks for the first run, thrown away after it. They are taken before the program's own memory, so that what is left is what a
@@ -246,7 +260,8 @@ static int give_scratch(struct cuda_program *p, struct cuda_arena *arena, struct
 /* Everything once, on the scratch blocks. */
 static int run_once(struct cuda_program *p, struct err *e)
 {
-    int rc = enqueue_all(p, e);
+    int rc = enqueue_training(p, e);
+    rc = rc < 0 ? rc : enqueue_forward(p, false, e);
     int waited = cuda_check(cudaStreamSynchronize(p->dev->build), "run the network for the first time", rc < 0 ? NULL : e);
     return rc < 0 ? rc : waited;
 }
@@ -255,12 +270,17 @@ static int run_once(struct cuda_program *p, struct err *e)
 
 enum { EVALUATION = -1, WHOLE = -2 };
 
-static int enqueue_whole(struct cuda_program *p, struct err *e)
+static int enqueue_captured(struct cuda_program *p, int which, struct err *e)
 {
-    for (int k = 0; k < p->n_segments; k++) {
-        TRY(enqueue_segment(p, k, e));
+    if (which == EVALUATION) {
+        return enqueue_forward(p, false, e);
     }
-    return cuda_update_enqueue(p->replica, p->dev->build, e);
+    if (which == WHOLE) {
+        TRY(enqueue_training(p, e));
+        return cuda_update_enqueue(p->replica, p->dev->build, e);
+    }
+    TRY(enqueue_segment(p, which, e));
+    return cuda_beside_join(p, e);
 }
 
 /* which: a segment, EVALUATION or WHOLE. */
@@ -269,7 +289,7 @@ static int capture(struct cuda_program *p, int which, cudaGraphExec_t *out, stru
     cudaStream_t stream = p->dev->build;
     cudaGraph_t graph = NULL;
     TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture the network", e));
-    int rc = which == EVALUATION ? enqueue_forward(p, false, e) : which == WHOLE ? enqueue_whole(p, e) : enqueue_segment(p, which, e);
+    int rc = enqueue_captured(p, which, e);
     cudaError_t code = cudaStreamEndCapture(stream, &graph);
     if (rc == 0) {
         rc = cuda_check(code, "capture the network", e);
@@ -317,14 +337,6 @@ static int plan(struct cuda_program *p, size_t bucket_bytes, struct err *e)
     return 0;
 }
 
-static int set_up_libraries(struct cuda_program *p, struct err *e)
-{
-    if (p->workspace_bytes == 0) {
-        return 0;
-    }
-    return cuda_check_blas(cublasSetWorkspace(p->dev->blas, p->workspace, p->workspace_bytes), "give cuBLAS its workspace", e);
-}
-
 static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
 {
     struct cuda_replica *r = p->replica;
@@ -336,7 +348,7 @@ static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
     int rc = give_scratch(p, &scratch, e);
     rc = rc < 0 ? rc : give_memory(p, e);
     rc = rc < 0 ? rc : pin(p, e);
-    rc = rc < 0 ? rc : set_up_libraries(p, e);
+    rc = rc < 0 ? rc : cuda_libraries_use(p, p->dev->build, e);
     rc = rc < 0 ? rc : run_once(p, e);
     cuda_arena_free(&scratch);
     TRY(rc);

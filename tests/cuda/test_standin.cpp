@@ -75,6 +75,29 @@ static cublasStatus_t multiply(cudaStream_t stream, char *memory, bool workspace
     return code;
 }
 
+static cudaStream_t branch(void)
+{
+    cudaStream_t s;
+    cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+    return s;
+}
+
+static cudaEvent_t mark(cudaStream_t stream)
+{
+    cudaEvent_t event;
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    cudaEventRecord(event, stream);
+    return event;
+}
+
+/* Something on another stream, after what is on r's; an event behind it. */
+static cudaEvent_t fork(struct right r, cudaStream_t other)
+{
+    cudaStreamWaitEvent(other, mark(r.stream), 0);
+    cudaMemsetAsync(r.memory, 0, 64, other);
+    return mark(other);
+}
+
 static const struct mistake {
     const char *name, *says; /* says: NULL, it is refused with a code and not with the end */
     int (*make)(struct right r);
@@ -114,6 +137,22 @@ static const struct mistake {
     {"a wait while a stream is captured", NULL,
      [](struct right r) {
          return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaStreamSynchronize(r.stream);
+     }},
+    {"a captured branch that nobody waits for", NULL,
+     [](struct right r) {
+         cudaGraph_t graph;
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), fork(r, branch()),
+                (int)cudaStreamEndCapture(r.stream, &graph);
+     }},
+    {"a host that waits for a captured event", "no event that the host can wait for",
+     [](struct right r) {
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaEventSynchronize(fork(r, branch()));
+     }},
+    {"a captured stream that waits for one that is not", "of another that is not",
+     [](struct right r) {
+         cudaStream_t other = branch();
+         cudaEvent_t event = mark(other);
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaStreamWaitEvent(r.stream, event, 0);
      }},
     {"algorithms measured while a stream is captured", "while a stream is captured",
      [](struct right r) {

@@ -29,6 +29,7 @@ typedef enum {
     cudaErrorLaunchFailure = 719,
     cudaErrorStreamCaptureUnsupported = 900,
     cudaErrorStreamCaptureInvalidated = 901,
+    cudaErrorStreamCaptureUnjoined = 904,
 } cudaError_t;
 
 typedef struct standin_stream *cudaStream_t;

@@ -318,6 +318,8 @@ extern "C" const char *cudaGetErrorString(cudaError_t code)
         return "operation not permitted when stream is capturing";
     case cudaErrorStreamCaptureInvalidated:
         return "operation failed due to a previous error during capture";
+    case cudaErrorStreamCaptureUnjoined:
+        return "capturing stream has unjoined work";
     default:
         return "invalid argument";
     }
