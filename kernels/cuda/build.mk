@@ -35,8 +35,15 @@ $(BUILD)/kernels/cuda/%.o: kernels/cuda/%.cu
 $(BUILD)/evenstep-cuda.so: $(cuda_sources:%.cu=$(BUILD)/%.o) $(cuda_rooms)
 	$(NVCC) -shared -o $@ $^ $(foreach f,$(CUDA_LINK),-Xlinker=$(subst $(cuda_comma),$(cuda_comma),$(f:-Wl$(cuda_comma)%=%))) \
 	    -Xlinker=-rpath,'$$ORIGIN',-rpath,'$$ORIGIN/../lib',-rpath,$(CUDA_HOME)/lib64 -lcudnn -lcublas -ljansson -lpthread
+# plans of the real cuDNN, for which no GPU is needed
+cudnn_test := $(BUILD)/tests/cudnn/test_plans
+$(cudnn_test): tests/cudnn/test_plans.cu $(cuda_sources:%.cu=$(BUILD)/%.o) $(cuda_rooms)
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++20 -O1 -I. -Xcompiler=-Wall -MMD -MP -MF $@.d $^ -o $@ -Xlinker=-rpath,$(CUDA_HOME)/lib64 -lcudnn -lcublas -lcmocka -ljansson -lpthread
+-include $(cudnn_test).d
 ifeq ($(cuda_on),1)
 all: $(BUILD)/evenstep-cuda.so
+check-build: $(cudnn_test)
 endif
 
 # ---- the host build: a build folder of its own, with sanitizers -----------------------------------------------------------

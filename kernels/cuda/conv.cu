@@ -2,191 +2,158 @@
  *
  *   x [batch][h][w][c]   w [units][kh][kw][c]   y [batch][oh][ow][units]   and their gradients in the same shapes
  *
- * Which of cuDNN's algorithms is used for each pass is measured once per shape, at the next power of two of the minibatch, and kept with
- * the device (and in the node's profile, tuning.cu): so a changed minibatch, and the next job, find their algorithms known. Algorithms
- * that give the same bits each time are taken wherever there are any, and for fp32 only those without TF32.
- *
- * What a newcomer would get wrong: cuDNN's arithmetic is a property of the convolution descriptor, and what an algorithm was measured with
- * must be set again when it runs; so each pass has a descriptor of its own.
+ * Which of cuDNN's engines runs each pass (plan.h) is measured once per shape, at the next power of two of the minibatch, and kept with the
+ * device (and in the node's profile, tuning.cu): so a changed minibatch, and the next job, find their engines known. Those that give the
+ * same bits each time are taken wherever there are any, and for fp32 only those without TF32.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include <new>
+
+#include "kernels/cuda/plan.h"
 #include "kernels/cuda/pointwise.h"
 
-enum pass { FORWARD, DATA, FILTER, PASSES = CUDA_PASSES };
-enum { MOST_ALGORITHMS = 16 };
-static const size_t most_workspace = (size_t)512 << 20;
+enum { PASSES = CUDA_PASSES, MOST_ENGINES = 16, MEASURED_RUNS = 3 };
+static const char *const pass_names[] = {"the convolution", "the gradient of its input", "the gradient of its weights"};
 
 struct conv {
-    cudnnTensorDescriptor_t x, y;
-    cudnnFilterDescriptor_t w;
-    cudnnConvolutionDescriptor_t pass[PASSES];
-    int algorithm[PASSES];
-    size_t workspace[PASSES]; /* bytes */
+    struct plan_graph graph[PASSES];
+    struct plan plan[PASSES];
 };
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------------- */
-
-static cudnnDataType_t kind_of(enum cuda_precision precision)
-{
-    return precision == CUDA_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-}
-
-static cudnnMathType_t math_of(enum cuda_precision precision)
-{
-    return precision == CUDA_FP32 ? CUDNN_FMA_MATH : precision == CUDA_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
-}
-
-static void describe_release(struct conv *c)
-{
-    if (c->x) {
-        cudnnDestroyTensorDescriptor(c->x);
-    }
-    if (c->y) {
-        cudnnDestroyTensorDescriptor(c->y);
-    }
-    if (c->w) {
-        cudnnDestroyFilterDescriptor(c->w);
-    }
-    for (int i = 0; i < PASSES; i++) {
-        if (c->pass[i]) {
-            cudnnDestroyConvolutionDescriptor(c->pass[i]);
-        }
-    }
-    memset(c, 0, sizeof(*c));
-}
-
-#define DNN(call) TRY(cuda_check_dnn(call, "describe a convolution", e))
-
-static int describe_batch(struct conv *c, const struct cuda_step *s, enum cuda_precision precision, int batch, struct err *e)
-{
-    const struct shape *in = &s->in[0]->shape, *out = &s->out->shape;
-    cudnnDataType_t kind = kind_of(precision);
-    DNN(cudnnSetTensor4dDescriptor(c->x, CUDNN_TENSOR_NHWC, kind, batch, in->dim[2], in->dim[0], in->dim[1]));
-    DNN(cudnnSetTensor4dDescriptor(c->y, CUDNN_TENSOR_NHWC, kind, batch, out->dim[2], out->dim[0], out->dim[1]));
-    return 0;
-}
-
-static int describe(struct conv *c, const struct cuda_step *s, enum cuda_precision precision, int batch, struct err *e)
-{
-    const struct layer *l = s->layer;
-    DNN(cudnnCreateTensorDescriptor(&c->x));
-    DNN(cudnnCreateTensorDescriptor(&c->y));
-    DNN(cudnnCreateFilterDescriptor(&c->w));
-    DNN(cudnnSetFilter4dDescriptor(c->w, kind_of(precision), CUDNN_TENSOR_NHWC, l->units, s->in[0]->shape.dim[2], l->kernel[0],
-                                   l->kernel[1]));
-    for (int i = 0; i < PASSES; i++) {
-        DNN(cudnnCreateConvolutionDescriptor(&c->pass[i]));
-        DNN(cudnnSetConvolution2dDescriptor(c->pass[i], l->padding[0], l->padding[1], l->stride[0], l->stride[1], 1, 1,
-                                            CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-        DNN(cudnnSetConvolutionMathType(c->pass[i], math_of(precision)));
-    }
-    return describe_batch(c, s, precision, batch, e);
-}
-
-/* ---- the choice of algorithms ----------------------------------------------------------------------------------------------- */
-
-bool cuda_math_allowed(enum cuda_precision precision, int math)
-{
-    if (precision == CUDA_FP32) {
-        return math == CUDNN_FMA_MATH;
-    }
-    /* converting would round floats to half precision */
-    return math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH || math == CUDNN_TENSOR_OP_MATH;
-}
-
-/* The first (fastest) that is there: one that is repeatable and of the right arithmetic; else one that is repeatable, with the arithmetic
- * that was asked for, if it can do it (workspaces, below): cuDNN may tell only of other arithmetic; else one of the right arithmetic that is
- * not. -1: none. `Perf` is one of cuDNN's three structs. */
-template <typename Perf> static int pick(const Perf *list, int n, enum cuda_precision precision, cudnnMathType_t *math)
-{
-    enum { BEST, ANY_MATH, ANY_ORDER, WAYS };
-    for (int way = BEST; way < WAYS; way++) {
-        for (int i = 0; i < n; i++) {
-            if (list[i].status == CUDNN_STATUS_SUCCESS && list[i].memory <= most_workspace &&
-                (way == ANY_ORDER || list[i].determinism == CUDNN_DETERMINISTIC) &&
-                (way == ANY_MATH || cuda_math_allowed(precision, list[i].mathType))) {
-                *math = way == ANY_MATH ? math_of(precision) : list[i].mathType;
-                return (int)list[i].algo;
-            }
-        }
-    }
-    return -1;
-}
-
-/* Measured if there is memory for it, else as cuDNN's rules of thumb say. */
-static int choose_pass(struct cuda_device *d, const struct conv *c, int pass, enum cuda_precision precision, cudnnMathType_t *math)
-{
-    int n = 0, chosen = -1;
-    if (pass == FORWARD) {
-        cudnnConvolutionFwdAlgoPerf_t list[MOST_ALGORITHMS];
-        if (cudnnFindConvolutionForwardAlgorithm(d->dnn, c->x, c->w, c->pass[pass], c->y, MOST_ALGORITHMS, &n, list) ==
-            CUDNN_STATUS_SUCCESS) {
-            chosen = pick(list, n, precision, math);
-        }
-        if (chosen < 0 && cudnnGetConvolutionForwardAlgorithm_v7(d->dnn, c->x, c->w, c->pass[pass], c->y, MOST_ALGORITHMS, &n, list) ==
-                              CUDNN_STATUS_SUCCESS) {
-            chosen = pick(list, n, precision, math);
-        }
-    } else if (pass == DATA) {
-        cudnnConvolutionBwdDataAlgoPerf_t list[MOST_ALGORITHMS];
-        if (cudnnFindConvolutionBackwardDataAlgorithm(d->dnn, c->w, c->y, c->pass[pass], c->x, MOST_ALGORITHMS, &n, list) ==
-            CUDNN_STATUS_SUCCESS) {
-            chosen = pick(list, n, precision, math);
-        }
-        if (chosen < 0 && cudnnGetConvolutionBackwardDataAlgorithm_v7(d->dnn, c->w, c->y, c->pass[pass], c->x, MOST_ALGORITHMS, &n, list) ==
-                              CUDNN_STATUS_SUCCESS) {
-            chosen = pick(list, n, precision, math);
-        }
-    } else {
-        cudnnConvolutionBwdFilterAlgoPerf_t list[MOST_ALGORITHMS];
-        if (cudnnFindConvolutionBackwardFilterAlgorithm(d->dnn, c->x, c->y, c->pass[pass], c->w, MOST_ALGORITHMS, &n, list) ==
-            CUDNN_STATUS_SUCCESS) {
-            chosen = pick(list, n, precision, math);
-        }
-        if (chosen < 0 && cudnnGetConvolutionBackwardFilterAlgorithm_v7(d->dnn, c->x, c->y, c->pass[pass], c->w, MOST_ALGORITHMS, &n,
-                                                                        list) == CUDNN_STATUS_SUCCESS) {
-            chosen = pick(list, n, precision, math);
-        }
-    }
-    cudaGetLastError(); /* memory that was not there for measuring is no error of ours */
-    return chosen;
-}
-
-/* Nobody asks for the gradient of a first layer's input, so cuDNN need not have an algorithm for it. */
+/* Nobody asks for the gradient of a first layer's input, so cuDNN need not have an engine for it. */
 static bool needs(const struct cuda_step *s, int pass)
 {
-    return pass != DATA || s->in_grad[0];
+    return pass != PLAN_DATA || s->in_grad[0];
 }
 
-static bool lacks(const struct cuda_step *s, const struct cuda_choice *choice)
+static struct plan_shape shape_of(const struct cuda_step *s, int batch)
 {
-    for (int i = 0; i < PASSES; i++) {
-        if (needs(s, i) && choice->algorithm[i] < 0) {
-            return true;
+    const struct layer *l = s->layer;
+    const int *in = s->in[0]->shape.dim, *out = s->out->shape.dim;
+    return {batch,
+            {in[0], in[1], in[2]},
+            {out[0], out[1], out[2]},
+            {l->kernel[0], l->kernel[1]},
+            {l->stride[0], l->stride[1]},
+            {l->padding[0], l->padding[1]}};
+}
+
+/* ---- the choice of engines -------------------------------------------------------------------------------------------------- */
+
+/* Memory to measure in: x, w, y, workspace. */
+struct bench {
+    char *memory;
+    size_t at[3];
+    cudaEvent_t begin, end;
+};
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* b->memory: NULL if there is none for it. */
+static int bench_open(struct bench *b, cudaStream_t stream, const struct plan_shape *s, size_t element, size_t workspace, struct err *e)
+{
+    size_t x = (size_t)s->batch * s->in[0] * s->in[1] * s->in[2], y = (size_t)s->batch * s->out[0] * s->out[1] * s->out[2],
+           w = (size_t)s->out[2] * s->kernel[0] * s->kernel[1] * s->in[2];
+    *b = {};
+    b->at[0] = rounded(x * element);
+    b->at[1] = b->at[0] + rounded(w * element);
+    b->at[2] = b->at[1] + rounded(y * element);
+    if (cudaMalloc((void **)&b->memory, b->at[2] + workspace) != cudaSuccess) {
+        cudaGetLastError(); /* no error of ours */
+        b->memory = NULL;
+        return 0;
+    }
+    TRY(cuda_check(cudaMemsetAsync(b->memory, 0, b->at[2], stream), "clear memory on the GPU", e));
+    TRY(cuda_check(cudaEventCreateWithFlags(&b->begin, cudaEventDefault), "make an event", e));
+    return cuda_check(cudaEventCreateWithFlags(&b->end, cudaEventDefault), "make an event", e);
+}
+
+static void bench_close(struct bench *b)
+{
+    cudaEvent_t events[] = {b->begin, b->end};
+    for (cudaEvent_t event : events) {
+        if (event) {
+            cudaEventDestroy(event);
         }
     }
-    return false;
+    if (b->memory) {
+        cudaFree(b->memory);
+    }
 }
 
-/* Of the passes that the step needs and of which none is chosen yet. */
-static int choose(struct cuda_device *d, const struct cuda_step *s, const struct conv *c, enum cuda_precision precision,
-                  struct cuda_choice *choice, struct err *e)
+/* false: it does not run */
+static bool bench_run(const struct bench *b, const struct cuda_device *d, const struct plan *plan, int runs)
 {
-    static const char *const names[] = {"the convolution", "the gradient of its input", "the gradient of its weights"};
-    for (int i = 0; i < PASSES; i++) {
-        if (!needs(s, i) || choice->algorithm[i] >= 0) {
-            continue;
-        }
-        cudnnMathType_t math = math_of(precision);
-        choice->algorithm[i] = choose_pass(d, c, i, precision, &math);
-        choice->math[i] = (int)math;
-        if (choice->algorithm[i] < 0) {
-            return err_set(e, ERR_UNSUPPORTED, "cuDNN has no algorithm for %s", names[i]);
+    struct err ignored;
+    bool ran = true;
+    for (int i = 0; i < runs && ran; i++) {
+        ran = plan_run(plan, d->dnn, b->memory, b->memory + b->at[0], b->memory + b->at[1], b->memory + b->at[2], &ignored) == 0;
+    }
+    return ran;
+}
+
+/* Milliseconds of some runs, after one that loads what is loaded once; below 0: it does not run. */
+static int bench_time(const struct bench *b, const struct cuda_device *d, const struct plan *plan, float *ms, struct err *e)
+{
+    bool ran = bench_run(b, d, plan, 1);
+    TRY(cuda_check(cudaEventRecord(b->begin, d->build), "measure a convolution", e));
+    ran = ran && bench_run(b, d, plan, MEASURED_RUNS);
+    TRY(cuda_check(cudaEventRecord(b->end, d->build), "measure a convolution", e));
+    TRY(cuda_check(cudaStreamSynchronize(d->build), "measure a convolution", e));
+    TRY(cuda_check(cudaEventElapsedTime(ms, b->begin, b->end), "measure a convolution", e));
+    *ms = ran ? *ms : -1;
+    return 0;
+}
+
+static int bench_all(const struct bench *b, const struct cuda_device *d, const struct plan *plans, int n, int *best, struct err *e)
+{
+    float least = -1, ms;
+    for (int i = 0; i < n; i++) {
+        TRY(bench_time(b, d, &plans[i], &ms, e));
+        if (ms >= 0 && (least < 0 || ms < least)) {
+            least = ms;
+            *best = i;
         }
     }
     return 0;
+}
+
+/* The fastest of n; the first, which cuDNN's rules of thumb prefer, where there is no memory to measure in. */
+static int fastest(struct cuda_program *p, const struct plan_graph *g, const struct plan_shape *shape, const struct cuda_engine *list,
+                   int n, struct cuda_engine *out, struct err *e)
+{
+    struct plan plans[MOST_ENGINES];
+    struct bench b;
+    size_t workspace = 0;
+    int best = 0;
+    for (int i = 0; i < n; i++) {
+        TRY(plan_make(&plans[i], p->dev->properties, g, p->precision, &list[i], e));
+        workspace = plans[i].workspace > workspace ? plans[i].workspace : workspace;
+    }
+    int rc = bench_open(&b, p->dev->build, shape, cuda_element(p), workspace, e);
+    rc = rc < 0 || !b.memory ? rc : bench_all(&b, p->dev, plans, n, &best, e);
+    bench_close(&b);
+    *out = list[best];
+    return rc;
+}
+
+static int choose(struct cuda_program *p, int pass, const struct plan_shape *shape, struct cuda_engine *out, struct err *e)
+{
+    struct plan_graph g;
+    struct cuda_engine list[MOST_ENGINES];
+    TRY(plan_describe(&g, (enum plan_pass)pass, shape, p->precision, e));
+    int n = plan_engines(p->dev->properties, &g, p->precision, list, MOST_ENGINES, e);
+    TRY(n);
+    if (n == 1) {
+        *out = list[0];
+        return 0;
+    }
+    return fastest(p, &g, shape, list, n, out, e);
 }
 
 static int power_of_two(int n)
@@ -198,49 +165,56 @@ static int power_of_two(int n)
     return p;
 }
 
-static const struct cuda_choice nothing_chosen = {NULL, {}, {-1, -1, -1}, {}};
-
 /* The choice for this shape, measured where it is new. The caller holds `building`. */
-static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct conv *c, struct cuda_choice *out, struct err *e)
+static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct cuda_choice *out, struct err *e)
 {
-    const struct layer *l = s->layer;
-    const struct shape *in = &s->in[0]->shape;
-    int batch = power_of_two(p->head.batch);
-    const int key[CUDA_CHOICE_KEY] = {p->precision, batch,        in->dim[0],   in->dim[1],   in->dim[2],    l->units,
-                                      l->kernel[0], l->kernel[1], l->stride[0], l->stride[1], l->padding[0], l->padding[1]};
+    const struct plan_shape shape = shape_of(s, power_of_two(p->head.batch));
+    const int key[CUDA_CHOICE_KEY] = {p->precision,    shape.batch,     shape.in[0],      shape.in[1],
+                                      shape.in[2],     shape.out[2],    shape.kernel[0],  shape.kernel[1],
+                                      shape.stride[0], shape.stride[1], shape.padding[0], shape.padding[1]};
     const struct cuda_choice *known = cuda_choice_find(p->dev, key);
-    *out = known ? *known : nothing_chosen;
-    if (!lacks(s, out)) {
+    bool measured = false;
+    *out = known ? *known : cuda_no_choice;
+    memcpy(out->key, key, sizeof(key));
+    for (int i = 0; i < PASSES; i++) {
+        if (needs(s, i) && out->engine[i].index < 0) {
+            if (choose(p, i, &shape, &out->engine[i], e) < 0) {
+                return err_prefix(e, "%s", pass_names[i]);
+            }
+            measured = true;
+        }
+    }
+    return measured ? cuda_choice_keep(p->dev, out, e) : 0;
+}
+
+/* Of the engine that was chosen at the power of two; if that cannot do this minibatch (or is no such engine: a profile may be old), of one
+ * that can, which is then in *chosen. */
+static int make_plan(struct cuda_program *p, struct conv *c, int pass, const struct plan_shape *shape, struct cuda_engine *chosen,
+                     struct err *e)
+{
+    struct plan_graph *g = &c->graph[pass];
+    struct err ignored;
+    TRY(plan_describe(g, (enum plan_pass)pass, shape, p->precision, e));
+    if (plan_make(&c->plan[pass], p->dev->properties, g, p->precision, chosen, &ignored) == 0) {
         return 0;
     }
-    memcpy(out->key, key, sizeof(key));
-    TRY(describe_batch(c, s, p->precision, batch, e));
-    TRY(choose(p->dev, s, c, p->precision, out, e));
-    TRY(describe_batch(c, s, p->precision, p->head.batch, e));
-    return cuda_choice_keep(p->dev, out, e);
+    TRY(choose(p, pass, shape, chosen, e));
+    return plan_make(&c->plan[pass], p->dev->properties, g, p->precision, chosen, e);
 }
 
-/* Bytes that the chosen algorithms want for this minibatch; false if one cannot do it. */
-static bool workspaces(struct cuda_device *d, const struct cuda_step *s, struct conv *c)
+static int make_plans(struct cuda_program *p, const struct cuda_step *s, struct conv *c, struct err *e)
 {
-    return cudnnGetConvolutionForwardWorkspaceSize(d->dnn, c->x, c->w, c->pass[FORWARD], c->y,
-                                                   (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD],
-                                                   &c->workspace[FORWARD]) == CUDNN_STATUS_SUCCESS &&
-           (!needs(s, DATA) || cudnnGetConvolutionBackwardDataWorkspaceSize(d->dnn, c->w, c->y, c->pass[DATA], c->x,
-                                                                            (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA],
-                                                                            &c->workspace[DATA]) == CUDNN_STATUS_SUCCESS) &&
-           cudnnGetConvolutionBackwardFilterWorkspaceSize(d->dnn, c->x, c->y, c->pass[FILTER], c->w,
-                                                          (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[FILTER],
-                                                          &c->workspace[FILTER]) == CUDNN_STATUS_SUCCESS;
-}
-
-static int take(struct conv *c, const struct cuda_choice *choice, struct err *e)
-{
+    const struct plan_shape shape = shape_of(s, p->head.batch);
+    struct cuda_choice choice, known;
+    TRY(choice_of(p, s, &choice, e));
+    known = choice;
     for (int i = 0; i < PASSES; i++) {
-        c->algorithm[i] = choice->algorithm[i];
-        DNN(cudnnSetConvolutionMathType(c->pass[i], (cudnnMathType_t)choice->math[i]));
+        if (needs(s, i) && make_plan(p, c, i, &shape, &choice.engine[i], e) < 0) {
+            return err_prefix(e, "%s", pass_names[i]);
+        }
     }
-    return 0;
+    bool news = memcmp(&choice, &known, sizeof(choice)) != 0 && shape.batch == power_of_two(shape.batch);
+    return news ? cuda_choice_keep(p->dev, &choice, e) : 0;
 }
 
 /* ---- the operator --------------------------------------------------------------------------------------------------------------- */
@@ -252,26 +226,15 @@ static size_t rows_of(const struct cuda_program *p, const struct cuda_step *s)
 
 static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
-    struct conv *c = (struct conv *)calloc(1, sizeof(*c));
+    struct conv *c = new (std::nothrow) struct conv();
     if (!c) {
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = c;
-    TRY(describe(c, s, p->precision, p->head.batch, e));
-    struct cuda_choice choice;
-    TRY(choice_of(p, s, c, &choice, e));
-    TRY(take(c, &choice, e));
-    if (!workspaces(p->dev, s, c)) { /* what is good at the power of two is not offered here */
-        choice = nothing_chosen;
-        TRY(choose(p->dev, s, c, p->precision, &choice, e));
-        TRY(take(c, &choice, e));
-        if (!workspaces(p->dev, s, c)) {
-            return err_set(e, ERR_DEVICE, "cuDNN chose an algorithm that it cannot run");
-        }
-    }
-    size_t most = c->workspace[FORWARD] > c->workspace[DATA] ? c->workspace[FORWARD] : c->workspace[DATA];
+    TRY(make_plans(p, s, c, e));
+    size_t forward = c->plan[PLAN_FORWARD].workspace, data = c->plan[PLAN_DATA].workspace, most = forward > data ? forward : data;
     p->workspace_bytes = most > p->workspace_bytes ? most : p->workspace_bytes;
-    cuda_beside_want(p, c->workspace[FILTER]);
+    cuda_beside_want(p, c->plan[PLAN_FILTER].workspace);
     size_t weights = cuda_tensor_of(p, s, 0)->count * sizeof(struct bf16);
     p->scratch_bytes = p->weights && weights > p->scratch_bytes ? weights : p->scratch_bytes;
     if (s->layer->bias) {
@@ -289,12 +252,8 @@ static void meter(const struct cuda_program *p, const struct cuda_step *s, const
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
-    const float one = 1, zero = 0;
     meter(p, s, "forward", p->dev->build);
-    TRY(cuda_check_dnn(cudnnConvolutionForward(p->dev->dnn, &one, c->x, s->in[0]->data, c->w, cuda_weights(p, s), c->pass[FORWARD],
-                                               (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], p->workspace, c->workspace[FORWARD], &zero,
-                                               c->y, s->out->data),
-                       "run a convolution", e));
+    TRY(plan_run(&c->plan[PLAN_FORWARD], p->dev->dnn, s->in[0]->data, cuda_weights(p, s), s->out->data, p->workspace, e));
     cuda_meter_end(p->dev->build, cudaSuccess);
     return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, rows_of(p, s), (size_t)s->layer->units, e);
 }
@@ -302,13 +261,9 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
 static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
-    const float one = 1, zero = 0;
     void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
     meter(p, s, "filter", stream);
-    TRY(cuda_check_dnn(cudnnConvolutionBackwardFilter(p->dev->dnn, &one, c->x, s->in[0]->data, c->y, s->out->grad, c->pass[FILTER],
-                                                      (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[FILTER], p->beside.memory,
-                                                      c->workspace[FILTER], &zero, c->w, dw),
-                       "run the gradient of a convolution's weights", e));
+    TRY(plan_run(&c->plan[PLAN_FILTER], p->dev->dnn, s->in[0]->data, dw, s->out->grad, p->beside.memory, e));
     cuda_meter_end(stream, cudaSuccess);
     if (!p->weights) {
         return 0;
@@ -319,7 +274,6 @@ static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStre
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
-    const float one = 1, zero = 0;
     TRY(pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, s->relu, rows_of(p, s),
                                 (size_t)s->layer->units, e));
     TRY(cuda_beside(p, s, filter_gradient, e));
@@ -327,21 +281,15 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
         return 0;
     }
     meter(p, s, "data", p->dev->build);
-    int rc = cuda_check_dnn(cudnnConvolutionBackwardData(p->dev->dnn, &one, c->w, cuda_weights(p, s), c->y, s->out->grad, c->pass[DATA],
-                                                         (cudnnConvolutionBwdDataAlgo_t)c->algorithm[DATA], p->workspace,
-                                                         c->workspace[DATA], &zero, c->x, *s->in_grad[0]),
-                            "run the gradient of a convolution's input", e);
+    int rc = plan_run(&c->plan[PLAN_DATA], p->dev->dnn, *s->in_grad[0], cuda_weights(p, s), s->out->grad, p->workspace, e);
     cuda_meter_end(p->dev->build, cudaSuccess);
     return rc;
 }
 
 static void release(struct cuda_step *s)
 {
-    if (s->state) {
-        describe_release((struct conv *)s->state);
-        free(s->state);
-        s->state = NULL;
-    }
+    delete (struct conv *)s->state;
+    s->state = NULL;
 }
 
 const struct cuda_op cuda_conv = {

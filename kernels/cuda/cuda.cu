@@ -153,6 +153,9 @@ static void close_device(struct device *dev)
     if (d->blas) {
         cublasDestroy(d->blas);
     }
+    if (d->properties) {
+        cudnnBackendDestroyDescriptor(d->properties);
+    }
     if (d->dnn) {
         cudnnDestroy(d->dnn);
     }
@@ -186,13 +189,23 @@ static int make_streams(struct cuda_device *d, struct err *e)
     return 0;
 }
 
+static int start_dnn(struct cuda_device *d, struct err *e)
+{
+    const int32_t index = d->index;
+    TRY(cuda_check_dnn(cudnnCreate(&d->dnn), "start cuDNN", e));
+    TRY(cuda_check_dnn(cudnnSetStream(d->dnn, d->build), "give cuDNN its stream", e));
+    TRY(cuda_check_dnn(cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d->properties), "tell cuDNN of the GPU", e));
+    TRY(cuda_check_dnn(cudnnBackendSetAttribute(d->properties, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, &index),
+                       "tell cuDNN of the GPU", e));
+    return cuda_check_dnn(cudnnBackendFinalize(d->properties), "tell cuDNN of the GPU", e);
+}
+
 static int start(struct cuda_device *d, struct err *e)
 {
     TRY(cuda_enter(d, e));
     TRY(write_line(d, e));
     TRY(make_streams(d, e));
-    TRY(cuda_check_dnn(cudnnCreate(&d->dnn), "start cuDNN", e));
-    TRY(cuda_check_dnn(cudnnSetStream(d->dnn, d->build), "give cuDNN its stream", e));
+    TRY(start_dnn(d, e));
     TRY(cuda_check_blas(cublasCreate(&d->blas), "start cuBLAS", e));
     return cuda_check_blas(cublasSetStream(d->blas, d->build), "give cuBLAS its stream", e); /* its workspace is the program's */
 }

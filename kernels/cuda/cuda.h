@@ -4,7 +4,7 @@
  *   copy stream                      └ bucket 0 ▇ ┘ bucket 1 ▇           blocks to and from their pinned mirrors
  *   feed stream        ▇▇▇▇ next samples                                 a minibatch from the host, beside the step before (feed.cu)
  *   ring stream              sums of an exchange that sends from the GPU's memory (near.cu): the communication thread's
- *   build stream     algorithms are measured, graphs are captured: never by the thread that trains
+ *   build stream     engines are measured, graphs are captured: never by the thread that trains
  *
  * A step, a value and an operator are what they are on the CPU; only what runs is different: forward and backward put work on the build
  * stream while a graph is captured, once per program, and whatever changes from run to run (number of samples, labels, counters of random
@@ -35,13 +35,18 @@ enum { CUDA_ALIGN = 64 }; /* floats: where tensors begin; one flag for weight de
 
 enum cuda_precision { CUDA_FP32, CUDA_TF32, CUDA_BF16 };
 
-/* What was measured for one convolution: an algorithm per pass, or -1 (conv.cu). key: precision, minibatch, shapes. */
-enum { CUDA_CHOICE_KEY = 12, CUDA_PASSES = 3 };
+/* What was measured for one convolution: an engine of cuDNN for each pass (plan.h). key: precision, minibatch, shapes. */
+enum { CUDA_CHOICE_KEY = 12, CUDA_PASSES = 3, CUDA_KNOBS = 16 };
+struct cuda_engine {
+    int index, n_knobs;       /* index -1: none is chosen */
+    int knobs[CUDA_KNOBS][2]; /* kind, value */
+};
 struct cuda_choice {
     struct cuda_choice *next;
     int key[CUDA_CHOICE_KEY];
-    int algorithm[CUDA_PASSES], math[CUDA_PASSES];
+    struct cuda_engine engine[CUDA_PASSES];
 };
+extern const struct cuda_choice cuda_no_choice;
 
 struct cuda_device {
     struct device base;
@@ -53,6 +58,7 @@ struct cuda_device {
     cudaEvent_t forked, joined; /* of the build stream and of the one beside it */
     pthread_mutex_t building;   /* held while a program is made: handles, build stream and choices are its holder's */
     cudnnHandle_t dnn;
+    cudnnBackendDescriptor_t properties; /* what cuDNN must know of the GPU to make plans (plan.h) */
     cublasHandle_t blas;
     struct cuda_choice *choices; /* the newest first */
     bool untold;                 /* cuda_tuning has not told of all of them */
@@ -61,7 +67,6 @@ struct cuda_device {
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
 /* Keeps a copy, in place of what was known of its key. */
 int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e);
-bool cuda_math_allowed(enum cuda_precision precision, int math);
 json_t *cuda_tuning(struct device *dev);
 void cuda_tune(struct device *dev, const json_t *tuning);
 

@@ -9,7 +9,7 @@
  * libraries load what they load the first time, and shows errors where they can still be told; it must not touch the replica, which another
  * thread is training, so its parameters and gradients are scratch memory that lives as long as it does.
  *
- * What a newcomer would get wrong: handles, build stream and choices of algorithms belong to whoever holds `building`; the thread that
+ * What a newcomer would get wrong: handles, build stream and choices of engines belong to whoever holds `building`; the thread that
  * trains only launches graphs, and needs none of them.
  */
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* What was measured to choose cuDNN's algorithms (conv.cu), as a document that the node's profile keeps, so that the next job on this GPU
- * need not measure again.
+/* What was measured to choose cuDNN's engines (conv.cu), as a document that the node's profile keeps, so that the next job on this GPU need
+ * not measure again.
  *
- *   {"device": what the GPU and cuDNN are, "choices": [[key ..., algorithm of each pass, arithmetic of each pass], ...]}
+ *   {"device": what the GPU and cuDNN are, "choices": [[[key ...], [[engine, knob, value, ...] of each pass]], ...]}
  *
- * What a newcomer would get wrong: a document may be old or altered. One of another GPU or cuDNN is ignored, and so is a choice that this
- * job's precision does not allow; an algorithm that cuDNN does not know is found out by conv.cu when it asks for its workspace. The list
- * belongs to whoever holds `building`, which a thread that measures does for long: who only asks what is new comes again later.
+ * What a newcomer would get wrong: a document may be old or altered. One of another GPU or cuDNN is ignored; an engine that cuDNN does not
+ * know, or whose arithmetic the job's precision does not allow, is found out when a plan is made of it. The list belongs to whoever holds
+ * `building`, which a thread that measures does for long: who only asks what is new comes again later.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,8 @@
 #include "kernels/cuda/cuda.h"
 
 enum { MOST_CHOICES = 4096 };
+
+const struct cuda_choice cuda_no_choice = {NULL, {}, {{-1, 0, {}}, {-1, 0, {}}, {-1, 0, {}}}};
 
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY])
 {
@@ -42,13 +44,30 @@ int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, st
     return 0;
 }
 
-static int *fields_of(struct cuda_choice *c, int i)
+/* [index, kind, value, ...]; [] if none is chosen. */
+static json_t *engine_json(const struct cuda_engine *engine)
 {
-    return i < CUDA_CHOICE_KEY                 ? &c->key[i]
-           : i < CUDA_CHOICE_KEY + CUDA_PASSES ? &c->algorithm[i - CUDA_CHOICE_KEY]
-                                               : &c->math[i - CUDA_CHOICE_KEY - CUDA_PASSES];
+    json_t *row = json_array();
+    if (engine->index >= 0) {
+        json_array_append_new(row, json_integer(engine->index));
+    }
+    for (int i = 0; i < 2 * engine->n_knobs; i++) {
+        json_array_append_new(row, json_integer(engine->knobs[i / 2][i % 2]));
+    }
+    return row;
 }
-static const int n_fields = CUDA_CHOICE_KEY + 2 * CUDA_PASSES;
+
+static json_t *choice_json(const struct cuda_choice *c)
+{
+    json_t *key = json_array(), *engines = json_array();
+    for (int i = 0; i < CUDA_CHOICE_KEY; i++) {
+        json_array_append_new(key, json_integer(c->key[i]));
+    }
+    for (int i = 0; i < CUDA_PASSES; i++) {
+        json_array_append_new(engines, engine_json(&c->engine[i]));
+    }
+    return json_pack("[o, o]", key, engines);
+}
 
 json_t *cuda_tuning(struct device *dev)
 {
@@ -58,28 +77,40 @@ json_t *cuda_tuning(struct device *dev)
     }
     json_t *list = d->untold ? json_array() : NULL;
     for (struct cuda_choice *c = d->choices; list && c; c = c->next) {
-        json_t *row = json_array();
-        for (int i = 0; i < n_fields; i++) {
-            json_array_append_new(row, json_integer(*fields_of(c, i)));
-        }
-        json_array_append_new(list, row);
+        json_array_append_new(list, choice_json(c));
     }
     d->untold = false;
     pthread_mutex_unlock(&d->building);
     return list ? json_pack("{s:s, s:o}", "device", d->line, "choices", list) : NULL;
 }
 
+static bool read_number(int *out, const json_t *value)
+{
+    json_int_t n = json_integer_value(value);
+    *out = (int)n;
+    return json_is_integer(value) && n >= 0 && n <= 1 << 30;
+}
+
+static bool read_engine(struct cuda_engine *out, const json_t *row)
+{
+    size_t n = json_array_size(row);
+    *out = {-1, (int)(n / 2), {}};
+    bool good = json_is_array(row) && n <= 1 + 2 * CUDA_KNOBS && (n == 0 || n % 2 == 1);
+    for (size_t i = 0; good && i < n; i++) {
+        good = read_number(i == 0 ? &out->index : &out->knobs[(i - 1) / 2][(i - 1) % 2], json_array_get(row, i));
+    }
+    return good;
+}
+
 static bool read_choice(struct cuda_choice *c, const json_t *row)
 {
-    bool good = json_array_size(row) == (size_t)n_fields;
-    for (int i = 0; good && i < n_fields; i++) {
-        const json_t *field = json_array_get(row, (size_t)i);
-        json_int_t value = json_integer_value(field), least = i < CUDA_CHOICE_KEY || i >= CUDA_CHOICE_KEY + CUDA_PASSES ? 0 : -1;
-        good = json_is_integer(field) && value >= least && value <= 1 << 30;
-        *fields_of(c, i) = (int)value;
+    const json_t *key = json_array_get(row, 0), *engines = json_array_get(row, 1);
+    bool good = json_array_size(row) == 2 && json_array_size(key) == CUDA_CHOICE_KEY && json_array_size(engines) == CUDA_PASSES;
+    for (size_t i = 0; good && i < CUDA_CHOICE_KEY; i++) {
+        good = read_number(&c->key[i], json_array_get(key, i));
     }
-    for (int i = 0; good && i < CUDA_PASSES; i++) {
-        good = c->algorithm[i] < 0 || cuda_math_allowed((enum cuda_precision)c->key[0], c->math[i]);
+    for (size_t i = 0; good && i < CUDA_PASSES; i++) {
+        good = read_engine(&c->engine[i], json_array_get(engines, i));
     }
     return good;
 }

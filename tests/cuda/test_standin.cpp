@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <vector>
+
 #include <cublas_v2.h>
 #include <cudnn.h>
 
@@ -21,41 +23,141 @@ extern "C" {
 const struct standin_control *standin_control(void);
 }
 
+typedef cudnnBackendDescriptor_t part;
+static std::vector<part> parts; /* of the test that does nothing wrong */
+
+static part begin(cudnnBackendDescriptorType_t type)
+{
+    part d = NULL;
+    assert_int_equal(cudnnBackendCreateDescriptor(type, &d), CUDNN_STATUS_SUCCESS);
+    parts.push_back(d);
+    return d;
+}
+
+static void put(part d, int name, cudnnBackendAttributeType_t type, int64_t n, const void *values)
+{
+    assert_int_equal(cudnnBackendSetAttribute(d, (cudnnBackendAttributeName_t)name, type, n, values), CUDNN_STATUS_SUCCESS);
+}
+
+static void put_part(part d, int name, part other)
+{
+    put(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other);
+}
+
+static part end(part d)
+{
+    assert_int_equal(cudnnBackendFinalize(d), CUDNN_STATUS_SUCCESS);
+    return d;
+}
+
+static part tensor(int64_t id, int64_t n, int64_t channels, int64_t side)
+{
+    const cudnnDataType_t kind = CUDNN_DATA_FLOAT;
+    const int64_t dims[] = {n, channels, side, side}, strides[] = {side * side * channels, 1, side * channels, channels}, alignment = 16;
+    part d = begin(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    put(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &kind);
+    put(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims);
+    put(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
+    put(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
+    put(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    return end(d);
+}
+
+static part convolution(void)
+{
+    const cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    const int64_t two = 2, ones[] = {1, 1}, none[] = {0, 0};
+    part d = begin(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    put(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+    put(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    put(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &two);
+    put(d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, ones);
+    put(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, ones);
+    put(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, none);
+    put(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, none);
+    return end(d);
+}
+
+/* The operation of a forward pass; not final. */
+static part operation(part x, part w, part y)
+{
+    const float one = 1, zero = 0;
+    part d = begin(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    put(d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, &one);
+    put(d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, &zero);
+    put_part(d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, convolution());
+    put_part(d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w);
+    put_part(d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x);
+    put_part(d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y);
+    return d;
+}
+
+static part gpu(void)
+{
+    const int32_t index = 0;
+    part d = begin(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    put(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, &index);
+    return end(d);
+}
+
+static part graph(void)
+{
+    part d = begin(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    put_part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, end(operation(tensor(1, 2, 4, 4), tensor(2, 4, 4, 1), tensor(3, 2, 4, 4))));
+    return end(d);
+}
+
+/* A plan of this engine; not final. */
+static part plan(int64_t index)
+{
+    const cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_TILE_SIZE;
+    const int64_t value = 0;
+    part knob = begin(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), engine = begin(CUDNN_BACKEND_ENGINE_DESCRIPTOR),
+         config = begin(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR), d = begin(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    put(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+    put(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &value);
+    end(knob);
+    put_part(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph());
+    put(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &index);
+    put_part(engine, CUDNN_ATTR_ENGINE_DEVICEPROP, gpu());
+    put_part(config, CUDNN_ATTR_ENGINECFG_ENGINE, end(engine));
+    put(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &knob);
+    put_part(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, end(config));
+    put_part(d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, gpu());
+    return d;
+}
+
 /* A convolution that is right in every way: 2 pictures of 4×4×4, 4 filters of 1×1. */
 struct right {
     cudaStream_t stream;
     cudnnHandle_t dnn;
-    cudnnTensorDescriptor_t x;
-    cudnnFilterDescriptor_t w;
-    cudnnConvolutionDescriptor_t conv;
-    char *memory; /* x, then y, then w, then the workspace */
-    size_t workspace;
+    part plan;
+    char *memory, *workspace; /* x, then y, then w, then the workspace */
 };
 enum { X = 2 * 4 * 4 * 4 * 4, W = 4 * 4 * 4, BYTES = 2 * X + W + 4096 };
 
 static struct right make(void)
 {
     struct right r = {};
-    r.workspace = 2048;
     assert_int_equal(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking), cudaSuccess);
     assert_int_equal(cudnnCreate(&r.dnn), CUDNN_STATUS_SUCCESS);
     assert_int_equal(cudnnSetStream(r.dnn, r.stream), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudnnCreateTensorDescriptor(&r.x), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudnnCreateFilterDescriptor(&r.w), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudnnCreateConvolutionDescriptor(&r.conv), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudnnSetTensor4dDescriptor(r.x, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, 2, 4, 4, 4), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudnnSetFilter4dDescriptor(r.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, 4, 4, 1, 1), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudnnSetConvolution2dDescriptor(r.conv, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-                     CUDNN_STATUS_SUCCESS);
     assert_int_equal(cudaMalloc((void **)&r.memory, BYTES), cudaSuccess);
+    r.plan = end(plan(3));
+    r.workspace = r.memory + 2 * X + W;
     return r;
 }
 
 static cudnnStatus_t run(const struct right &r, char *x)
 {
-    const float one = 1, zero = 0;
-    return cudnnConvolutionForward(r.dnn, &one, r.x, x, r.w, r.memory + 2 * X, r.conv, (cudnnConvolutionFwdAlgo_t)1, r.memory + 2 * X + W,
-                                   r.workspace, &zero, r.x, r.memory + X);
+    static const int64_t names[] = {1, 2, 3};
+    const void *data[] = {x, r.memory + 2 * X, r.memory + X};
+    part pack = begin(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    put(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, names);
+    put(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
+    put(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &r.workspace);
+    return cudnnBackendExecute(r.dnn, r.plan, end(pack));
 }
 
 /* ---- mistakes: what each returns where it does not end the process ------------------------------------------------------------ */
@@ -102,17 +204,29 @@ static const struct mistake {
     const char *name, *says; /* says: NULL, it is refused with a code and not with the end */
     int (*make)(struct right r);
 } mistakes[] = {
-    {"a descriptor that was never set", "never set",
+    {"a descriptor that is not final", "not final", [](struct right r) { return r.plan = plan(3), (int)run(r, r.memory); }},
+    {"a part that is not final", NULL,
      [](struct right r) {
-         return cudnnDestroyConvolutionDescriptor(r.conv), cudnnCreateConvolutionDescriptor(&r.conv), (int)run(r, r.memory);
+         part d = begin(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR),
+              other = operation(tensor(1, 2, 4, 4), tensor(2, 4, 4, 1), tensor(3, 2, 4, 4));
+         return (int)cudnnBackendSetAttribute(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other);
      }},
-    {"a descriptor that is gone", "no live tensor descriptor",
-     [](struct right r) { return cudnnDestroyTensorDescriptor(r.x), (int)run(r, r.memory); }},
+    {"a descriptor that lacks something", NULL,
+     [](struct right r) { return (int)cudnnBackendFinalize(begin(CUDNN_BACKEND_TENSOR_DESCRIPTOR)); }},
+    {"an attribute of another type", NULL,
+     [](struct right r) {
+         int64_t index = 0;
+         return (int)cudnnBackendSetAttribute(begin(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR), CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT64,
+                                              1, &index);
+     }},
+    {"a descriptor that is gone", "no live cuDNN descriptor",
+     [](struct right r) { return cudnnBackendDestroyDescriptor(r.plan), (int)run(r, r.memory); }},
     {"shapes that do not belong together", NULL,
-     [](struct right r) {
-         return cudnnSetFilter4dDescriptor(r.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, 4, 3, 1, 1), (int)run(r, r.memory);
-     }},
-    {"a workspace that is too small", NULL, [](struct right r) { return r.workspace = 1000, (int)run(r, r.memory); }},
+     [](struct right r) { return (int)cudnnBackendFinalize(operation(tensor(1, 2, 4, 4), tensor(2, 4, 3, 1), tensor(3, 2, 4, 4))); }},
+    {"an engine that makes no plan", NULL, [](struct right r) { return (int)cudnnBackendFinalize(plan(0)); }},
+    {"an engine that is not repeatable", "not repeatable", [](struct right r) { return r.plan = end(plan(1)), (int)run(r, r.memory); }},
+    {"a workspace that is too small", "past the end",
+     [](struct right r) { return r.workspace = r.memory + BYTES - 256, (int)run(r, r.memory); }},
     {"a tensor that is not aligned", "not aligned", [](struct right r) { return (int)run(r, r.memory + 4); }},
     {"a tensor of the host's", "no memory of the GPU", [](struct right r) { return (int)run(r, (char *)calloc(1, X)); }},
     {"a tensor that reaches past its memory", "past the end", [](struct right r) { return (int)run(r, r.memory + BYTES - X / 2); }},
@@ -154,12 +268,14 @@ static const struct mistake {
          cudaEvent_t event = mark(other);
          return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaStreamWaitEvent(r.stream, event, 0);
      }},
-    {"algorithms measured while a stream is captured", "while a stream is captured",
+    {"engines looked for while a stream is captured", "while a stream is captured",
      [](struct right r) {
-         int n;
-         cudnnConvolutionFwdAlgoPerf_t list[4];
-         cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal);
-         return (int)cudnnFindConvolutionForwardAlgorithm(r.dnn, r.x, r.w, r.conv, r.x, 4, &n, list);
+         const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
+         part rules = begin(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+         put_part(rules, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph());
+         put_part(rules, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, gpu());
+         put(rules, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudnnBackendFinalize(rules);
      }},
 };
 
@@ -215,9 +331,10 @@ static void what_is_right_is_done(void **state)
     assert_int_equal(multiply(r.stream, r.memory, true, 4), CUBLAS_STATUS_SUCCESS);
     cudaFreeHost(pinned);
     cudaFree(r.memory);
-    cudnnDestroyTensorDescriptor(r.x);
-    cudnnDestroyFilterDescriptor(r.w);
-    cudnnDestroyConvolutionDescriptor(r.conv);
+    for (part d : parts) {
+        assert_int_equal(cudnnBackendDestroyDescriptor(d), CUDNN_STATUS_SUCCESS);
+    }
+    parts.clear();
     cudnnDestroy(r.dnn);
     cudaStreamDestroy(r.stream);
     assert_int_equal(standin_control()->live(), 0);

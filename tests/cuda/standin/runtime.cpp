@@ -43,6 +43,7 @@ static struct {
 struct piece {
     size_t bytes;
     enum standin_kind kind;
+    size_t room; /* bytes that it really has */
 };
 static std::map<uintptr_t, struct piece> memory;
 static std::map<const void *, std::string> objects;
@@ -182,13 +183,23 @@ void standin_guard(void *from, size_t bytes)
     ASAN_POISON_MEMORY_REGION(from, bytes);
 }
 
+/* Large pieces that were given back, by size: to touch new pages takes longer than all that tests do with them. Nobody may read them. */
+static std::multimap<size_t, void *> &idle = *new std::multimap<size_t, void *>(); /* never destroyed: what is in it is no leak */
+enum { LARGE = 1 << 20 };
+
 static void *take(size_t bytes, enum standin_kind kind)
 {
     size_t rounded = (bytes + 255) / 256 * 256;
-    void *p = aligned_alloc(256, rounded ? rounded : 256);
+    auto old = rounded < LARGE ? idle.end() : idle.lower_bound(rounded);
+    size_t room = old != idle.end() ? old->first : rounded;
+    void *p = old != idle.end() ? old->second : aligned_alloc(256, rounded ? rounded : 256);
+    if (old != idle.end()) {
+        idle.erase(old);
+        ASAN_UNPOISON_MEMORY_REGION(p, rounded);
+    }
     if (p) {
         memset(p, 0xff, rounded ? rounded : 256);
-        memory[(uintptr_t)p] = {bytes, kind};
+        memory[(uintptr_t)p] = {bytes, kind, room};
     }
     return p;
 }
@@ -199,10 +210,16 @@ static void give_back(void *p, enum standin_kind kind)
     if (found == memory.end() || found->second.kind != kind) {
         standin_die("%p was not allocated, or is freed twice", p);
     }
-    ASAN_UNPOISON_MEMORY_REGION(p, found->second.bytes);
-    now.used -= kind == DEVICE ? found->second.bytes : 0;
+    size_t bytes = found->second.bytes, room = found->second.room;
+    now.used -= kind == DEVICE ? bytes : 0;
     memory.erase(found);
-    free(p);
+    if (bytes < LARGE) {
+        ASAN_UNPOISON_MEMORY_REGION(p, bytes);
+        free(p);
+    } else {
+        ASAN_POISON_MEMORY_REGION(p, room);
+        idle.insert({room, p});
+    }
 }
 
 extern "C" cudaError_t cudaMalloc(void **out, size_t bytes)
