@@ -39,7 +39,7 @@ $(BUILD)/evenstep-cuda.so: $(cuda_sources:%.cu=$(BUILD)/%.o) $(cuda_rooms)
 cudnn_test := $(BUILD)/tests/cudnn/test_plans
 $(cudnn_test): tests/cudnn/test_plans.cu $(cuda_sources:%.cu=$(BUILD)/%.o) $(cuda_rooms)
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++20 -O1 -I. -Xcompiler=-Wall -MMD -MP -MF $@.d $^ -o $@ -Xlinker=-rpath,$(CUDA_HOME)/lib64 -lcudnn -lcublas -lcmocka -ljansson -lpthread
+	$(NVCC) -std=c++20 -O1 -I. -Xcompiler=-Wall -MMD -MP -MF $@.d $(filter %.cu %.o %.a,$^) -o $@ -Xlinker=-rpath,$(CUDA_HOME)/lib64 -lcudnn -lcublas -lcmocka -ljansson -lpthread
 -include $(cudnn_test).d
 ifeq ($(cuda_on),1)
 all: $(BUILD)/evenstep-cuda.so

@@ -37,7 +37,8 @@ static struct plan_shape shape_of(const struct cuda_step *s, int batch)
             {out[0], out[1], out[2]},
             {l->kernel[0], l->kernel[1]},
             {l->stride[0], l->stride[1]},
-            {l->padding[0], l->padding[1]}};
+            {l->padding[0], l->padding[1]},
+            false};
 }
 
 /* ---- the choice of engines -------------------------------------------------------------------------------------------------- */
@@ -187,8 +188,8 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
     return measured ? cuda_choice_keep(p->dev, out, e) : 0;
 }
 
-/* Of the engine that was chosen at the power of two; if that cannot do this minibatch (or is no such engine: a profile may be old), of one
- * that can, which is then in *chosen. */
+/* Of the engine that was chosen at the power of two; if that cannot do this minibatch, or not add (or is no such engine: a profile may be
+ * old), of one that can, which is then in *chosen. */
 static int make_plan(struct cuda_program *p, struct conv *c, int pass, const struct plan_shape *shape, struct cuda_engine *chosen,
                      struct err *e)
 {
@@ -204,8 +205,9 @@ static int make_plan(struct cuda_program *p, struct conv *c, int pass, const str
 
 static int make_plans(struct cuda_program *p, const struct cuda_step *s, struct conv *c, struct err *e)
 {
-    const struct plan_shape shape = shape_of(s, p->head.batch);
+    struct plan_shape shape = shape_of(s, p->head.batch);
     struct cuda_choice choice, known;
+    shape.adds = s->adds[0];
     TRY(choice_of(p, s, &choice, e));
     known = choice;
     for (int i = 0; i < PASSES; i++) {
@@ -213,7 +215,7 @@ static int make_plans(struct cuda_program *p, const struct cuda_step *s, struct 
             return err_prefix(e, "%s", pass_names[i]);
         }
     }
-    bool news = memcmp(&choice, &known, sizeof(choice)) != 0 && shape.batch == power_of_two(shape.batch);
+    bool news = memcmp(&choice, &known, sizeof(choice)) != 0 && shape.batch == power_of_two(shape.batch) && !shape.adds;
     return news ? cuda_choice_keep(p->dev, &choice, e) : 0;
 }
 
@@ -296,6 +298,7 @@ const struct cuda_op cuda_conv = {
     .name = "convolution",
     .takes_relu = true,
     .beside = true,
+    .adds = 1u << 0,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,

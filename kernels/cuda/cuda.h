@@ -175,6 +175,7 @@ struct cuda_op {
     bool takes_relu;  /* a relu that follows can become a part of it (cuda_step.relu) */
     bool takes_add;   /* so can a sum with one other value, its in[1] then */
     bool beside;      /* its gradient of weights is work beside (below) */
+    unsigned adds;    /* bits of inputs to whose gradient backward adds where there is one already (cuda_step.adds) */
     unsigned passes;  /* bits of inputs whose gradient is the output's own, as backward leaves it: one of them gets its memory */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
     /* Called once the step's inputs and output are known, before memory is there (cuda_want). */
@@ -193,7 +194,7 @@ struct cuda_step {
     int n_in;
     struct cuda_value *in[NET_INPUTS], *out;
     void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */
-    bool adds[NET_INPUTS];      /* it goes to a spare buffer, and is added afterwards */
+    bool adds[NET_INPUTS];      /* there is one already: this is added to it, by the operator or, by way of a spare buffer, after it */
     bool relu, backward;
     void *state; /* the operator's; freed by its release */
 };

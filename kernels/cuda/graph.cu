@@ -148,8 +148,9 @@ static void route_gradients(struct cuda_graph *g)
                 continue;
             }
             s->adds[k] = v->has_grad;
-            s->in_grad[k] = v->has_grad ? &g->spare[k] : &v->grad;
-            if (v->has_grad && g->spare_count[k] < v->count) {
+            bool spare = v->has_grad && !(s->op->adds >> k & 1);
+            s->in_grad[k] = spare ? &g->spare[k] : &v->grad;
+            if (spare && g->spare_count[k] < v->count) {
                 g->spare_count[k] = v->count;
             }
             v->has_grad = true;

@@ -112,14 +112,14 @@ enum { X = 1, W, Y }; /* names of the tensors in a graph */
 
 int plan_describe(struct plan_graph *g, enum plan_pass pass, const struct plan_shape *s, enum cuda_precision precision, struct err *e)
 {
-    const float one = 1, zero = 0;
+    const float one = 1, before = pass == PLAN_DATA && s->adds ? 1 : 0;
     TRY(tensor(&g->x, X, precision, s->batch, s->in[0], s->in[1], s->in[2], e));
     TRY(tensor(&g->w, W, precision, s->out[2], s->kernel[0], s->kernel[1], s->in[2], e));
     TRY(tensor(&g->y, Y, precision, s->batch, s->out[0], s->out[1], s->out[2], e));
     TRY(convolution(&g->convolution, s, e));
     TRY(begin(&g->operation, operations[pass].type, e));
     TRY(put(&g->operation, operations[pass].alpha, CUDNN_TYPE_FLOAT, 1, &one, e));
-    TRY(put(&g->operation, operations[pass].beta, CUDNN_TYPE_FLOAT, 1, &zero, e));
+    TRY(put(&g->operation, operations[pass].beta, CUDNN_TYPE_FLOAT, 1, &before, e));
     TRY(put_part(&g->operation, operations[pass].convolution, g->convolution.d, e));
     TRY(put_part(&g->operation, operations[pass].w, g->w.d, e));
     TRY(put_part(&g->operation, operations[pass].x, g->x.d, e));

@@ -24,6 +24,7 @@ struct plan_part {
 struct plan_shape {
     int batch, in[3], out[3]; /* height, width, channels */
     int kernel[2], stride[2], padding[2];
+    bool adds; /* the gradient of the input is added to what stands there */
 };
 
 /* x [batch][in], w [out channels][kernel][in channels], y [batch][out]; the gradients of each have its shape. */

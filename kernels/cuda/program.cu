@@ -204,7 +204,7 @@ static int enqueue_backward(struct cuda_program *p, int i, struct err *e)
         return err_prefix(e, "gradient of layer '%s'", s->layer->name);
     }
     for (int k = 0; k < s->n_in; k++) {
-        if (s->adds[k]) {
+        if (s->in_grad[k] == &p->graph.spare[k]) {
             TRY(pointwise_add(p, s->in[k]->grad, p->graph.spare[k], (size_t)p->head.batch * s->in[k]->count, e));
         }
     }

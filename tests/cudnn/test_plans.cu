@@ -33,7 +33,7 @@ static const int shapes[][7] = {
 static struct plan_shape shape_of(const int *s, int batch)
 {
     int out = (s[1] + 2 * s[6] - s[4]) / s[5] + 1;
-    return {batch, {s[1], s[1], s[2]}, {out, out, s[3]}, {s[4], s[4]}, {s[5], s[5]}, {s[6], s[6]}};
+    return {batch, {s[1], s[1], s[2]}, {out, out, s[3]}, {s[4], s[4]}, {s[5], s[5]}, {s[6], s[6]}, false};
 }
 
 static std::string name_of(const int *s, int precision, int pass)
@@ -65,10 +65,11 @@ static cudnnBackendDescriptor_t h200(void)
     return properties;
 }
 
-static void describe(struct plan_graph *g, const int *s, int batch, int precision, int pass)
+static void describe(struct plan_graph *g, const int *s, int batch, int precision, int pass, bool adds = false)
 {
     struct plan_shape shape = shape_of(s, batch);
     struct err e = {};
+    shape.adds = adds;
     if (plan_describe(g, (enum plan_pass)pass, &shape, (enum cuda_precision)precision, &e) < 0) {
         fail_msg("%s: %s", name_of(s, precision, pass).c_str(), e.message);
     }
@@ -136,6 +137,26 @@ static void an_engine_and_its_knobs_make_a_plan_for_other_minibatches(void **sta
     assert_true(made > 0.98 * asked);
 }
 
+/* As where a value has several readers, and so several gradients that are added up. */
+static void an_engine_makes_a_plan_that_adds_too(void **state)
+{
+    int made = 0, asked = 0;
+    for (const int *s : shapes) {
+        for (int precision = 0; precision < 3; precision++) {
+            struct plan_graph g, adding;
+            describe(&g, s, s[0], precision, PLAN_DATA);
+            describe(&adding, s, s[0], precision, PLAN_DATA, true);
+            for (const struct cuda_engine &engine : engines_of(&g, s, precision, PLAN_DATA)) {
+                struct plan p;
+                made += make(&adding, precision, &engine, &p) == 0;
+                asked++;
+            }
+        }
+    }
+    print_message("%d of %d plans that add\n", made, asked);
+    assert_true(made > 0.98 * asked);
+}
+
 static void fp32_takes_no_tensor_cores_whoever_says_so(void **state)
 {
     int refused = 0;
@@ -171,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_convolution_has_engines_that_make_plans),
         cmocka_unit_test(an_engine_and_its_knobs_make_a_plan_for_other_minibatches),
+        cmocka_unit_test(an_engine_makes_a_plan_that_adds_too),
         cmocka_unit_test(fp32_takes_no_tensor_cores_whoever_says_so),
         cmocka_unit_test(engines_and_knobs_that_there_are_not_are_errors),
     };

@@ -85,6 +85,7 @@ struct meaning {
     int pass; /* 0: forward, 1: data, 2: filter */
     struct plain_conv d;
     cudnnDataType_t kind;
+    bool adds; /* to what stands there */
     int engine;
     int64_t tile; /* the knob */
 };
@@ -242,9 +243,11 @@ static bool finish_operation(struct descriptor *d)
             return false;
         }
     }
-    if (number(d, at) != 1 || number(d, at + 1) != 0) {
+    float alpha = number(d, at), beta = number(d, at + 1);
+    if (alpha != 1 || (beta != 0 && (beta != 1 || pass != 1))) {
         standin_die("a convolution with factors that the stand-in does not have");
     }
+    d->means.adds = beta == 1;
     const struct descriptor *conv = part(d, at + 2), *w = part(d, at + 3), *x = part(d, at + 4), *y = part(d, at + 5);
     const std::vector<int64_t> &xd = x->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS), &wd = w->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS),
                                &yd = y->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS), &stride = conv->set.at(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
@@ -491,8 +494,16 @@ static cudnnStatus_t run(cudnnHandle_t handle, const struct meaning &m, plain_fn
     standin_need_device(workspace, needed, 16, "workspace of a convolution");
     auto work = [=] {
         memset(workspace, 0xff, needed); /* whatever stood there is gone */
-        std::vector<float> x = read(a, m), y = read(b, m), z(out.n);
+        std::vector<float> x = read(a, m), y = read(b, m), z(out.n), before;
         fn(m.d, x.data(), y.data(), z.data());
+        if (m.adds) {
+            struct meaning exact = m;
+            exact.engine = 3;
+            before = read(out, exact);
+        }
+        for (size_t i = 0; i < before.size(); i++) {
+            z[i] += before[i];
+        }
         if (m.kind == CUDNN_DATA_BFLOAT16) {
             plain_round((uint16_t *)out.p, z.data(), out.n);
         } else {
