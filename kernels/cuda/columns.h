@@ -114,20 +114,6 @@ static inline size_t columns_bytes(struct columns c, size_t kinds)
     return 2 * c.chunks * kinds * c.channels * sizeof(float);
 }
 
-/* Whether all other blocks of the tile have come here before: then what they wrote can be read. Every thread calls it. */
-DEVICE_FN bool column_is_last(struct columns c, const struct column &t, struct cuda_parts parts)
-{
-    SHARED bool last;
-    port_fence();
-    port_sync();
-    if (threadIdx.x == 0) {
-        last = port_count(parts.done + t.tile, c.chunks);
-    }
-    port_sync();
-    port_fence();
-    return last;
-}
-
 /* A thread has found K numbers for each of its N channels, [K][N], in its chunk. The tile's last block adds up those of all chunks:
  * add(double sums[K][N], const float found[K][N], chunk) for each, and then, once for each channel, done(channel, const double sums[K]).
  * shared: [K*N][PORT_THREADS]. Every thread calls it. */
@@ -144,7 +130,7 @@ DEVICE_FN void column_settle(struct columns c, const struct column &t, const flo
         }
         *(pack *)(parts.sums + t.chunk * stride + k * c.channels + t.channel) = some;
     }
-    if (!column_is_last(c, t, parts)) {
+    if (!port_is_last(parts.done + t.tile, c.chunks)) {
         return;
     }
     double sums[K * N] = {};

@@ -257,12 +257,29 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
     meter(p, s, "forward", p->dev->build);
     TRY(plan_run(&c->plan[PLAN_FORWARD], p->dev->dnn, s->in[0]->data, cuda_weights(p, s), s->out->data, p->workspace, e));
     cuda_meter_end(p->dev->build, cudaSuccess);
-    return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, rows_of(p, s), (size_t)s->layer->units, e);
+    return s->leaves ? 0
+                     : pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, rows_of(p, s),
+                                      (size_t)s->layer->units, e);
+}
+
+/* The gradient of the output is to be masked before anybody reads it. */
+static bool masks(const struct cuda_step *s)
+{
+    return s->relu && !s->leaves;
+}
+
+static int bias_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
+{
+    return pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, masks(s), rows_of(p, s),
+                                   (size_t)s->layer->units, stream, e);
 }
 
 static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
+    if (!masks(s)) {
+        TRY(bias_gradient(p, s, stream, e));
+    }
     void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
     meter(p, s, "filter", stream);
     TRY(plan_run(&c->plan[PLAN_FILTER], p->dev->dnn, s->in[0]->data, dw, s->out->grad, p->beside.memory, e));
@@ -276,8 +293,9 @@ static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStre
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
-    TRY(pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, s->relu, rows_of(p, s),
-                                (size_t)s->layer->units, e));
+    if (masks(s)) {
+        TRY(bias_gradient(p, s, p->dev->build, e));
+    }
     TRY(cuda_beside(p, s, filter_gradient, e));
     if (!s->in_grad[0]) {
         return 0;
@@ -297,6 +315,7 @@ static void release(struct cuda_step *s)
 const struct cuda_op cuda_conv = {
     .name = "convolution",
     .takes_relu = true,
+    .leaves = true,
     .beside = true,
     .adds = 1u << 0,
     .prepare = prepare,

@@ -173,6 +173,7 @@ struct cuda_step;
 struct cuda_op {
     const char *name;
     bool takes_relu;  /* a relu that follows can become a part of it (cuda_step.relu) */
+    bool leaves;      /* a max pool that follows can apply its bias and relu (cuda_step.leaves) */
     bool takes_add;   /* so can a sum with one other value, its in[1] then */
     bool beside;      /* its gradient of weights is work beside (below) */
     unsigned adds;    /* bits of inputs to whose gradient backward adds where there is one already (cuda_step.adds) */
@@ -196,7 +197,9 @@ struct cuda_step {
     void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */
     bool adds[NET_INPUTS];      /* there is one already: this is added to it, by the operator or, by way of a spare buffer, after it */
     bool relu, backward;
-    void *state; /* the operator's; freed by its release */
+    bool leaves;                      /* bias and relu to the max pool that reads it */
+    const struct cuda_step *finishes; /* of a max pool: the layer before it, whose bias and relu it applies; or NULL */
+    void *state;                      /* the operator's; freed by its release */
 };
 
 /* A network as steps (graph.cu), for a program or only to know how values are stored. */
@@ -248,12 +251,13 @@ struct cuda_program {
     float *logits_host;
     double *losses; /* [batch] */
     int *hits;
-    struct cuda_result *result, *result_host;
-    void *workspace; /* of the libraries */
+    struct cuda_result *result; /* pinned: the GPU writes it there */
+    void *workspace;            /* of the libraries */
     size_t workspace_bytes;
     struct {
         void *memory; /* their workspace there */
         size_t bytes;
+        struct cuda_parts parts;
         bool under_way; /* work that the build stream has not waited for */
     } beside;
     struct cuda_parts parts;

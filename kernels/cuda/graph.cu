@@ -82,6 +82,17 @@ static void take_sum(struct cuda_graph *g, struct cuda_step *s, int layer)
     g->of_layer[layer] = s->out;
 }
 
+/* The maximum of what a bias was added to and a relu bent is that of what they were not, so a max pool does both, to fewer numbers, where
+ * nobody else reads them. */
+static void finish_before(struct cuda_graph *g, struct cuda_step *pool)
+{
+    struct cuda_step *s = g->n_steps > 1 ? pool - 1 : NULL;
+    if (s && s->op->leaves && s->out == pool->in[0] && steps_readers(g->net, s->last) == 1 && (s->relu || s->layer->bias)) {
+        s->leaves = true;
+        pool->finishes = s;
+    }
+}
+
 static int add_step(struct cuda_graph *g, int layer, struct err *e)
 {
     const struct layer *l = &g->net->layers[layer];
@@ -105,6 +116,9 @@ static int add_step(struct cuda_graph *g, int layer, struct err *e)
     out->count = shape_count(&out->shape);
     out->needs_grad = s->backward;
     g->of_layer[layer] = out;
+    if (l->type == CAT_LAYER_MAX_POOL) {
+        finish_before(g, s);
+    }
     return 0;
 }
 

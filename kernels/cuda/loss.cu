@@ -1,8 +1,47 @@
 /* Losses, twin of cpu/loss.c: the sum over the samples is reported, the gradient is that of the mean over the samples in use; samples
- * beyond them get a zero gradient and count nowhere. logits: [batch][outputs]; a warp per sample, then one block adds the samples up in
- * double and in a fixed order. Labels are checked on the host, which has them.
+ * beyond them get a zero gradient and count nowhere. logits: [batch][outputs]; a warp per sample, then the last block adds the samples up in
+ * double and in a fixed order, and writes the result where the host reads it. Labels are checked on the host, which has them.
  */
 #include "kernels/cuda/loss.h"
+
+/* Of each sample, and of all: pinned memory of the host's. */
+struct outcome {
+    double *losses;
+    int *hits;
+    struct cuda_result *result;
+    unsigned *done;
+};
+
+/* Every thread calls it, when its warp has written its sample's. */
+DEVICE_FN void add_up(struct outcome o, int batch)
+{
+    SHARED double sums[PORT_THREADS / PORT_WARP];
+    SHARED int counts[PORT_THREADS / PORT_WARP];
+    double sum = 0;
+    int count = 0;
+    if (!port_is_last(o.done, gridDim.x)) {
+        return;
+    }
+    for (int i = (int)threadIdx.x; i < batch; i += PORT_THREADS) {
+        sum += o.losses[i];
+        count += o.hits[i];
+    }
+    sum = port_warp_sum(sum);
+    count = port_warp_sum(count);
+    if (threadIdx.x % PORT_WARP == 0) {
+        sums[threadIdx.x / PORT_WARP] = sum;
+        counts[threadIdx.x / PORT_WARP] = count;
+    }
+    port_sync();
+    if (threadIdx.x == 0) {
+        for (int i = 1; i < PORT_THREADS / PORT_WARP; i++) {
+            sum += sums[i];
+            count += counts[i];
+        }
+        o.result->loss = sum;
+        o.result->correct = count;
+    }
+}
 
 /* The larger value, of equal ones the earlier. */
 DEVICE_FN void warp_largest(float *value, int *index)
@@ -18,8 +57,8 @@ DEVICE_FN void warp_largest(float *value, int *index)
 }
 
 template <typename T>
-KERNEL softmax_cross_entropy(double *losses, int *hits, T *grad, const T *logits, const int32_t *labels, const struct cuda_head *head,
-                             int n, int batch)
+KERNEL softmax_cross_entropy(struct outcome o, T *grad, const T *logits, const int32_t *labels, const struct cuda_head *head, int n,
+                             int batch)
 {
     int sample = (int)(port_index() / PORT_WARP), lane = (int)(threadIdx.x % PORT_WARP);
     bool there = sample < batch, used = there && sample < head->count;
@@ -44,14 +83,14 @@ KERNEL softmax_cross_entropy(double *losses, int *hits, T *grad, const T *logits
         grad[(size_t)sample * n + k] = port_from<T>(used ? g : 0);
     }
     if (there && lane == 0) {
-        losses[sample] = used ? log(sum) - ((double)port_float(x[label]) - (double)top) : 0;
-        hits[sample] = used && best == label;
+        o.losses[sample] = used ? log(sum) - ((double)port_float(x[label]) - (double)top) : 0;
+        o.hits[sample] = used && best == label;
     }
+    add_up(o, batch);
 }
 
 template <typename T>
-KERNEL squared_error(double *losses, int *hits, T *grad, const T *outputs, const float *targets, const struct cuda_head *head, int n,
-                     int batch)
+KERNEL squared_error(struct outcome o, T *grad, const T *outputs, const float *targets, const struct cuda_head *head, int n, int batch)
 {
     int sample = (int)(port_index() / PORT_WARP), lane = (int)(threadIdx.x % PORT_WARP);
     bool there = sample < batch, used = there && sample < head->count;
@@ -67,37 +106,10 @@ KERNEL squared_error(double *losses, int *hits, T *grad, const T *outputs, const
     }
     sum = port_warp_sum(sum);
     if (there && lane == 0) {
-        losses[sample] = sum / (double)n;
-        hits[sample] = 0;
+        o.losses[sample] = sum / (double)n;
+        o.hits[sample] = 0;
     }
-}
-
-/* One block. */
-KERNEL add_up(struct cuda_result *result, const double *losses, const int *hits, int batch)
-{
-    SHARED double sums[PORT_THREADS / PORT_WARP];
-    SHARED int counts[PORT_THREADS / PORT_WARP];
-    double sum = 0;
-    int count = 0;
-    for (int i = (int)threadIdx.x; i < batch; i += PORT_THREADS) {
-        sum += losses[i];
-        count += hits[i];
-    }
-    sum = port_warp_sum(sum);
-    count = port_warp_sum(count);
-    if (threadIdx.x % PORT_WARP == 0) {
-        sums[threadIdx.x / PORT_WARP] = sum;
-        counts[threadIdx.x / PORT_WARP] = count;
-    }
-    port_sync();
-    if (threadIdx.x == 0) {
-        for (int i = 1; i < PORT_THREADS / PORT_WARP; i++) {
-            sum += sums[i];
-            count += counts[i];
-        }
-        result->loss = sum;
-        result->correct = count;
-    }
+    add_up(o, batch);
 }
 
 template <typename T> static cudaError_t launch(struct cuda_program *p, T *grad)
@@ -106,21 +118,20 @@ template <typename T> static cudaError_t launch(struct cuda_program *p, T *grad)
     int n = (int)v->count, batch = p->head.batch;
     unsigned blocks = (unsigned)(((size_t)batch * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
     const char *labels = p->input + p->labels_at;
-    size_t logits = (grad ? 2 : 1) * (size_t)batch * (size_t)n * sizeof(T); /* then labels or targets, losses and hits */
+    const struct outcome o = {p->losses, p->hits, p->result, p->parts.done};
+    size_t logits = (grad ? 2 : 1) * (size_t)batch * (size_t)n * sizeof(T); /* then labels or targets, losses and hits twice */
     if (p->net->loss == LOSS_MSE) {
-        return LAUNCH(squared_error<T>, blocks, logits + (size_t)batch * (n * sizeof(float) + 12), p->dev->build, p->losses, p->hits, grad,
+        return LAUNCH(squared_error<T>, blocks, logits + (size_t)batch * (n * sizeof(float) + 24), p->dev->build, o, grad,
                       (const T *)v->data, (const float *)labels, cuda_head(p), n, batch);
     }
-    return LAUNCH(softmax_cross_entropy<T>, blocks, logits + (size_t)batch * 16, p->dev->build, p->losses, p->hits, grad,
-                  (const T *)v->data, (const int32_t *)labels, cuda_head(p), n, batch);
+    return LAUNCH(softmax_cross_entropy<T>, blocks, logits + (size_t)batch * 28, p->dev->build, o, grad, (const T *)v->data,
+                  (const int32_t *)labels, cuda_head(p), n, batch);
 }
 
 int cuda_loss(struct cuda_program *p, bool training, struct err *e)
 {
     void *grad = training ? p->graph.output->grad : NULL;
-    CUDA_KIND(p, T, TRY(cuda_check(launch<T>(p, (T *)grad), "compute the loss", e)));
-    return cuda_check(LAUNCH(add_up, 1, p->head.batch * 12, p->dev->build, p->result, p->losses, p->hits, p->head.batch), "add up the loss",
-                      e);
+    CUDA_KIND(p, T, return cuda_check(launch<T>(p, (T *)grad), "compute the loss", e));
 }
 
 int cuda_check_labels(const struct cuda_program *p, const struct dev_input *in, struct err *e)

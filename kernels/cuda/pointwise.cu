@@ -171,16 +171,17 @@ void pointwise_want_bias(struct cuda_program *p, size_t rows, size_t channels)
 }
 
 int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, float *bias_grad, bool relu, size_t rows, size_t channels,
-                            struct err *e)
+                            cudaStream_t stream, struct err *e)
 {
+    const struct cuda_parts parts = stream == p->dev->beside ? p->beside.parts : p->parts;
     if (!bias_grad) {
         return relu ? pointwise_relu_mask(p, grad, y, rows * channels, e) : 0;
     }
     struct columns c = columns_cut(p, rows, channels, 0);
     CUDA_PACKS(p, channels, T, N,
                return cuda_check(LAUNCH((mask_and_sum<T, N>), c.tiles * c.chunks,
-                                        (relu ? 3 : 1) * rows * channels * sizeof(T) + columns_bytes(c, 1), p->dev->build, bias_grad,
-                                        (T *)grad, (const T *)y, p->parts, relu, rows, c),
+                                        (relu ? 3 : 1) * rows * channels * sizeof(T) + columns_bytes(c, 1), stream, bias_grad, (T *)grad,
+                                        (const T *)y, parts, relu, rows, c),
                                  "sum the gradient of a bias", e));
 }
 

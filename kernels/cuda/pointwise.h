@@ -20,7 +20,7 @@ int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu
 /* The way back: masks grad in place (relu; y is the output), and sums it over rows into bias_grad unless that is NULL.
  * pointwise_want_bias asks for the memory that it needs. */
 int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, float *bias_grad, bool relu, size_t rows, size_t channels,
-                            struct err *e);
+                            cudaStream_t stream, struct err *e);
 void pointwise_want_bias(struct cuda_program *p, size_t rows, size_t channels);
 
 #endif

@@ -5,6 +5,9 @@
  * by atomic operations, a run gives the same bits each time, and no element of the gradient must be cleared first. A mean counts the zeros
  * of the padding.
  *
+ * A max pool also adds the bias of the convolution before it, and bends what it found by its relu (cuda_step.finishes): what the convolution
+ * left is read once, and its gradient comes masked.
+ *
  * A pack is N neighbouring channels of a pixel, 16 bytes, which a thread reads and writes at once; N = 1 where channels are no multiple.
  */
 #include <stdlib.h>
@@ -64,8 +67,10 @@ template <typename T, int N> DEVICE_FN port_some<T, N> packed(const float *v, fl
 
 /* ---- max ---------------------------------------------------------------------------------------------------------------- */
 
+/* bias: of each channel, or NULL; added and rounded before numbers are compared, as if it had been added before. */
 template <typename T, typename Place, int N>
-KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_some<T, N> *x, struct window w, size_t n)
+KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_some<T, N> *x, const float *bias, bool relu, struct window w,
+                   size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
         struct spot s = spot_of(i, w.oh, w.ow, w.packs);
@@ -74,6 +79,10 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_s
         float best[N] = {};
         int place[N];
         bool any = false;
+        port_some<float, N> added = {};
+        if (bias) {
+            added = ((const port_some<float, N> *)bias)[s.pack];
+        }
         for (int k = 0; k < N; k++) {
             place[k] = 0;
         }
@@ -81,7 +90,7 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_s
             for (int column = left < 0 ? 0 : left; column < left + w.kernel[1] && column < w.w; column++) {
                 port_some<T, N> v = image[((size_t)row * w.w + column) * w.packs];
                 for (int k = 0; k < N; k++) {
-                    float here = port_float(v.v[k]);
+                    float here = bias ? port_float(port_from<T>(port_float(v.v[k]) + added.v[k])) : port_float(v.v[k]);
                     if (!any || here > best[k] || (here != here && best[k] == best[k])) { /* not a number stays visible */
                         best[k] = here;
                         place[k] = (row - top) * w.kernel[1] + column - left;
@@ -93,7 +102,7 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_s
         port_some<T, N> to;
         port_some<Place, N> at;
         for (int k = 0; k < N; k++) {
-            to.v[k] = port_from<T>(best[k]);
+            to.v[k] = port_from<T>(relu ? port_relu(best[k]) : best[k]);
             at.v[k] = (Place)place[k];
         }
         y[i] = to;
@@ -110,7 +119,8 @@ DEVICE_FN void windows_of(int at, int kernel, int stride, int padding, int windo
 }
 
 template <typename T, typename Place, int N>
-KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_some<Place, N> *places, struct window w, size_t n)
+KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_some<T, N> *y, const port_some<Place, N> *places, bool relu,
+                    struct window w, size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
         struct spot s = spot_of(i, w.h, w.w, w.packs);
@@ -124,7 +134,7 @@ KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_s
                 int mine = (s.row + w.padding[0] - r * w.stride[0]) * w.kernel[1] + s.column + w.padding[1] - c * w.stride[1];
                 size_t at = image + ((size_t)r * w.ow + c) * w.packs;
                 port_some<Place, N> place = places[at];
-                port_some<T, N> g = dy[at];
+                port_some<T, N> g = relu ? port_masked(dy[at], y[at]) : dy[at];
                 for (int k = 0; k < N; k++) {
                     sum[k] += (int)place.v[k] == mine ? port_float(g.v[k]) : 0;
                 }
@@ -179,6 +189,11 @@ static bool is_max(const struct cuda_step *s)
     return s->layer->type == CAT_LAYER_MAX_POOL;
 }
 
+static bool bends(const struct cuda_step *s)
+{
+    return s->finishes && s->finishes->relu;
+}
+
 static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     struct pool *pool = (struct pool *)calloc(1, sizeof(*pool));
@@ -209,13 +224,17 @@ template <typename T, int N> static cudaError_t launch_forward(struct cuda_progr
     size_t bytes = bytes_of(p, s, sizeof(T));
     pack *y = (pack *)s->out->data;
     const pack *x = (const pack *)s->in[0]->data;
+    const struct cuda_step *before = s->finishes;
+    const float *bias = before && before->layer->bias ? cuda_param(p, before, 1) : NULL;
     if (!is_max(s)) {
         return LAUNCH((average_forward<T, N>), blocks, bytes, p->dev->build, y, x, w, n);
     }
     if (pool->wide) {
-        return LAUNCH((max_forward<T, uint32_t, N>), blocks, bytes, p->dev->build, y, (port_some<uint32_t, N> *)pool->places, x, w, n);
+        return LAUNCH((max_forward<T, uint32_t, N>), blocks, bytes, p->dev->build, y, (port_some<uint32_t, N> *)pool->places, x, bias,
+                      bends(s), w, n);
     }
-    return LAUNCH((max_forward<T, uint8_t, N>), blocks, bytes, p->dev->build, y, (port_some<uint8_t, N> *)pool->places, x, w, n);
+    return LAUNCH((max_forward<T, uint8_t, N>), blocks, bytes, p->dev->build, y, (port_some<uint8_t, N> *)pool->places, x, bias, bends(s),
+                  w, n);
 }
 
 template <typename T, int N> static cudaError_t launch_backward(struct cuda_program *p, struct cuda_step *s)
@@ -223,19 +242,20 @@ template <typename T, int N> static cudaError_t launch_backward(struct cuda_prog
     typedef port_some<T, N> pack;
     struct pool *pool = (struct pool *)s->state;
     struct window w = window_of(s, N);
-    size_t n = (size_t)p->head.batch * s->in[0]->count / N;
+    size_t n = (size_t)p->head.batch * s->in[0]->count / N, mask = bends(s) ? (size_t)p->head.batch * s->out->count * sizeof(T) : 0;
     unsigned blocks = cuda_blocks(p->dev, n);
-    size_t bytes = bytes_of(p, s, sizeof(T));
+    size_t bytes = bytes_of(p, s, sizeof(T)) + mask;
     pack *dx = (pack *)*s->in_grad[0];
-    const pack *dy = (const pack *)s->out->grad;
+    const pack *dy = (const pack *)s->out->grad, *y = (const pack *)s->out->data;
     if (!is_max(s)) {
         return LAUNCH((average_backward<T, N>), blocks, bytes, p->dev->build, dx, dy, w, n);
     }
     if (pool->wide) {
-        return LAUNCH((max_backward<T, uint32_t, N>), blocks, bytes, p->dev->build, dx, dy, (const port_some<uint32_t, N> *)pool->places, w,
-                      n);
+        return LAUNCH((max_backward<T, uint32_t, N>), blocks, bytes, p->dev->build, dx, dy, y, (const port_some<uint32_t, N> *)pool->places,
+                      bends(s), w, n);
     }
-    return LAUNCH((max_backward<T, uint8_t, N>), blocks, bytes, p->dev->build, dx, dy, (const port_some<uint8_t, N> *)pool->places, w, n);
+    return LAUNCH((max_backward<T, uint8_t, N>), blocks, bytes, p->dev->build, dx, dy, y, (const port_some<uint8_t, N> *)pool->places,
+                  bends(s), w, n);
 }
 
 static size_t channels_of(const struct cuda_step *s)

@@ -191,6 +191,23 @@ template <typename T> DEVICE_FN T port_warp_sum(T x)
     return x;
 }
 
+/* ---- the last block ------------------------------------------------------------------------------------------------------ */
+
+/* Whether `all` - 1 other blocks have come here before, so that what they wrote can be read; *done is zero again then. Every thread of the
+ * block calls it. */
+DEVICE_FN bool port_is_last(unsigned *done, unsigned all)
+{
+    SHARED bool last;
+    port_fence();
+    port_sync();
+    if (threadIdx.x == 0) {
+        last = port_count(done, all);
+    }
+    port_sync();
+    port_fence();
+    return last;
+}
+
 /* ---- indices ------------------------------------------------------------------------------------------------------------- */
 
 DEVICE_FN size_t port_index(void)

@@ -149,12 +149,13 @@ static int give_memory(struct cuda_program *p, struct err *e)
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->input, p->input_bytes, true, e);
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->losses, batch, true, e);
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->hits, batch, true, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->result, 1, false, e);
     rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->workspace, p->workspace_bytes, false, e);
     rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->beside.memory, p->beside.bytes, false, e);
     rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->scratch, p->scratch_bytes, false, e);
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts.sums, p->parts_floats, false, e);
     rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts.done, p->parts_tiles, false, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->beside.parts.sums, p->parts_floats, false, e);
+    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->beside.parts.done, p->parts_tiles, false, e);
     rc = rc < 0 ? rc : cuda_give(&p->arena, p->head.batch, p->dev->build, e);
     for (int i = 0; i < n_values && rc == 0; i++) {
         p->graph.values[i].grad = turn_of[i] >= 0 ? turns[turn_of[i]].buffer : NULL;
@@ -173,7 +174,7 @@ static int pin(struct cuda_program *p, struct err *e)
     TRY(cuda_pin(&p->input_host, p->input_bytes, e));
     memset(p->input_host, 0, p->input_bytes);
     TRY(cuda_pin(&p->logits_host, logits, e));
-    return cuda_pin(&p->result_host, sizeof(*p->result_host), e);
+    return cuda_pin(&p->result, sizeof(*p->result), e);
 }
 
 /* ---- what it runs --------------------------------------------------------------------------------------------------------- */
@@ -191,9 +192,7 @@ static int enqueue_forward(struct cuda_program *p, bool training, struct err *e)
             return err_prefix(e, "layer '%s'", s->layer->name);
         }
     }
-    TRY(cuda_loss(p, training, e));
-    return cuda_check(cudaMemcpyAsync(p->result_host, p->result, sizeof(*p->result), cudaMemcpyDeviceToHost, p->dev->build),
-                      "copy from the GPU", e);
+    return cuda_loss(p, training, e);
 }
 
 static int enqueue_backward(struct cuda_program *p, int i, struct err *e)
@@ -334,6 +333,7 @@ static int plan(struct cuda_program *p, size_t bucket_bytes, struct err *e)
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     p->n_segments = segments;
+    p->parts_tiles = 1; /* the loss counts blocks too */
     return 0;
 }
 
@@ -401,7 +401,7 @@ void cuda_program_free(struct dev_program *program)
             cudaGraphExecDestroy(graph);
         }
     }
-    void *pinned[] = {p->input_host, p->logits_host, p->result_host};
+    void *pinned[] = {p->input_host, p->logits_host, p->result};
     for (void *memory : pinned) {
         if (memory) {
             cudaFreeHost(memory);

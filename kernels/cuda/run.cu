@@ -129,8 +129,8 @@ static int end(struct cuda_program *p, const struct dev_input *in, int rc, struc
     TRY(waited);
     *out = {.finite = true};
     if (in->y) {
-        out->loss = p->result_host->loss;
-        out->correct = p->result_host->correct;
+        out->loss = p->result->loss;
+        out->correct = p->result->correct;
         out->finite = isfinite(out->loss);
     }
     return 0;

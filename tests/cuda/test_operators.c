@@ -99,6 +99,29 @@ static void pools_match(void **state)
         2, 2, "fp32", exact);
 }
 
+/* Bias and relu of a convolution that one max pool alone reads are the pool's; not where somebody else reads it too. */
+static void a_max_pool_does_what_is_left_of_the_convolution_before_it(void **state)
+{
+    static const char form[] =
+        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": %s}, %s {\"type\": \"dense\", \"units\": 4}]}";
+    static const char *const behind[] = {
+        "{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 2, \"padding\": 1},",
+        "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"relu\"},",
+        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, \"name\": \"p\"},"
+        "{\"type\": \"add\", \"inputs\": [\"r\", \"p\"]},",
+        "{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"max_pool\", \"size\": 2, \"name\": \"p\"},"
+        "{\"type\": \"max_pool\", \"size\": 2, \"inputs\": [\"r\"], \"name\": \"q\"}, {\"type\": \"concat\", \"inputs\": [\"p\", \"q\"]},",
+    };
+    for (size_t i = 0; i < sizeof(behind) / sizeof(*behind); i++) {
+        for (int bias = 0; bias < 2; bias++) {
+            char model[800];
+            snprintf(model, sizeof(model), form, bias ? "true" : "false", behind[i]);
+            check_model_on(model, 5, 4, "fp32", exact);
+            check_model_on(model, 5, 4, "bf16", 1e-1);
+        }
+    }
+}
+
 static void pointwise_layers_match_in_any_order(void **state)
 {
     check_cases(pointwise_cases, exact);
@@ -208,6 +231,7 @@ int main(void)
         cmocka_unit_test(convolutions_match_at_every_stride_and_padding),
         cmocka_unit_test(dense_layers_match_after_images_and_vectors),
         cmocka_unit_test(pools_match),
+        cmocka_unit_test(a_max_pool_does_what_is_left_of_the_convolution_before_it),
         cmocka_unit_test(pointwise_layers_match_in_any_order),
         cmocka_unit_test(lrn_matches_for_odd_and_even_windows_and_any_exponent),
         cmocka_unit_test(batch_norm_matches_on_images_and_vectors),
