@@ -14,7 +14,7 @@
 #include "kernels/cuda/plan.h"
 #include "kernels/cuda/pointwise.h"
 
-enum { PASSES = CUDA_PASSES, MOST_ENGINES = 16, MEASURED_RUNS = 3 };
+enum { PASSES = CUDA_PASSES };
 static const char *const pass_names[] = {"the convolution", "the gradient of its input", "the gradient of its weights"};
 
 struct conv {
@@ -43,120 +43,6 @@ static struct plan_shape shape_of(const struct cuda_step *s, int batch)
 
 /* ---- the choice of engines -------------------------------------------------------------------------------------------------- */
 
-/* Memory to measure in: x, w, y, workspace. */
-struct bench {
-    char *memory;
-    size_t at[3];
-    cudaEvent_t begin, end;
-};
-
-static size_t rounded(size_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
-
-/* b->memory: NULL if there is none for it. */
-static int bench_open(struct bench *b, cudaStream_t stream, const struct plan_shape *s, size_t element, size_t workspace, struct err *e)
-{
-    size_t x = (size_t)s->batch * s->in[0] * s->in[1] * s->in[2], y = (size_t)s->batch * s->out[0] * s->out[1] * s->out[2],
-           w = (size_t)s->out[2] * s->kernel[0] * s->kernel[1] * s->in[2];
-    *b = {};
-    b->at[0] = rounded(x * element);
-    b->at[1] = b->at[0] + rounded(w * element);
-    b->at[2] = b->at[1] + rounded(y * element);
-    if (cudaMalloc((void **)&b->memory, b->at[2] + workspace) != cudaSuccess) {
-        cudaGetLastError(); /* no error of ours */
-        b->memory = NULL;
-        return 0;
-    }
-    TRY(cuda_check(cudaMemsetAsync(b->memory, 0, b->at[2], stream), "clear memory on the GPU", e));
-    TRY(cuda_check(cudaEventCreateWithFlags(&b->begin, cudaEventDefault), "make an event", e));
-    return cuda_check(cudaEventCreateWithFlags(&b->end, cudaEventDefault), "make an event", e);
-}
-
-static void bench_close(struct bench *b)
-{
-    cudaEvent_t events[] = {b->begin, b->end};
-    for (cudaEvent_t event : events) {
-        if (event) {
-            cudaEventDestroy(event);
-        }
-    }
-    if (b->memory) {
-        cudaFree(b->memory);
-    }
-}
-
-/* false: it does not run */
-static bool bench_run(const struct bench *b, const struct cuda_device *d, const struct plan *plan, int runs)
-{
-    struct err ignored;
-    bool ran = true;
-    for (int i = 0; i < runs && ran; i++) {
-        ran = plan_run(plan, d->dnn, b->memory, b->memory + b->at[0], b->memory + b->at[1], b->memory + b->at[2], &ignored) == 0;
-    }
-    return ran;
-}
-
-/* Milliseconds of some runs, after one that loads what is loaded once; below 0: it does not run. */
-static int bench_time(const struct bench *b, const struct cuda_device *d, const struct plan *plan, float *ms, struct err *e)
-{
-    bool ran = bench_run(b, d, plan, 1);
-    TRY(cuda_check(cudaEventRecord(b->begin, d->build), "measure a convolution", e));
-    ran = ran && bench_run(b, d, plan, MEASURED_RUNS);
-    TRY(cuda_check(cudaEventRecord(b->end, d->build), "measure a convolution", e));
-    TRY(cuda_check(cudaStreamSynchronize(d->build), "measure a convolution", e));
-    TRY(cuda_check(cudaEventElapsedTime(ms, b->begin, b->end), "measure a convolution", e));
-    *ms = ran ? *ms : -1;
-    return 0;
-}
-
-static int bench_all(const struct bench *b, const struct cuda_device *d, const struct plan *plans, int n, int *best, struct err *e)
-{
-    float least = -1, ms;
-    for (int i = 0; i < n; i++) {
-        TRY(bench_time(b, d, &plans[i], &ms, e));
-        if (ms >= 0 && (least < 0 || ms < least)) {
-            least = ms;
-            *best = i;
-        }
-    }
-    return 0;
-}
-
-/* The fastest of n; the first, which cuDNN's rules of thumb prefer, where there is no memory to measure in. */
-static int fastest(struct cuda_program *p, const struct plan_graph *g, const struct plan_shape *shape, const struct cuda_engine *list,
-                   int n, struct cuda_engine *out, struct err *e)
-{
-    struct plan plans[MOST_ENGINES];
-    struct bench b;
-    size_t workspace = 0;
-    int best = 0;
-    for (int i = 0; i < n; i++) {
-        TRY(plan_make(&plans[i], p->dev->properties, g, p->precision, &list[i], e));
-        workspace = plans[i].workspace > workspace ? plans[i].workspace : workspace;
-    }
-    int rc = bench_open(&b, p->dev->build, shape, cuda_element(p), workspace, e);
-    rc = rc < 0 || !b.memory ? rc : bench_all(&b, p->dev, plans, n, &best, e);
-    bench_close(&b);
-    *out = list[best];
-    return rc;
-}
-
-static int choose(struct cuda_program *p, int pass, const struct plan_shape *shape, struct cuda_engine *out, struct err *e)
-{
-    struct plan_graph g;
-    struct cuda_engine list[MOST_ENGINES];
-    TRY(plan_describe(&g, (enum plan_pass)pass, shape, p->precision, e));
-    int n = plan_engines(p->dev->properties, &g, p->precision, list, MOST_ENGINES, e);
-    TRY(n);
-    if (n == 1) {
-        *out = list[0];
-        return 0;
-    }
-    return fastest(p, &g, shape, list, n, out, e);
-}
-
 static int power_of_two(int n)
 {
     int p = 1;
@@ -179,7 +65,7 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
     memcpy(out->key, key, sizeof(key));
     for (int i = 0; i < PASSES; i++) {
         if (needs(s, i) && out->engine[i].index < 0) {
-            if (choose(p, i, &shape, &out->engine[i], e) < 0) {
+            if (plan_fastest(p->dev, (enum plan_pass)i, &shape, p->precision, &out->engine[i], e) < 0) {
                 return err_prefix(e, "%s", pass_names[i]);
             }
             measured = true;
@@ -199,7 +85,7 @@ static int make_plan(struct cuda_program *p, struct conv *c, int pass, const str
     if (plan_make(&c->plan[pass], p->dev->properties, g, p->precision, chosen, &ignored) == 0) {
         return 0;
     }
-    TRY(choose(p, pass, shape, chosen, e));
+    TRY(plan_fastest(p->dev, (enum plan_pass)pass, shape, p->precision, chosen, e));
     return plan_make(&c->plan[pass], p->dev->properties, g, p->precision, chosen, e);
 }
 

@@ -189,9 +189,14 @@ static int make_streams(struct cuda_device *d, struct err *e)
     return 0;
 }
 
+enum { OLDEST_CUDNN = 90800 }; /* makes plans for a GPU that it knows by its properties (plan.h) */
+
 static int start_dnn(struct cuda_device *d, struct err *e)
 {
     const int32_t index = d->index;
+    if (cudnnGetVersion() < OLDEST_CUDNN) {
+        return err_set(e, ERR_UNSUPPORTED, "cuDNN 9.8 (%d) or later is needed, and version %zu was found", OLDEST_CUDNN, cudnnGetVersion());
+    }
     TRY(cuda_check_dnn(cudnnCreate(&d->dnn), "start cuDNN", e));
     TRY(cuda_check_dnn(cudnnSetStream(d->dnn, d->build), "give cuDNN its stream", e));
     TRY(cuda_check_dnn(cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d->properties), "tell cuDNN of the GPU", e));

@@ -1,7 +1,7 @@
 /* A convolution's pass as cuDNN's graph API has it: a graph of one operation, the engines that can run it, and a plan, which is an engine with
  * its knobs, ready to run. conv.cu chooses among them.
  *
- * Nothing here but plan_run needs a GPU: what a GPU is stands in a descriptor of its properties, so tests make plans for one that is not there
+ * Nothing here but plan_run and plan_fastest needs a GPU: what a GPU is stands in a descriptor of its properties, so tests make plans for one that is not there
  * (tests/cudnn/test_plans.cu).
  */
 #ifndef KERNELS_CUDA_PLAN_H
@@ -44,6 +44,9 @@ int plan_engines(cudnnBackendDescriptor_t properties, const struct plan_graph *g
 /* ERR_UNSUPPORTED: this engine cannot run it with these knobs, or its arithmetic is not what the precision says. */
 int plan_make(struct plan *p, cudnnBackendDescriptor_t properties, const struct plan_graph *g, enum cuda_precision precision,
               const struct cuda_engine *engine, struct err *e);
+/* measure.cu: the engine that took the least time. The caller holds `building`, whose stream this runs on. */
+int plan_fastest(struct cuda_device *d, enum plan_pass pass, const struct plan_shape *shape, enum cuda_precision precision,
+                 struct cuda_engine *out, struct err *e);
 /* On the stream of the handle. x, w, y: aligned to 16 bytes; workspace: p->workspace bytes. */
 int plan_run(const struct plan *p, cudnnHandle_t handle, const void *x, const void *w, const void *y, void *workspace, struct err *e);
 

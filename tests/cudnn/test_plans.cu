@@ -95,66 +95,66 @@ static int make(const struct plan_graph *g, int precision, const struct cuda_eng
     return rc;
 }
 
-static void every_convolution_has_engines_that_make_plans(void **state)
+/* Every engine that is listed: f(shape, precision, pass, graph, engine). */
+template <typename F> static void each_engine(F f)
 {
     for (const int *s : shapes) {
         for (int i = 0; i < 9; i++) {
             int precision = i / 3, pass = i % 3;
             struct plan_graph g;
             describe(&g, s, s[0], precision, pass);
-            std::vector<struct cuda_engine> list = engines_of(&g, s, precision, pass);
-            for (const struct cuda_engine &engine : list) {
-                struct plan p;
-                assert_int_equal(make(&g, precision, &engine, &p), 0);
-                assert_true(p.workspace <= PLAN_WIDEST);
+            for (const struct cuda_engine &engine : engines_of(&g, s, precision, pass)) {
+                f(s, precision, pass, &g, &engine);
             }
         }
     }
+}
+
+static void every_convolution_has_engines_that_make_plans(void **state)
+{
+    each_engine([](const int *s, int precision, int pass, const struct plan_graph *g, const struct cuda_engine *engine) {
+        struct plan p;
+        assert_int_equal(make(g, precision, engine, &p), 0);
+        assert_true(p.workspace <= PLAN_WIDEST);
+    });
+}
+
+static void count(int made, int asked, const char *of)
+{
+    print_message("%d of %d %s\n", made, asked, of);
+    assert_true(made > 0.98 * asked);
 }
 
 /* As a minibatch changes within a power of two. */
 static void an_engine_and_its_knobs_make_a_plan_for_other_minibatches(void **state)
 {
     int made = 0, asked = 0;
-    for (const int *s : shapes) {
-        for (int i = 0; i < 9; i++) {
-            int precision = i / 3, pass = i % 3;
-            struct plan_graph g;
-            describe(&g, s, s[0], precision, pass);
-            std::vector<struct cuda_engine> list = engines_of(&g, s, precision, pass);
-            for (int batch : {s[0] * 3 / 4, s[0] / 2 + 1, s[0] - 1}) {
-                struct plan_graph other;
-                describe(&other, s, batch > 0 ? batch : 1, precision, pass);
-                for (const struct cuda_engine &engine : list) {
-                    struct plan p;
-                    made += make(&other, precision, &engine, &p) == 0;
-                    asked++;
-                }
-            }
+    each_engine([&](const int *s, int precision, int pass, const struct plan_graph *g, const struct cuda_engine *engine) {
+        for (int batch : {s[0] * 3 / 4, s[0] / 2 + 1, s[0] - 1}) {
+            struct plan_graph other;
+            struct plan p;
+            describe(&other, s, batch > 0 ? batch : 1, precision, pass);
+            made += make(&other, precision, engine, &p) == 0;
+            asked++;
         }
-    }
-    print_message("%d of %d plans for another minibatch\n", made, asked);
-    assert_true(made > 0.98 * asked);
+    });
+    count(made, asked, "plans for another minibatch");
 }
 
 /* As where a value has several readers, and so several gradients that are added up. */
 static void an_engine_makes_a_plan_that_adds_too(void **state)
 {
     int made = 0, asked = 0;
-    for (const int *s : shapes) {
-        for (int precision = 0; precision < 3; precision++) {
-            struct plan_graph g, adding;
-            describe(&g, s, s[0], precision, PLAN_DATA);
-            describe(&adding, s, s[0], precision, PLAN_DATA, true);
-            for (const struct cuda_engine &engine : engines_of(&g, s, precision, PLAN_DATA)) {
-                struct plan p;
-                made += make(&adding, precision, &engine, &p) == 0;
-                asked++;
-            }
+    each_engine([&](const int *s, int precision, int pass, const struct plan_graph *g, const struct cuda_engine *engine) {
+        struct plan_graph adding;
+        struct plan p;
+        if (pass == PLAN_DATA) {
+            describe(&adding, s, s[0], precision, pass, true);
+            made += make(&adding, precision, engine, &p) == 0;
+            asked++;
         }
-    }
-    print_message("%d of %d plans that add\n", made, asked);
-    assert_true(made > 0.98 * asked);
+    });
+    count(made, asked, "plans that add");
 }
 
 static void fp32_takes_no_tensor_cores_whoever_says_so(void **state)

@@ -256,6 +256,7 @@ CAUSES = {
     "is of another version": {"EVENSTEP_CUDA_DRIVER": str(PLUGIN), "EVENSTEP_CUDA_PLUGIN": str(NVML)},
     "no CUDA-capable device is detected": {**WITH_GPU, "EVENSTEP_STANDIN_DEVICES": "0"},
     "is older than this build's CUDA": {**WITH_GPU, "EVENSTEP_STANDIN_DEVICES": "-1"},
+    "cuDNN 9.8 (90800) or later is needed, and version 8907 was found": {**WITH_GPU, "EVENSTEP_STANDIN_CUDNN": "8907"},
 }
 
 
