@@ -20,6 +20,9 @@ const ROW_FIELD = {
   wait_seconds: 'wait_s',
   strategy_value: 'strategy_value'
 };
+/* What the stream tells of a job anew, several times a second: in parts, and as a whole. */
+const FIGURES = ['progress', 'metrics', 'staleness', 'staleness_recent', 'assignment'];
+const WHOLE = ['workers', 'servers', 'seconds', 'rows_dropped'];
 const REFRESH_MS = 4000;
 const TAIL_MOST = 4000;
 
@@ -122,13 +125,12 @@ export class JobData extends EventTarget {
     if (!this.job) {
       return;
     }
-    for (const key of ['progress', 'metrics', 'staleness', 'staleness_recent', 'assignment']) {
+    for (const key of FIGURES) {
       this.job[key] = {...this.job[key], ...d[key]};
     }
-    this.job.workers = d.workers || this.job.workers;
-    this.job.servers = d.servers || this.job.servers;
-    this.job.seconds = d.seconds ?? this.job.seconds;
-    this.job.rows_dropped = d.rows_dropped ?? this.job.rows_dropped;
+    for (const key of WHOLE) {
+      this.job[key] = d[key] ?? this.job[key];
+    }
     this.receivedAt = performance.now();
     this.remember();
     this.emit('live');
@@ -157,9 +159,15 @@ export class JobData extends EventTarget {
     const turn = ++this.turn;
     try {
       const live = this.job;
+      const asked = performance.now();
       const read = await get(path(this.id));
       if (turn !== this.turn) { /* a later change is being read: its answer may have come first */
         return;
+      }
+      if (active(read.state) && this.receivedAt > asked) { /* the answer may be older than what has come since */
+        for (const key of [...FIGURES, ...WHOLE]) {
+          read[key] = live[key] ?? read[key];
+        }
       }
       this.job = read;
       if (!(this.job.workers || []).length) {

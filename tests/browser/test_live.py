@@ -41,6 +41,33 @@ def test_loss_falls_and_every_chart_fills_without_reload(page, running):
     assert page.script("return window.notReloaded") is True
 
 
+# The page's next question for the job is answered as it was before the first step, a second late.
+OLD_ANSWER = """
+const real = window.fetch, value = document.querySelector('#tile-loss .value'), path = '/api/v1/jobs/' + arguments[0];
+window.blanks = 0;
+new MutationObserver(() => { window.blanks += !/\\d/.test(value.innerText); }).observe(value, {childList: true, characterData: true, subtree: true});
+window.fetch = async (url, options) => {
+  const answer = await real(url, options);
+  if (!String(url).endsWith(path) || (options.method || 'GET') !== 'GET') { return answer; }
+  window.fetch = real;
+  const job = await answer.json();
+  job.metrics.train_loss = null;
+  await new Promise((done) => setTimeout(done, 1000));
+  window.answered = performance.now();
+  return new Response(JSON.stringify(job), {status: 200, headers: {'Content-Type': 'application/json'}});
+};
+"""
+
+
+def test_an_answer_that_is_older_than_what_has_come_since_changes_no_figure(page, running, service):
+    page.open_job(running)
+    page.wait_text("#tile-loss .value", r"\d")
+    page.script(OLD_ANSWER, running)
+    assert service.ask("PATCH", f"jobs/{running}", json={"priority": 3}).status_code == 200  # an event of the job: the page reads it anew
+    until("the page has read it", lambda: page.script("return window.answered && performance.now() - window.answered > 1500"))
+    assert page.script("return window.blanks") == 0
+
+
 def test_the_page_is_at_most_a_second_behind(page, running, service):
     page.open_job(running)
     page.wait_text("#tile-loss .value", r"\d")
