@@ -41,7 +41,6 @@ static inline struct columns columns_cut(const struct cuda_program *p, size_t ro
 /* A thread's part. */
 struct column {
     size_t channel, first, last, step; /* rows first, first+step, … below last; none if the thread is idle */
-    size_t rows;                       /* of the whole chunk that are there */
     unsigned tile, lanes, lane, across, row, chunk;
     bool active; /* the thread has rows in a full chunk */
     bool writes; /* has what was found of its channels to write */
@@ -59,7 +58,6 @@ template <int N> DEVICE_FN struct column column_of(struct columns c, size_t rows
     t.channel = ((size_t)t.tile * c.lanes + t.lane) * N;
     size_t begin = t.chunk * c.chunk, end = begin + c.chunk < rows ? begin + c.chunk : rows;
     begin = begin < end ? begin : end;
-    t.rows = end - begin;
     t.active = t.row < t.across && t.channel < c.channels;
     t.first = t.active ? begin + t.row : end;
     t.last = end;

@@ -125,9 +125,7 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     cuda_beside_want(p, c->plan[PLAN_FILTER].workspace);
     size_t weights = cuda_tensor_of(p, s, 0)->count * sizeof(struct bf16);
     p->scratch_bytes = p->weights && weights > p->scratch_bytes ? weights : p->scratch_bytes;
-    if (s->layer->bias) {
-        pointwise_want_bias(p, rows_of(p, s), (size_t)s->layer->units);
-    }
+    pointwise_want_bias(p, s);
     return 0;
 }
 
@@ -148,23 +146,11 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
                                       (size_t)s->layer->units, e);
 }
 
-/* The gradient of the output is to be masked before anybody reads it. */
-static bool masks(const struct cuda_step *s)
-{
-    return s->relu && !s->leaves;
-}
-
-static int bias_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
-{
-    return pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, masks(s), rows_of(p, s),
-                                   (size_t)s->layer->units, stream, e);
-}
-
 static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
-    if (!masks(s)) {
-        TRY(bias_gradient(p, s, stream, e));
+    if (!pointwise_masks(s)) {
+        TRY(pointwise_bias_backward(p, s, stream, e));
     }
     void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
     meter(p, s, "filter", stream);
@@ -179,8 +165,8 @@ static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStre
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
-    if (masks(s)) {
-        TRY(bias_gradient(p, s, p->dev->build, e));
+    if (pointwise_masks(s)) {
+        TRY(pointwise_bias_backward(p, s, p->dev->build, e));
     }
     TRY(cuda_beside(p, s, filter_gradient, e));
     if (!s->in_grad[0]) {

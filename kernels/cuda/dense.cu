@@ -19,9 +19,7 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     p->workspace_bytes = p->workspace_bytes > WORKSPACE ? p->workspace_bytes : (size_t)WORKSPACE;
     cuda_beside_want(p, WORKSPACE);
-    if (s->layer->bias) {
-        pointwise_want_bias(p, (size_t)p->head.batch, (size_t)s->layer->units);
-    }
+    pointwise_want_bias(p, s);
     return 0;
 }
 
@@ -47,17 +45,11 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
     return pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, batch, out, e);
 }
 
-static int bias_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
-{
-    return pointwise_bias_backward(p, s->out->grad, s->out->data, s->layer->bias ? cuda_param_grad(p, s, 1) : NULL, s->relu,
-                                   (size_t)p->head.batch, s->out->count, stream, e);
-}
-
 static int weights_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
 {
     size_t batch = (size_t)p->head.batch, in = s->in[0]->count, out = s->out->count;
-    if (!s->relu) {
-        TRY(bias_gradient(p, s, stream, e));
+    if (!pointwise_masks(s)) {
+        TRY(pointwise_bias_backward(p, s, stream, e));
     }
     return product(p, CUBLAS_OP_N, CUBLAS_OP_T, in, out, batch, s->in[0]->data, in, s->out->grad, out, cuda_param_grad(p, s, 0), true,
                    stream, e);
@@ -66,8 +58,8 @@ static int weights_gradient(struct cuda_program *p, struct cuda_step *s, cudaStr
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t batch = (size_t)p->head.batch, in = s->in[0]->count, out = s->out->count;
-    if (s->relu) { /* masked before anybody reads it */
-        TRY(bias_gradient(p, s, p->dev->build, e));
+    if (pointwise_masks(s)) {
+        TRY(pointwise_bias_backward(p, s, p->dev->build, e));
     }
     TRY(cuda_beside(p, s, weights_gradient, e));
     if (!s->in_grad[0]) {

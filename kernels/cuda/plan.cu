@@ -202,13 +202,13 @@ struct listing {
     enum cuda_precision precision;
     bool repeatable; /* only such */
     struct cuda_engine *list;
+    struct plan *plans; /* of each in the list */
     int n;
 };
 
 static void consider(struct listing *l, const struct plan_part *config)
 {
     struct plan_part engine;
-    struct plan plan;
     struct cuda_engine found;
     struct notes notes;
     struct err ignored;
@@ -221,7 +221,7 @@ static void consider(struct listing *l, const struct plan_part *config)
             return;
         }
     }
-    if (plan_make(&plan, l->properties, l->g, l->precision, &found, &ignored) == 0) {
+    if (plan_make(&l->plans[l->n], l->properties, l->g, l->precision, &found, &ignored) == 0) {
         l->list[l->n++] = found;
     }
 }
@@ -247,9 +247,9 @@ static int ask(struct listing *l, cudnnBackendHeurMode_t mode, int most, struct 
 }
 
 int plan_engines(cudnnBackendDescriptor_t properties, const struct plan_graph *g, enum cuda_precision precision, struct cuda_engine *list,
-                 int most, struct err *e)
+                 struct plan *plans, int most, struct err *e)
 {
-    struct listing l = {properties, g, precision, true, list, 0};
+    struct listing l = {properties, g, precision, true, list, plans, 0};
     struct err why = {};
     for (int way = 0; way < 2 && l.n == 0; way++) {
         l.repeatable = way == 0;

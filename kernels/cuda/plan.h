@@ -1,8 +1,8 @@
 /* A convolution's pass as cuDNN's graph API has it: a graph of one operation, the engines that can run it, and a plan, which is an engine with
  * its knobs, ready to run. conv.cu chooses among them.
  *
- * Nothing here but plan_run and plan_fastest needs a GPU: what a GPU is stands in a descriptor of its properties, so tests make plans for one that is not there
- * (tests/cudnn/test_plans.cu).
+ * Nothing here but plan_run and plan_fastest needs a GPU: what a GPU is stands in a descriptor of its properties, so tests make plans for one
+ * that is not there (tests/cudnn/test_plans.cu).
  */
 #ifndef KERNELS_CUDA_PLAN_H
 #define KERNELS_CUDA_PLAN_H
@@ -38,9 +38,9 @@ struct plan {
     size_t workspace; /* bytes */
 };
 /* Which engines can run the graph on the GPU of these properties, at most `most`, the most promising first: those that give the same bits each
- * time, or, where there are none, others. Their number, or an error: there are none. */
+ * time, or, where there are none, others; and a plan of each. Their number, or an error: there are none. */
 int plan_engines(cudnnBackendDescriptor_t properties, const struct plan_graph *g, enum cuda_precision precision, struct cuda_engine *list,
-                 int most, struct err *e);
+                 struct plan *plans, int most, struct err *e);
 /* ERR_UNSUPPORTED: this engine cannot run it with these knobs, or its arithmetic is not what the precision says. */
 int plan_make(struct plan *p, cudnnBackendDescriptor_t properties, const struct plan_graph *g, enum cuda_precision precision,
               const struct cuda_engine *engine, struct err *e);

@@ -165,23 +165,37 @@ KERNEL mask_and_sum(float *out, T *grad, const T *y, struct cuda_parts parts, bo
         [&](size_t channel, const double *all) { out[channel] = (float)all[0]; });
 }
 
-void pointwise_want_bias(struct cuda_program *p, size_t rows, size_t channels)
+/* Rows of a step's output, of as many channels as its layer has units. */
+static size_t rows_of(const struct cuda_program *p, const struct cuda_step *s)
 {
-    columns_want(p, columns_cut(p, rows, channels, 0), 1);
+    return (size_t)p->head.batch * s->out->count / (size_t)s->layer->units;
 }
 
-int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, float *bias_grad, bool relu, size_t rows, size_t channels,
-                            cudaStream_t stream, struct err *e)
+void pointwise_want_bias(struct cuda_program *p, const struct cuda_step *s)
+{
+    if (s->layer->bias) {
+        columns_want(p, columns_cut(p, rows_of(p, s), (size_t)s->layer->units, 0), 1);
+    }
+}
+
+bool pointwise_masks(const struct cuda_step *s)
+{
+    return s->relu && !s->leaves;
+}
+
+int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
 {
     const struct cuda_parts parts = stream == p->dev->beside ? p->beside.parts : p->parts;
-    if (!bias_grad) {
-        return relu ? pointwise_relu_mask(p, grad, y, rows * channels, e) : 0;
+    size_t rows = rows_of(p, s), channels = (size_t)s->layer->units;
+    bool relu = pointwise_masks(s);
+    if (!s->layer->bias) {
+        return relu ? pointwise_relu_mask(p, s->out->grad, s->out->data, rows * channels, e) : 0;
     }
     struct columns c = columns_cut(p, rows, channels, 0);
     CUDA_PACKS(p, channels, T, N,
                return cuda_check(LAUNCH((mask_and_sum<T, N>), c.tiles * c.chunks,
-                                        (relu ? 3 : 1) * rows * channels * sizeof(T) + columns_bytes(c, 1), stream, bias_grad, (T *)grad,
-                                        (const T *)y, parts, relu, rows, c),
+                                        (relu ? 3 : 1) * rows * channels * sizeof(T) + columns_bytes(c, 1), stream,
+                                        cuda_param_grad(p, s, 1), (T *)s->out->grad, (const T *)s->out->data, parts, relu, rows, c),
                                  "sum the gradient of a bias", e));
 }
 

@@ -17,10 +17,11 @@ int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, 
 int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, cudaStream_t stream, struct err *e);
 /* y[rows][channels] += bias, then relu if asked; bias may be NULL. */
 int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows, size_t channels, struct err *e);
-/* The way back: masks grad in place (relu; y is the output), and sums it over rows into bias_grad unless that is NULL.
- * pointwise_want_bias asks for the memory that it needs. */
-int pointwise_bias_backward(struct cuda_program *p, void *grad, const void *y, float *bias_grad, bool relu, size_t rows, size_t channels,
-                            cudaStream_t stream, struct err *e);
-void pointwise_want_bias(struct cuda_program *p, size_t rows, size_t channels);
+/* The way back of a step with weights: masks the gradient of its output in place, where its relu is to be done (pointwise_masks), and sums
+ * it over rows into the gradient of its bias, if it has one. pointwise_want_bias asks for the memory that it needs. What masks goes on the
+ * build stream, before anybody reads that gradient. */
+bool pointwise_masks(const struct cuda_step *s);
+int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e);
+void pointwise_want_bias(struct cuda_program *p, const struct cuda_step *s);
 
 #endif

@@ -267,8 +267,8 @@ static bool one_sentence(const struct err *e)
 }
 
 /* Fails each nth call of all that a run makes, `every`-th n. An engine of cuDNN that cannot be had is left out, without memory to
- * measure in its rules of thumb are followed, and what is asked only to word a message may fail: then the run goes on, or fails all the same. */
-/* measures: there are several engines to choose from. */
+ * measure in its rules of thumb are followed, and what is asked only to word a message may fail: then the run goes on, or fails
+ * all the same. measures: there are several engines to choose from. */
 static void check_failures(const char *precision, bool measures, long every)
 {
     const struct standin_control *c = judge_need_control();
@@ -287,10 +287,11 @@ static void check_failures(const char *precision, bool measures, long every)
         int rc = short_run(&net, precision, &e);
         char name[64];
         snprintf(name, sizeof(name), "%s", c->failed());
-        if (rc == 0 && n <= told && !strstr(name, "Backend") && !strstr(name, "Get") && !(measures && strcmp(name, "cudaMalloc") == 0)) {
+        bool searches = strstr(name, "Backend") || (measures && strstr(name, "convolution"));
+        if (rc == 0 && n <= told && !searches && !strstr(name, "Get") && !(measures && strcmp(name, "cudaMalloc") == 0)) {
             fail_msg("call %ld (%s) failed, and nobody saw it", n, name);
         }
-        silent += rc == 0;
+        silent += rc == 0 && !searches;
         if (rc < 0 && (e.code == ERR_NONE || !one_sentence(&e))) {
             fail_msg("call %ld (%s) failed with the message '%s'", n, name, e.message);
         }
@@ -299,7 +300,7 @@ static void check_failures(const char *precision, bool measures, long every)
         }
     }
     c->fail_at(0);
-
+    assert_true(silent < calls / every / 4 + 8);
     assert_int_equal(short_run(&net, precision, &e), 0);
     network_release(&net);
 }

@@ -78,8 +78,9 @@ static void describe(struct plan_graph *g, const int *s, int batch, int precisio
 static std::vector<struct cuda_engine> engines_of(const struct plan_graph *g, const int *s, int precision, int pass)
 {
     std::vector<struct cuda_engine> list(MOST);
+    struct plan plans[MOST];
     struct err e = {};
-    int n = plan_engines(h200(), g, (enum cuda_precision)precision, list.data(), MOST, &e);
+    int n = plan_engines(h200(), g, (enum cuda_precision)precision, list.data(), plans, MOST, &e);
     if (n < 1 || n > MOST) {
         fail_msg("%s: %s", name_of(s, precision, pass).c_str(), e.message);
     }

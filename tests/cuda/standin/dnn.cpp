@@ -100,9 +100,15 @@ struct descriptor {
     struct meaning means;
 };
 
+/* What the call that fails is called: those that run a convolution by another name than those that look for an engine. */
+static const char *named(const char *call, cudnnBackendDescriptorType_t type)
+{
+    return type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR ? "the tensors of a convolution" : call;
+}
+
 extern "C" cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out)
 {
-    ENTER("cudnnBackendCreateDescriptor");
+    ENTER(named("cudnnBackendCreateDescriptor", type));
     struct descriptor *made = new descriptor();
     made->type = type;
     *out = made;
@@ -171,8 +177,8 @@ static cudnnBackendAttributeType_t type_of(int name)
 extern "C" cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                                   cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
-    ENTER("cudnnBackendSetAttribute");
     struct descriptor *d = live(descriptor);
+    ENTER(named("cudnnBackendSetAttribute", d->type));
     if (d->final || n < 1 || type != type_of(name)) {
         return CUDNN_STATUS_BAD_PARAM;
     }
@@ -363,8 +369,8 @@ static bool finish(struct descriptor *d)
 
 extern "C" cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 {
-    ENTER("cudnnBackendFinalize");
     struct descriptor *d = live(descriptor);
+    ENTER(named("cudnnBackendFinalize", d->type));
     d->final = finish(d);
     return d->final ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
@@ -518,7 +524,7 @@ static cudnnStatus_t run(cudnnHandle_t handle, const struct meaning &m, plain_fn
 
 extern "C" cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
 {
-    ENTER("cudnnBackendExecute");
+    ENTER("the run of a convolution");
     const struct descriptor *p = live(plan), *data = live(pack);
     standin_need(handle, "cuDNN handle");
     if (!p->final || !data->final || p->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
