@@ -2,7 +2,7 @@
  * the host. That ranks which exchange so and ranks that do not get along is shown with mpirun by tests/integration/test_gpu.py.
  *
  * What a newcomer would get wrong: download and upload wait for all streams, an MPI for none. So where the device is the host build, tests
- * look at the memory and write to it as an MPI would: at once.
+ * look at the memory and write to it as an MPI would: at once, and the stand-ins leave it open.
  */
 #include "tests/cuda/judge.h"
 
@@ -288,6 +288,7 @@ static void what_fails_ends_in_a_sentence(void **state)
 
 int main(void)
 {
+    setenv("EVENSTEP_STANDIN_DEVICE_POINTERS", "1", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_scaled_there_as_on_the_host_and_come_back),
         cmocka_unit_test(sums_have_the_hosts_bits_at_any_place_and_length),

@@ -200,6 +200,11 @@ static cudaEvent_t fork(struct right r, cudaStream_t other)
     return mark(other);
 }
 
+static void write_one(float *to)
+{
+    *to = 1;
+}
+
 static const struct mistake {
     const char *name, *says; /* says: NULL, it is refused with a code and not with the end */
     int (*make)(struct right r);
@@ -244,6 +249,17 @@ static const struct mistake {
      [](struct right r) { return (int)cudaMemcpyAsync(r.memory, r.memory + 64, 64, cudaMemcpyHostToDevice, r.stream); }},
     {"a copy to memory that is not pinned", "not pinned",
      [](struct right r) { return (int)cudaMemcpyAsync(calloc(1, 64), r.memory, 64, cudaMemcpyDeviceToHost, r.stream); }},
+    {"a host that reads what is the GPU's", "code of the host", [](struct right r) { return (int)*(volatile char *)r.memory; }},
+    {"a host that reads what was the GPU's work, after it", "code of the host",
+     [](struct right r) { return (int)run(r, r.memory), cudaStreamSynchronize(r.stream), (int)*(volatile char *)(r.memory + X); }},
+    {"a kernel that is given memory of the host's", "neither the GPU's memory nor pinned",
+     [](struct right r) { return (int)standin_launch(write_one, 1, 32, r.stream, (float *)calloc(1, sizeof(float))); }},
+    {"an error that nobody asked for, before a kernel is started", NULL,
+     [](struct right r) {
+         void *none;
+         cudaMalloc(&none, (size_t)1 << 50);
+         return standin_launch(write_one, 1, 32, r.stream, (float *)r.memory), (int)cudaGetLastError();
+     }},
     {"memory taken while a stream is captured", NULL,
      [](struct right r) {
          return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaMalloc((void **)&r.memory, 64);

@@ -97,6 +97,7 @@ void standin_sync(void);
 /* Deposits 8 bytes, waits for the warp, and returns what the lane `mask` away deposited. */
 uint64_t standin_exchange(uint64_t word, int mask);
 void standin_guard(void *from, size_t bytes);
+void standin_check_argument(const void *argument, size_t bytes, bool pointer);
 
 template <typename T> static inline T standin_warp_from(T x, int mask)
 {
@@ -115,6 +116,7 @@ template <typename... P, typename... A>
 static inline cudaError_t standin_launch(void (*kernel)(P...), unsigned blocks, unsigned threads, cudaStream_t stream, A... args)
 {
     std::tuple<P...> values(args...);
+    std::apply([](const P &...value) { (standin_check_argument(&value, sizeof(value), std::is_pointer_v<P>), ...); }, values);
     return standin_enqueue_grid(blocks, threads, stream, [kernel, values] { std::apply(kernel, values); });
 }
 

@@ -1,7 +1,8 @@
 /* What the stand-ins share: one lock, one count of calls that may be told to fail, lists of memory and of live objects, and work on
  * streams.
  *
- *   runtime.cpp   device, memory, errors      stream.cpp   streams, events, capture, graphs      block.cpp   threads of a block as fibers
+ *   runtime.cpp   device, errors, launches    memory.cpp   memory, copies       stream.cpp   streams, events, capture, graphs
+ *   block.cpp     threads of a block as fibers
  *   dnn.cpp, blas.cpp   the two libraries on plain loops (plain.cpp)        control.h   what tests ask and tell
  *
  * A mistake that the real library might forgive, or answer with a crash much later, is answered with standin_die: the test fails there.
@@ -21,6 +22,19 @@ extern std::recursive_mutex standin_lock;
 [[noreturn]] void standin_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Counts a call; true: it is the one that is to fail. `name` is told by standin_failed. */
 bool standin_call(const char *name);
+/* What a call of CUDA's runtime returns; cudaGetLastError has it too if it is an error. */
+cudaError_t standin_result(cudaError_t code);
+/* How such a call begins: it fails as told, or because a capture forbids it. */
+#define CALL(name, code)             \
+    LOCKED;                          \
+    if (standin_call(name)) {        \
+        return standin_result(code); \
+    }
+#define CALL_OUTSIDE_CAPTURES(name, code)                         \
+    CALL(name, code)                                              \
+    if (standin_forbidden()) {                                    \
+        return standin_result(cudaErrorStreamCaptureUnsupported); \
+    }
 /* The calling thread is capturing a stream, and may do nothing that waits or allocates. */
 bool standin_forbidden(void);
 void standin_capturing(bool on);
@@ -33,6 +47,15 @@ enum standin_kind { HOST, PINNED, DEVICE };
 /* What [p, p+bytes) is; dies if it is partly one thing and partly another. */
 enum standin_kind standin_kind_of(const void *p, size_t bytes);
 void standin_need_device(const void *p, size_t bytes, size_t alignment, const char *what);
+/* While one lives the GPU works: its memory can be reached (memory.cpp). */
+struct standin_working {
+    standin_working();
+    ~standin_working();
+    standin_working(const standin_working &) = delete;
+};
+/* Memory of the GPU in all and taken; pieces of memory of any kind. */
+extern size_t standin_memory, standin_taken;
+long standin_pieces(void);
 
 /* Live objects of every type: created, used, destroyed once. */
 void standin_born(const void *object, const char *type);

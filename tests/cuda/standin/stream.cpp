@@ -77,6 +77,10 @@ static void drain(cudaStream_t s, cudaEvent_t until, long version)
     if (s->draining) {
         standin_die("streams wait for each other");
     }
+    if (s->items.empty()) {
+        return;
+    }
+    struct standin_working here;
     s->draining = true;
     while (!s->items.empty() && !(until && until->done >= version)) {
         run_first(s);
@@ -131,17 +135,11 @@ cudaError_t standin_push(cudaStream_t stream, std::function<void()> work)
     return cudaSuccess;
 }
 
-#define ENTER(name)                    \
-    LOCKED;                            \
-    if (standin_call(name)) {          \
-        return cudaErrorLaunchFailure; \
-    }
-
 /* ---- streams ------------------------------------------------------------------------------------------------------------ */
 
 extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
-    ENTER("cudaStreamCreateWithFlags");
+    CALL("cudaStreamCreateWithFlags", cudaErrorLaunchFailure);
     if (flags != cudaStreamNonBlocking) {
         standin_die("a stream that waits for the default stream");
     }
@@ -163,11 +161,11 @@ extern "C" cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    ENTER("cudaStreamSynchronize");
+    CALL("cudaStreamSynchronize", cudaErrorLaunchFailure);
     standin_need(stream, "stream");
     if (stream->graph) {
         stream->graph->broken = true;
-        return cudaErrorStreamCaptureUnsupported;
+        return standin_result(cudaErrorStreamCaptureUnsupported);
     }
     drain(stream, NULL, 0);
     return cudaSuccess;
@@ -279,7 +277,7 @@ static bool joined(const struct standin_graph *g)
 
 extern "C" cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
-    ENTER("cudaEventCreateWithFlags");
+    CALL("cudaEventCreateWithFlags", cudaErrorLaunchFailure);
     *out = new standin_event{};
     (*out)->timed = !(flags & cudaEventDisableTiming);
     standin_born(*out, "event");
@@ -297,7 +295,7 @@ extern "C" cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 extern "C" cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    ENTER("cudaEventRecord");
+    CALL("cudaEventRecord", cudaErrorLaunchFailure);
     standin_need(event, "event");
     standin_need(stream, "stream");
     event->capture = stream->graph ? stream->graph->id : 0;
@@ -314,7 +312,7 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-    ENTER("cudaStreamWaitEvent");
+    CALL("cudaStreamWaitEvent", cudaErrorLaunchFailure);
     standin_need(event, "event");
     standin_need(stream, "stream");
     if (event->capture) {
@@ -329,7 +327,7 @@ extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t even
 
 extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    ENTER("cudaEventSynchronize");
+    CALL("cudaEventSynchronize", cudaErrorLaunchFailure);
     standin_need(event, "event");
     if (event->capture) {
         standin_die("an event of a captured stream is no event that the host can wait for");
@@ -342,11 +340,11 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 extern "C" cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
-    ENTER("cudaEventElapsedTime");
+    CALL("cudaEventElapsedTime", cudaErrorLaunchFailure);
     standin_need(begin, "event");
     standin_need(end, "event");
     if (!begin->timed || !end->timed || begin->asked == 0 || end->asked == 0) {
-        return cudaErrorInvalidResourceHandle;
+        return standin_result(cudaErrorInvalidResourceHandle);
     }
     if (begin->done < begin->asked || end->done < end->asked) {
         standin_die("the time between events that nobody waited for");
@@ -367,7 +365,7 @@ extern "C" cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCapt
 
 extern "C" cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
 {
-    ENTER("cudaStreamBeginCapture");
+    CALL("cudaStreamBeginCapture", cudaErrorLaunchFailure);
     standin_need(stream, "stream");
     if (stream->graph) {
         standin_die("a stream is captured twice");
@@ -399,7 +397,7 @@ extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ou
     if (g->broken || fails || !joined(g)) {
         cudaError_t code = g->broken || fails ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
         delete g;
-        return code;
+        return standin_result(code);
     }
     *out = g;
     standin_born(g, "graph");
@@ -408,7 +406,7 @@ extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ou
 
 extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
 {
-    ENTER("cudaGraphInstantiate");
+    CALL("cudaGraphInstantiate", cudaErrorLaunchFailure);
     standin_need(graph, "graph");
     *out = new standin_exec{order_of(graph, false).work, order_of(graph, true).work};
     standin_born(*out, "executable graph");
@@ -434,7 +432,7 @@ extern "C" cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 
 extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
-    ENTER("cudaGraphLaunch");
+    CALL("cudaGraphLaunch", cudaErrorLaunchFailure);
     standin_need(exec, "executable graph");
     standin_need(stream, "stream");
     standin_launched();
