@@ -28,6 +28,12 @@ static inline const struct standin_control *judge_control(void)
     return control;
 }
 
+/* The second of the stand-ins' two GPUs, so that a thread that uses the first one instead is seen. */
+static inline const char *judge_device(void)
+{
+    return judge_control() ? "cuda:1" : "cuda:0";
+}
+
 /* For tests that only stand-ins can run; with the real libraries they are skipped. */
 static inline const struct standin_control *judge_need_control(void)
 {
@@ -130,7 +136,7 @@ static inline struct judge *judge_new(const char *model, const struct optimizer_
     optimizer = optimizer ? optimizer : &plain;
     j->net = ref_network(model);
     j->cpu = dev_open("cpu:1", &j->e);
-    j->gpu = dev_open("cuda:0", &j->e);
+    j->gpu = dev_open(judge_device(), &j->e);
     if (!j->cpu || !j->gpu || dev_use_precision(j->gpu, precision, &j->e) < 0) {
         fail_msg("%s", j->e.message);
     }

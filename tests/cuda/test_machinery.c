@@ -209,7 +209,7 @@ static long work; /* calls that short_run had made when it began to clean up: wh
 /* A short run from opening to closing. 0, or the code of the first error, which is in *e; whatever was made is freed. */
 static int short_run(const struct network *net, const char *precision, struct err *e)
 {
-    struct device *dev = dev_open("cuda:0", e);
+    struct device *dev = dev_open(judge_device(), e);
     struct dev_replica r = {0};
     struct dev_program *p = NULL, *larger = NULL;
     struct dev_input in = ref_input(net, 3, 5), fed = in;

@@ -135,7 +135,7 @@ static void samples_that_do_not_fit_or_fail_on_the_way_leave_nothing(void **stat
 {
     const struct standin_control *c = judge_need_control();
     struct err e = {0};
-    struct device *dev = dev_open("cuda:0", &e);
+    struct device *dev = dev_open(judge_device(), &e);
     struct dev_source from = source_of(HEIGHT, WIDTH, 1);
     long before = c->live();
     assert_non_null(dev);

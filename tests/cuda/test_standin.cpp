@@ -140,6 +140,7 @@ enum { X = 2 * 4 * 4 * 4 * 4, W = 4 * 4 * 4, BYTES = 2 * X + W + 4096 };
 static struct right make(void)
 {
     struct right r = {};
+    assert_int_equal(cudaSetDevice(0), cudaSuccess);
     assert_int_equal(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking), cudaSuccess);
     assert_int_equal(cudnnCreate(&r.dnn), CUDNN_STATUS_SUCCESS);
     assert_int_equal(cudnnSetStream(r.dnn, r.stream), CUDNN_STATUS_SUCCESS);
@@ -260,6 +261,12 @@ static const struct mistake {
          cudaMalloc(&none, (size_t)1 << 50);
          return standin_launch(write_one, 1, 32, r.stream, (float *)r.memory), (int)cudaGetLastError();
      }},
+    {"a stream of another GPU", "a stream of GPU 0",
+     [](struct right r) { return cudaSetDevice(1), (int)cudaEventRecord(mark(branch()), r.stream); }},
+    {"a handle of another GPU", "a cuDNN descriptor of GPU 0", [](struct right r) { return cudaSetDevice(1), (int)run(r, r.memory); }},
+    {"a kernel that is given memory of another GPU", "memory of GPU 0",
+     [](struct right r) { return cudaSetDevice(1), (int)standin_launch(write_one, 1, 32, branch(), (float *)r.memory); }},
+    {"a GPU that is not there", NULL, [](struct right r) { return (int)cudaSetDevice(2); }},
     {"memory taken while a stream is captured", NULL,
      [](struct right r) {
          return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaMalloc((void **)&r.memory, 64);

@@ -44,8 +44,8 @@ extern "C" cublasStatus_t cublasDestroy(cublasHandle_t handle)
 extern "C" cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
     ENTER("cublasSetStream");
-    standin_need(handle, "cuBLAS handle");
-    standin_need(stream, "stream");
+    standin_need_here(handle, "cuBLAS handle");
+    standin_need_here(stream, "stream");
     *handle = {stream, NULL, 0}; /* the real one forgets its workspace too */
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -53,7 +53,7 @@ extern "C" cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t st
 extern "C" cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *memory, size_t bytes)
 {
     ENTER("cublasSetWorkspace");
-    standin_need(handle, "cuBLAS handle");
+    standin_need_here(handle, "cuBLAS handle");
     standin_need_device(memory, bytes, 256, "cublasSetWorkspace");
     handle->workspace = memory;
     handle->bytes = bytes;
@@ -85,7 +85,7 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
                                        cublasGemmAlgo_t algorithm)
 {
     ENTER("cublasGemmEx");
-    standin_need(handle, "cuBLAS handle");
+    standin_need_here(handle, "cuBLAS handle");
     bool ta = op_a == CUBLAS_OP_T, tb = op_b == CUBLAS_OP_T;
     if (m < 1 || n < 1 || k < 1 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || kind_a != kind_b ||
         (kind_c != kind_a && kind_c != CUDA_R_32F) || (compute == CUBLAS_COMPUTE_32F_FAST_TF32 && kind_a != CUDA_R_32F)) {

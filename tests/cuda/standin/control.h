@@ -12,12 +12,10 @@ struct standin_control {
     const char *(*failed)(void);
     /* Live objects: allocations, streams, events, graphs, handles, descriptors. */
     long (*live)(void);
-    /* Memory of the GPU in all. */
+    /* Memory of each GPU in all; what is taken stays. */
     void (*set_memory)(size_t bytes);
     /* Work runs when it is put on its stream, not when somebody waits. */
     void (*set_eager)(int on);
-    /* GPUs that there are; -1: the driver is too old. */
-    void (*set_devices)(int n);
     /* Kernels that were started, graphs that were captured, since fail_at. */
     long (*kernels)(void);
     long (*captures)(void);

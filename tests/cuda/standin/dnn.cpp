@@ -75,8 +75,8 @@ extern "C" cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 extern "C" cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
     ENTER("cudnnSetStream");
-    standin_need(handle, "cuDNN handle");
-    standin_need(stream, "stream");
+    standin_need_here(handle, "cuDNN handle");
+    standin_need_here(stream, "stream");
     handle->stream = stream;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -348,7 +348,7 @@ static bool finish(struct descriptor *d)
         return has(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, 1) &&
                takes(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS)->type);
     case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
-        return has(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, 1) && one(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID) == 0;
+        return has(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, 1) && one(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID) == standin_here();
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
         return finish_rules(d);
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
@@ -526,7 +526,8 @@ extern "C" cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendD
 {
     ENTER("the run of a convolution");
     const struct descriptor *p = live(plan), *data = live(pack);
-    standin_need(handle, "cuDNN handle");
+    standin_need_here(plan, "cuDNN descriptor");
+    standin_need_here(handle, "cuDNN handle");
     if (!p->final || !data->final || p->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
         data->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
         standin_die("a descriptor is used that is not final");

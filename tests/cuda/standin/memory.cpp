@@ -34,11 +34,13 @@ static size_t memory_at_first(void)
     return text ? (size_t)strtoull(text, NULL, 10) : (size_t)4 << 30;
 }
 
-size_t standin_memory = memory_at_first(), standin_taken = 0;
+size_t standin_memory = memory_at_first();
+static std::map<int, size_t> taken; /* of each GPU */
 
 struct piece {
     size_t bytes;
     enum standin_kind kind;
+    int device;
     size_t room; /* of the range, from its address on; 0 if it is no memory of the GPU */
 };
 static std::map<uintptr_t, struct piece> pieces;
@@ -51,7 +53,8 @@ static struct {
     char *at;
     size_t bytes, used; /* from its start */
     int open;
-} range;
+} range;            /* of all GPUs */
+static int working; /* how many wait for one */
 
 /* What was given back and may be taken again, by size; before that it waits, up to so many bytes, so that whoever still uses it is seen. */
 static std::multimap<size_t, char *> &idle = *new std::multimap<size_t, char *>(); /* never destroyed: what is in it is no leak */
@@ -107,6 +110,7 @@ static void reserve(void)
 standin_working::standin_working()
 {
     LOCKED;
+    working++;
     if (range.open++ == 0) {
         protect();
     }
@@ -115,6 +119,7 @@ standin_working::standin_working()
 standin_working::~standin_working()
 {
     LOCKED;
+    working--;
     if (--range.open == 0) {
         protect();
         catch_faults();
@@ -143,7 +148,7 @@ static void *take_from_range(size_t bytes)
     }
     ASAN_UNPOISON_MEMORY_REGION(at, bytes);
     ASAN_POISON_MEMORY_REGION(at + bytes, room - bytes);
-    pieces[(uintptr_t)at] = {bytes, DEVICE, room};
+    pieces[(uintptr_t)at] = {bytes, DEVICE, standin_here(), room};
     struct standin_working here;
     memset(at, 0xff, bytes);
     return at;
@@ -173,9 +178,9 @@ long standin_pieces(void)
     return (long)pieces.size();
 }
 
-enum standin_kind standin_kind_of(const void *p, size_t bytes)
+/* The piece that [p, p+bytes) is a part of, or NULL: it is none. */
+static const struct piece *piece_of(const void *p, size_t bytes)
 {
-    LOCKED;
     uintptr_t at = (uintptr_t)p;
     auto after = pieces.upper_bound(at);
     if (after != pieces.begin()) {
@@ -185,23 +190,41 @@ enum standin_kind standin_kind_of(const void *p, size_t bytes)
             if (at + bytes > end) {
                 standin_die("%zu bytes at %p reach past the end of their allocation", bytes, p);
             }
-            return before->second.kind;
+            return &before->second;
         }
     }
     if (after != pieces.end() && at + bytes > after->first) {
         standin_die("%zu bytes at %p reach into an allocation", bytes, p);
     }
-    return HOST;
+    return NULL;
+}
+
+enum standin_kind standin_kind_of(const void *p, size_t bytes)
+{
+    LOCKED;
+    const struct piece *piece = piece_of(p, bytes);
+    return piece ? piece->kind : HOST;
+}
+
+/* Not while the GPU works: then the calling thread is any that waits for it. */
+static void need_same_device(const struct piece *piece, const void *p)
+{
+    if (piece->kind == DEVICE && working == 0 && piece->device != standin_here()) {
+        standin_die("%p is memory of GPU %d, and the thread's is GPU %d", p, piece->device, standin_here());
+    }
 }
 
 void standin_need_device(const void *p, size_t bytes, size_t alignment, const char *what)
 {
-    if (!p || standin_kind_of(p, bytes) != DEVICE) {
+    LOCKED;
+    const struct piece *piece = p ? piece_of(p, bytes) : NULL;
+    if (!piece || piece->kind != DEVICE) {
         standin_die("%s: %p is no memory of the GPU", what, p);
     }
     if ((uintptr_t)p % alignment != 0) {
         standin_die("%s: %p is not aligned to %zu bytes", what, p, alignment);
     }
+    need_same_device(piece, p);
 }
 
 /* A kernel's argument, a pointer or a struct: no part may be a pointer to memory of the host. A number that looks like one is not mapped; in
@@ -214,7 +237,10 @@ void standin_check_argument(const void *argument, size_t bytes, bool pointer)
         uintptr_t at;
         memcpy(&at, (const char *)argument + i, sizeof(at));
         bool address = at >= first && at < (uintptr_t)1 << 47 && (pointer || (uint32_t)at > UINT16_MAX);
-        if (address && standin_kind_of((void *)at, 1) == HOST && msync((void *)(at / PAGE * PAGE), PAGE, MS_ASYNC) == 0) {
+        const struct piece *piece = address ? piece_of((void *)at, 1) : NULL;
+        if (piece) {
+            need_same_device(piece, (void *)at);
+        } else if (address && msync((void *)(at / PAGE * PAGE), PAGE, MS_ASYNC) == 0) {
             standin_die("a kernel is given %p, which is neither the GPU's memory nor pinned", (void *)at);
         }
     }
@@ -231,14 +257,21 @@ static struct piece drop(void *p, enum standin_kind kind)
     return piece;
 }
 
+/* Bytes of the thread's GPU that nobody has. */
+static size_t left(void)
+{
+    size_t used = taken[standin_here()];
+    return standin_memory > used ? standin_memory - used : 0;
+}
+
 extern "C" cudaError_t cudaMalloc(void **out, size_t bytes)
 {
     CALL_OUTSIDE_CAPTURES("cudaMalloc", cudaErrorMemoryAllocation);
-    if (bytes > standin_memory - standin_taken) {
+    if (bytes > left()) {
         return standin_result(cudaErrorMemoryAllocation);
     }
     *out = take_from_range(bytes);
-    standin_taken += bytes;
+    taken[standin_here()] += bytes;
     return cudaSuccess;
 }
 
@@ -251,7 +284,7 @@ extern "C" cudaError_t cudaFree(void *p)
     standin_drain_all(); /* as CUDA does */
     if (p) {
         struct piece piece = drop(p, DEVICE);
-        standin_taken -= piece.bytes;
+        taken[piece.device] -= piece.bytes;
         give_to_range((char *)p, piece.room);
     }
     return cudaSuccess;
@@ -266,7 +299,7 @@ extern "C" cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
         return standin_result(cudaErrorMemoryAllocation);
     }
     memset(*out, 0xff, rounded ? rounded : 256);
-    pieces[(uintptr_t)*out] = {bytes, PINNED, 0};
+    pieces[(uintptr_t)*out] = {bytes, PINNED, -1, 0};
     return cudaSuccess;
 }
 
@@ -284,7 +317,7 @@ extern "C" cudaError_t cudaFreeHost(void *p)
 extern "C" cudaError_t cudaMemGetInfo(size_t *there, size_t *all)
 {
     CALL("cudaMemGetInfo", cudaErrorInvalidValue);
-    *there = standin_memory - standin_taken;
+    *there = left();
     *all = standin_memory;
     return cudaSuccess;
 }

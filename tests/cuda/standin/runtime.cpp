@@ -10,20 +10,26 @@
 
 std::recursive_mutex standin_lock;
 
-/* GPUs that there are; -1: the driver is too old. EVENSTEP_STANDIN_DEVICES where only the environment reaches. */
+/* EVENSTEP_STANDIN_DEVICES. */
 static int devices_at_first(void)
 {
     const char *text = getenv("EVENSTEP_STANDIN_DEVICES");
-    return text ? (int)strtol(text, NULL, 10) : 1;
+    return text ? (int)strtol(text, NULL, 10) : 2;
 }
+
+int standin_devices = devices_at_first();
+static thread_local int here = -1;
 
 static struct {
     long calls, fail_at, kernels, captures, measured, launches;
     std::string failed;
-    int devices;
-} now = {0, 0, 0, 0, 0, 0, "", devices_at_first()};
+} now = {};
 
-static std::map<const void *, std::string> objects;
+struct object {
+    std::string type;
+    int device;
+};
+static std::map<const void *, struct object> objects;
 static thread_local cudaError_t last;
 static thread_local int capturing;
 
@@ -93,15 +99,24 @@ cudaError_t standin_result(cudaError_t code)
 void standin_born(const void *object, const char *type)
 {
     LOCKED;
-    objects[object] = type;
+    objects[object] = {type, standin_here()};
 }
 
 void standin_need(const void *object, const char *type)
 {
     LOCKED;
     auto found = objects.find(object);
-    if (found == objects.end() || found->second != type) {
+    if (found == objects.end() || found->second.type != type) {
         standin_die("%p is no live %s", object, type);
+    }
+}
+
+void standin_need_here(const void *object, const char *type)
+{
+    LOCKED;
+    standin_need(object, type);
+    if (objects[object].device != standin_here()) {
+        standin_die("a %s of GPU %d is used by a thread whose GPU is %d", type, objects[object].device, standin_here());
     }
 }
 
@@ -162,17 +177,28 @@ extern "C" cudaError_t cudaGetLastError(void)
 extern "C" cudaError_t cudaGetDeviceCount(int *count)
 {
     CALL("cudaGetDeviceCount", cudaErrorNoDevice);
-    if (now.devices < 1) {
-        return standin_result(now.devices < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
+    if (standin_devices < 1) {
+        return standin_result(standin_devices < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
     }
-    *count = now.devices;
+    *count = standin_devices;
     return cudaSuccess;
 }
 
 extern "C" cudaError_t cudaSetDevice(int device)
 {
-    LOCKED;
-    return device == 0 ? cudaSuccess : standin_result(cudaErrorInvalidDevice);
+    if (device < 0 || device >= standin_devices) {
+        return standin_result(cudaErrorInvalidDevice);
+    }
+    here = device;
+    return cudaSuccess;
+}
+
+int standin_here(void)
+{
+    if (here < 0) {
+        standin_die("a thread uses a GPU and has not said which");
+    }
+    return here;
 }
 
 extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
@@ -205,7 +231,7 @@ static long live(void)
 static void set_memory(size_t bytes)
 {
     LOCKED;
-    standin_memory = bytes > standin_taken ? bytes : standin_taken;
+    standin_memory = bytes;
 }
 
 extern "C" __attribute__((visibility("default"))) const struct standin_control *standin_control(void)
@@ -217,7 +243,6 @@ extern "C" __attribute__((visibility("default"))) const struct standin_control *
         live,
         set_memory,
         standin_set_eager,
-        [](int n) { now.devices = n; },
         [] { return now.kernels; },
         [] { return now.captures; },
         [] { return now.measured; },

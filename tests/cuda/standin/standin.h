@@ -43,6 +43,10 @@ void standin_launched(void);
 /* Algorithms are measured. */
 void standin_measured(void);
 
+/* GPUs that there are (-1: the driver is too old), and the calling thread's; dies if it has not said which (CUDA would take the first one). */
+extern int standin_devices;
+int standin_here(void);
+
 enum standin_kind { HOST, PINNED, DEVICE };
 /* What [p, p+bytes) is; dies if it is partly one thing and partly another. */
 enum standin_kind standin_kind_of(const void *p, size_t bytes);
@@ -53,14 +57,16 @@ struct standin_working {
     ~standin_working();
     standin_working(const standin_working &) = delete;
 };
-/* Memory of the GPU in all and taken; pieces of memory of any kind. */
-extern size_t standin_memory, standin_taken;
+/* Memory of each GPU in all; pieces of memory of any kind. */
+extern size_t standin_memory;
 long standin_pieces(void);
 
 /* Live objects of every type: created, used, destroyed once. */
 void standin_born(const void *object, const char *type);
 void standin_need(const void *object, const char *type);
 void standin_gone(const void *object, const char *type);
+/* It is live, and the calling thread's GPU is the one that it was created for. */
+void standin_need_here(const void *object, const char *type);
 
 /* Work on a stream, or in the graph that it captures. */
 cudaError_t standin_push(cudaStream_t stream, std::function<void()> work);

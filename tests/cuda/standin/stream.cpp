@@ -123,7 +123,7 @@ static void put(cudaStream_t s, struct item i)
 cudaError_t standin_push(cudaStream_t stream, std::function<void()> work)
 {
     LOCKED;
-    standin_need(stream, "stream");
+    standin_need_here(stream, "stream");
     if (stream->graph) {
         stream->graph->lanes[stream->lane].push_back({work, 0, 0});
         return cudaSuccess;
@@ -296,8 +296,8 @@ extern "C" cudaError_t cudaEventDestroy(cudaEvent_t event)
 extern "C" cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     CALL("cudaEventRecord", cudaErrorLaunchFailure);
-    standin_need(event, "event");
-    standin_need(stream, "stream");
+    standin_need_here(event, "event");
+    standin_need_here(stream, "stream");
     event->capture = stream->graph ? stream->graph->id : 0;
     if (stream->graph) {
         event->mark = ++stream->graph->marks;
@@ -366,7 +366,7 @@ extern "C" cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCapt
 extern "C" cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
 {
     CALL("cudaStreamBeginCapture", cudaErrorLaunchFailure);
-    standin_need(stream, "stream");
+    standin_need_here(stream, "stream");
     if (stream->graph) {
         standin_die("a stream is captured twice");
     }
@@ -386,7 +386,7 @@ extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ou
 {
     LOCKED;
     bool fails = standin_call("cudaStreamEndCapture");
-    standin_need(stream, "stream");
+    standin_need_here(stream, "stream");
     *out = NULL;
     struct standin_graph *g = stream->graph;
     if (!g || stream->lane != 0) {
@@ -407,7 +407,7 @@ extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ou
 extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
 {
     CALL("cudaGraphInstantiate", cudaErrorLaunchFailure);
-    standin_need(graph, "graph");
+    standin_need_here(graph, "graph");
     *out = new standin_exec{order_of(graph, false).work, order_of(graph, true).work};
     standin_born(*out, "executable graph");
     return cudaSuccess;
@@ -433,8 +433,8 @@ extern "C" cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     CALL("cudaGraphLaunch", cudaErrorLaunchFailure);
-    standin_need(exec, "executable graph");
-    standin_need(stream, "stream");
+    standin_need_here(exec, "executable graph");
+    standin_need_here(stream, "stream");
     standin_launched();
     for (const std::function<void()> &work : eager ? exec->early : exec->late) {
         put(stream, {work, NULL, NULL, 0});
