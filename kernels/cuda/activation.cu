@@ -1,73 +1,77 @@
 /* Activations that are never a part of the layer before them: leaky relu, tanh, sigmoid; twin of cpu/activation.c. Their gradient is worked
  * out from the output, so nothing is kept. All arrays: [batch][count].
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/elements.h"
 
+/* Twice each: what a layer gives of its input x, and the gradient of its input, of that of its output and its output y. */
 struct f_leaky {
-    DEVICE_FN_MEMBER static float of(float x, float slope)
+    static constexpr const char *name = "leaky";
+    float slope;
+    DEVICE_FN_MEMBER float of(float x, float) const
     {
         return x > 0 ? x : slope * x;
     }
-    DEVICE_FN_MEMBER static float gradient(float y, float slope)
+};
+struct f_leaky_gradient {
+    static constexpr const char *name = "leaky_gradient";
+    float slope;
+    DEVICE_FN_MEMBER float of(float g, float y) const
     {
-        return y > 0 ? 1.0f : slope;
+        return g * (y > 0 ? 1.0f : slope);
     }
 };
 struct f_tanh {
-    DEVICE_FN_MEMBER static float of(float x, float slope)
+    static constexpr const char *name = "tanh";
+    float slope;
+    DEVICE_FN_MEMBER float of(float x, float) const
     {
         return tanhf(x);
     }
-    DEVICE_FN_MEMBER static float gradient(float y, float slope)
+};
+struct f_tanh_gradient {
+    static constexpr const char *name = "tanh_gradient";
+    float slope;
+    DEVICE_FN_MEMBER float of(float g, float y) const
     {
-        return 1.0f - y * y;
+        return g * (1.0f - y * y);
     }
 };
 struct f_sigmoid {
-    DEVICE_FN_MEMBER static float of(float x, float slope)
+    static constexpr const char *name = "sigmoid";
+    float slope;
+    DEVICE_FN_MEMBER float of(float x, float) const
     {
         return 1.0f / (1.0f + expf(-x));
     }
-    DEVICE_FN_MEMBER static float gradient(float y, float slope)
+};
+struct f_sigmoid_gradient {
+    static constexpr const char *name = "sigmoid_gradient";
+    float slope;
+    DEVICE_FN_MEMBER float of(float g, float y) const
     {
-        return y * (1.0f - y);
+        return g * (y * (1.0f - y));
     }
 };
-
-template <typename F, typename T> KERNEL apply(T *y, const T *x, float slope, size_t n)
-{
-    for (size_t i = port_index(); i < n; i += port_stride()) {
-        y[i] = port_from<T>(F::of(port_float(x[i]), slope));
-    }
-}
-
-template <typename F, typename T> KERNEL apply_gradient(T *dx, const T *dy, const T *y, float slope, size_t n)
-{
-    for (size_t i = port_index(); i < n; i += port_stride()) {
-        dx[i] = port_from<T>(port_float(dy[i]) * F::gradient(port_float(y[i]), slope));
-    }
-}
 
 template <typename F> static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
     CUDA_KIND(p, T,
-              return cuda_check(LAUNCH((apply<F, T>), cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)s->out->data,
-                                       (const T *)s->in[0]->data, (float)s->layer->rate, n),
-                                "apply an activation", e));
+              return elements_each(p->dev, p->dev->build, F{(float)s->layer->rate}, (T *)s->out->data, (const T *)s->in[0]->data,
+                                   (const T *)NULL, n, "apply an activation", e));
 }
 
 template <typename F> static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
     CUDA_KIND(p, T,
-              return cuda_check(LAUNCH((apply_gradient<F, T>), cuda_blocks(p->dev, n), 3 * n * sizeof(T), p->dev->build,
-                                       (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->out->data, (float)s->layer->rate, n),
-                                "run the gradient of an activation", e));
+              return elements_each(p->dev, p->dev->build, F{(float)s->layer->rate}, (T *)*s->in_grad[0], (const T *)s->out->grad,
+                                   (const T *)s->out->data, n, "run the gradient of an activation", e));
 }
 
-#define ACTIVATION(kind, title) \
-    const struct cuda_op cuda_##kind = {.name = title, .keeps_shape = true, .forward = forward<f_##kind>, .backward = backward<f_##kind>};
+#define ACTIVATION(kind, title)          \
+    const struct cuda_op cuda_##kind = { \
+        .name = title, .keeps_shape = true, .forward = forward<f_##kind>, .backward = backward<f_##kind##_gradient>};
 
 ACTIVATION(leaky, "leaky relu")
 ACTIVATION(tanh, "tanh")

@@ -4,8 +4,8 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/mask.h"
 
-/* One thread per four neighbouring elements of a sample: one block of Philox. */
-template <typename T>
+/* One thread per four neighbouring elements of a sample: one block of Philox. It reads and writes N of them at once. */
+template <typename T, int N>
 KERNEL drop(T *to, const T *from, const struct cuda_head *head, const int64_t *sample, int layer, uint32_t threshold, float scale,
             size_t count, size_t quads, size_t n)
 {
@@ -13,10 +13,14 @@ KERNEL drop(T *to, const T *from, const struct cuda_head *head, const int64_t *s
     for (size_t i = port_index(); i < n; i += port_stride()) {
         size_t row = i / quads, quad = i % quads;
         struct rng_block words = mask_words(key, (int64_t)row < head->count ? sample[row] : 0, quad);
-        for (size_t k = 0; k < 4 && quad * 4 + k < count; k++) {
+        for (size_t k = 0; k < 4 && quad * 4 + k < count; k += N) {
             size_t at = row * count + quad * 4 + k;
-            bool kept = (words.v[k] >> 8) >= threshold;
-            to[at] = port_from<T>(kept ? port_float(from[at]) * scale : 0);
+            port_some<T, N> x = *(const port_some<T, N> *)(from + at);
+            for (int j = 0; j < N; j++) {
+                bool kept = (words.v[k + j] >> 8) >= threshold;
+                x.v[j] = port_from<T>(kept ? port_float(x.v[j]) * scale : 0);
+            }
+            *(port_some<T, N> *)(to + at) = x;
         }
     }
 }
@@ -27,10 +31,12 @@ static int run(struct cuda_program *p, struct cuda_step *s, void *to, const void
     const int64_t *sample = (const int64_t *)(p->input + sizeof(struct cuda_head));
     uint32_t threshold = mask_threshold(s->layer->rate);
     float scale = (float)(1.0 / (1.0 - s->layer->rate));
+    cudaError_t code;
     CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(drop<T>, cuda_blocks(p->dev, n), 2 * p->head.batch * count * sizeof(T), p->dev->build, (T *)to,
-                                       (const T *)from, cuda_head(p), sample, s->index, threshold, scale, count, quads, n),
-                                "drop elements", e));
+              code = LAUNCH_AS("drop", (count % 4 == 0 ? drop<T, 4> : drop<T, 1>), cuda_blocks(p->dev, n),
+                               2 * p->head.batch * count * sizeof(T), p->dev->build, (T *)to, (const T *)from, cuda_head(p), sample,
+                               s->index, threshold, scale, count, quads, n));
+    return cuda_check(code, "drop elements", e);
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)

@@ -1,41 +1,24 @@
 /* Layers with several inputs: add and concat, twin of cpu/join.c. Both only move numbers. Concat joins channels, which stand innermost in
  * memory, so its inputs interleave pixel by pixel: x_k [batch·h·w][c_k], y [batch·h·w][sum of c_k].
  */
+#include "kernels/cuda/elements.h"
 #include "kernels/cuda/pointwise.h"
 #include "kernels/steps.h"
 
 /* ---- add ------------------------------------------------------------------------------------------------------- */
 
-template <typename T> KERNEL sum_two(T *y, const T *a, const T *b, bool relu, size_t n)
-{
-    constexpr int N = port_pack<T>::N;
-    size_t packs = n / N;
-    for (size_t i = port_index(); i < packs; i += port_stride()) {
-        port_some<T, N> x = ((const port_some<T, N> *)a)[i], z = ((const port_some<T, N> *)b)[i];
-        for (int k = 0; k < N; k++) {
-            float sum = port_float(x.v[k]) + port_float(z.v[k]);
-            x.v[k] = port_from<T>(relu ? port_relu(sum) : sum);
-        }
-        ((port_some<T, N> *)y)[i] = x;
-    }
-    for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
-        float sum = port_float(a[i]) + port_float(b[i]);
-        y[i] = port_from<T>(relu ? port_relu(sum) : sum);
-    }
-}
-
 static int add_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
-    cudaError_t code = cudaSuccess;
-    for (int k = 1; k < s->n_in && code == cudaSuccess; k++) {
+    int rc = 0;
+    for (int k = 1; k < s->n_in && rc == 0; k++) {
         const void *a = k == 1 ? s->in[0]->data : s->out->data;
-        bool relu = s->relu && k == s->n_in - 1;
-        CUDA_KIND(p, T,
-                  code = LAUNCH(sum_two<T>, cuda_blocks(p->dev, n / port_pack<T>::N + 1), 3 * n * sizeof(T), p->dev->build,
-                                (T *)s->out->data, (const T *)a, (const T *)s->in[k]->data, relu, n));
+        struct f_sum sum = {s->relu && k == s->n_in - 1};
+        CUDA_KIND(
+            p, T,
+            rc = elements_each(p->dev, p->dev->build, sum, (T *)s->out->data, (const T *)a, (const T *)s->in[k]->data, n, "add values", e));
     }
-    return cuda_check(code, "add values", e);
+    return rc;
 }
 
 /* The gradient where it stands is masked, if a relu follows (y), and copied. */

@@ -8,14 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "kernels/cuda/cuda.h"
-
-KERNEL add(float *sum, const float *other, size_t n)
-{
-    for (size_t i = port_index(); i < n; i += port_stride()) {
-        sum[i] += other[i];
-    }
-}
+#include "kernels/cuda/elements.h"
 
 static int near_enter(struct device *dev, struct err *e)
 {
@@ -29,7 +22,7 @@ static int near_add(struct device *dev, float *sum, const float *other, size_t n
         return 0;
     }
     TRY(cuda_enter(d, e));
-    TRY(cuda_check(LAUNCH(add, cuda_blocks(d, n), 3 * n * sizeof(float), d->ring, sum, other, n), "add gradients", e));
+    TRY(elements_each(d, d->ring, f_sum{false}, sum, (const float *)sum, other, n, "add gradients", e));
     return cuda_check(cudaStreamSynchronize(d->ring), "add gradients", e);
 }
 

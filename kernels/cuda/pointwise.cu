@@ -7,81 +7,37 @@
 #include "kernels/cuda/pointwise.h"
 
 #include "kernels/cuda/columns.h"
-
-/* ---- element by element: out[i] = f(a[i], b[i]) ------------------------------------------------------------------- */
+#include "kernels/cuda/elements.h"
 
 struct f_relu {
-    static constexpr const char *name = "map_relu";
-    DEVICE_FN_MEMBER static float of(float a, float b)
+    static constexpr const char *name = "relu";
+    DEVICE_FN_MEMBER float of(float a, float b) const
     {
         return port_relu(a);
     }
 };
 struct f_mask {
-    static constexpr const char *name = "map_mask";
-    DEVICE_FN_MEMBER static float of(float a, float b)
+    static constexpr const char *name = "mask";
+    DEVICE_FN_MEMBER float of(float a, float b) const
     {
         return b > 0 ? a : 0;
     }
 };
-struct f_add {
-    static constexpr const char *name = "map_add";
-    DEVICE_FN_MEMBER static float of(float a, float b)
-    {
-        return a + b;
-    }
-};
-struct f_first {
-    static constexpr const char *name = "map_convert";
-    DEVICE_FN_MEMBER static float of(float a, float b)
-    {
-        return a;
-    }
-};
-
-template <typename F, typename To, typename From> KERNEL map(To *out, const From *a, const From *b, size_t n)
-{
-    constexpr int N = port_pack<To>::N < port_pack<From>::N ? port_pack<To>::N : port_pack<From>::N;
-    size_t packs = n / N;
-    for (size_t i = port_index(); i < packs; i += port_stride()) {
-        port_some<From, N> x = ((const port_some<From, N> *)a)[i], y = b ? ((const port_some<From, N> *)b)[i] : x;
-        port_some<To, N> r;
-        for (int k = 0; k < N; k++) {
-            r.v[k] = port_from<To>(F::of(port_float(x.v[k]), port_float(y.v[k])));
-        }
-        ((port_some<To, N> *)out)[i] = r;
-    }
-    for (size_t i = packs * N + port_index(); i < n; i += port_stride()) {
-        out[i] = port_from<To>(F::of(port_float(a[i]), port_float(b ? b[i] : a[i])));
-    }
-}
 
 template <typename F, typename To, typename From>
-static int run_on(struct cuda_program *p, cudaStream_t stream, To *out, const From *a, const From *b, size_t n, const char *what,
-                  struct err *e)
+static int run(struct cuda_program *p, F f, To *out, const From *a, const From *b, size_t n, const char *what, struct err *e)
 {
-    if (n == 0) {
-        return 0;
-    }
-    unsigned blocks = cuda_blocks(p->dev, n / port_pack<From>::N + 1);
-    size_t bytes = n * (sizeof(To) + (b ? 2 : 1) * sizeof(From));
-    return cuda_check(LAUNCH_AS(F::name, (map<F, To, From>), blocks, bytes, stream, out, a, b, n), what, e);
-}
-
-template <typename F, typename To, typename From>
-static int run(struct cuda_program *p, To *out, const From *a, const From *b, size_t n, const char *what, struct err *e)
-{
-    return run_on<F>(p, p->dev->build, out, a, b, n, what, e);
+    return elements_each(p->dev, p->dev->build, f, out, a, b, n, what, e);
 }
 
 int pointwise_relu_mask(struct cuda_program *p, void *grad, const void *data, size_t n, struct err *e)
 {
-    CUDA_KIND(p, T, return (run<f_mask, T, T>(p, (T *)grad, (const T *)grad, (const T *)data, n, "mask a gradient", e)));
+    CUDA_KIND(p, T, return run(p, f_mask{}, (T *)grad, (const T *)grad, (const T *)data, n, "mask a gradient", e));
 }
 
 int pointwise_add(struct cuda_program *p, void *a, const void *b, size_t n, struct err *e)
 {
-    CUDA_KIND(p, T, return (run<f_add, T, T>(p, (T *)a, (const T *)a, (const T *)b, n, "add gradients", e)));
+    CUDA_KIND(p, T, return run(p, f_sum{false}, (T *)a, (const T *)a, (const T *)b, n, "add gradients", e));
 }
 
 int pointwise_copy(struct cuda_program *p, void *to, const void *from, size_t n, struct err *e)
@@ -91,12 +47,12 @@ int pointwise_copy(struct cuda_program *p, void *to, const void *from, size_t n,
 
 int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, size_t n, struct err *e)
 {
-    return run<f_first, struct bf16, float>(p, to, from, NULL, n, "round to bf16", e);
+    return run(p, f_convert{}, to, from, (const float *)NULL, n, "round to bf16", e);
 }
 
 int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, cudaStream_t stream, struct err *e)
 {
-    return run_on<f_first, float, struct bf16>(p, stream, to, from, NULL, n, "widen bf16", e);
+    return elements_each(p->dev, stream, f_convert{}, to, from, (const struct bf16 *)NULL, n, "widen bf16", e);
 }
 
 /* ---- bias -------------------------------------------------------------------------------------------------------------- */
@@ -128,7 +84,7 @@ int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu
         return 0;
     }
     if (!bias) {
-        CUDA_KIND(p, T, return (run<f_relu, T, T>(p, (T *)y, (const T *)y, NULL, n, "apply a relu", e)));
+        CUDA_KIND(p, T, return run(p, f_relu{}, (T *)y, (const T *)y, (const T *)NULL, n, "apply a relu", e));
     }
     unsigned blocks = cuda_blocks(p->dev, n / 4 + 1);
     CUDA_PACKS(p, channels, T, N,
@@ -209,15 +165,14 @@ static size_t elements(const struct cuda_program *p, const struct cuda_value *v)
 static int relu_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t n = elements(p, s->out);
-    CUDA_KIND(p, T, return (run<f_relu, T, T>(p, (T *)s->out->data, (const T *)s->in[0]->data, NULL, n, "apply a relu", e)));
+    CUDA_KIND(p, T, return run(p, f_relu{}, (T *)s->out->data, (const T *)s->in[0]->data, (const T *)NULL, n, "apply a relu", e));
 }
 
 static int relu_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t n = elements(p, s->out);
-    CUDA_KIND(
-        p, T,
-        return (run<f_mask, T, T>(p, (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->out->data, n, "mask a gradient", e)));
+    CUDA_KIND(p, T,
+              return run(p, f_mask{}, (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->out->data, n, "mask a gradient", e));
 }
 
 const struct cuda_op cuda_relu = {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/elements.h"
 
 enum { STAGING = 1 << 22, CHUNK = 4096 };
 
@@ -43,13 +43,6 @@ KERNEL scatter(float *block, const float *from, struct span s)
 {
     for (size_t i = port_index(); i < s.n; i += port_stride()) {
         block[place_of(s, i)] = from[i];
-    }
-}
-
-KERNEL to_bf16(struct bf16 *weights, const float *params, size_t n)
-{
-    for (size_t i = port_index(); i < n; i += port_stride()) {
-        weights[i] = port_bf16(params[i]);
     }
 }
 
@@ -338,11 +331,9 @@ int cuda_fetch_near(struct dev_replica *head, enum dev_block b, size_t first, si
 /* The parameters of bf16 products are a rounded copy. */
 static int put_weights(struct cuda_replica *r, struct err *e)
 {
-    size_t n = r->params.at;
     return !r->weights ? 0
-                       : cuda_check(LAUNCH(to_bf16, cuda_blocks(r->dev, n), n * (sizeof(float) + sizeof(struct bf16)), r->dev->copy,
-                                           r->weights, r->block[DEV_PARAMS], n),
-                                    "round the weights", e);
+                       : elements_each(r->dev, r->dev->copy, f_convert{}, r->weights, (const float *)r->block[DEV_PARAMS],
+                                       (const float *)NULL, r->params.at, "round the weights", e);
 }
 
 int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, const float *near, struct err *e)

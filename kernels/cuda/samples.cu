@@ -17,43 +17,61 @@ struct dev_samples {
     struct cuda_kept kept;
 };
 
-template <bool WHOLE>
+/* Channel c of a pixel of a view of the picture `from`. */
+DEVICE_FN uint8_t seen(const struct cuda_kept &k, const uint8_t *from, const struct dev_view &v, unsigned pixel, unsigned c)
+{
+    int column = (int)(pixel % k.out[1]);
+    int y = view_source(&v, 0, (int)(pixel / k.out[1]), (int)k.stored[0]);
+    int x = view_source(&v, 1, v.mirror ? (int)k.out[1] - 1 - column : column, (int)k.stored[1]);
+    return y == VIEW_OUTSIDE || x == VIEW_OUTSIDE ? 0 : from[((size_t)y * k.stored[1] + (size_t)x) * k.channels + c];
+}
+
+/* A thread takes N numbers of a sample at once. WHOLE: samples as they are stored, no views. */
+template <bool WHOLE, int N>
 KERNEL take(float *to, struct cuda_kept k, const struct cuda_head *head, const int64_t *sample, const struct dev_view *views, size_t batch)
 {
-    size_t each = (size_t)k.out[0] * k.out[1] * k.channels, stored = (size_t)k.stored[0] * k.stored[1] * k.channels;
-    for (size_t i = port_index(); i < batch * each; i += port_stride()) {
-        size_t b = i / each, r = i % each, c = r % k.channels, pixel = r / k.channels;
-        if ((int64_t)b >= head->count) {
-            to[i] = 0;
-            continue;
+    unsigned each = k.out[0] * k.out[1] * k.channels;
+    size_t stored = (size_t)k.stored[0] * k.stored[1] * k.channels;
+    for (size_t i = port_index(); i < batch * (each / N); i += port_stride()) {
+        size_t b = i / (each / N);
+        unsigned first = (unsigned)(i % (each / N)) * N;
+        port_some<float, N> numbers = {};
+        if ((int64_t)b < head->count) {
+            const uint8_t *from = k.x + (size_t)sample[b] * stored;
+            struct dev_view view = {};
+            port_some<uint8_t, N> bytes = {};
+            if (WHOLE) {
+                bytes = *(const port_some<uint8_t, N> *)(from + first);
+            } else {
+                view = views[b];
+            }
+            for (unsigned j = 0; j < N; j++) {
+                unsigned c = (first + j) % k.channels;
+                uint8_t byte = WHOLE ? bytes.v[j] : seen(k, from, view, (first + j) / k.channels, c);
+                numbers.v[j] = k.table[(k.tables == 1 ? 0 : c) * 256 + byte];
+            }
         }
-        uint8_t byte = 0;
-        const uint8_t *from = k.x + (size_t)sample[b] * stored;
-        if (WHOLE) {
-            byte = from[r];
-        } else {
-            struct dev_view v = views[b];
-            int column = (int)(pixel % k.out[1]);
-            int y = view_source(&v, 0, (int)(pixel / k.out[1]), (int)k.stored[0]);
-            int x = view_source(&v, 1, v.mirror ? (int)k.out[1] - 1 - column : column, (int)k.stored[1]);
-            byte = y == VIEW_OUTSIDE || x == VIEW_OUTSIDE ? 0 : from[((size_t)y * k.stored[1] + (size_t)x) * k.channels + c];
-        }
-        to[i] = k.table[(k.tables == 1 ? 0 : c) * 256 + byte];
+        ((port_some<float, N> *)to)[i] = numbers;
     }
+}
+
+template <bool WHOLE, int N> static cudaError_t start(struct cuda_program *p, const struct cuda_kept *k, size_t bytes)
+{
+    size_t batch = (size_t)p->head.batch;
+    return LAUNCH_AS("take", (take<WHOLE, N>), cuda_blocks(p->dev, batch * p->graph.values[0].count / N), bytes, p->dev->main,
+                     (float *)(p->input + p->x_at), *k, cuda_head(p), (const int64_t *)(p->input + sizeof(struct cuda_head)),
+                     (const struct dev_view *)(p->input + p->views_at), batch);
 }
 
 int cuda_samples_take(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     const struct cuda_kept *k = &in->from->kept;
-    size_t batch = (size_t)p->head.batch, n = batch * p->graph.values[0].count;
-    float *to = (float *)(p->input + p->x_at);
-    const int64_t *sample = (const int64_t *)(p->input + sizeof(struct cuda_head));
-    const struct dev_view *views = (const struct dev_view *)(p->input + p->views_at);
-    unsigned blocks = cuda_blocks(p->dev, n);
-    size_t bytes = n * (1 + sizeof(float)) + batch * sizeof(*sample);
-    cudaError_t code =
-        in->view ? LAUNCH(take<false>, blocks, bytes + batch * sizeof(*views), p->dev->main, to, *k, cuda_head(p), sample, views, batch)
-                 : LAUNCH(take<true>, blocks, bytes, p->dev->main, to, *k, cuda_head(p), sample, views, batch);
+    size_t batch = (size_t)p->head.batch, each = p->graph.values[0].count;
+    size_t bytes = batch * (each * (1 + sizeof(float)) + sizeof(int64_t) + (in->view ? sizeof(struct dev_view) : 0));
+    bool packs = each % 4 == 0;
+    cudaError_t code = in->view ? packs ? start<false, 4>(p, k, bytes) : start<false, 1>(p, k, bytes)
+                       : packs ? start<true, 4>(p, k, bytes)
+                                : start<true, 1>(p, k, bytes);
     return cuda_check(code, "gather samples", e);
 }
 

@@ -4,9 +4,10 @@
 
 #include "kernels/samples.h"
 
-enum { SAMPLES = 37, HEIGHT = 7, WIDTH = 6, CHANNELS = 3, STORED = HEIGHT * WIDTH * CHANNELS };
+enum { SAMPLES = 37, HEIGHT = 7, WIDTH = 6, WIDE = 8, CHANNELS = 3 };
 
-static uint8_t bytes[SAMPLES * STORED];
+static int stored_width = WIDTH;
+static uint8_t bytes[SAMPLES * HEIGHT * WIDE * CHANNELS];
 static float table[CHANNELS][256];
 
 static struct dev_source source_of(int height, int width, int tables)
@@ -21,7 +22,7 @@ static struct dev_source source_of(int height, int width, int tables)
     }
     return (struct dev_source){.x = bytes,
                                .samples = SAMPLES,
-                               .stored = {3, {HEIGHT, WIDTH, CHANNELS}},
+                               .stored = {3, {HEIGHT, stored_width, CHANNELS}},
                                .out = {3, {height, width, CHANNELS}},
                                .tables = tables,
                                .table = table[0]};
@@ -37,10 +38,10 @@ static float *gathered(const struct dev_source *s, const int64_t *sample, const 
         const struct dev_view *v = view ? &view[i] : &whole;
         for (int y = 0; y < height; y++) {
             for (int k = 0; k < width; k++) {
-                int row = view_source(v, 0, y, HEIGHT), column = view_source(v, 1, v->mirror ? width - 1 - k : k, WIDTH);
+                int row = view_source(v, 0, y, HEIGHT), column = view_source(v, 1, v->mirror ? width - 1 - k : k, stored_width);
                 for (int c = 0; c < CHANNELS; c++) {
                     bool there = row != VIEW_OUTSIDE && column != VIEW_OUTSIDE;
-                    uint8_t byte = there ? bytes[sample[i] * STORED + (row * WIDTH + column) * CHANNELS + c] : 0;
+                    uint8_t byte = there ? bytes[((sample[i] * HEIGHT + row) * stored_width + column) * CHANNELS + c] : 0;
                     *to++ = table[s->tables == 1 ? 0 : c][byte];
                 }
             }
@@ -65,10 +66,11 @@ static void check_kept(int height, int width, int tables, bool views, const char
 {
     enum { BATCH = 9 };
     char model[300];
-    snprintf(model, sizeof(model),
-             "{\"input\": [%d, %d, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 2}, {\"type\": \"dropout\"},"
-             "{\"type\": \"dense\", \"units\": 5}]}",
-             height, width);
+    snprintf(
+        model, sizeof(model),
+        "{\"input\": [%d, %d, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 2}, {\"type\": \"batch_norm\"}, {\"type\": \"dropout\"},"
+        "{\"type\": \"dense\", \"units\": 5}]}",
+        height, width);
     struct judge *j = judge_new(model, NULL, precision);
     struct dev_source from = source_of(height, width, tables);
     struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);
@@ -104,6 +106,26 @@ static void check_kept(int height, int width, int tables, bool views, const char
     judge_free(j);
 }
 
+/* What was named before is not read: there it may be no sample any more. */
+static void places_beyond_the_minibatch_are_not_read(void **state)
+{
+    enum { BATCH = 9 };
+    struct judge *j = judge_new("{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"dense\", \"units\": 5}]}", NULL, "fp32");
+    struct dev_program *p = judge_program(j, &j->on_gpu, BATCH);
+    int64_t sample[BATCH] = {0, 1, 2, 3, 5, 8, 13, 21, 34};
+    int32_t labels[BATCH] = {0};
+    for (int count = BATCH; count > 0; count -= BATCH - 1) {
+        struct dev_source from = source_of(HEIGHT, WIDTH, 1);
+        from.samples = count == BATCH ? SAMPLES : 1;
+        struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);
+        struct dev_input in = {.from = kept, .y = labels, .sample = sample, .count = count, .training = true};
+        judge_compute(j, p, &in, NULL);
+        j->gpu->ops->samples_free(kept);
+    }
+    j->gpu->ops->program_free(p);
+    judge_free(j);
+}
+
 static void kept_samples_are_those_of_the_host(void **state)
 {
     check_kept(HEIGHT, WIDTH, 1, false, "fp32");
@@ -111,6 +133,10 @@ static void kept_samples_are_those_of_the_host(void **state)
     check_kept(HEIGHT, WIDTH, CHANNELS, true, "fp32");
     check_kept(5, 4, 1, true, "fp32");
     check_kept(3, 6, CHANNELS, true, "bf16");
+    stored_width = WIDE; /* a sample has a multiple of four numbers */
+    check_kept(HEIGHT, WIDE, CHANNELS, false, "fp32");
+    check_kept(HEIGHT, WIDE, 1, true, "fp32");
+    stored_width = WIDTH;
 }
 
 static void a_place_beyond_the_samples_is_refused(void **state)
@@ -162,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_samples_are_those_of_the_host),
+        cmocka_unit_test(places_beyond_the_minibatch_are_not_read),
         cmocka_unit_test(a_place_beyond_the_samples_is_refused),
         cmocka_unit_test(samples_that_do_not_fit_or_fail_on_the_way_leave_nothing),
     };

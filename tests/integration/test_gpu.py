@@ -310,4 +310,4 @@ def test_the_bench_runs_with_sizes_that_say_nothing():
     written = {f"{p.stem}.{k}" for p in (BUILD.parent / "kernels" / "cuda").glob("*.cu") for k in re.findall(r"^(?:template.*)?\s*KERNEL (\w+)\(", p.read_text(), re.M)}
     assert len(written) > 30
     assert {k for k in written if not any(t == k or t.startswith(k + "_") for t in told)} == set()
-    assert {"conv.forward", "conv.filter", "conv.data", "dense.product", "rule.apply_trust", "pointwise.map_convert"} <= set(told)
+    assert {"conv.forward", "conv.filter", "conv.data", "dense.product", "rule.apply_trust", "elements.convert"} <= set(told)
