@@ -308,6 +308,6 @@ def test_the_bench_runs_with_sizes_that_say_nothing():
     assert "12 rows on the host build: nothing was measured" in done.stdout, done.stdout
     told = done.stdout.split("kernels: ")[1].splitlines()[0].split()
     written = {f"{p.stem}.{k}" for p in (BUILD.parent / "kernels" / "cuda").glob("*.cu") for k in re.findall(r"^(?:template.*)?\s*KERNEL (\w+)\(", p.read_text(), re.M)}
-    assert len(written) > 30
+    assert len(written) > 25
     assert {k for k in written if not any(t == k or t.startswith(k + "_") for t in told)} == set()
     assert {"conv.forward", "conv.filter", "conv.data", "dense.product", "rule.apply_trust", "elements.convert"} <= set(told)
