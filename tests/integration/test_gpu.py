@@ -307,7 +307,9 @@ def test_the_bench_runs_with_sizes_that_say_nothing():
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 rows on the host build: nothing was measured" in done.stdout, done.stdout
     told = done.stdout.split("kernels: ")[1].splitlines()[0].split()
-    written = {f"{p.stem}.{k}" for p in (BUILD.parent / "kernels" / "cuda").glob("*.cu") for k in re.findall(r"^(?:template.*)?\s*KERNEL (\w+)\(", p.read_text(), re.M)}
-    assert len(written) > 25
+    sources = [(p.stem, p.read_text()) for p in (BUILD.parent / "kernels" / "cuda").glob("*") if p.suffix in (".cu", ".h")]
+    written = {f"{stem}.{k}" for stem, text in sources for k in re.findall(r"^(?:template.*)?\s*KERNEL (\w+)\(", text, re.M)} - {"elements.each"}
+    written |= {f"elements.{k}" for _, text in sources for k in re.findall(r'constexpr const char \*name = "(\w+)"', text)}
+    assert len(written) > 35
     assert {k for k in written if not any(t == k or t.startswith(k + "_") for t in told)} == set()
     assert {"conv.forward", "conv.filter", "conv.data", "dense.product", "rule.apply_trust", "elements.convert"} <= set(told)
