@@ -3,7 +3,8 @@
  *   x [batch][h][w][c]   w [units][kh][kw][c]   y [batch][oh][ow][units]   and their gradients in the same shapes
  *
  * Which of cuDNN's engines runs each pass (plan.h) is measured once per shape, at the next power of two of the minibatch, and kept with the
- * device (and in the node's profile, tuning.cu): so a changed minibatch, and the next job, find their engines known. Those that give the
+ * device (and in the node's profile, tuning.cu): so a changed minibatch, and the next job, find their engines known. What is not measured
+ * in the first half second of preparing a minibatch is left to the next one if there are engines of another to borrow. Those that give the
  * same bits each time are taken wherever there are any, and for fp32 only those without TF32.
  */
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static int power_of_two(int n)
     return p;
 }
 
-/* The choice for this shape, measured where it is new. The caller holds `building`. */
+/* The choice for this shape, measured where it is new, or that of another minibatch if there is one and no time. The caller holds `building`. */
 static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct cuda_choice *out, struct err *e)
 {
     const struct plan_shape shape = shape_of(s, power_of_two(p->head.batch));
@@ -60,11 +61,18 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
                                       shape.in[2],     shape.out[2],    shape.kernel[0],  shape.kernel[1],
                                       shape.stride[0], shape.stride[1], shape.padding[0], shape.padding[1]};
     const struct cuda_choice *known = cuda_choice_find(p->dev, key);
+    unsigned passes = 0;
     bool measured = false;
+    for (int i = 0; i < PASSES; i++) {
+        passes |= needs(s, i) ? 1u << i : 0;
+    }
+    if (!known && clock_now() > p->measure_until) {
+        known = cuda_choice_near(p->dev, key, passes);
+    }
     *out = known ? *known : cuda_no_choice;
     memcpy(out->key, key, sizeof(key));
     for (int i = 0; i < PASSES; i++) {
-        if (needs(s, i) && out->engine[i].index < 0) {
+        if (passes >> i & 1 && out->engine[i].index < 0) {
             if (plan_fastest(p->dev, (enum plan_pass)i, &shape, p->precision, &out->engine[i], e) < 0) {
                 return err_prefix(e, "%s", pass_names[i]);
             }
@@ -102,7 +110,7 @@ static int make_plans(struct cuda_program *p, const struct cuda_step *s, struct 
         }
     }
     bool news = memcmp(&choice, &known, sizeof(choice)) != 0 && shape.batch == power_of_two(shape.batch) && !shape.adds;
-    return news ? cuda_choice_keep(p->dev, &choice, e) : 0;
+    return news && cuda_choice_find(p->dev, choice.key) ? cuda_choice_keep(p->dev, &choice, e) : 0;
 }
 
 /* ---- the operator --------------------------------------------------------------------------------------------------------------- */

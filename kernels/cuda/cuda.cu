@@ -228,6 +228,8 @@ static struct device *open_device(const char *args, struct err *e)
     }
     d->base.ops = &cuda_device_ops;
     d->index = index;
+    const char *seconds = getenv("EVENSTEP_CUDA_MEASURE_SECONDS");
+    d->measure_seconds = seconds ? strtod(seconds, NULL) : 0.5;
     pthread_mutex_init(&d->building, NULL);
     if (start(d, e) < 0) {
         err_prefix(e, "cannot open device 'cuda:%d'", index);

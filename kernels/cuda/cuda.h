@@ -26,6 +26,7 @@
 /* headers of C11 in C++ */
 #define _Noreturn __attribute__((noreturn))
 extern "C" {
+#include "common/clock.h"
 #include "kernels/plugin.h"
 #include "kernels/steps.h"
 }
@@ -36,7 +37,7 @@ enum { CUDA_ALIGN = 64 }; /* floats: where tensors begin; one flag for weight de
 enum cuda_precision { CUDA_FP32, CUDA_TF32, CUDA_BF16 };
 
 /* What was measured for one convolution: an engine of cuDNN for each pass (plan.h). key: precision, minibatch, shapes. */
-enum { CUDA_CHOICE_KEY = 12, CUDA_PASSES = 3, CUDA_KNOBS = 16 };
+enum { CUDA_CHOICE_KEY = 12, CUDA_CHOICE_BATCH = 1, CUDA_PASSES = 3, CUDA_KNOBS = 16 };
 struct cuda_engine {
     int index, n_knobs;       /* index -1: none is chosen */
     int knobs[CUDA_KNOBS][2]; /* kind, value */
@@ -62,9 +63,12 @@ struct cuda_device {
     cublasHandle_t blas;
     struct cuda_choice *choices; /* the newest first */
     bool untold;                 /* cuda_tuning has not told of all of them */
+    double measure_seconds;      /* of preparing a program, before engines of another minibatch will do */
 };
 
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
+/* Of the same shape and precision, that of the minibatch nearest to key's which knows an engine for each of the passes (bits); NULL: none. */
+const struct cuda_choice *cuda_choice_near(const struct cuda_device *d, const int key[CUDA_CHOICE_KEY], unsigned passes);
 /* Keeps a copy, in place of what was known of its key. */
 int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e);
 json_t *cuda_tuning(struct device *dev);
@@ -247,7 +251,8 @@ struct cuda_program {
     /* input: [head | samples | labels or targets | views | x], pinned and on the device */
     char *input_host, *input;
     size_t input_bytes, labels_at, views_at, x_at;
-    int filled; /* samples of x that are not known to be zero */
+    double measure_until; /* by clock_now() */
+    int filled;           /* samples of x that are not known to be zero */
     float *logits_host;
     double *losses; /* [batch] */
     int *hits;

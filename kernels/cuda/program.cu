@@ -373,6 +373,7 @@ struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bu
     p->net = r->net;
     p->precision = p->replica->weights ? CUDA_BF16 : p->dev->precision == CUDA_TF32 ? CUDA_TF32 : CUDA_FP32;
     pthread_mutex_lock(&p->dev->building);
+    p->measure_until = clock_now() + p->dev->measure_seconds;
     int rc = build(p, bucket_bytes, e);
     pthread_mutex_unlock(&p->dev->building);
     if (rc < 0) {

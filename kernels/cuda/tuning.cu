@@ -7,6 +7,7 @@
  * know, or whose arithmetic the job's precision does not allow, is found out when a plan is made of it. The list belongs to whoever holds
  * `building`, which a thread that measures does for long: who only asks what is new comes again later.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,27 @@ struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_C
         }
     }
     return NULL;
+}
+
+const struct cuda_choice *cuda_choice_near(const struct cuda_device *d, const int key[CUDA_CHOICE_KEY], unsigned passes)
+{
+    const struct cuda_choice *near = NULL;
+    double least = 0;
+    for (const struct cuda_choice *c = d->choices; c; c = c->next) {
+        bool same = true;
+        for (int i = 0; i < CUDA_CHOICE_KEY; i++) {
+            same = same && (i == CUDA_CHOICE_BATCH || c->key[i] == key[i]);
+        }
+        for (int i = 0; i < CUDA_PASSES; i++) {
+            same = same && (!(passes >> i & 1) || c->engine[i].index >= 0);
+        }
+        double far = same ? fabs(log2((double)c->key[CUDA_CHOICE_BATCH] / key[CUDA_CHOICE_BATCH])) : 0;
+        if (same && (!near || far < least)) {
+            near = c;
+            least = far;
+        }
+    }
+    return near;
 }
 
 int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e)

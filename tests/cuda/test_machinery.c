@@ -43,6 +43,24 @@ static void what_was_measured_is_told_once_and_not_measured_again_by_a_later_pro
     judge_free(later);
 }
 
+static void a_minibatch_that_has_to_be_ready_borrows_the_engines_of_another(void **state)
+{
+    setenv("EVENSTEP_CUDA_MEASURE_SECONDS", "0", 1);
+    struct judge *j = judge_new(judge_small, NULL, "fp32");
+    assert_true(measured_for(j, 4) > 0); /* nothing to borrow */
+    json_t *four = dev_tuning(j->gpu);
+    assert_int_equal(measured_for(j, 8), 0);
+    assert_int_equal(measured_for(j, 33), 0);
+    assert_null(dev_tuning(j->gpu)); /* borrowed is not measured */
+    judge_free(j);
+    unsetenv("EVENSTEP_CUDA_MEASURE_SECONDS");
+    j = judge_new(judge_small, NULL, "fp32");
+    dev_tune(j->gpu, four);
+    assert_true(measured_for(j, 8) > 0); /* there is time */
+    json_decref(four);
+    judge_free(j);
+}
+
 static void tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm(void **state)
 {
     struct judge *j = judge_new(judge_small, NULL, "fp32");
@@ -136,6 +154,20 @@ static void the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_
     judge_free(first);
     judge_free(both);
     judge_free(later);
+}
+
+static void engines_are_borrowed_of_a_minibatch_that_has_them_all(void **state)
+{
+    setenv("EVENSTEP_CUDA_MEASURE_SECONDS", "0", 1);
+    struct judge *first = judge_new(once, NULL, "fp32"), *both = judge_new(twice_the_same, NULL, "fp32");
+    assert_int_equal(measured_for(first, 4), 2);
+    json_t *some = dev_tuning(first->gpu);
+    dev_tune(both->gpu, some);
+    assert_int_equal(measured_for(both, 8), 3); /* of the second convolution alone */
+    unsetenv("EVENSTEP_CUDA_MEASURE_SECONDS");
+    json_decref(some);
+    judge_free(first);
+    judge_free(both);
 }
 
 /* ---- order ---------------------------------------------------------------------------------------------------------------- */
@@ -384,8 +416,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_gpu_is_refused_by_name),
         cmocka_unit_test(what_was_measured_is_told_once_and_not_measured_again_by_a_later_process),
+        cmocka_unit_test(a_minibatch_that_has_to_be_ready_borrows_the_engines_of_another),
         cmocka_unit_test(tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm),
         cmocka_unit_test(the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_needs_it),
+        cmocka_unit_test(engines_are_borrowed_of_a_minibatch_that_has_them_all),
         cmocka_unit_test(fp32_is_fp32_where_no_engine_is_repeatable_and_refused_where_none_has_it),
         cmocka_unit_test(work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits),
         cmocka_unit_test(every_call_that_fails_ends_in_a_sentence_and_leaves_nothing),
