@@ -20,15 +20,9 @@ extern "C" const char *cublasGetStatusString(cublasStatus_t code)
                                                     : "CUBLAS_STATUS_INVALID_VALUE";
 }
 
-#define ENTER(name)                            \
-    LOCKED;                                    \
-    if (standin_call(name)) {                  \
-        return CUBLAS_STATUS_EXECUTION_FAILED; \
-    }
-
 extern "C" cublasStatus_t cublasCreate(cublasHandle_t *out)
 {
-    ENTER("cublasCreate");
+    CALL("cublasCreate", CUBLAS_STATUS_EXECUTION_FAILED);
     *out = new standin_blas{};
     standin_born(*out, "cuBLAS handle");
     return CUBLAS_STATUS_SUCCESS;
@@ -43,7 +37,7 @@ extern "C" cublasStatus_t cublasDestroy(cublasHandle_t handle)
 
 extern "C" cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
-    ENTER("cublasSetStream");
+    CALL("cublasSetStream", CUBLAS_STATUS_EXECUTION_FAILED);
     standin_need_here(handle, "cuBLAS handle");
     standin_need_here(stream, "stream");
     *handle = {stream, NULL, 0}; /* the real one forgets its workspace too */
@@ -52,7 +46,7 @@ extern "C" cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t st
 
 extern "C" cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *memory, size_t bytes)
 {
-    ENTER("cublasSetWorkspace");
+    CALL("cublasSetWorkspace", CUBLAS_STATUS_EXECUTION_FAILED);
     standin_need_here(handle, "cuBLAS handle");
     standin_need_device(memory, bytes, 256, "cublasSetWorkspace");
     handle->workspace = memory;
@@ -84,7 +78,7 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
                                        int ldb, const void *beta, void *c, cudaDataType kind_c, int ldc, cublasComputeType_t compute,
                                        cublasGemmAlgo_t algorithm)
 {
-    ENTER("cublasGemmEx");
+    CALL("cublasGemmEx", CUBLAS_STATUS_EXECUTION_FAILED);
     standin_need_here(handle, "cuBLAS handle");
     bool ta = op_a == CUBLAS_OP_T, tb = op_b == CUBLAS_OP_T;
     if (m < 1 || n < 1 || k < 1 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || kind_a != kind_b ||

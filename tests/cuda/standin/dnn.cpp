@@ -51,15 +51,9 @@ extern "C" size_t cudnnGetVersion(void)
     return text ? (size_t)strtoul(text, NULL, 10) : 90800;
 }
 
-#define ENTER(name)                           \
-    LOCKED;                                   \
-    if (standin_call(name)) {                 \
-        return CUDNN_STATUS_EXECUTION_FAILED; \
-    }
-
 extern "C" cudnnStatus_t cudnnCreate(cudnnHandle_t *out)
 {
-    ENTER("cudnnCreate");
+    CALL("cudnnCreate", CUDNN_STATUS_EXECUTION_FAILED);
     *out = new standin_dnn{};
     standin_born(*out, "cuDNN handle");
     return CUDNN_STATUS_SUCCESS;
@@ -74,7 +68,7 @@ extern "C" cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 
 extern "C" cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
-    ENTER("cudnnSetStream");
+    CALL("cudnnSetStream", CUDNN_STATUS_EXECUTION_FAILED);
     standin_need_here(handle, "cuDNN handle");
     standin_need_here(stream, "stream");
     handle->stream = stream;
@@ -108,7 +102,7 @@ static const char *named(const char *call, cudnnBackendDescriptorType_t type)
 
 extern "C" cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out)
 {
-    ENTER(named("cudnnBackendCreateDescriptor", type));
+    CALL(named("cudnnBackendCreateDescriptor", type), CUDNN_STATUS_EXECUTION_FAILED);
     struct descriptor *made = new descriptor();
     made->type = type;
     *out = made;
@@ -178,7 +172,7 @@ extern "C" cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descr
                                                   cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
     struct descriptor *d = live(descriptor);
-    ENTER(named("cudnnBackendSetAttribute", d->type));
+    CALL(named("cudnnBackendSetAttribute", d->type), CUDNN_STATUS_EXECUTION_FAILED);
     if (d->final || n < 1 || type != type_of(name)) {
         return CUDNN_STATUS_BAD_PARAM;
     }
@@ -370,7 +364,7 @@ static bool finish(struct descriptor *d)
 extern "C" cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 {
     struct descriptor *d = live(descriptor);
-    ENTER(named("cudnnBackendFinalize", d->type));
+    CALL(named("cudnnBackendFinalize", d->type), CUDNN_STATUS_EXECUTION_FAILED);
     d->final = finish(d);
     return d->final ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
@@ -419,7 +413,7 @@ static std::vector<int64_t> notes_of(int engine)
 extern "C" cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                                   cudnnBackendAttributeType_t type, int64_t room, int64_t *n, void *values)
 {
-    ENTER("cudnnBackendGetAttribute");
+    CALL("cudnnBackendGetAttribute", CUDNN_STATUS_EXECUTION_FAILED);
     struct descriptor *d = live(descriptor);
     std::vector<int64_t> list;
     int64_t *given = (int64_t *)values;
@@ -524,7 +518,7 @@ static cudnnStatus_t run(cudnnHandle_t handle, const struct meaning &m, plain_fn
 
 extern "C" cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
 {
-    ENTER("the run of a convolution");
+    CALL("the run of a convolution", CUDNN_STATUS_EXECUTION_FAILED);
     const struct descriptor *p = live(plan), *data = live(pack);
     standin_need_here(plan, "cuDNN descriptor");
     standin_need_here(handle, "cuDNN handle");

@@ -22,9 +22,17 @@ extern std::recursive_mutex standin_lock;
 [[noreturn]] void standin_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Counts a call; true: it is the one that is to fail. `name` is told by standin_failed. */
 bool standin_call(const char *name);
-/* What a call of CUDA's runtime returns; cudaGetLastError has it too if it is an error. */
+/* What a call returns; if it is an error of CUDA's runtime, cudaGetLastError has it too. */
 cudaError_t standin_result(cudaError_t code);
-/* How such a call begins: it fails as told, or because a capture forbids it. */
+static inline cudnnStatus_t standin_result(cudnnStatus_t code)
+{
+    return code;
+}
+static inline cublasStatus_t standin_result(cublasStatus_t code)
+{
+    return code;
+}
+/* How every call begins: it fails as told, or because a capture forbids it. */
 #define CALL(name, code)             \
     LOCKED;                          \
     if (standin_call(name)) {        \
