@@ -23,10 +23,15 @@ struct conv {
     struct plan plan[PASSES];
 };
 
-/* Nobody asks for the gradient of a first layer's input, so cuDNN need not have an engine for it. */
+/* Bits. Nobody asks for the gradient of a first layer's input, so cuDNN need not have an engine for it. */
+static unsigned passes_of(const struct cuda_step *s)
+{
+    return 1u << PLAN_FORWARD | 1u << PLAN_FILTER | (s->in_grad[0] ? 1u << PLAN_DATA : 0);
+}
+
 static bool needs(const struct cuda_step *s, int pass)
 {
-    return pass != PLAN_DATA || s->in_grad[0];
+    return passes_of(s) >> pass & 1;
 }
 
 static struct plan_shape shape_of(const struct cuda_step *s, int batch)
@@ -53,7 +58,8 @@ static int power_of_two(int n)
     return p;
 }
 
-/* The choice for this shape, measured where it is new, or that of another minibatch if there is one and no time. The caller holds `building`. */
+/* The choice for this shape, measured where it is new; or that of another minibatch if there is one and no time, which is not kept as this
+ * one's. The caller holds `building`. */
 static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct cuda_choice *out, struct err *e)
 {
     const struct plan_shape shape = shape_of(s, power_of_two(p->head.batch));
@@ -61,18 +67,14 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
                                       shape.in[2],     shape.out[2],    shape.kernel[0],  shape.kernel[1],
                                       shape.stride[0], shape.stride[1], shape.padding[0], shape.padding[1]};
     const struct cuda_choice *known = cuda_choice_find(p->dev, key);
-    unsigned passes = 0;
     bool measured = false;
-    for (int i = 0; i < PASSES; i++) {
-        passes |= needs(s, i) ? 1u << i : 0;
-    }
     if (!known && clock_now() > p->measure_until) {
-        known = cuda_choice_near(p->dev, key, passes);
+        known = cuda_choice_near(p->dev, key, passes_of(s));
     }
     *out = known ? *known : cuda_no_choice;
     memcpy(out->key, key, sizeof(key));
     for (int i = 0; i < PASSES; i++) {
-        if (passes >> i & 1 && out->engine[i].index < 0) {
+        if (needs(s, i) && out->engine[i].index < 0) {
             if (plan_fastest(p->dev, (enum plan_pass)i, &shape, p->precision, &out->engine[i], e) < 0) {
                 return err_prefix(e, "%s", pass_names[i]);
             }

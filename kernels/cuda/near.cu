@@ -6,8 +6,6 @@
  * stream of their own, or that wait would be one for the backward pass. Words are copied beside fetched blocks, on the copy stream, by the
  * thread that trains.
  */
-#include <stdlib.h>
-
 #include "kernels/cuda/elements.h"
 
 static int near_enter(struct device *dev, struct err *e)
@@ -78,8 +76,7 @@ static bool near_reachable(struct device *dev)
 #ifdef __CUDACC__
     return false;
 #else
-    const char *asked = getenv("EVENSTEP_STANDIN_DEVICE_POINTERS");
-    return asked && *asked == '1';
+    return standin_device_pointers();
 #endif
 }
 

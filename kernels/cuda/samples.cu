@@ -55,24 +55,19 @@ KERNEL take(float *to, struct cuda_kept k, const struct cuda_head *head, const i
     }
 }
 
-template <bool WHOLE, int N> static cudaError_t start(struct cuda_program *p, const struct cuda_kept *k, size_t bytes)
+template <int N> static cudaError_t start(struct cuda_program *p, const struct dev_input *in, size_t each)
 {
     size_t batch = (size_t)p->head.batch;
-    return LAUNCH_AS("take", (take<WHOLE, N>), cuda_blocks(p->dev, batch * p->graph.values[0].count / N), bytes, p->dev->main,
-                     (float *)(p->input + p->x_at), *k, cuda_head(p), (const int64_t *)(p->input + sizeof(struct cuda_head)),
+    size_t bytes = batch * (each * (1 + sizeof(float)) + sizeof(int64_t) + (in->view ? sizeof(struct dev_view) : 0));
+    return LAUNCH_AS("take", (in->view ? take<false, N> : take<true, N>), cuda_blocks(p->dev, batch * each / N), bytes, p->dev->main,
+                     (float *)(p->input + p->x_at), in->from->kept, cuda_head(p), (const int64_t *)(p->input + sizeof(struct cuda_head)),
                      (const struct dev_view *)(p->input + p->views_at), batch);
 }
 
 int cuda_samples_take(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
-    const struct cuda_kept *k = &in->from->kept;
-    size_t batch = (size_t)p->head.batch, each = p->graph.values[0].count;
-    size_t bytes = batch * (each * (1 + sizeof(float)) + sizeof(int64_t) + (in->view ? sizeof(struct dev_view) : 0));
-    bool packs = each % 4 == 0;
-    cudaError_t code = in->view ? packs ? start<false, 4>(p, k, bytes) : start<false, 1>(p, k, bytes)
-                       : packs ? start<true, 4>(p, k, bytes)
-                                : start<true, 1>(p, k, bytes);
-    return cuda_check(code, "gather samples", e);
+    size_t each = p->graph.values[0].count;
+    return cuda_check(each % 4 == 0 ? start<4>(p, in, each) : start<1>(p, in, each), "gather samples", e);
 }
 
 int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in, struct err *e)

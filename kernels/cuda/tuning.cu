@@ -27,22 +27,31 @@ struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_C
     return NULL;
 }
 
+/* It is of this shape, whatever the minibatch, and knows an engine for each pass. */
+static bool lends(const struct cuda_choice *c, const int key[CUDA_CHOICE_KEY], unsigned passes)
+{
+    int of[CUDA_CHOICE_KEY];
+    memcpy(of, c->key, sizeof(of));
+    of[CUDA_CHOICE_BATCH] = key[CUDA_CHOICE_BATCH];
+    bool all = memcmp(of, key, sizeof(of)) == 0;
+    for (int i = 0; i < CUDA_PASSES; i++) {
+        all = all && (!(passes >> i & 1) || c->engine[i].index >= 0);
+    }
+    return all;
+}
+
+/* Between their minibatches, in powers of two. */
+static double distance(const int a[CUDA_CHOICE_KEY], const int b[CUDA_CHOICE_KEY])
+{
+    return fabs(log2((double)a[CUDA_CHOICE_BATCH] / b[CUDA_CHOICE_BATCH]));
+}
+
 const struct cuda_choice *cuda_choice_near(const struct cuda_device *d, const int key[CUDA_CHOICE_KEY], unsigned passes)
 {
     const struct cuda_choice *near = NULL;
-    double least = 0;
     for (const struct cuda_choice *c = d->choices; c; c = c->next) {
-        bool same = true;
-        for (int i = 0; i < CUDA_CHOICE_KEY; i++) {
-            same = same && (i == CUDA_CHOICE_BATCH || c->key[i] == key[i]);
-        }
-        for (int i = 0; i < CUDA_PASSES; i++) {
-            same = same && (!(passes >> i & 1) || c->engine[i].index >= 0);
-        }
-        double far = same ? fabs(log2((double)c->key[CUDA_CHOICE_BATCH] / key[CUDA_CHOICE_BATCH])) : 0;
-        if (same && (!near || far < least)) {
+        if (lends(c, key, passes) && (!near || distance(c->key, key) < distance(near->key, key))) {
             near = c;
-            least = far;
         }
     }
     return near;

@@ -97,6 +97,8 @@ void standin_sync(void);
 /* Deposits 8 bytes, waits for the warp, and returns what the lane `mask` away deposited. */
 uint64_t standin_exchange(uint64_t word, int mask);
 void standin_guard(void *from, size_t bytes);
+/* Tests hand pointers to the GPU's memory to an MPI. */
+bool standin_device_pointers(void);
 void standin_check_argument(const void *argument, size_t bytes, bool pointer);
 
 template <typename T> static inline T standin_warp_from(T x, int mask)

@@ -34,12 +34,14 @@ static size_t memory_at_first(void)
     return text ? (size_t)strtoull(text, NULL, 10) : (size_t)4 << 30;
 }
 
+enum kind { HOST, PINNED, DEVICE };
+
 size_t standin_memory = memory_at_first();
 static std::map<int, size_t> taken; /* of each GPU */
 
 struct piece {
     size_t bytes;
-    enum standin_kind kind;
+    enum kind kind;
     int device;
     size_t room; /* of the range, from its address on; 0 if it is no memory of the GPU */
 };
@@ -52,9 +54,8 @@ enum { PAGE = 4096, LARGE_PAGE = 2 << 20, WAITING = 4 << 20 };
 static struct {
     char *at;
     size_t bytes, used; /* from its start */
-    int open;
-} range;            /* of all GPUs */
-static int working; /* how many wait for one */
+} range;                /* of all GPUs */
+static int working;     /* how many wait for one */
 
 /* What was given back and may be taken again, by size; before that it waits, up to so many bytes, so that whoever still uses it is seen. */
 static std::multimap<size_t, char *> &idle = *new std::multimap<size_t, char *>(); /* never destroyed: what is in it is no leak */
@@ -74,6 +75,12 @@ static void fault(int signal, siginfo_t *info, void *context)
     sigaction(SIGSEGV, &before, NULL); /* it happens again, and is theirs */
 }
 
+bool standin_device_pointers(void)
+{
+    static const char *const told = getenv("EVENSTEP_STANDIN_DEVICE_POINTERS");
+    return told && *told == '1';
+}
+
 /* A library of tests sets its own for each test. */
 static void catch_faults(void)
 {
@@ -88,7 +95,7 @@ static void catch_faults(void)
 static void protect(void)
 {
     size_t bytes = (range.used + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-    if (bytes > 0 && mprotect(range.at, bytes, range.open > 0 ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
+    if (bytes > 0 && mprotect(range.at, bytes, working > 0 || standin_device_pointers() ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
         standin_die("the GPU's memory cannot be opened or closed");
     }
 }
@@ -103,15 +110,12 @@ static void reserve(void)
     range.at = (char *)(((uintptr_t)at + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE);
     range.bytes -= LARGE_PAGE;
     madvise(range.at, range.bytes, MADV_HUGEPAGE);
-    const char *pointers = getenv("EVENSTEP_STANDIN_DEVICE_POINTERS");
-    range.open += pointers && *pointers == '1';
 }
 
 standin_working::standin_working()
 {
     LOCKED;
-    working++;
-    if (range.open++ == 0) {
+    if (working++ == 0) {
         protect();
     }
 }
@@ -119,8 +123,7 @@ standin_working::standin_working()
 standin_working::~standin_working()
 {
     LOCKED;
-    working--;
-    if (--range.open == 0) {
+    if (--working == 0) {
         protect();
         catch_faults();
     }
@@ -199,9 +202,8 @@ static const struct piece *piece_of(const void *p, size_t bytes)
     return NULL;
 }
 
-enum standin_kind standin_kind_of(const void *p, size_t bytes)
+static enum kind kind_of(const void *p, size_t bytes)
 {
-    LOCKED;
     const struct piece *piece = piece_of(p, bytes);
     return piece ? piece->kind : HOST;
 }
@@ -246,7 +248,7 @@ void standin_check_argument(const void *argument, size_t bytes, bool pointer)
     }
 }
 
-static struct piece drop(void *p, enum standin_kind kind)
+static struct piece drop(void *p, enum kind kind)
 {
     auto found = pieces.find((uintptr_t)p);
     if (found == pieces.end() || found->second.kind != kind) {
@@ -335,7 +337,7 @@ extern "C" cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStr
 extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
 {
     CALL("cudaMemcpyAsync", cudaErrorInvalidValue);
-    enum standin_kind source = standin_kind_of(from, bytes), target = standin_kind_of(to, bytes);
+    enum kind source = kind_of(from, bytes), target = kind_of(to, bytes);
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     if ((source == DEVICE) != from_device || (target == DEVICE) != to_device) {

@@ -10,14 +10,14 @@
 
 std::recursive_mutex standin_lock;
 
-/* EVENSTEP_STANDIN_DEVICES. */
+/* GPUs that there are, EVENSTEP_STANDIN_DEVICES; -1: the driver is too old. */
 static int devices_at_first(void)
 {
     const char *text = getenv("EVENSTEP_STANDIN_DEVICES");
     return text ? (int)strtol(text, NULL, 10) : 2;
 }
 
-int standin_devices = devices_at_first();
+static const int devices = devices_at_first();
 static thread_local int here = -1;
 
 static struct {
@@ -177,16 +177,16 @@ extern "C" cudaError_t cudaGetLastError(void)
 extern "C" cudaError_t cudaGetDeviceCount(int *count)
 {
     CALL("cudaGetDeviceCount", cudaErrorNoDevice);
-    if (standin_devices < 1) {
-        return standin_result(standin_devices < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
+    if (devices < 1) {
+        return standin_result(devices < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
     }
-    *count = standin_devices;
+    *count = devices;
     return cudaSuccess;
 }
 
 extern "C" cudaError_t cudaSetDevice(int device)
 {
-    if (device < 0 || device >= standin_devices) {
+    if (device < 0 || device >= devices) {
         return standin_result(cudaErrorInvalidDevice);
     }
     here = device;

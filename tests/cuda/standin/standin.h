@@ -51,13 +51,9 @@ void standin_launched(void);
 /* Algorithms are measured. */
 void standin_measured(void);
 
-/* GPUs that there are (-1: the driver is too old), and the calling thread's; dies if it has not said which (CUDA would take the first one). */
-extern int standin_devices;
+/* The calling thread's GPU; dies if it has not said which (CUDA would take the first one). */
 int standin_here(void);
 
-enum standin_kind { HOST, PINNED, DEVICE };
-/* What [p, p+bytes) is; dies if it is partly one thing and partly another. */
-enum standin_kind standin_kind_of(const void *p, size_t bytes);
 void standin_need_device(const void *p, size_t bytes, size_t alignment, const char *what);
 /* While one lives the GPU works: its memory can be reached (memory.cpp). */
 struct standin_working {
