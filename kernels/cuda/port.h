@@ -75,7 +75,7 @@ DEVICE_FN struct bf16 port_bf16(float x)
 #define DEVICE_FN_MEMBER inline
 #define SHARED static
 #define PORT_START(kernel, blocks, stream, ...) \
-    (standin_launch(kernel, (unsigned)(blocks), PORT_THREADS, stream, __VA_ARGS__), cudaGetLastError())
+    (standin_launch(#kernel, kernel, (unsigned)(blocks), PORT_THREADS, stream, __VA_ARGS__), cudaGetLastError())
 
 DEVICE_FN void port_sync(void)
 {

@@ -254,18 +254,18 @@ static const struct mistake {
     {"a host that reads what was the GPU's work, after it", "code of the host",
      [](struct right r) { return (int)run(r, r.memory), cudaStreamSynchronize(r.stream), (int)*(volatile char *)(r.memory + X); }},
     {"a kernel that is given memory of the host's", "neither the GPU's memory nor pinned",
-     [](struct right r) { return (int)standin_launch(write_one, 1, 32, r.stream, (float *)calloc(1, sizeof(float))); }},
+     [](struct right r) { return (int)standin_launch("write_one", write_one, 1, 32, r.stream, (float *)calloc(1, sizeof(float))); }},
     {"an error that nobody asked for, before a kernel is started", NULL,
      [](struct right r) {
          void *none;
          cudaMalloc(&none, (size_t)1 << 50);
-         return standin_launch(write_one, 1, 32, r.stream, (float *)r.memory), (int)cudaGetLastError();
+         return standin_launch("write_one", write_one, 1, 32, r.stream, (float *)r.memory), (int)cudaGetLastError();
      }},
     {"a stream of another GPU", "a stream of GPU 0",
      [](struct right r) { return cudaSetDevice(1), (int)cudaEventRecord(mark(branch()), r.stream); }},
     {"a handle of another GPU", "a cuDNN descriptor of GPU 0", [](struct right r) { return cudaSetDevice(1), (int)run(r, r.memory); }},
     {"a kernel that is given memory of another GPU", "memory of GPU 0",
-     [](struct right r) { return cudaSetDevice(1), (int)standin_launch(write_one, 1, 32, branch(), (float *)r.memory); }},
+     [](struct right r) { return cudaSetDevice(1), (int)standin_launch("write_one", write_one, 1, 32, branch(), (float *)r.memory); }},
     {"a GPU that is not there", NULL, [](struct right r) { return (int)cudaSetDevice(2); }},
     {"memory taken while a stream is captured", NULL,
      [](struct right r) {

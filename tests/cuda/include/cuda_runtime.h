@@ -110,16 +110,17 @@ template <typename T> static inline T standin_warp_from(T x, int mask)
     return x;
 }
 
-/* Puts a grid on the stream; `thread` is one thread's run of the kernel. */
-cudaError_t standin_enqueue_grid(unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> thread);
+/* Puts a grid of the kernel of this name on the stream; `thread` is one thread's run of it. */
+cudaError_t standin_enqueue_grid(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> thread);
 
 /* As CUDA does, arguments are evaluated and copied now, whenever the kernel runs. */
 template <typename... P, typename... A>
-static inline cudaError_t standin_launch(void (*kernel)(P...), unsigned blocks, unsigned threads, cudaStream_t stream, A... args)
+static inline cudaError_t standin_launch(const char *name, void (*kernel)(P...), unsigned blocks, unsigned threads, cudaStream_t stream,
+                                         A... args)
 {
     std::tuple<P...> values(args...);
     std::apply([](const P &...value) { (standin_check_argument(&value, sizeof(value), std::is_pointer_v<P>), ...); }, values);
-    return standin_enqueue_grid(blocks, threads, stream, [kernel, values] { std::apply(kernel, values); });
+    return standin_enqueue_grid(name, blocks, threads, stream, [kernel, values] { std::apply(kernel, values); });
 }
 
 #endif

@@ -44,7 +44,7 @@ void standin_die(const char *format, ...)
     abort();
 }
 
-/* EVENSTEP_STANDIN_FAIL=NAME:N, where only the environment reaches: the Nth call of this name fails. */
+/* EVENSTEP_STANDIN_FAIL=NAME:N, where only the environment reaches: the Nth call of this name fails; a kernel's name is that of its function. */
 static bool named_call_fails(const char *name)
 {
     static const char *const told = getenv("EVENSTEP_STANDIN_FAIL");
@@ -129,9 +129,9 @@ void standin_gone(const void *object, const char *type)
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------------------- */
 
-cudaError_t standin_enqueue_grid(unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> thread)
+cudaError_t standin_enqueue_grid(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> thread)
 {
-    CALL("the launch of a kernel", cudaErrorLaunchFailure);
+    CALL(name, cudaErrorLaunchFailure);
     if (blocks == 0 || blocks > 0x7fffffffu || threads == 0 || threads > 1024) {
         return standin_result(cudaErrorInvalidConfiguration);
     }
