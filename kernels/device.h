@@ -138,6 +138,9 @@ struct device_ops {
                    struct err *e);
     /* Optimizer step on the replica: g = scale * grads (+ decay * w where the tensor decays); learning rate lr. */
     int (*update)(struct dev_replica *r, double lr, double scale, struct err *e);
+    /* NULL, or update for floats [first, first+n) alone, whose gradients are there while others still travel: in a step each float once, in
+     * any order, the same bits. last: the step's last part. Not for an optimizer that clips, which has to know all gradients. */
+    int (*update_part)(struct dev_replica *r, size_t first, size_t n, double lr, double scale, bool last, struct err *e);
     /* NULL, or compute and update in one, for a replica that is `alone`; the gradients are the update's, and are marked to nobody. A loss that
      * is not finite has been applied. */
     int (*step)(struct dev_program *p, const struct dev_input *in, double lr, double scale, struct dev_result *out, struct err *e);

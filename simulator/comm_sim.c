@@ -81,7 +81,7 @@ static void sim_start(struct transport *t, struct comm_op *op)
     step_op(r, op);
 }
 
-static int sim_wait(struct transport *t, struct comm_op *op, double deadline)
+static int sim_wait(struct transport *t, struct comm_op *op, int parts, double deadline)
 {
     struct sim_rank *r = (struct sim_rank *)t;
     if (atomic_load(&op->state) != 0) {
@@ -93,6 +93,7 @@ static int sim_wait(struct transport *t, struct comm_op *op, double deadline)
     r->wait_generation++;
     /* virtual waits may be long where nodes are slow: only a deadlock ends them, see world_run */
     (void)deadline;
+    (void)parts;
     fiber_yield();
     r->blocked = false;
     r->waiting = NULL;

@@ -219,6 +219,12 @@ static int update(struct dev_replica *r, double lr, double scale, struct err *e)
     return cpu_update(r, lr, scale, e);
 }
 
+static int update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale, bool last, struct err *e)
+{
+    omp_set_num_threads(((struct cpu_device *)r->dev)->threads);
+    return cpu_update_part(r, first, n, lr, scale, last, e);
+}
+
 const struct device_ops cpu_device_ops = {
     .name = "cpu",
     .open = cpu_open,
@@ -235,5 +241,6 @@ const struct device_ops cpu_device_ops = {
     .program_free = cpu_team_free,
     .compute = cpu_team_compute,
     .update = update,
+    .update_part = update_part,
     .use_precision = cpu_use_precision,
 };

@@ -204,6 +204,7 @@ float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tenso
  * training, zero for the samples beyond. */
 int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out, struct err *e);
 int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e);
+int cpu_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale, bool last, struct err *e);
 
 /* cpu/program.c: the program of `batch` samples from `first` on, which so many threads run. */
 struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead, int first, int batch, int threads,

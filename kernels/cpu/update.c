@@ -1,4 +1,4 @@
-/* The optimizer's step over the flat block: one pass over parameters, gradients and state. Weight decay differs by tensor,
+/* The optimizer's step over the flat block, or a part of it: one pass over parameters, gradients and state. Weight decay differs by tensor,
  * so the pass goes tensor by tensor. The formulas are PyTorch's (SGD, Adam, AdamW), with u = scale*g the gradient of a step:
  *
  *   sgd     u += decay*w;  v <- m*v + u;  w -= lr*v              nesterov: w -= lr*(u + m*v)
@@ -103,12 +103,12 @@ double dev_clip(const float *g, size_t n, double scale, double clip_norm)
 
 /* ---- a step ------------------------------------------------------------------------------------------------------- */
 
-static struct adam adam_coefficients(struct dev_replica *r, double lr, double scale)
+static struct adam adam_coefficients(struct dev_replica *r, double lr, double scale, bool last)
 {
     const struct optimizer_spec *o = &r->optimizer;
     float *steps = &r->host[DEV_OPTIM][2 * r->count[DEV_PARAMS]];
     double t = round((double)*steps) + 1; /* an average over workers rounds */
-    *steps = (float)t;
+    *steps = last ? (float)t : *steps;
     return (struct adam){.lr = (float)(lr / (1 - pow(o->beta1, t))),
                          .scale = (float)scale,
                          .b1 = (float)o->beta1,
@@ -137,21 +137,31 @@ static void step_tensor(struct dev_replica *r, const struct adam *base, size_t a
     }
 }
 
-int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e)
+int cpu_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale, bool last, struct err *e)
 {
     const struct optimizer_spec *o = &r->optimizer;
     bool is_adam = o->type == CAT_OPTIMIZER_ADAM || o->type == CAT_OPTIMIZER_ADAMW;
-    scale *= dev_clip(r->host[DEV_GRADS], r->count[DEV_GRADS], scale, o->clip_norm);
-    struct adam a = is_adam ? adam_coefficients(r, lr, scale) : (struct adam){0};
+    struct adam a = is_adam ? adam_coefficients(r, lr, scale, last) : (struct adam){0};
     for (int t = 0; t < r->net->n_tensors; t++) {
         const struct tensor *tensor = &r->net->tensors[t];
+        size_t begin = tensor->first > first ? tensor->first : first, end = tensor->first + tensor->count;
+        end = end < first + n ? end : first + n;
+        if (begin >= end) {
+            continue;
+        }
         float decay = tensor->decay ? (float)o->weight_decay : 0;
-#pragma omp parallel if (tensor->count > CHUNK)
+#pragma omp parallel if (end - begin > CHUNK)
         {
-            size_t first, last;
-            pointwise_share(tensor->count, &first, &last);
-            step_tensor(r, is_adam ? &a : NULL, tensor->first + first, last - first, lr, scale, decay);
+            size_t mine, after;
+            pointwise_share(end - begin, &mine, &after);
+            step_tensor(r, is_adam ? &a : NULL, begin + mine, after - mine, lr, scale, decay);
         }
     }
     return 0;
+}
+
+int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e)
+{
+    scale *= dev_clip(r->host[DEV_GRADS], r->count[DEV_GRADS], scale, r->optimizer.clip_norm);
+    return cpu_update_part(r, 0, r->count[DEV_PARAMS], lr, scale, true, e);
 }

@@ -116,6 +116,37 @@ static void clipping_and_steps_give_the_same_bits_with_any_number_of_threads(voi
     free(expected);
 }
 
+/* Parts of odd lengths that begin and end within tensors, from the end to the beginning and from the middle on. */
+static void a_step_in_parts_has_the_bits_of_a_whole_one(void **state)
+{
+    static const struct optimizer_spec optimizers[] = {
+        {.type = CAT_OPTIMIZER_SGD, .weight_decay = 0.01},
+        {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true},
+        {.type = CAT_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1},
+    };
+    enum { PARTS = 5, STEPS = 3 };
+    for (size_t k = 0; k < sizeof optimizers / sizeof *optimizers; k++) {
+        struct bench *whole = bench_new("cpu:2", "\"lenet5\"", &optimizers[k]), *parts = bench_new("cpu:2", "\"lenet5\"", &optimizers[k]);
+        size_t n = whole->net.n_params;
+        for (int step = 0; step < STEPS; step++) {
+            random_gradient(whole, (uint64_t)step);
+            random_gradient(parts, (uint64_t)step);
+            assert_int_equal(whole->dev->ops->update(&whole->replica, 0.1, 0.5, &whole->e), 0);
+            for (int i = 0; i < PARTS; i++) {
+                size_t part = (size_t)(step % 2 ? PARTS - 1 - i : (i + 2) % PARTS), first = n * part / PARTS;
+                assert_int_equal(parts->dev->ops->update_part(&parts->replica, first, n * (part + 1) / PARTS - first, 0.1, 0.5,
+                                                              i == PARTS - 1, &parts->e),
+                                 0);
+            }
+        }
+        for (int b = 0; b < DEV_BLOCKS; b++) {
+            assert_memory_equal(whole->replica.host[b], parts->replica.host[b], whole->replica.count[b] * sizeof(float));
+        }
+        bench_free(whole);
+        bench_free(parts);
+    }
+}
+
 static void optimizer_state_has_the_size_that_the_optimizer_needs(void **state)
 {
     struct network net = ref_network(model);
@@ -135,6 +166,7 @@ int main(void)
         cmocka_unit_test(adam_and_adamw_follow_their_formulas),
         cmocka_unit_test(a_long_gradient_is_shortened_and_a_short_one_is_not),
         cmocka_unit_test(clipping_and_steps_give_the_same_bits_with_any_number_of_threads),
+        cmocka_unit_test(a_step_in_parts_has_the_bits_of_a_whole_one),
         cmocka_unit_test(optimizer_state_has_the_size_that_the_optimizer_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

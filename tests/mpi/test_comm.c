@@ -96,6 +96,56 @@ static bool sum_of_fractions(struct comm *c, float *x, size_t n)
     return ok;
 }
 
+/* Each float is in one part, and what is in a part is its sum, though others may still be under way. early: how often they were. */
+static bool parts_are_sums(struct comm *c, size_t n, int round, int *early)
+{
+    struct allreduce a;
+    struct err e;
+    float *x = malloc(n * sizeof(float));
+    bool *seen = calloc(n, sizeof(bool)), ok = true;
+    size_t first, count, all = 0;
+    int left, before = 0;
+    for (size_t i = 0; i < n; i++) {
+        x[i] = value(c->rank, i, round);
+    }
+    allreduce_init(&a, c, COMM_ALL, n);
+    allreduce_start(&a, x, n, 3);
+    while ((left = allreduce_next_part(&a, &first, &count, &e)) > 0) {
+        ok = ok && first + count <= n && (before == 0 || left == before - 1);
+        *early += before == 0 && left > 1 && comm_test(&a.op) == 0;
+        before = left;
+        all += count;
+        for (size_t i = first; ok && i < first + count; i++) {
+            float want = 0;
+            for (int m = 0; m < c->workers; m++) {
+                want += value(m, i, round);
+            }
+            ok = x[i] == want && !seen[i];
+            seen[i] = true;
+        }
+    }
+    ok = ok && left == 0 && before == 1 && all == n && comm_test(&a.op) == 1;
+    allreduce_release(&a);
+    free(seen);
+    free(x);
+    return ok;
+}
+
+static void sums_come_in_parts(struct comm *c)
+{
+    static const size_t lengths[] = {3, 100, 4095, 4099, 64001, 262147, 1663370};
+    enum { LENGTHS = sizeof lengths / sizeof *lengths, OFTEN = 30 };
+    int early = 0, some = 0;
+    for (int i = 0; i < LENGTHS; i++) {
+        check_all(!is_worker() || parts_are_sums(c, lengths[i], i, &early), "the parts of a sum are sums, and all of it");
+    }
+    for (int i = 0; i < OFTEN && comm.workers > 1 && !comm.native; i++) {
+        check_all(!is_worker() || parts_are_sums(c, lengths[LENGTHS - 1], i, &early), "the parts of a sum are sums each time");
+    }
+    MPI_Allreduce(&early, &some, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check_all(some > 0 || comm.workers == 1 || comm.native, "a part is given before the end");
+}
+
 /* Between hosts a ring's chunks go in pieces. */
 static void pieces_do_not_change_a_bit(void)
 {
@@ -120,6 +170,7 @@ static void pieces_do_not_change_a_bit(void)
         free(whole);
         free(pieces);
     }
+    sums_come_in_parts(&hosts);
     comm_release(&hosts);
 }
 
@@ -301,6 +352,8 @@ int main(int argc, char **argv)
     }
     all_reduce_is_exact_at_every_length();
     all_ranks_get_the_same_bits();
+    pieces_do_not_change_a_bit();
+    sums_come_in_parts(&comm);
     several_under_way_do_not_mix();
     groups_sum_among_themselves();
     messages_carry_header_and_body();

@@ -156,6 +156,15 @@ static int ring_add(struct allreduce *a, int k)
     return p.adds ? add(a, a->data + p.begin, a->ins[k % a->window].at, p.n) : 0;
 }
 
+/* The sum of a chunk stands here at the end of the first half, and that of one more after each round of the second. */
+static void ring_count(struct allreduce *a)
+{
+    int chunks = a->got_done / a->pieces - (a->size - 2);
+    if (chunks > a->op.parts) {
+        atomic_store_explicit(&a->op.parts, chunks, memory_order_release);
+    }
+}
+
 /* 1: something came or went, 0: nothing. */
 static int ring_tests(struct allreduce *a, struct transport *t)
 {
@@ -164,6 +173,7 @@ static int ring_tests(struct allreduce *a, struct transport *t)
         if (ring_add(a, a->got_done++) < 0) {
             return -ERR_DEVICE;
         }
+        ring_count(a);
         moved = 1;
     }
     while (rc >= 0 && a->sent_done < a->sent && (rc = t->ops->test(t, &a->outs[a->sent_done % a->window])) > 0) {
@@ -285,17 +295,47 @@ static int native_step(struct allreduce *a, struct transport *t)
     return rc < 0 ? failed(a) : rc;
 }
 
+enum way { WAY_NONE, WAY_NATIVE, WAY_DOUBLING, WAY_RING };
+
+static enum way way_of(const struct allreduce *a)
+{
+    size_t n = heavy(a);
+    if (a->size <= 1 || a->hollow + a->n == 0) {
+        return WAY_NONE;
+    }
+    if (a->comm->native && a->comm->t->ops->native_sum && a->group == COMM_ALL) {
+        return WAY_NATIVE;
+    }
+    return n < SHORT || (size_t)a->size > n ? WAY_DOUBLING : WAY_RING;
+}
+
 static int allreduce_step(struct comm_op *op, struct transport *t)
 {
     struct allreduce *a = (struct allreduce *)op;
-    size_t n = heavy(a);
-    if (a->size <= 1 || a->hollow + a->n == 0) {
-        return 1;
-    }
-    if (a->comm->native && t->ops->native_sum && a->group == COMM_ALL) {
+    switch (way_of(a)) {
+    case WAY_NATIVE:
         return native_step(a, t);
+    case WAY_DOUBLING:
+        return doubling_step(a, t);
+    case WAY_RING:
+        return ring_step(a, t);
+    case WAY_NONE:
+        break;
     }
-    return n < SHORT || (size_t)a->size > n ? doubling_step(a, t) : ring_step(a, t);
+    return 1;
+}
+
+int allreduce_next_part(struct allreduce *a, size_t *first, size_t *n, struct err *e)
+{
+    int parts = way_of(a) == WAY_RING ? a->size : 1, part = a->taken++;
+    if (part >= parts) {
+        return comm_wait(a->comm, &a->op, e);
+    }
+    int chunk = (a->mine + 1 - part + a->size) % a->size; /* as ring_piece comes upon them */
+    *first = parts > 1 ? real_begin(a, chunk) : 0;
+    *n = parts > 1 ? real_begin(a, chunk + 1) - *first : a->n;
+    int rc = comm_wait_parts(a->comm, &a->op, part + 1, e);
+    return rc < 0 ? rc : parts - part;
 }
 
 static void cut_pieces(struct allreduce *a)
@@ -353,7 +393,7 @@ void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
     a->size = c->n_members[a->group];
     a->mine = c->place[a->group];
     a->serial = c->serials[a->group]++;
-    a->round = 0;
+    a->round = a->taken = 0;
     a->in_busy = a->out_busy = a->begun = false;
     cut_pieces(a);
     c->t->ops->start(c->t, &a->op);

@@ -5,6 +5,7 @@
  * at once never take each other's messages. */
 #include "worker/exchange/comm.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,8 +107,13 @@ int comm_test(struct comm_op *op)
 
 int comm_wait(struct comm *c, struct comm_op *op, struct err *e)
 {
+    return comm_wait_parts(c, op, INT_MAX, e);
+}
+
+int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e)
+{
     double deadline = c->deadline > 0 ? comm_now(c) + c->deadline : 0;
-    int rc = c->t->ops->wait(c->t, op, deadline);
+    int rc = c->t->ops->wait(c->t, op, parts, deadline);
     if (rc == 0) {
         comm_abandon(c);
         return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank, c->deadline);

@@ -54,6 +54,7 @@ struct allreduce {
     struct transport_req ins[ALLREDUCE_WINDOW], outs[ALLREDUCE_WINDOW]; /* of a ring; else the first ones */
     int pieces, window;                 /* of a ring: messages of a chunk; how many may be under way at once in one direction */
     int sent, sent_done, got, got_done; /* begun and ended, in the order of the ring's messages */
+    int taken;                          /* parts that the caller has been given */
     size_t slot;                        /* floats of scratch for one that is added */
     bool in_busy, out_busy, begun, adds, whole, own_scratch; /* whole: the transport runs the ring as one event */
     size_t scratch_n;
@@ -64,10 +65,15 @@ void allreduce_release(struct allreduce *a);
  * additions stay what they are. Never with comm.native. Negative: it has no memory for it, and nothing has changed. */
 int allreduce_place(struct allreduce *a, struct device *dev, struct err *e);
 void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light);
+/* Waits for the next part of the sum, n floats of `data` from `first`, which may be read from then on, and returns how many parts there are
+ * from this one on; when all have been given it waits for the end, and returns 0. Each rank has an order of its own. */
+int allreduce_next_part(struct allreduce *a, size_t *first, size_t *n, struct err *e);
 /* 1 done, 0 not yet, negative failed. */
 int comm_test(struct comm_op *op);
 /* At the deadline (ERR_TIMEOUT) the exchange is abandoned, since `op` may lie on the caller's stack. */
 int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
+/* As comm_wait, but until so many parts have come. */
+int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e);
 /* The end of all exchange of a rank that failed: nothing under way is touched any more, so that it may be freed; whatever is started
  * fails. */
 void comm_abandon(struct comm *c);

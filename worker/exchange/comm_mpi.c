@@ -43,7 +43,7 @@ struct comm_mpi {
     pthread_t thread;
     pthread_mutex_t lock;   /* guards queue, stopping, abandoned, gone */
     pthread_cond_t arrived; /* the queue is no longer empty, or stopping, or abandoned */
-    pthread_cond_t ended;   /* an operation ended, or the thread */
+    pthread_cond_t ended;   /* an operation ended, or a part of one came, or the thread ended */
     struct comm_op *queue;  /* not yet seen by the thread */
     bool stopping, abandoned, gone;
     _Atomic double turn; /* when the thread last went round */
@@ -138,6 +138,15 @@ static void end_op(struct comm_mpi *m, struct comm_op *op, int rc)
     pthread_mutex_unlock(&m->lock);
 }
 
+static void tell_parts(struct comm_mpi *m, const struct comm_op *op, int told)
+{
+    if (op->parts != told) {
+        pthread_mutex_lock(&m->lock);
+        pthread_cond_broadcast(&m->ended);
+        pthread_mutex_unlock(&m->lock);
+    }
+}
+
 /* Takes what was queued; with nothing under way it waits for more. False: stop, whatever is under way if it was abandoned. */
 static bool take_queue(struct comm_mpi *m, struct comm_op **running)
 {
@@ -202,12 +211,13 @@ static void *communicate(void *arg)
     while (take_queue(m, &running)) {
         for (struct comm_op **at = &running; *at;) {
             struct comm_op *op = *at, *next = op->next;
-            int rc = op->step(op, &m->base);
+            int parts = op->parts, rc = op->step(op, &m->base);
             if (rc != 0) {
                 *at = next;
                 end_op(m, op, rc); /* from here on it is its owner's again */
                 m->moved = true;
             } else {
+                tell_parts(m, op, parts);
                 at = &op->next;
             }
         }
@@ -269,13 +279,19 @@ static void mpi_start(struct transport *t, struct comm_op *op)
     pthread_mutex_unlock(&m->lock);
 }
 
-static int mpi_wait(struct transport *t, struct comm_op *op, double deadline)
+static bool still_waits(const struct comm_mpi *m, struct comm_op *op, int parts)
+{
+    return atomic_load_explicit(&op->state, memory_order_acquire) == 0 && atomic_load_explicit(&op->parts, memory_order_acquire) < parts &&
+           !m->abandoned;
+}
+
+static int mpi_wait(struct transport *t, struct comm_op *op, int parts, double deadline)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
     struct timespec until = {.tv_sec = (time_t)deadline};
     until.tv_nsec = (long)((deadline - (double)until.tv_sec) * 1e9);
     pthread_mutex_lock(&m->lock);
-    while (atomic_load_explicit(&op->state, memory_order_acquire) == 0 && !m->abandoned) {
+    while (still_waits(m, op, parts)) {
         if (deadline <= 0) {
             pthread_cond_wait(&m->ended, &m->lock);
         } else if (pthread_cond_timedwait(&m->ended, &m->lock, &until) != 0 && clock_now() >= deadline) {
@@ -285,7 +301,8 @@ static int mpi_wait(struct transport *t, struct comm_op *op, double deadline)
     bool abandoned = m->abandoned;
     pthread_mutex_unlock(&m->lock);
     int state = atomic_load_explicit(&op->state, memory_order_acquire);
-    return state == 0 && abandoned ? -ERR_PEER : state;
+    bool came = atomic_load_explicit(&op->parts, memory_order_acquire) >= parts;
+    return state != 0 ? state : abandoned ? -ERR_PEER : came;
 }
 
 /* ---- time ---------------------------------------------------------------------------------------------------- */

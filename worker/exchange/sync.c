@@ -9,6 +9,9 @@
  * contributes its loss, its time and whether it is not ready for a new minibatch. All ranks see the same sums and so agree without a
  * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on, or later while anyone is not ready.
  *
+ * Where the device can, parameters are updated part by part, as a ring gives their sums, while the others are still under way; an optimizer
+ * that clips has to wait for all of them.
+ *
  * A single worker's gradients stay where they are. Where MPI takes the device's pointers (near.c), buckets are summed there: the last one
  * with what the host adds to it behind it.
  *
@@ -35,6 +38,7 @@ struct sync {
     float *moments;    /* [extra] running statistics and words, as the host writes them: of the tail, or near.words */
     const float *sums; /* [extra] their sums: as moments, or where the transport lends them */
     size_t extra;
+    bool by_parts;    /* the update goes with the sums */
     struct near near; /* [extra + n_params] */
 };
 
@@ -71,6 +75,7 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     } else if (!env->comm->native) {
         near_open(&s->near, env, s->extra + env->n_params, s->extra);
     }
+    s->by_parts = !alone(env->comm) && !s->near.dev && env->replica->dev->ops->update_part && env->spec->optimizer.clip_norm <= 0;
     return &s->base;
 }
 
@@ -221,7 +226,25 @@ static int store_sums(struct sync *s, struct err *e)
     return rc;
 }
 
-static int wait_buckets(struct sync *s, struct err *e)
+/* Copies of the last bucket's sums go to the others', as in take_tail. */
+static int update_as_it_comes(struct sync *s, int bucket, double learning_rate, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    size_t first, n;
+    int left = 0, rc = 0;
+    while (rc >= 0 && (left = allreduce_next_part(&s->buckets[bucket], &first, &n, e)) > 0) {
+        size_t at = s->firsts[bucket] + first, end = s->floats[bucket];
+        n = first + n < end ? n : first < end ? end - first : 0; /* no moments, no words */
+        if (is_last(s, bucket)) {
+            memcpy(r->host[DEV_GRADS] + at, s->tail + first, n * sizeof(float));
+        }
+        rc = r->dev->ops->store(r, DEV_GRADS, at, n, e);
+        rc = rc < 0 ? rc : r->dev->ops->update_part(r, at, n, learning_rate, 1.0, left == 1 && is_last(s, bucket), e);
+    }
+    return left < 0 ? left : rc;
+}
+
+static int update_at_the_end(struct sync *s, double learning_rate, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
     int rc = 0;
@@ -230,6 +253,21 @@ static int wait_buckets(struct sync *s, struct err *e)
     }
     rc = rc < 0 ? rc : take_tail(s, e);
     rc = rc < 0 ? rc : store_sums(s, e);
+    return rc < 0 ? rc : r->dev->ops->update(r, learning_rate, 1.0, e);
+}
+
+static int take_sums(struct sync *s, double learning_rate, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    int rc = 0;
+    for (int i = 0; s->by_parts && i < s->n_buckets && rc >= 0; i++) {
+        rc = update_as_it_comes(s, i, learning_rate, e);
+    }
+    if (s->by_parts) {
+        s->sums = s->moments;
+    } else {
+        rc = update_at_the_end(s, learning_rate, e);
+    }
     if (rc >= 0 && r->count[DEV_STATS] > 0) {
         moments_settle(r->host[DEV_STATS], s->sums, s->l.env->mean_of, r->count[DEV_STATS]);
         rc = r->dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
@@ -259,13 +297,13 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct dev_replica *replica = l->env->replica;
     double ready = comm_now(l->env->comm);
     int rc = 0;
-    if (alone(l->env->comm)) {
-        write_words(s, r);
-    } else {
+    if (!alone(l->env->comm)) {
         rc = start_tail(s, r, e);
-        rc = rc < 0 ? rc : wait_buckets(s, e);
+        rc = rc < 0 ? rc : take_sums(s, w->learning_rate, e);
+    } else {
+        write_words(s, r);
+        rc = w->updated ? 0 : replica->dev->ops->update(replica, w->learning_rate, 1.0, e);
     }
-    rc = rc < 0 || w->updated ? rc : replica->dev->ops->update(replica, w->learning_rate, 1.0, e);
     if (rc < 0) {
         return rc;
     }

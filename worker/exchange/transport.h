@@ -34,6 +34,7 @@ struct comm_op {
     /* 1 done, 0 not yet, negative: failed (err says why). Runs on the communication thread. */
     int (*step)(struct comm_op *op, struct transport *t);
     atomic_int state;         /* 0 under way, 1 done, negative failed; read it through comm_test or comm_wait */
+    atomic_int parts;         /* of what comes in parts, how many have come; step() counts them */
     double started, finished; /* transport time */
     struct err err;
     struct comm_op *next; /* the transport's queue */
@@ -60,8 +61,9 @@ struct transport_ops {
     int (*cancel)(struct transport *t, struct transport_req *r); /* a receive that nothing will match */
     double (*now)(struct transport *t);                          /* seconds, monotonic or virtual */
     void (*start)(struct transport *t, struct comm_op *op);      /* runs op in the background; op stays the caller's */
-    /* Blocks the caller until the op ended or `deadline` (of now(); 0: none) passed: 1, 0, or negative. */
-    int (*wait)(struct transport *t, struct comm_op *op, double deadline);
+    /* Blocks the caller until `parts` of the op have come (or, where time is virtual, until it ended), it ended, or `deadline` (of now(); 0:
+     * none) passed: 1, 0 at the deadline, or negative. */
+    int (*wait)(struct transport *t, struct comm_op *op, int parts, double deadline);
     /* Once this returns nothing that is under way is touched any more, and whatever is started fails: for a rank that failed, before it
      * frees or leaves what its operations point to. NULL where no thread runs them. */
     void (*abandon)(struct transport *t);
