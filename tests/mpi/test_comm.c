@@ -134,7 +134,7 @@ static bool parts_are_sums(struct comm *c, size_t n, int round, int *early)
 static void sums_come_in_parts(struct comm *c)
 {
     static const size_t lengths[] = {3, 100, 4095, 4099, 64001, 262147, 1663370};
-    enum { LENGTHS = sizeof lengths / sizeof *lengths, OFTEN = 30 };
+    enum { LENGTHS = sizeof lengths / sizeof *lengths, OFTEN = 5 };
     int early = 0, some = 0;
     for (int i = 0; i < LENGTHS; i++) {
         check_all(!is_worker() || parts_are_sums(c, lengths[i], i, &early), "the parts of a sum are sums, and all of it");

@@ -23,7 +23,10 @@
 #include "worker/exchange/comm.h"
 
 enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12 };
-enum { PIECE = 32000 }; /* floats: with its header below the 128 KB that Open MPI sends over TCP without asking first (comm_mpi_prepare) */
+enum {
+    PIECE = 32000, /* floats: with its header below the 128 KB that Open MPI sends over TCP without asking first (comm_mpi_prepare) */
+    AHEAD = 6,     /* pieces that went out and are not known to have come */
+};
 
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats)
 {
@@ -123,10 +126,11 @@ static int ring_tag(const struct allreduce *a, const struct piece *p)
     return tag_of(a) | (p->adds ? TRANSPORT_LENT : 0);
 }
 
-/* What may go out: what came in a round before. The window keeps what is under way small. */
+/* What may go out: what came in a round before. The window keeps what is under way small; but a socket takes megabytes at once, behind which
+ * another all-reduce's pieces would wait, in every round. How far the others are shows in what came from them: all do the same. */
 static int ring_send(struct allreduce *a, struct transport *t, int last)
 {
-    while (a->sent < last && a->sent < a->sent_done + a->window && a->sent < a->got_done + a->pieces) {
+    while (a->sent < last && a->sent < a->sent_done + a->window && a->sent < a->got_done + a->ahead) {
         struct piece p = ring_piece(a, a->sent, false);
         if (send_floats(a, t, member(a, a->mine + 1), ring_tag(a, &p), p.begin, p.n, p.hollow, &a->outs[a->sent % a->window]) < 0) {
             return failed(a);
@@ -343,6 +347,7 @@ static void cut_pieces(struct allreduce *a)
     size_t chunk = a->size > 0 ? a->n / (size_t)a->size : 0;
     a->pieces = a->comm->remote[a->group] && chunk > PIECE ? (int)((chunk + PIECE - 1) / PIECE) : 1;
     a->window = a->pieces < ALLREDUCE_WINDOW ? a->pieces : ALLREDUCE_WINDOW;
+    a->ahead = a->pieces < AHEAD ? a->pieces : AHEAD;
     a->slot = (chunk + a->light + (size_t)a->size) / (size_t)a->pieces + 1;
     a->sent = a->sent_done = a->got = a->got_done = 0;
 }
