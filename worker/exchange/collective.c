@@ -25,7 +25,7 @@
 enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12 };
 enum {
     PIECE = 32000, /* floats: with its header below the 128 KB that Open MPI sends over TCP without asking first (comm_mpi_prepare) */
-    AHEAD = 6,     /* pieces that went out and are not known to have come */
+    AHEAD = 6,     /* pieces of one that shares its way that went out and are not known to have come */
 };
 
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats)
@@ -127,7 +127,7 @@ static int ring_tag(const struct allreduce *a, const struct piece *p)
 }
 
 /* What may go out: what came in a round before. The window keeps what is under way small; but a socket takes megabytes at once, behind which
- * another all-reduce's pieces would wait, in every round. How far the others are shows in what came from them: all do the same. */
+ * another all-reduce's pieces would wait in every round. How far the others are shows in what came from them: all do the same. */
 static int ring_send(struct allreduce *a, struct transport *t, int last)
 {
     while (a->sent < last && a->sent < a->sent_done + a->window && a->sent < a->got_done + a->ahead) {
@@ -347,7 +347,7 @@ static void cut_pieces(struct allreduce *a)
     size_t chunk = a->size > 0 ? a->n / (size_t)a->size : 0;
     a->pieces = a->comm->remote[a->group] && chunk > PIECE ? (int)((chunk + PIECE - 1) / PIECE) : 1;
     a->window = a->pieces < ALLREDUCE_WINDOW ? a->pieces : ALLREDUCE_WINDOW;
-    a->ahead = a->pieces < AHEAD ? a->pieces : AHEAD;
+    a->ahead = a->shares && a->pieces > AHEAD ? AHEAD : a->pieces;
     a->slot = (chunk + a->light + (size_t)a->size) / (size_t)a->pieces + 1;
     a->sent = a->sent_done = a->got = a->got_done = 0;
 }

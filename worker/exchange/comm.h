@@ -48,6 +48,7 @@ struct allreduce {
     float *data, *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
     float *sum;            /* once done: data, or of a `lent` one perhaps memory of the transport, only to be read */
     bool lent;             /* the caller takes it so, and is done with it before it begins another one in this group; all members alike */
+    bool shares;           /* the caller has others go beside it, for which it leaves room on a link */
     size_t n, hollow, light;
     uint32_t serial;
     int round, mine, size;

@@ -91,6 +91,7 @@ static void init_bucket(struct sync *s, const struct dev_bucket *b, int index, i
     }
     size_t extra = is_last(s, index) ? s->extra : 0;
     allreduce_init(&s->buckets[index], c, COMM_ALL, b->count + extra);
+    s->buckets[index].shares = !is_last(s, index);
     s->firsts[index] = b->first;
     s->floats[index] = b->count;
     struct err ignored; /* no memory for it on the device: this bucket goes through the host */
