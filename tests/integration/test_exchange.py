@@ -68,9 +68,13 @@ def sizes(*b):
     return {"global_batch": sum(b), "policy": "static", "sizes": list(b)}
 
 
+TWO_BUCKETS = {"model": {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 300}, {"type": "relu"}, {"type": "dense", "units": 100}, {"type": "relu"}, {"type": "dense", "units": 10}]},
+               "exchange": {"bucket_bytes": 65536}}  # both go round a ring, whose parts are updated as they come
 FIXED_ORDER = [
     small(workers=4, strategy={"type": "sync"}, batching=sizes(28, 20, 12, 4)),
     small(workers=3, strategy={"type": "sync"}, batching=sizes(40, 33, 27)),  # the epoch is no multiple of B
+    small(workers=3, strategy={"type": "sync"}, batching=sizes(24, 20, 12), optimizer={"type": "adamw", "learning_rate": 0.002, "weight_decay": 0.01}, **TWO_BUCKETS),
+    small(workers=4, strategy={"type": "sync"}, batching=sizes(24, 20, 12, 4), optimizer={"type": "sgd", "learning_rate": 0.05, "momentum": 0.9, "clip_norm": 0.5}, **TWO_BUCKETS),
     small(workers=4, strategy={"type": "local-sgd", "k": 3}, batching=sizes(28, 20, 12, 4)),
     small(workers=4, strategy={"type": "hier-sgd", "k1": 2, "k2": 4, "group_size": 2}, batching=sizes(28, 20, 12, 4)),
     small(workers=4, strategy={"type": "hpsgd", "k": 2}, batching=sizes(28, 20, 12, 4), optimizer={"type": "sgd", "learning_rate": 0.05}),
