@@ -53,7 +53,8 @@ struct allreduce {
     uint32_t serial;
     int round, mine, size;
     struct transport_req ins[ALLREDUCE_WINDOW], outs[ALLREDUCE_WINDOW]; /* of a ring; else the first ones */
-    int pieces, window, ahead; /* of a ring: messages of a chunk; how many may be under way at once in one direction, or not come */
+    int pieces, window,
+        ahead; /* of a ring: messages of a chunk; how many may be under way at once in one direction, and be ahead of what came */
     int sent, sent_done, got, got_done;                      /* begun and ended, in the order of the ring's messages */
     int taken;                                               /* parts that the caller has been given */
     size_t slot;                                             /* floats of scratch for one that is added */

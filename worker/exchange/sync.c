@@ -227,8 +227,8 @@ static int store_sums(struct sync *s, struct err *e)
     return rc;
 }
 
-/* Copies of the last bucket's sums go to the others', as in take_tail. */
-static int update_as_it_comes(struct sync *s, int bucket, double learning_rate, struct err *e)
+/* The last bucket's sums go to the others', as in take_tail. */
+static int update_bucket(struct sync *s, int bucket, double learning_rate, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
     size_t first, n;
@@ -243,6 +243,16 @@ static int update_as_it_comes(struct sync *s, int bucket, double learning_rate, 
         rc = rc < 0 ? rc : r->dev->ops->update_part(r, at, n, learning_rate, 1.0, left == 1 && is_last(s, bucket), e);
     }
     return left < 0 ? left : rc;
+}
+
+static int update_as_they_come(struct sync *s, double learning_rate, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0; i < s->n_buckets && rc >= 0; i++) {
+        rc = update_bucket(s, i, learning_rate, e);
+    }
+    s->sums = s->moments;
+    return rc;
 }
 
 static int update_at_the_end(struct sync *s, double learning_rate, struct err *e)
@@ -260,15 +270,7 @@ static int update_at_the_end(struct sync *s, double learning_rate, struct err *e
 static int take_sums(struct sync *s, double learning_rate, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
-    int rc = 0;
-    for (int i = 0; s->by_parts && i < s->n_buckets && rc >= 0; i++) {
-        rc = update_as_it_comes(s, i, learning_rate, e);
-    }
-    if (s->by_parts) {
-        s->sums = s->moments;
-    } else {
-        rc = update_at_the_end(s, learning_rate, e);
-    }
+    int rc = s->by_parts ? update_as_they_come(s, learning_rate, e) : update_at_the_end(s, learning_rate, e);
     if (rc >= 0 && r->count[DEV_STATS] > 0) {
         moments_settle(r->host[DEV_STATS], s->sums, s->l.env->mean_of, r->count[DEV_STATS]);
         rc = r->dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
