@@ -138,11 +138,14 @@ static void end_op(struct comm_mpi *m, struct comm_op *op, int rc)
     pthread_mutex_unlock(&m->lock);
 }
 
+/* Nobody is woken for a part who waits for more. */
 static void tell_parts(struct comm_mpi *m, const struct comm_op *op, int told)
 {
     if (op->parts != told) {
         pthread_mutex_lock(&m->lock);
-        pthread_cond_broadcast(&m->ended);
+        if (op->parts >= op->wanted) {
+            pthread_cond_broadcast(&m->ended);
+        }
         pthread_mutex_unlock(&m->lock);
     }
 }
@@ -262,6 +265,7 @@ static void mpi_start(struct transport *t, struct comm_op *op)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
     op->next = NULL;
+    op->wanted = INT_MAX;
     op->started = clock_now();
     atomic_store(&op->state, 0);
     pthread_mutex_lock(&m->lock);
@@ -291,6 +295,7 @@ static int mpi_wait(struct transport *t, struct comm_op *op, int parts, double d
     struct timespec until = {.tv_sec = (time_t)deadline};
     until.tv_nsec = (long)((deadline - (double)until.tv_sec) * 1e9);
     pthread_mutex_lock(&m->lock);
+    op->wanted = parts;
     while (still_waits(m, op, parts)) {
         if (deadline <= 0) {
             pthread_cond_wait(&m->ended, &m->lock);

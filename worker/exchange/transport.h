@@ -35,6 +35,7 @@ struct comm_op {
     int (*step)(struct comm_op *op, struct transport *t);
     atomic_int state;         /* 0 under way, 1 done, negative failed; read it through comm_test or comm_wait */
     atomic_int parts;         /* of what comes in parts, how many have come; step() counts them */
+    int wanted;               /* parts that somebody waits for; the transport's */
     double started, finished; /* transport time */
     struct err err;
     struct comm_op *next; /* the transport's queue */
