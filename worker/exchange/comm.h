@@ -53,11 +53,11 @@ struct allreduce {
     uint32_t serial;
     int round, mine, size;
     struct transport_req ins[ALLREDUCE_WINDOW], outs[ALLREDUCE_WINDOW]; /* of a ring; else the first ones */
-    int pieces, window,
-        ahead; /* of a ring: messages of a chunk; how many may be under way at once in one direction, and be ahead of what came */
-    int sent, sent_done, got, got_done;                      /* begun and ended, in the order of the ring's messages */
-    int taken;                                               /* parts that the caller has been given */
-    size_t slot;                                             /* floats of scratch for one that is added */
+    int pieces, window;                 /* of a ring: messages of a chunk; how many may be under way at once in one direction */
+    int ahead;                          /* how many may have gone out beyond those that came */
+    int sent, sent_done, got, got_done; /* begun and ended, in the order of the ring's messages */
+    int taken;                          /* parts that the caller has been given */
+    size_t slot;                        /* floats of scratch for one that is added */
     bool in_busy, out_busy, begun, adds, whole, own_scratch; /* whole: the transport runs the ring as one event */
     size_t scratch_n;
 };

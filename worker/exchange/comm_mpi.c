@@ -283,10 +283,11 @@ static void mpi_start(struct transport *t, struct comm_op *op)
     pthread_mutex_unlock(&m->lock);
 }
 
-static bool still_waits(const struct comm_mpi *m, struct comm_op *op, int parts)
+/* 0: it goes on. Under the lock. */
+static int outcome(const struct comm_mpi *m, const struct comm_op *op, int parts)
 {
-    return atomic_load_explicit(&op->state, memory_order_acquire) == 0 && atomic_load_explicit(&op->parts, memory_order_acquire) < parts &&
-           !m->abandoned;
+    int state = atomic_load_explicit(&op->state, memory_order_acquire);
+    return state != 0 ? state : m->abandoned ? -ERR_PEER : atomic_load_explicit(&op->parts, memory_order_acquire) >= parts;
 }
 
 static int mpi_wait(struct transport *t, struct comm_op *op, int parts, double deadline)
@@ -294,20 +295,19 @@ static int mpi_wait(struct transport *t, struct comm_op *op, int parts, double d
     struct comm_mpi *m = (struct comm_mpi *)t;
     struct timespec until = {.tv_sec = (time_t)deadline};
     until.tv_nsec = (long)((deadline - (double)until.tv_sec) * 1e9);
+    bool late = false;
+    int rc;
     pthread_mutex_lock(&m->lock);
     op->wanted = parts;
-    while (still_waits(m, op, parts)) {
+    while ((rc = outcome(m, op, parts)) == 0 && !late) {
         if (deadline <= 0) {
             pthread_cond_wait(&m->ended, &m->lock);
-        } else if (pthread_cond_timedwait(&m->ended, &m->lock, &until) != 0 && clock_now() >= deadline) {
-            break;
+        } else {
+            late = pthread_cond_timedwait(&m->ended, &m->lock, &until) != 0 && clock_now() >= deadline;
         }
     }
-    bool abandoned = m->abandoned;
     pthread_mutex_unlock(&m->lock);
-    int state = atomic_load_explicit(&op->state, memory_order_acquire);
-    bool came = atomic_load_explicit(&op->parts, memory_order_acquire) >= parts;
-    return state != 0 ? state : abandoned ? -ERR_PEER : came;
+    return rc;
 }
 
 /* ---- time ---------------------------------------------------------------------------------------------------- */
