@@ -1,6 +1,6 @@
-/* The agent's heartbeat: see beat.h. What changes with every beat (load, GPUs) is in the host's document; a node's document changes only
- * when the node does, because every change of it is told to all browsers. DIR/alive is touched at each that arrived: health checks look at
- * its age.
+/* The agent's heartbeat: see beat.h. What changes with every beat (load, GPUs) is in the host's
+ * document; a node's document changes only when the node does, because every change of it is told
+ * to all browsers. DIR/alive is touched at each that arrived: health checks look at its age.
  */
 #include "agent/beat.h"
 
@@ -50,9 +50,10 @@ static json_t *host_document(struct beat *b)
     json_t *refused = json_copy(b->refused);
     int running = b->running;
     pthread_mutex_unlock(&b->lock);
-    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o, s:o, s:o, s:i, s:o}", "name", c->host, "instance", b->instance, "address", c->address,
-                     "network", c->network, "versions", c->versions, "load", host_load_read(&b->load), "gpus", gpus, "nodes", names,
-                     "daemons", running, "refused", refused);
+    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o, s:o, s:o, s:i, s:o}", "name", c->host,
+                     "instance", b->instance, "address", c->address, "network", c->network,
+                     "versions", c->versions, "load", host_load_read(&b->load), "gpus", gpus,
+                     "nodes", names, "daemons", running, "refused", refused);
 }
 
 /* A host that leaves says so in its nodes' documents. */
@@ -89,8 +90,11 @@ static int send_beat(struct beat *b, struct err *e)
         json_t *document = node_document(b, node);
         rc = rc < 0 ? rc : store_node_put(b->store, document, e);
         json_decref(document);
-        json_t *gpu = rc < 0 ? NULL : gpus_of_device(b->gpus, json_string_value(json_object_get(node, "device")));
-        rc = gpu ? store_gpu_put(b->store, json_string_value(json_object_get(node, "name")), gpu, e) : rc;
+        json_t *gpu =
+            rc < 0 ? NULL
+                   : gpus_of_device(b->gpus, json_string_value(json_object_get(node, "device")));
+        rc = gpu ? store_gpu_put(b->store, json_string_value(json_object_get(node, "name")), gpu, e)
+                 : rc;
         json_decref(gpu);
     }
     if (rc == 0) {
@@ -120,7 +124,8 @@ static void *run(void *arg)
         char quoted[600];
         bool failed = send_beat(b, &e) < 0;
         if (failed && !away) {
-            log_warn("agent", "cannot send heartbeats", "why=%s", log_quote(quoted, sizeof quoted, e.message));
+            log_warn("agent", "cannot send heartbeats", "why=%s",
+                     log_quote(quoted, sizeof quoted, e.message));
         } else if (!failed && away) {
             log_info("agent", "heartbeats arrive again", "%s", "");
         }
@@ -131,7 +136,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus, const char *instance, struct err *e)
+struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus, const char *instance,
+                        struct err *e)
 {
     struct beat *b = calloc(1, sizeof *b);
     if (!b) {
@@ -163,7 +169,8 @@ fail:
 void beat_refused(struct beat *b, const char *cause)
 {
     pthread_mutex_lock(&b->lock);
-    json_object_set_new(b->refused, cause, json_integer(json_integer_value(json_object_get(b->refused, cause)) + 1));
+    json_object_set_new(b->refused, cause,
+                        json_integer(json_integer_value(json_object_get(b->refused, cause)) + 1));
     pthread_mutex_unlock(&b->lock);
 }
 

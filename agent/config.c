@@ -1,5 +1,6 @@
-/* Options of evenstep-agent (DESIGN.md section 9) and what follows from them. What can be known to be wrong before anybody is asked is said
- * here: a device that is not there, a secret that cannot be read, two nodes of one name.
+/* Options of evenstep-agent (DESIGN.md section 9) and what follows from them. What can be known to
+ * be wrong before anybody is asked is said here: a device that is not there, a secret that cannot
+ * be read, two nodes of one name.
  */
 #include "agent/config.h"
 
@@ -17,19 +18,28 @@
 #include "job/node.h"
 
 static const struct opt table[] = {
-    {"store", "URL", OPT_STRING, NULL, 0, 0, "the coordinator's store: redis://[USER@]HOST:PORT, or unix:PATH on the same machine"},
+    {"store", "URL", OPT_STRING, NULL, 0, 0,
+     "the coordinator's store: redis://[USER@]HOST:PORT, or unix:PATH on the same machine"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
-    {"worker-user", "NAME", OPT_STRING, NULL, 0, 0, "the store's user for workers (default: this agent's)"},
+    {"worker-user", "NAME", OPT_STRING, NULL, 0, 0,
+     "the store's user for workers (default: this agent's)"},
     {"worker-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with that user's password"},
-    {"secret-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the cluster's secret; the coordinator's is DIR/secret"},
+    {"secret-file", "FILE", OPT_STRING, NULL, 0, 0,
+     "file with the cluster's secret; the coordinator's is DIR/secret"},
     {"node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
      "a node on this host: NAME=cpu:THREADS, cuda:INDEX or auto, then ,slowdown=F to emulate a slower one (default: one per GPU, else HOST=auto)"},
-    {"label", "K=V", OPT_LIST, NULL, 0, 0, "a label of every node of this host, which a spec's `nodes` can name"},
-    {"host", "NAME", OPT_STRING, NULL, 0, 0, "name of this host in the cluster (default: the host's name)"},
-    {"data-dir", "DIR", OPT_STRING, "./evenstep-agent-data", 0, 0, "where received data sets are kept"},
-    {"data-limit", "MB", OPT_INT, "20000", 0, 1e9, "received data sets use at most this much, the oldest go first"},
-    {"interface", "SUBNET", OPT_STRING, NULL, 0, 0, "network for Open MPI: a subnet or an interface's name (default: where the store is)"},
-    {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0, "ports that Open MPI may listen on (default: any)"},
+    {"label", "K=V", OPT_LIST, NULL, 0, 0,
+     "a label of every node of this host, which a spec's `nodes` can name"},
+    {"host", "NAME", OPT_STRING, NULL, 0, 0,
+     "name of this host in the cluster (default: the host's name)"},
+    {"data-dir", "DIR", OPT_STRING, "./evenstep-agent-data", 0, 0,
+     "where received data sets are kept"},
+    {"data-limit", "MB", OPT_INT, "20000", 0, 1e9,
+     "received data sets use at most this much, the oldest go first"},
+    {"interface", "SUBNET", OPT_STRING, NULL, 0, 0,
+     "network for Open MPI: a subnet or an interface's name (default: where the store is)"},
+    {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0,
+     "ports that Open MPI may listen on (default: any)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
@@ -43,7 +53,9 @@ static int read_host(struct agent_config *c, struct err *e)
         return 0;
     }
     if (!node_valid_name(given, strlen(given), 40, false)) {
-        return err_set(e, ERR_INVALID, "--host '%s': a name of letters, digits and '-' is wanted, at most 40", given);
+        return err_set(e, ERR_INVALID,
+                       "--host '%s': a name of letters, digits and '-' is wanted, at most 40",
+                       given);
     }
     snprintf(c->host, sizeof c->host, "%s", given);
     return 0;
@@ -71,7 +83,8 @@ static int read_worker(struct agent_config *c, struct err *e)
         return 0;
     }
     if (strncmp(c->store, "redis://", 8) != 0) {
-        return err_set(e, ERR_INVALID, "--worker-user '%s': only a store at redis://HOST:PORT has users", user);
+        return err_set(e, ERR_INVALID,
+                       "--worker-user '%s': only a store at redis://HOST:PORT has users", user);
     }
     snprintf(c->worker_store, sizeof c->worker_store, "redis://%.60s@%s", user, rest);
     return read_password(opt_string(c->options, "worker-password-file"), &c->worker_password, e);
@@ -79,7 +92,8 @@ static int read_worker(struct agent_config *c, struct err *e)
 
 static int read_places(struct agent_config *c, struct err *e)
 {
-    const char *dir = opt_string(c->options, "data-dir"), *password = opt_string(c->options, "store-password-file");
+    const char *dir = opt_string(c->options, "data-dir"),
+               *password = opt_string(c->options, "store-password-file");
     const char *secret = opt_string(c->options, "secret-file");
     char data[PATH_MAX + 8];
     int rc = proc_mkdirs(dir, 0700, e);
@@ -96,7 +110,8 @@ static int read_places(struct agent_config *c, struct err *e)
         rc = read_worker(c, e);
     }
     if (rc == 0 && !secret) {
-        rc = err_set(e, ERR_INVALID, "--secret-file is wanted: the agent joins with the cluster's secret");
+        rc = err_set(e, ERR_INVALID,
+                     "--secret-file is wanted: the agent joins with the cluster's secret");
         err_hint(e, "copy the coordinator's DIR/secret to this host");
     }
     snprintf(data, sizeof data, "%s/data", c->data_dir);
@@ -108,14 +123,18 @@ static int read_ports(struct agent_config *c, struct err *e)
 {
     char *end = NULL;
     c->ports = opt_string(c->options, "mpi-ports");
-    long first = c->ports ? strtol(c->ports, &end, 10) : 0, last = end && *end == '-' ? strtol(end + 1, &end, 10) : 0;
+    long first = c->ports ? strtol(c->ports, &end, 10) : 0,
+         last = end && *end == '-' ? strtol(end + 1, &end, 10) : 0;
     if (c->ports && (first < 1024 || last > 65535 || last - first < 7 || *end)) {
-        return err_set(e, ERR_INVALID, "--mpi-ports '%s': FIRST-LAST is wanted, at least 8 ports between 1024 and 65535", c->ports);
+        return err_set(
+            e, ERR_INVALID,
+            "--mpi-ports '%s': FIRST-LAST is wanted, at least 8 ports between 1024 and 65535",
+            c->ports);
     }
     return 0;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------ */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
 {
@@ -126,7 +145,8 @@ static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
     int index = (int)strtol(device + 5, NULL, 10), count = gpus_count(gpus);
     if (index >= count) {
         err_set(e, ERR_DEVICE, "--node '%s=%s': this host has %d GPU%s that its driver tells of",
-                json_string_value(json_object_get(node, "name")), device, count, count == 1 ? "" : "s");
+                json_string_value(json_object_get(node, "name")), device, count,
+                count == 1 ? "" : "s");
         return err_hint(e, "GPUs are counted from 0; in a container they must be handed in");
     }
     int64_t bytes = gpus_memory(gpus, index);
@@ -136,7 +156,8 @@ static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
     return 0;
 }
 
-static int add_node(struct agent_config *c, const struct gpus *gpus, const char *text, struct err *e)
+static int add_node(struct agent_config *c, const struct gpus *gpus, const char *text,
+                    struct err *e)
 {
     struct node_host host = {c->host, host_cores(), host_memory()};
     json_t *node = node_parse("--node", text, &host, e);
@@ -191,10 +212,12 @@ int agent_config_find_address(struct agent_config *c, struct err *e)
     return rc;
 }
 
-int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv, struct err *e)
+int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv,
+                      struct err *e)
 {
     memset(c, 0, sizeof *c);
-    int rc = opt_begin(table, "evenstep-agent --store URL --secret-file FILE [OPTIONS]", argc, argv, &c->options, e);
+    int rc = opt_begin(table, "evenstep-agent --store URL --secret-file FILE [OPTIONS]", argc, argv,
+                       &c->options, e);
     if (rc != 0) {
         return rc;
     }
@@ -202,7 +225,8 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
     c->cache_bytes = (int64_t)opt_int(c->options, "data-limit") * 1000000;
     if (opt_positionals(c->options) || !c->store) {
         return err_set(e, ERR_INVALID,
-                       c->store ? "evenstep-agent takes options only, not '%s'" : "--store is wanted: the coordinator's store",
+                       c->store ? "evenstep-agent takes options only, not '%s'"
+                                : "--store is wanted: the coordinator's store",
                        opt_positional(c->options, 0));
     }
     rc = log_level_of(opt_string(c->options, "log-level"), &c->log_level, e);

@@ -25,10 +25,11 @@ struct agent_config {
 };
 
 /* 1: help was printed. */
-int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv, struct err *e);
+int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv,
+                      struct err *e);
 void agent_config_release(struct agent_config *c);
-/* Which address this host has on the way to the store; fills address and network. May fail for a while: the store's name may not be
- * known yet. */
+/* Which address this host has on the way to the store; fills address and network. May fail for a
+ * while: the store's name may not be known yet. */
 int agent_config_find_address(struct agent_config *c, struct err *e);
 
 #endif

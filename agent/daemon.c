@@ -1,10 +1,11 @@
-/* The daemons of this host: see daemon.h. One is started, watched, and ended with everything that it started.
+/* The daemons of this host: see daemon.h. One is started, watched, and ended with everything that
+ * it started.
  *
  *   started ── its mpirun ends, or the link to it breaks ─────► it ends by itself
  *      └────── its lease is gone for LEASE_PATIENCE seconds ──► TERM, KILL; then what still carries EVENSTEP_LAUNCH=NONCE
  *
- * What a newcomer would get wrong: a store that is away says nothing about leases. Time counts only over answers of the store that say
- * "gone", so a restart of Redis ends no training.
+ * What a newcomer would get wrong: a store that is away says nothing about leases. Time counts only
+ * over answers of the store that say "gone", so a restart of Redis ends no training.
  */
 #include "agent/daemon.h"
 
@@ -58,7 +59,7 @@ int daemons_running(const struct daemons *d)
     return d->n;
 }
 
-/* ---- start ---------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static void make_folders(const struct daemon *m)
 {
@@ -88,7 +89,8 @@ int daemons_start(struct daemons *d, const struct request *r, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot start a daemon: %d run on this host already", d->n);
     }
     m->request = *r;
-    snprintf(m->output, sizeof m->output, "%s/daemon-%s-%d-%d.out", d->config.data_dir, r->job, r->attempt, r->daemon);
+    snprintf(m->output, sizeof m->output, "%s/daemon-%s-%d-%d.out", d->config.data_dir, r->job,
+             r->attempt, r->daemon);
     unlink(m->output);
     make_folders(m);
     int rc = daemon_line_make(&line, &d->config, r, e);
@@ -117,16 +119,18 @@ int daemons_start(struct daemons *d, const struct request *r, struct err *e)
     m->next = d->list;
     d->list = m;
     d->n++;
-    log_info("agent", "daemon started", "job=%s attempt=%d daemon=%d pid=%d", r->job, r->attempt, r->daemon, (int)m->pid);
+    log_info("agent", "daemon started", "job=%s attempt=%d daemon=%d pid=%d", r->job, r->attempt,
+             r->daemon, (int)m->pid);
     return 0;
 }
 
-/* ---- end -------------------------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void last_words(struct daemon *m)
 {
     char *text = proc_read_file(m->output, 1 << 20, NULL, NULL), *rest = NULL;
-    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest)) {
         if (line[strspn(line, "-= ")]) {
             snprintf(m->why, sizeof m->why, "%s", line);
         }
@@ -153,8 +157,8 @@ static void settle(struct daemon *m)
     end_stragglers(m);
     last_words(m);
     remove_folders(m);
-    log_info("agent", "daemon ended", "job=%s attempt=%d code=%d why=%s", m->request.job, m->request.attempt, m->code,
-             log_quote(quoted, sizeof quoted, m->why));
+    log_info("agent", "daemon ended", "job=%s attempt=%d code=%d why=%s", m->request.job,
+             m->request.attempt, m->code, log_quote(quoted, sizeof quoted, m->why));
 }
 
 static void end(struct daemon *m, double grace)
@@ -179,13 +183,14 @@ void daemons_free(struct daemons *d, double grace)
     free(d);
 }
 
-/* ---- look after --------------------------------------------------------------------------------------------------- */
+/* ---- look after ------------------------------------------------------------------------------ */
 
-int daemons_answer(struct store *s, const struct sign_key *key, const char *nonce, const char *state, int code, const char *message,
-                   struct err *e)
+int daemons_answer(struct store *s, const struct sign_key *key, const char *nonce,
+                   const char *state, int code, const char *message, struct err *e)
 {
     char box[96];
-    json_t *body = json_pack("{s:s, s:s, s:i, s:s}", "nonce", nonce, "state", state, "code", code, "message", message);
+    json_t *body = json_pack("{s:s, s:s, s:i, s:s}", "nonce", nonce, "state", state, "code", code,
+                             "message", message);
     char *text = body ? sign_seal(key, "answer", body, e) : NULL;
     snprintf(box, sizeof box, "answer.%s", nonce);
     int rc = text ? store_mail_put(s, box, text, ANSWER_SECONDS, e) : -ERR_MEMORY;
@@ -208,7 +213,8 @@ static void look_at_lease(struct daemon *m, struct store *s, double now)
     } else if (m->gone_since == 0) {
         m->gone_since = now;
     } else if (now - m->gone_since >= lease_patience) {
-        log_warn("agent", "mpirun is gone, its daemon ends", "job=%s attempt=%d", m->request.job, m->request.attempt);
+        log_warn("agent", "mpirun is gone, its daemon ends", "job=%s attempt=%d", m->request.job,
+                 m->request.attempt);
         end(m, stop_grace);
         snprintf(m->why, sizeof m->why, "mpirun on the coordinator's host is gone");
     }
@@ -227,7 +233,8 @@ void daemons_tick(struct daemons *d, struct store *s, const struct sign_key *key
             at = &m->next;
             continue;
         }
-        daemons_answer(s, key, m->request.nonce, "ended", m->code, m->why, NULL); /* with the store away nobody waits for it any more */
+        daemons_answer(s, key, m->request.nonce, "ended", m->code, m->why,
+                       NULL); /* with the store away nobody waits for it any more */
         *at = m->next;
         d->n--;
         free(m);

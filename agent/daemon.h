@@ -1,5 +1,6 @@
-/* Open MPI's daemons that this agent runs, one per attempt that uses this host. Each ends when its mpirun does, when its launch agent has
- * given up its lease, and with this agent. One thread only. */
+/* Open MPI's daemons that this agent runs, one per attempt that uses this host. Each ends when its
+ * mpirun does, when its launch agent has given up its lease, and with this agent. One thread only.
+ */
 #ifndef AGENT_DAEMON_H
 #define AGENT_DAEMON_H
 
@@ -11,11 +12,11 @@
 struct daemon_config {
     const char *host;
     const char *store_url, *store_password; /* for workers; password: or NULL */
-    const char *data_roots;                 /* where this host's data sets are, separated by colons */
-    const char *data_dir;                   /* where logs and received data are kept */
-    const char *network;                    /* CIDR for MPI's connections */
-    const char *ports;                      /* "FIRST-LAST", or NULL: any */
-    int64_t cache_bytes;                    /* received data sets may use so much */
+    const char *data_roots; /* where this host's data sets are, separated by colons */
+    const char *data_dir;   /* where logs and received data are kept */
+    const char *network;    /* CIDR for MPI's connections */
+    const char *ports;      /* "FIRST-LAST", or NULL: any */
+    int64_t cache_bytes;    /* received data sets may use so much */
 };
 
 struct daemons; /* those that run */
@@ -24,16 +25,19 @@ struct daemons *daemons_new(const struct daemon_config *config, struct err *e);
 void daemons_free(struct daemons *d, double grace);
 int daemons_running(const struct daemons *d);
 int daemons_start(struct daemons *d, const struct request *r, struct err *e);
-/* Looks after them: who has ended is answered (box answer.NONCE, sealed with `key`), whose lease is gone is ended. */
+/* Looks after them: who has ended is answered (box answer.NONCE, sealed with `key`), whose lease is
+ * gone is ended. */
 void daemons_tick(struct daemons *d, struct store *s, const struct sign_key *key, double now);
 /* Answers a request: state "started", "refused" or "ended". */
-int daemons_answer(struct store *s, const struct sign_key *key, const char *nonce, const char *state, int code, const char *message,
-                   struct err *e);
-/* The daemon's argument list and environment, for tests: NULL-terminated, owned; daemon_line_free. */
+int daemons_answer(struct store *s, const struct sign_key *key, const char *nonce,
+                   const char *state, int code, const char *message, struct err *e);
+/* The daemon's argument list and environment, for tests: NULL-terminated, owned; daemon_line_free.
+ */
 struct daemon_line {
     char **argv, **env;
 };
-int daemon_line_make(struct daemon_line *out, const struct daemon_config *c, const struct request *r, struct err *e);
+int daemon_line_make(struct daemon_line *out, const struct daemon_config *c,
+                     const struct request *r, struct err *e);
 void daemon_line_free(struct daemon_line *l);
 
 #endif

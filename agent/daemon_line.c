@@ -1,8 +1,10 @@
-/* The command line and the environment of Open MPI's daemon (daemon.h). Both are written here from checked fields and from what this agent
- * was configured with; nothing is taken over from mpirun's command, and nothing of our environment but what is named.
+/* The command line and the environment of Open MPI's daemon (daemon.h). Both are written here from
+ * checked fields and from what this agent was configured with; nothing is taken over from mpirun's
+ * command, and nothing of our environment but what is named.
  *
- * What belongs to this host alone (interface, folder of shared memory) reaches the ranks as EVENSTEP_MCA_…, which evenstep-worker turns
- * into Open MPI's variables: OMPI_MCA_… itself would be overwritten by mpirun's, which hold for all hosts.
+ * What belongs to this host alone (interface, folder of shared memory) reaches the ranks as
+ * EVENSTEP_MCA_…, which evenstep-worker turns into Open MPI's variables: OMPI_MCA_… itself would be
+ * overwritten by mpirun's, which hold for all hosts.
  */
 #include <limits.h>
 #include <stdarg.h>
@@ -36,7 +38,8 @@ __attribute__((format(printf, 2, 3))) static void word(struct words *w, const ch
     va_end(args);
 }
 
-__attribute__((format(printf, 3, 4))) static void option(struct words *w, const char *name, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void option(struct words *w, const char *name,
+                                                         const char *fmt, ...)
 {
     char value[4096];
     va_list args;
@@ -54,7 +57,8 @@ char *daemon_tmp(char out[64], const char *parent, const struct request *r)
     return out;
 }
 
-static int write_argv(struct words *w, const struct daemon_config *c, const struct request *r, struct err *e)
+static int write_argv(struct words *w, const struct daemon_config *c, const struct request *r,
+                      struct err *e)
 {
     char tmp[64], ports[16];
     word(w, "orted");
@@ -116,7 +120,8 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
     word(w, "LANG=C.UTF-8");
     word(w, "CUDA_DEVICE_ORDER=PCI_BUS_ID"); /* as NVML counts (gpu.c) */
     word(w, "OMP_WAIT_POLICY=passive");
-    word(w, "RES_OPTIONS=timeout:1 attempts:2"); /* Open MPI looks up its node names, which nobody knows */
+    word(w, "RES_OPTIONS=timeout:1 attempts:2"); /* Open MPI looks up its node names, which nobody
+                                                    knows */
     if (geteuid() == 0) {
         word(w, "OMPI_ALLOW_RUN_AS_ROOT=1");
         word(w, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
@@ -135,15 +140,18 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
     word(w, "EVENSTEP_MCA_btl_vader_backing_directory=%s", daemon_tmp(shm, "/dev/shm", r));
     if (c->ports) {
         char *end = NULL;
-        long first = strtol(c->ports, &end, 10), last = *end == '-' ? strtol(end + 1, NULL, 10) : first;
+        long first = strtol(c->ports, &end, 10),
+             last = *end == '-' ? strtol(end + 1, NULL, 10) : first;
         word(w, "EVENSTEP_MCA_btl_tcp_port_min_v4=%ld", first);
         word(w, "EVENSTEP_MCA_btl_tcp_port_range_v4=%ld", last - first + 1);
     }
 }
 
-int daemon_line_make(struct daemon_line *out, const struct daemon_config *c, const struct request *r, struct err *e)
+int daemon_line_make(struct daemon_line *out, const struct daemon_config *c,
+                     const struct request *r, struct err *e)
 {
-    struct words argv = {.items = calloc(WORDS, sizeof(char *))}, env = {.items = calloc(WORDS, sizeof(char *))};
+    struct words argv = {.items = calloc(WORDS, sizeof(char *))},
+                 env = {.items = calloc(WORDS, sizeof(char *))};
     out->argv = argv.items;
     out->env = env.items;
     if (argv.items && env.items) {

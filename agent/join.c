@@ -1,5 +1,6 @@
-/* The agent's half of joining: see join.h. A refusal whose signature does not fit is still told, as what it is: somebody says that the
- * secret is wrong. Whoever can write to the store can make an agent wait, but not make it believe.
+/* The agent's half of joining: see join.h. A refusal whose signature does not fit is still told, as
+ * what it is: somebody says that the secret is wrong. Whoever can write to the store can make an
+ * agent wait, but not make it believe.
  */
 #include "agent/join.h"
 
@@ -10,16 +11,20 @@
 #include "common/clock.h"
 #include "job/hostkey.h"
 
-static int take_welcome(const json_t *body, const struct sign_key *secret, const char *nonce, struct welcome *out, struct err *e)
+static int take_welcome(const json_t *body, const struct sign_key *secret, const char *nonce,
+                        struct welcome *out, struct err *e)
 {
-    const char *salt = json_string_value(json_object_get(body, "salt")), *wrapped = json_string_value(json_object_get(body, "key"));
+    const char *salt = json_string_value(json_object_get(body, "salt")),
+               *wrapped = json_string_value(json_object_get(body, "key"));
     const char *coordinator = json_string_value(json_object_get(body, "coordinator"));
     if (!json_is_true(json_object_get(body, "accepted"))) {
-        const char *why = json_string_value(json_object_get(body, "message")), *hint = json_string_value(json_object_get(body, "hint"));
+        const char *why = json_string_value(json_object_get(body, "message")),
+                   *hint = json_string_value(json_object_get(body, "hint"));
         err_set(e, ERR_FORBIDDEN, "%s", why ? why : "the coordinator refused this host");
         return hint && *hint ? err_hint(e, "%s", hint) : -ERR_FORBIDDEN;
     }
-    if (!salt || strlen(salt) != SIGN_HEX - 1 || !wrapped || sign_unhex(wrapped, &out->key, NULL) < 0 || !coordinator) {
+    if (!salt || strlen(salt) != SIGN_HEX - 1 || !wrapped ||
+        sign_unhex(wrapped, &out->key, NULL) < 0 || !coordinator) {
         return err_set(e, ERR_SYNTAX, "the coordinator's answer is malformed");
     }
     hostkey_wrap(secret, nonce, salt, &out->key);
@@ -27,7 +32,8 @@ static int take_welcome(const json_t *body, const struct sign_key *secret, const
     return 0;
 }
 
-static int open_answer(const char *text, const struct sign_key *secret, const char *nonce, struct welcome *out, struct err *e)
+static int open_answer(const char *text, const struct sign_key *secret, const char *nonce,
+                       struct welcome *out, struct err *e)
 {
     struct sign_key key;
     hostkey_welcome(secret, nonce, &key);
@@ -37,19 +43,21 @@ static int open_answer(const char *text, const struct sign_key *secret, const ch
         json_decref(body);
         return rc;
     }
-    err_set(e, ERR_FORBIDDEN, "the coordinator's answer is signed with another secret than this agent's");
+    err_set(e, ERR_FORBIDDEN,
+            "the coordinator's answer is signed with another secret than this agent's");
     return err_hint(e, "give this agent the coordinator's secret: --secret-file");
 }
 
-int join_ask(struct store *s, const struct sign_key *secret, const json_t *who, double patience, const volatile sig_atomic_t *stop,
-             struct welcome *out, struct err *e)
+int join_ask(struct store *s, const struct sign_key *secret, const json_t *who, double patience,
+             const volatile sig_atomic_t *stop, struct welcome *out, struct err *e)
 {
     struct sign_key key;
     char nonce[SIGN_HEX], box[96];
     json_t *body = json_deep_copy(who);
     char *text = NULL;
     hostkey_join(secret, &key);
-    int rc = body ? sign_stamp(body, clock_wall_ms(), nonce, e) : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
+    int rc = body ? sign_stamp(body, clock_wall_ms(), nonce, e)
+                  : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
     if (rc == 0) {
         text = sign_seal(&key, "join", body, e);
         rc = text ? store_mail_put(s, "join", text, SIGN_WINDOW_MS / 1000, e) : -ERR_MEMORY;
@@ -74,7 +82,8 @@ int join_ask(struct store *s, const struct sign_key *secret, const json_t *who, 
             return err_set(e, ERR_CANCELLED, "this agent was told to stop");
         }
         if (clock_now() >= until) {
-            return err_set(e, ERR_TIMEOUT, "no coordinator answers at the store '%s'", store_url(s));
+            return err_set(e, ERR_TIMEOUT, "no coordinator answers at the store '%s'",
+                           store_url(s));
         }
         clock_sleep(0.05);
     }

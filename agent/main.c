@@ -1,11 +1,12 @@
-/* evenstep-agent: once on every host. It joins with the cluster's secret, tells of its nodes, and starts Open MPI's daemon when the
- * coordinator asks (DESIGN.md decision 3).
+/* evenstep-agent: once on every host. It joins with the cluster's secret, tells of its nodes, and
+ * starts Open MPI's daemon when the coordinator asks (DESIGN.md decision 3).
  *
  *     options ─► join ─► heartbeat ─► requests ─► daemons …
  *     on SIGTERM: says that it leaves ─► jobs write a checkpoint, their daemons end ─► host and nodes leave the store
  *
- * What a newcomer would get wrong: a daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so daemons are started by the main
- * thread alone, which lives as long as the agent. And nothing in a box is believed before its signature is checked.
+ * What a newcomer would get wrong: a daemon dies with the *thread* that forked it
+ * (PR_SET_PDEATHSIG), so daemons are started by the main thread alone, which lives as long as the
+ * agent. And nothing in a box is believed before its signature is checked.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,9 +22,11 @@
 #include "common/log.h"
 #include "job/hostkey.h"
 
-static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2, stop_grace = 3;
+static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2,
+                    stop_grace = 3;
 static const double fault_patience = 3;
-static const double leave_patience = 15; /* longer than the coordinator waits for a checkpoint (run.c) */
+static const double leave_patience =
+    15; /* longer than the coordinator waits for a checkpoint (run.c) */
 
 static volatile sig_atomic_t told_to_stop; /* how often */
 
@@ -46,7 +49,7 @@ struct agent {
     double looked_at; /* at which coordinator there is */
 };
 
-/* ---- join -------------------------------------------------------------------------------------------------------- */
+/* ---- join ------------------------------------------------------------------------------------ */
 
 static json_t *who(const struct agent *a)
 {
@@ -55,8 +58,9 @@ static json_t *who(const struct agent *a)
     json_array_foreach(a->config.nodes, i, node) {
         json_array_append(names, json_object_get(node, "name"));
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o}", "host", a->config.host, "instance", a->instance, "address", a->config.address,
-                     "network", a->config.network, "versions", a->config.versions, "nodes", names);
+    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o}", "host", a->config.host, "instance",
+                     a->instance, "address", a->config.address, "network", a->config.network,
+                     "versions", a->config.versions, "nodes", names);
 }
 
 static void wait_a_little(double seconds)
@@ -72,7 +76,8 @@ static int join_once(struct agent *a, struct err *e)
     int rc = agent_config_find_address(&a->config, e);
     if (rc == 0) {
         json_t *me = who(a);
-        rc = join_ask(a->store, &a->config.secret, me, join_patience, &told_to_stop, &a->welcome, e);
+        rc =
+            join_ask(a->store, &a->config.secret, me, join_patience, &told_to_stop, &a->welcome, e);
         json_decref(me);
     }
     return rc;
@@ -85,25 +90,27 @@ static void join(struct agent *a)
     while (!told_to_stop) {
         struct err e = {0};
         if (join_once(a, &e) == 0) {
-            log_info("agent", "joined", "host=%s address=%s network=%s nodes=%zu", a->config.host, a->config.address, a->config.network,
-                     json_array_size(a->config.nodes));
+            log_info("agent", "joined", "host=%s address=%s network=%s nodes=%zu", a->config.host,
+                     a->config.address, a->config.network, json_array_size(a->config.nodes));
             return;
         }
         if (!told_to_stop && strcmp(said, e.message) != 0) {
             snprintf(said, sizeof said, "%s", e.message);
-            log_warn("agent", "cannot join yet", "why=%s hint=\"%s\"", log_quote(quoted, sizeof quoted, e.message), e.hint);
+            log_warn("agent", "cannot join yet", "why=%s hint=\"%s\"",
+                     log_quote(quoted, sizeof quoted, e.message), e.hint);
         }
         wait_a_little(retry_seconds);
     }
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void refuse(struct agent *a, const char *cause, const char *nonce, const struct err *why)
 {
     char quoted[700], counter[48];
     snprintf(counter, sizeof counter, "launch.%s", cause);
-    log_warn("agent", "a request was refused", "cause=%s why=%s", cause, log_quote(quoted, sizeof quoted, why->message));
+    log_warn("agent", "a request was refused", "cause=%s why=%s", cause,
+             log_quote(quoted, sizeof quoted, why->message));
     beat_refused(a->beat, cause);
     store_refused_add(a->store, counter, NULL);
     if (nonce) {
@@ -121,9 +128,12 @@ static void take_request(struct agent *a, const char *text)
         return;
     }
     int rc = sign_fresh(&a->seen, body, clock_wall_ms(), &e);
-    const char *cause = rc == -ERR_CONFLICT ? "replayed" : rc == -ERR_TIMEOUT ? "expired" : "malformed";
+    const char *cause = rc == -ERR_CONFLICT  ? "replayed"
+                        : rc == -ERR_TIMEOUT ? "expired"
+                                             : "malformed";
     if (rc < 0) {
-        refuse(a, cause, rc == -ERR_TIMEOUT ? json_string_value(json_object_get(body, "nonce")) : NULL, &e);
+        refuse(a, cause,
+               rc == -ERR_TIMEOUT ? json_string_value(json_object_get(body, "nonce")) : NULL, &e);
     } else if (request_read(&r, body, a->config.host, &e) < 0) {
         refuse(a, "malformed", json_string_value(json_object_get(body, "nonce")), &e);
     } else if (a->leaving || daemons_start(a->daemons, &r, &e) < 0) {
@@ -167,7 +177,8 @@ static void turn(struct agent *a)
     free(text);
 }
 
-/* Jobs that run here write a checkpoint and give the nodes back, as the coordinator has them do; a second signal ends them at once. */
+/* Jobs that run here write a checkpoint and give the nodes back, as the coordinator has them do; a
+ * second signal ends them at once. */
 static void leave(struct agent *a)
 {
     double until = clock_now() + leave_patience;
@@ -189,11 +200,12 @@ static void serve(struct agent *a)
         log_info("agent", "stopping", "daemons=%d", daemons_running(a->daemons));
         leave(a);
     } else {
-        log_info("agent", "another coordinator is there, joining again", "daemons=%d", daemons_running(a->daemons));
+        log_info("agent", "another coordinator is there, joining again", "daemons=%d",
+                 daemons_running(a->daemons));
     }
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* One membership: from joining until told to stop, or until there is another coordinator. */
 static int live(struct agent *a, struct err *e)
@@ -203,8 +215,10 @@ static int live(struct agent *a, struct err *e)
     if (told_to_stop) {
         return 0;
     }
-    a->seen.not_before = clock_wall_ms() - SIGN_WINDOW_MS; /* older ones were signed with another key */
-    struct daemon_config dc = {c->host, c->worker_store, c->worker_password, c->roots, c->data_dir, c->network, c->ports, c->cache_bytes};
+    a->seen.not_before =
+        clock_wall_ms() - SIGN_WINDOW_MS; /* older ones were signed with another key */
+    struct daemon_config dc = {c->host,     c->worker_store, c->worker_password, c->roots,
+                               c->data_dir, c->network,      c->ports,           c->cache_bytes};
     a->daemons = daemons_new(&dc, e);
     a->beat = a->daemons ? beat_start(c, a->gpus, a->instance, e) : NULL;
     int rc = a->beat ? 0 : -(int)e->code;
@@ -237,13 +251,16 @@ static int start(struct agent *a, struct err *e)
     return a->store ? 0 : -(int)e->code;
 }
 
-/* A device that is not there ends this agent; the coordinator is told why, so that it stands on the page too. */
+/* A device that is not there ends this agent; the coordinator is told why, so that it stands on the
+ * page too. */
 static void tell_fault(struct agent *a, const struct err *fault)
 {
     struct err e = {0};
-    json_t *me = agent_config_find_address(&a->config, &e) == 0 && start(a, &e) == 0 ? who(a) : NULL;
+    json_t *me =
+        agent_config_find_address(&a->config, &e) == 0 && start(a, &e) == 0 ? who(a) : NULL;
     if (me) {
-        json_object_set_new(me, "fault", json_pack("{s:s, s:s}", "message", fault->message, "hint", fault->hint));
+        json_object_set_new(
+            me, "fault", json_pack("{s:s, s:s}", "message", fault->message, "hint", fault->hint));
         join_ask(a->store, &a->config.secret, me, fault_patience, &told_to_stop, &a->welcome, &e);
         json_decref(me);
     }
@@ -261,8 +278,10 @@ int main(int argc, char **argv)
         rc = start(&a, &e);
         while (rc == 0 && !told_to_stop) {
             rc = live(&a, &e);
-            if (rc == -ERR_CONFLICT || rc == -ERR_UNAVAILABLE) { /* somebody has our name meanwhile, or the store went away: again */
-                log_warn("agent", "joining again", "why=%s", log_quote(quoted, sizeof quoted, e.message));
+            if (rc == -ERR_CONFLICT || rc == -ERR_UNAVAILABLE) { /* somebody has our name meanwhile,
+                                                                    or the store went away: again */
+                log_warn("agent", "joining again", "why=%s",
+                         log_quote(quoted, sizeof quoted, e.message));
                 err_clear(&e);
                 wait_a_little(retry_seconds);
                 rc = 0;
@@ -273,7 +292,8 @@ int main(int argc, char **argv)
         tell_fault(&a, &e);
     }
     if (rc < 0) {
-        log_error("agent", "cannot run", "why=%s hint=\"%s\"", log_quote(quoted, sizeof quoted, e.message), e.hint);
+        log_error("agent", "cannot run", "why=%s hint=\"%s\"",
+                  log_quote(quoted, sizeof quoted, e.message), e.hint);
     }
     store_close(a.store);
     agent_config_release(&a.config);

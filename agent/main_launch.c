@@ -1,11 +1,12 @@
-/* evenstep-launch: mpirun's launch agent (plm_rsh_agent). In place of ssh it asks the host's agent, in a signed request of named fields, to
- * start Open MPI's daemon, and stays until that has ended:
+/* evenstep-launch: mpirun's launch agent (plm_rsh_agent). In place of ssh it asks the host's agent,
+ * in a signed request of named fields, to start Open MPI's daemon, and stays until that has ended:
  *
  *     mpirun ─ evenstep-launch HOST orted -mca … ─ request ─► store ─► agent of HOST ─ orted
  *
- * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's command is not passed on: its few
- * numbers are, and the agent writes a command of its own. Its environment comes from launcher_mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS
- * (folder of the hosts' keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT. What it says on stderr is in the attempt's log.
+ * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's
+ * command is not passed on: its few numbers are, and the agent writes a command of its own. Its
+ * environment comes from launcher_mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS (folder of the hosts'
+ * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT. What it says on stderr is in the attempt's log.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ static const char *wanted(const char *name, struct err *e)
 {
     const char *value = getenv(name);
     if (!value || !*value) {
-        err_set(e, ERR_INVALID, "%s is not set: this program is started by mpirun under `evenstep serve`", name);
+        err_set(e, ERR_INVALID,
+                "%s is not set: this program is started by mpirun under `evenstep serve`", name);
         return NULL;
     }
     return value;
@@ -66,9 +68,10 @@ static int read_key(struct launch *l, struct err *e)
     if (text) {
         text[strcspn(text, "\n")] = 0;
     }
-    int rc = text && sign_unhex(text, &l->key, NULL) == 0
-                 ? 0
-                 : err_set(e, ERR_NOT_FOUND, "the host '%s' has not joined: it has no key", l->host);
+    int rc =
+        text && sign_unhex(text, &l->key, NULL) == 0
+            ? 0
+            : err_set(e, ERR_NOT_FOUND, "the host '%s' has not joined: it has no key", l->host);
     free(text);
     return rc;
 }
@@ -107,7 +110,8 @@ static int take_answer(struct launch *l, int *code, struct err *e)
     snprintf(box, sizeof box, "answer.%s", l->nonce);
     char *text = store_mail_take(l->store, box, 0, NULL);
     json_t *body = text ? sign_open(&l->key, "answer", text, NULL) : NULL;
-    const char *state = json_string_value(json_object_get(body, "state")), *nonce = json_string_value(json_object_get(body, "nonce"));
+    const char *state = json_string_value(json_object_get(body, "state")),
+               *nonce = json_string_value(json_object_get(body, "nonce"));
     const char *message = json_string_value(json_object_get(body, "message"));
     int over = 0;
     free(text);
@@ -121,9 +125,11 @@ static int take_answer(struct launch *l, int *code, struct err *e)
         over = 1;
         *code = (int)json_integer_value(json_object_get(body, "code"));
         if (strcmp(state, "refused") == 0) {
-            err_set(e, ERR_FORBIDDEN, "the agent of host '%s' refused to start a daemon: %s", l->host, message ? message : "");
+            err_set(e, ERR_FORBIDDEN, "the agent of host '%s' refused to start a daemon: %s",
+                    l->host, message ? message : "");
         } else if (*code != 0) {
-            err_set(e, ERR_PEER, "Open MPI's daemon on host '%s' ended with code %d: %s", l->host, *code, message ? message : "");
+            err_set(e, ERR_PEER, "Open MPI's daemon on host '%s' ended with code %d: %s", l->host,
+                    *code, message ? message : "");
         }
     }
     json_decref(body);
@@ -144,10 +150,12 @@ static int wait_for_end(struct launch *l, struct err *e)
         }
         if (now - l->renewed_at >= renew_seconds) {
             l->renewed_at = now;
-            store_lease_set(l->store, lease, LEASE_SECONDS, NULL); /* with the store away it is renewed when that is back */
+            store_lease_set(l->store, lease, LEASE_SECONDS,
+                            NULL); /* with the store away it is renewed when that is back */
         }
         if (!l->started && now >= until) {
-            err_set(e, ERR_TIMEOUT, "the agent of host '%s' did not answer within %.0f s", l->host, start_patience);
+            err_set(e, ERR_TIMEOUT, "the agent of host '%s' did not answer within %.0f s", l->host,
+                    start_patience);
             break;
         }
         clock_sleep(turn_seconds);
@@ -166,9 +174,11 @@ int main(int argc, char **argv)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     int rc = argc >= 3 && strncmp(argv[1], prefix, strlen(prefix)) == 0 &&
-                     node_valid_name(argv[1] + strlen(prefix), strlen(argv[1]) - strlen(prefix), 40, false)
+                     node_valid_name(argv[1] + strlen(prefix), strlen(argv[1]) - strlen(prefix), 40,
+                                     false)
                  ? 0
-                 : err_set(&e, ERR_INVALID, "evenstep-launch is started by mpirun: evenstep-launch es-HOST orted …");
+                 : err_set(&e, ERR_INVALID,
+                           "evenstep-launch is started by mpirun: evenstep-launch es-HOST orted …");
     l.host = rc == 0 ? argv[1] + strlen(prefix) : "";
     const char *url = rc == 0 ? wanted("EVENSTEP_STORE", &e) : NULL;
     rc = url ? read_key(&l, &e) : -(int)e.code;
@@ -178,7 +188,8 @@ int main(int argc, char **argv)
         rc = rc < 0 ? 1 : wait_for_end(&l, &e);
     }
     if (e.code != ERR_NONE) {
-        log_error("launch", "error", "host=%s why=%s", l.host, log_quote(quoted, sizeof quoted, e.message));
+        log_error("launch", "error", "host=%s why=%s", l.host,
+                  log_quote(quoted, sizeof quoted, e.message));
     }
     store_close(l.store);
     return l.store && rc == 0 ? 0 : 1;

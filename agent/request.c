@@ -1,5 +1,6 @@
-/* What may be asked of an agent: see request.h. Nothing of mpirun's command line travels but numbers and two texts of narrow alphabets: the
- * agent writes the daemon's arguments itself (daemon.c), so whoever forged a request could at worst have it call a wrong number.
+/* What may be asked of an agent: see request.h. Nothing of mpirun's command line travels but
+ * numbers and two texts of narrow alphabets: the agent writes the daemon's arguments itself
+ * (daemon.c), so whoever forged a request could at worst have it call a wrong number.
  */
 #include "agent/request.h"
 
@@ -12,17 +13,20 @@ enum { DAEMONS_MOST = 4096, ATTEMPTS_MOST = 30000 };
 
 static int wrong(const char *field, struct err *e)
 {
-    return err_set(e, ERR_INVALID, "the request's field '%s' is missing or not what it must be", field);
+    return err_set(e, ERR_INVALID, "the request's field '%s' is missing or not what it must be",
+                   field);
 }
 
-static int read_number(const json_t *body, const char *field, int64_t least, int64_t most, int64_t *out, struct err *e)
+static int read_number(const json_t *body, const char *field, int64_t least, int64_t most,
+                       int64_t *out, struct err *e)
 {
     const json_t *j = json_object_get(body, field);
     *out = json_integer_value(j);
     return json_is_integer(j) && *out >= least && *out <= most ? 0 : wrong(field, e);
 }
 
-static int read_text(const json_t *body, const char *field, const char *alphabet, size_t least, char *out, size_t bytes, struct err *e)
+static int read_text(const json_t *body, const char *field, const char *alphabet, size_t least,
+                     char *out, size_t bytes, struct err *e)
 {
     const char *text = json_string_value(json_object_get(body, field));
     if (!text || strlen(text) < least || strlen(text) >= bytes || text[strspn(text, alphabet)]) {
@@ -38,7 +42,8 @@ static int read_text(const json_t *body, const char *field, const char *alphabet
 static const char nodes_alphabet[] = LETTERS DIGITS "-.,:@()[]";
 static const char address_alphabet[] = LETTERS DIGITS "-.,:;/[]%";
 
-static const char *const fields[] = {"kind", "nonce", "at", "host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun"};
+static const char *const fields[] = {"kind",   "nonce",  "at",      "host",  "job",   "attempt",
+                                     "family", "daemon", "daemons", "nodes", "mpirun"};
 
 static int only_known(const json_t *body, struct err *e)
 {
@@ -74,15 +79,19 @@ int request_read(struct request *out, const json_t *body, const char *host, stru
     int rc = only_known(body, e);
     memset(out, 0, sizeof *out);
     if (rc == 0 && (!named || strcmp(named, host) != 0)) {
-        rc = err_set(e, ERR_INVALID, "the request is for the host '%.60s', this is '%s'", named ? named : "", host);
+        rc = err_set(e, ERR_INVALID, "the request is for the host '%.60s', this is '%s'",
+                     named ? named : "", host);
     }
-    if (rc == 0 && ((rc = read_text(body, "job", HEX_DIGITS, 16, out->job, sizeof out->job, e)) == 0) &&
+    if (rc == 0 &&
+        ((rc = read_text(body, "job", HEX_DIGITS, 16, out->job, sizeof out->job, e)) == 0) &&
         ((rc = read_number(body, "attempt", 1, ATTEMPTS_MOST, &attempt, e)) == 0) &&
         ((rc = read_number(body, "family", 1, UINT32_MAX, &out->family, e)) == 0) &&
         ((rc = read_number(body, "daemons", 2, DAEMONS_MOST, &daemons, e)) == 0) &&
         ((rc = read_number(body, "daemon", 1, daemons - 1, &daemon, e)) == 0) &&
-        ((rc = read_text(body, "nodes", nodes_alphabet, 3, out->nodes, sizeof out->nodes, e)) == 0) &&
-        ((rc = read_text(body, "mpirun", address_alphabet, 8, out->mpirun, sizeof out->mpirun, e)) == 0) &&
+        ((rc = read_text(body, "nodes", nodes_alphabet, 3, out->nodes, sizeof out->nodes, e)) ==
+         0) &&
+        ((rc = read_text(body, "mpirun", address_alphabet, 8, out->mpirun, sizeof out->mpirun,
+                         e)) == 0) &&
         ((rc = read_text(body, "nonce", HEX_DIGITS, 64, out->nonce, sizeof out->nonce, e)) == 0)) {
         out->attempt = (int)attempt;
         out->daemon = (int)daemon;
@@ -92,7 +101,7 @@ int request_read(struct request *out, const json_t *body, const char *host, stru
     return rc;
 }
 
-/* ---- mpirun's side ------------------------------------------------------------------------------------------- */
+/* ---- mpirun's side --------------------------------------------------------------------------- */
 
 /* The argument after `name`, without quotes; 0 if it is there. */
 static int argument(int argc, char *const *argv, const char *name, char *out, size_t bytes)
@@ -109,22 +118,26 @@ static int argument(int argc, char *const *argv, const char *name, char *out, si
     return -1;
 }
 
-static int number_argument(int argc, char *const *argv, const char *name, json_t *into, const char *field, struct err *e)
+static int number_argument(int argc, char *const *argv, const char *name, json_t *into,
+                           const char *field, struct err *e)
 {
     char text[64], *end = NULL;
     long long v = argument(argc, argv, name, text, sizeof text) == 0 ? strtoll(text, &end, 10) : -1;
     if (v < 0 || !end || end == text || *end) {
-        return err_set(e, ERR_UNSUPPORTED, "mpirun's command has no '%s': this Open MPI is not known", name);
+        return err_set(e, ERR_UNSUPPORTED,
+                       "mpirun's command has no '%s': this Open MPI is not known", name);
     }
     json_object_set_new(into, field, json_integer((json_int_t)v));
     return 0;
 }
 
-static int text_argument(int argc, char *const *argv, const char *name, json_t *into, const char *field, struct err *e)
+static int text_argument(int argc, char *const *argv, const char *name, json_t *into,
+                         const char *field, struct err *e)
 {
     char text[4096];
     if (argument(argc, argv, name, text, sizeof text) < 0) {
-        return err_set(e, ERR_UNSUPPORTED, "mpirun's command has no '%s': this Open MPI is not known", name);
+        return err_set(e, ERR_UNSUPPORTED,
+                       "mpirun's command has no '%s': this Open MPI is not known", name);
     }
     json_object_set_new(into, field, json_string(text));
     return 0;

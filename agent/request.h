@@ -1,4 +1,5 @@
-/* What may be asked of an agent: Open MPI's daemon for one attempt of a job, in named fields, each checked. Pure.
+/* What may be asked of an agent: Open MPI's daemon for one attempt of a job, in named fields, each
+ * checked. Pure.
  *
  *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun"}     + "kind", "nonce", "at" (common/sign.h)
  */
@@ -22,7 +23,8 @@ struct request {
 
 /* Every field is there, of the right form and in range, and nothing else is; "host" is `host`. */
 int request_read(struct request *out, const json_t *body, const char *host, struct err *e);
-/* From the command that mpirun gives its launch agent ("orted -mca ess_base_jobid …"), the fields without host, job and attempt. */
+/* From the command that mpirun gives its launch agent ("orted -mca ess_base_jobid …"), the fields
+ * without host, job and attempt. */
 json_t *request_from_command(int argc, char *const *argv, struct err *e);
 
 #endif

@@ -14,13 +14,15 @@ enum { MOST_BYTES = 64 << 20, TOKEN_BYTES = 4096 };
 
 int client_open(struct client *c, const struct opt_values *options, struct err *e)
 {
-    const char *url = opt_string(options, "url"), *file = opt_string(options, "token-file"), *token = getenv("EVENSTEP_TOKEN");
+    const char *url = opt_string(options, "url"), *file = opt_string(options, "token-file"),
+               *token = getenv("EVENSTEP_TOKEN");
     memset(c, 0, sizeof *c);
     size_t n = strlen(url);
     while (n > 0 && url[n - 1] == '/') {
         n--;
     }
-    if (n >= sizeof c->url || (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)) {
+    if (n >= sizeof c->url ||
+        (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)) {
         return err_set(e, ERR_INVALID, "'%.80s' is no address: http://HOST:PORT is wanted", url);
     }
     memcpy(c->url, url, n);
@@ -32,7 +34,9 @@ int client_open(struct client *c, const struct opt_values *options, struct err *
         c->token = path_read_line("evenstep-data/token", TOKEN_BYTES, e);
         if (!c->token) {
             err_set(e, ERR_UNAUTHORIZED, "there is no token");
-            err_hint(e, "set EVENSTEP_TOKEN, or --token-file to the file `token` in the data directory of `evenstep serve`");
+            err_hint(
+                e,
+                "set EVENSTEP_TOKEN, or --token-file to the file `token` in the data directory of `evenstep serve`");
         }
     }
     return c->token ? 0 : -(int)e->code;
@@ -61,7 +65,8 @@ static char *list_problems(const json_t *errors)
     json_array_foreach((json_t *)errors, i, one) {
         const char *pointer = json_string_value(json_object_get(one, "pointer")),
                    *message = json_string_value(json_object_get(one, "message"));
-        buf_addf(&lines, "  %s%s%s\n", pointer ? pointer : "", pointer && *pointer ? ": " : "", message ? message : "");
+        buf_addf(&lines, "  %s%s%s\n", pointer ? pointer : "", pointer && *pointer ? ": " : "",
+                 message ? message : "");
     }
     char *text = lines.len > 0 && !lines.failed ? strdup(lines.data) : NULL;
     buf_release(&lines);
@@ -84,7 +89,10 @@ static void explain(struct client *c, const json_t *problem, long status, struct
     const char *title = json_string_value(json_object_get(problem, "title")),
                *detail = json_string_value(json_object_get(problem, "detail"));
     const char *hint = json_string_value(json_object_get(problem, "hint"));
-    err_set(e, code_of(status), "%s", detail && *detail ? detail : title ? title : "the service refused");
+    err_set(e, code_of(status), "%s",
+            detail && *detail ? detail
+            : title           ? title
+                              : "the service refused");
     if (hint && *hint) {
         err_hint(e, "%s", hint);
     }
@@ -119,7 +127,8 @@ static bool is_loopback(const char *url)
     return false;
 }
 
-json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body, struct err *e)
+json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body,
+                    struct err *e)
 {
     char url[1536], authorization[TOKEN_BYTES + 32], why[CURL_ERROR_SIZE] = "";
     struct buf answer;
@@ -148,15 +157,18 @@ json_t *client_call(struct client *c, const char *method, const char *path, cons
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, 120L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     if (is_loopback(c->url)) {
-        curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever http_proxy says, nobody else reaches our loopback */
+        curl_easy_setopt(curl, CURLOPT_PROXY,
+                         ""); /* whatever http_proxy says, nobody else reaches our loopback */
     }
     if (text || strcmp(method, "POST") == 0) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text ? text : "");
     }
     CURLcode rc = curl_easy_perform(curl);
     if (rc != CURLE_OK) {
-        err_set(e, ERR_UNAVAILABLE, "cannot reach %s: %s", c->url, *why ? why : curl_easy_strerror(rc));
-        err_hint(e, "is `evenstep serve` running there? EVENSTEP_URL or --url names another address");
+        err_set(e, ERR_UNAVAILABLE, "cannot reach %s: %s", c->url,
+                *why ? why : curl_easy_strerror(rc));
+        err_hint(e,
+                 "is `evenstep serve` running there? EVENSTEP_URL or --url names another address");
         goto out;
     }
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);

@@ -1,4 +1,5 @@
-/* The short commands: submit, jobs, show, cancel, pause, resume, nodes, catalog, link. Tables for people; --json for programs. */
+/* The short commands: submit, jobs, show, cancel, pause, resume, nodes, catalog, link. Tables for
+ * people; --json for programs. */
 #include "cli/commands.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static double number(const json_t *j, const char *key)
     return json_number_value(json_object_get(j, key));
 }
 
-/* ---- submit ----------------------------------------------------------------------------------------------------- */
+/* ---- submit ---------------------------------------------------------------------------------- */
 
 static json_t *read_spec(const char *path, struct err *e)
 {
@@ -64,7 +65,9 @@ int command_submit(int argc, char **argv)
     }
     bool dry = opt_flag(s.options, "dry-run"), watch = opt_flag(s.options, "watch") && !dry;
     json_t *spec = read_spec(opt_positional(s.options, 0), &s.err);
-    json_t *answer = spec ? session_call(&s, "POST", dry ? "/api/v1/jobs?dryRun=true" : "/api/v1/jobs", spec) : NULL;
+    json_t *answer =
+        spec ? session_call(&s, "POST", dry ? "/api/v1/jobs?dryRun=true" : "/api/v1/jobs", spec)
+             : NULL;
     char id[64] = "";
     if (answer && dry) {
         char *shown = jsonx_dump(answer, true, NULL);
@@ -82,10 +85,11 @@ int command_submit(int argc, char **argv)
     return rc ? rc : status;
 }
 
-/* ---- jobs and nodes --------------------------------------------------------------------------------------------- */
+/* ---- jobs and nodes -------------------------------------------------------------------------- */
 
 /* "-" where nothing is known yet; else the number, scaled, in this format. */
-static const char *figure(char out[32], const json_t *j, const char *key, const char *format, double scale)
+static const char *figure(char out[32], const json_t *j, const char *key, const char *format,
+                          double scale)
 {
     const json_t *v = json_object_get(j, key);
     snprintf(out, 32, "-");
@@ -101,9 +105,11 @@ static void print_jobs(const json_t *jobs)
     size_t i;
     json_t *job;
     json_array_foreach((json_t *)jobs, i, job) {
-        const json_t *progress = json_object_get(job, "progress"), *metrics = json_object_get(job, "metrics");
-        printf("%-18s %-24.24s %-11s %7.0f %% %9s  %s\n", text(job, "id"), text(job, "name"), text(job, "state"),
-               100 * number(progress, "fraction"), figure(accuracy, metrics, "test_accuracy", "%.2f %%", 100), text(job, "created"));
+        const json_t *progress = json_object_get(job, "progress"),
+                     *metrics = json_object_get(job, "metrics");
+        printf("%-18s %-24.24s %-11s %7.0f %% %9s  %s\n", text(job, "id"), text(job, "name"),
+               text(job, "state"), 100 * number(progress, "fraction"),
+               figure(accuracy, metrics, "test_accuracy", "%.2f %%", 100), text(job, "created"));
     }
 }
 
@@ -112,13 +118,14 @@ static void list_jobs(struct session *s, const char *state, long most)
 {
     char path[1024], cursor[512] = "";
     for (long left = most; left > 0;) {
-        snprintf(path, sizeof path, "/api/v1/jobs?limit=%ld%s%.32s%s%s", left < 100 ? left : 100, state ? "&state=" : "",
-                 state ? state : "", cursor[0] ? "&cursor=" : "", cursor);
+        snprintf(path, sizeof path, "/api/v1/jobs?limit=%ld%s%.32s%s%s", left < 100 ? left : 100,
+                 state ? "&state=" : "", state ? state : "", cursor[0] ? "&cursor=" : "", cursor);
         json_t *answer = session_call(s, "GET", path, NULL);
         const json_t *jobs = json_object_get(answer, "jobs");
         const char *next = json_string_value(json_object_get(answer, "next"));
         if (answer && !cursor[0]) {
-            printf("%-18s %-24s %-11s %9s %9s  %s\n", "id", "name", "state", "done", "accuracy", "created");
+            printf("%-18s %-24s %-11s %9s %9s  %s\n", "id", "name", "state", "done", "accuracy",
+                   "created");
         }
         print_jobs(jobs);
         left = next && json_array_size(jobs) > 0 ? left - (long)json_array_size(jobs) : 0;
@@ -160,30 +167,36 @@ int command_nodes(int argc, char **argv)
     if (answer) {
         size_t i;
         json_t *node;
-        printf("%-20s %-20s %-10s %9s %-10s %s\n", "node", "host", "device", "slowdown", "state", "job");
+        printf("%-20s %-20s %-10s %9s %-10s %s\n", "node", "host", "device", "slowdown", "state",
+               "job");
         json_array_foreach(json_object_get(answer, "nodes"), i, node) {
             const json_t *slowdown = json_object_get(node, "slowdown");
-            printf("%-20s %-20.20s %-10s %9.2f %-10s %s\n", text(node, "name"), text(node, "host"), text(node, "device"),
-                   json_is_number(slowdown) ? json_number_value(slowdown) : 1.0, text(node, "state"), text(node, "job"));
+            printf("%-20s %-20.20s %-10s %9.2f %-10s %s\n", text(node, "name"), text(node, "host"),
+                   text(node, "device"),
+                   json_is_number(slowdown) ? json_number_value(slowdown) : 1.0,
+                   text(node, "state"), text(node, "job"));
         }
     }
     json_decref(answer);
     return session_close(&s, s.err.code != ERR_NONE);
 }
 
-/* ---- one job ---------------------------------------------------------------------------------------------------- */
+/* ---- one job --------------------------------------------------------------------------------- */
 
 int job_path(struct session *s, const char *id, const char *rest, char out[256])
 {
-    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+    static const char letters[] =
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
     if (!*id || id[strspn(id, letters)] || strlen(id) > 100) {
-        return err_set(&s->err, ERR_INVALID, "'%.40s' is no id of a job; `evenstep jobs` lists them", id);
+        return err_set(&s->err, ERR_INVALID,
+                       "'%.40s' is no id of a job; `evenstep jobs` lists them", id);
     }
     snprintf(out, 256, "/api/v1/jobs/%s%s", id, rest);
     return 0;
 }
 
-static int on_job(const char *usage, const char *method, const char *what, int argc, char **argv, void (*print)(const json_t *job))
+static int on_job(const char *usage, const char *method, const char *what, int argc, char **argv,
+                  void (*print)(const json_t *job))
 {
     struct session s;
     char path[256];
@@ -212,31 +225,41 @@ static void print_workers(const json_t *workers)
     if (json_array_size(workers) == 0) {
         return;
     }
-    printf("  %4s %-16s %-8s %9s %11s %11s %9s %9s  %s\n", "rank", "node", "device", "minibatch", "samples/s", "compute ms", "wait ms",
-           "staleness", "state");
+    printf("  %4s %-16s %-8s %9s %11s %11s %9s %9s  %s\n", "rank", "node", "device", "minibatch",
+           "samples/s", "compute ms", "wait ms", "staleness", "state");
     json_array_foreach((json_t *)workers, i, w) {
-        printf("  %4.0f %-16s %-8s %9.0f %11.0f %11.1f %9.1f %9.2f  %s\n", number(w, "rank"), text(w, "node"), text(w, "device"),
-               number(w, "batch"), number(w, "samples_per_second"), 1e3 * number(w, "compute_seconds"), 1e3 * number(w, "wait_seconds"),
-               number(json_object_get(w, "staleness"), "mean"), text(w, "state"));
+        printf("  %4.0f %-16s %-8s %9.0f %11.0f %11.1f %9.1f %9.2f  %s\n", number(w, "rank"),
+               text(w, "node"), text(w, "device"), number(w, "batch"),
+               number(w, "samples_per_second"), 1e3 * number(w, "compute_seconds"),
+               1e3 * number(w, "wait_seconds"), number(json_object_get(w, "staleness"), "mean"),
+               text(w, "state"));
     }
 }
 
 static void print_job(const json_t *job)
 {
-    const json_t *progress = json_object_get(job, "progress"), *metrics = json_object_get(job, "metrics");
-    const json_t *staleness = json_object_get(job, "staleness"), *error = json_object_get(job, "error");
+    const json_t *progress = json_object_get(job, "progress"),
+                 *metrics = json_object_get(job, "metrics");
+    const json_t *staleness = json_object_get(job, "staleness"),
+                 *error = json_object_get(job, "error");
     char a[32], b[32], c[32], d[32], e[32];
-    printf("%s  %s  %s, attempt %.0f\n", text(job, "id"), text(job, "name"), text(job, "state"), number(job, "attempt"));
-    if (strcmp(text(job, "state"), "queued") == 0 && json_is_string(json_object_get(job, "waiting"))) {
+    printf("%s  %s  %s, attempt %.0f\n", text(job, "id"), text(job, "name"), text(job, "state"),
+           number(job, "attempt"));
+    if (strcmp(text(job, "state"), "queued") == 0 &&
+        json_is_string(json_object_get(job, "waiting"))) {
         printf("  waits: %s\n", text(job, "waiting"));
     }
     if (json_object_size(progress) > 0) {
-        printf("  epoch %.2f of %.0f, step %.0f, %.0f samples\n", number(progress, "epoch"), number(progress, "epochs"),
-               number(progress, "step"), number(progress, "samples"));
-        printf("  train loss %s, test loss %s, test accuracy %s, %s samples/s, %s per step\n", figure(a, metrics, "train_loss", "%.4f", 1),
-               figure(b, metrics, "test_loss", "%.4f", 1), figure(c, metrics, "test_accuracy", "%.2f %%", 100),
-               figure(d, metrics, "samples_per_second", "%.0f", 1), figure(e, metrics, "step_seconds", "%.1f ms", 1e3));
-        printf("  staleness: %s over updates, %s over nodes, p95 %s, at most %s\n", figure(a, staleness, "update_mean", "%.2f", 1),
+        printf("  epoch %.2f of %.0f, step %.0f, %.0f samples\n", number(progress, "epoch"),
+               number(progress, "epochs"), number(progress, "step"), number(progress, "samples"));
+        printf("  train loss %s, test loss %s, test accuracy %s, %s samples/s, %s per step\n",
+               figure(a, metrics, "train_loss", "%.4f", 1),
+               figure(b, metrics, "test_loss", "%.4f", 1),
+               figure(c, metrics, "test_accuracy", "%.2f %%", 100),
+               figure(d, metrics, "samples_per_second", "%.0f", 1),
+               figure(e, metrics, "step_seconds", "%.1f ms", 1e3));
+        printf("  staleness: %s over updates, %s over nodes, p95 %s, at most %s\n",
+               figure(a, staleness, "update_mean", "%.2f", 1),
                figure(b, staleness, "node_mean", "%.2f", 1), figure(c, staleness, "p95", "%.0f", 1),
                figure(d, staleness, "max", "%.0f", 1));
     }
@@ -266,7 +289,7 @@ int command_resume(int argc, char **argv)
     return on_job("evenstep resume ID", "POST", "/resume", argc, argv, print_state);
 }
 
-/* ---- catalogue and link ----------------------------------------------------------------------------------------- */
+/* ---- catalogue and link ---------------------------------------------------------------------- */
 
 static void print_parameters(const json_t *parameters)
 {
@@ -275,7 +298,8 @@ static void print_parameters(const json_t *parameters)
     json_array_foreach((json_t *)parameters, i, p) {
         const json_t *given = json_object_get(p, "default");
         char *fallback = given ? jsonx_dump(given, false, NULL) : NULL;
-        printf("      %-16s %-16s %s%s%s%s\n", text(p, "name"), text(p, "type"), text(p, "help"), fallback ? " (default " : "",
+        printf("      %-16s %-16s %s%s%s%s\n", text(p, "name"), text(p, "type"), text(p, "help"),
+               fallback ? " (default " : "",
                fallback                                       ? fallback
                : json_is_true(json_object_get(p, "required")) ? " (required)"
                                                               : "",
@@ -289,7 +313,8 @@ static void print_entry(const json_t *entry)
 {
     const json_t *parameters = json_object_get(entry, "parameters");
     if (json_is_integer(parameters)) {
-        printf("  %-16s %" JSON_INTEGER_FORMAT " parameters\n", text(entry, "name"), json_integer_value(parameters));
+        printf("  %-16s %" JSON_INTEGER_FORMAT " parameters\n", text(entry, "name"),
+               json_integer_value(parameters));
         return;
     }
     printf("  %-16s %s\n", text(entry, "name"), text(entry, "help"));

@@ -1,4 +1,5 @@
-/* The commands: one function each, exit status as result. All but evaluate talk to a service. argv starts behind the command's name. */
+/* The commands: one function each, exit status as result. All but evaluate talk to a service. argv
+ * starts behind the command's name. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -16,7 +17,8 @@ int command_catalog(int argc, char **argv);
 int command_link(int argc, char **argv);
 int command_evaluate(int argc, char **argv);
 
-/* Shows a job until it ends. 0: it has succeeded; 1: it has not; negative: s->err says what is wrong. */
+/* Shows a job until it ends. 0: it has succeeded; 1: it has not; negative: s->err says what is
+ * wrong. */
 int watch_job(struct session *s, const char *id);
 /* "/api/v1/jobs/ID" and what follows; negative, with s->err, for what can be no id. */
 int job_path(struct session *s, const char *id, const char *rest, char out[256]);

@@ -1,5 +1,6 @@
-/* `evenstep evaluate MODEL`: how good a model's file is on a data set, per class, and what is taken for what. No service is asked: the
- * worker's program beside this one does the work (`evenstep-worker --evaluate`), prints JSON, and this makes a table of it. */
+/* `evenstep evaluate MODEL`: how good a model's file is on a data set, per class, and what is taken
+ * for what. No service is asked: the worker's program beside this one does the work
+ * (`evenstep-worker --evaluate`), prints JSON, and this makes a table of it. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,19 +20,23 @@ enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
 static const struct opt options[] = {
     {"data", "FOLDER", OPT_STRING, NULL, 0, 0,
      "a folder, a data set beneath the data roots, or glyphs (default: what the model was trained on)"},
-    {"data-roots", "ROOTS", OPT_STRING, NULL, 0, 0, "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
-    {"format", "NAME", OPT_STRING, NULL, 0, 0, "format of --data (default: found out from its files)"},
+    {"data-roots", "ROOTS", OPT_STRING, NULL, 0, 0,
+     "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
+    {"format", "NAME", OPT_STRING, NULL, 0, 0,
+     "format of --data (default: found out from its files)"},
     {"part", "NAME", OPT_STRING, "test", 0, 0, "test or train"},
-    {"spec", "FILE", OPT_STRING, NULL, 0, 0, "job spec with 'model' and 'data', for files that do not say them"},
+    {"spec", "FILE", OPT_STRING, NULL, 0, 0,
+     "job spec with 'model' and 'data', for files that do not say them"},
     {"device", "NAME", OPT_STRING, "auto", 0, 0, "cpu:THREADS, cuda:INDEX or auto"},
     {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time"},
-    {"outputs", "FILE", OPT_STRING, NULL, 0, 0, "writes the network's outputs, one row per sample, as .npy"},
+    {"outputs", "FILE", OPT_STRING, NULL, 0, 0,
+     "writes the network's outputs, one row per sample, as .npy"},
     {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints JSON"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
 };
 
-/* ---- asking ------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static int worker_path(char out[PATH_MAX], struct err *e)
 {
@@ -48,7 +53,8 @@ static json_t *ask(const char *const *argv, const char *dir, struct err *e)
     char out[PATH_MAX], said[PATH_MAX];
     snprintf(out, sizeof out, "%s/out", dir);
     snprintf(said, sizeof said, "%s/err", dir);
-    struct proc_spec spec = {.argv = argv, .stdout_path = out, .stderr_path = said, .die_with_parent = true};
+    struct proc_spec spec = {
+        .argv = argv, .stdout_path = out, .stderr_path = said, .die_with_parent = true};
     int code = 0;
     pid_t pid = proc_start(&spec, e);
     if (pid < 0) {
@@ -62,9 +68,13 @@ static json_t *ask(const char *const *argv, const char *dir, struct err *e)
     if (answer && code == 0 && !error) {
         return answer;
     }
-    const char *message = json_string_value(json_object_get(error, "message")), *hint = json_string_value(json_object_get(error, "hint"));
+    const char *message = json_string_value(json_object_get(error, "message")),
+               *hint = json_string_value(json_object_get(error, "hint"));
     char *text = message ? NULL : proc_read_file(said, 1 << 20, NULL, NULL);
-    err_set(e, ERR_DATA, "%s", message ? message : text && *text ? text : "evenstep-worker ended without an answer");
+    err_set(e, ERR_DATA, "%s",
+            message         ? message
+            : text && *text ? text
+                            : "evenstep-worker ended without an answer");
     err_hint(e, "%s", hint ? hint : "");
     free(text);
     json_decref(answer);
@@ -73,8 +83,10 @@ static json_t *ask(const char *const *argv, const char *dir, struct err *e)
 
 static json_t *ask_worker(const struct opt_values *o, struct err *e)
 {
-    static const char *const passed[][2] = {{"data", "--data-set"}, {"data-roots", "--roots"}, {"format", "--format"},  {"part", "--part"},
-                                            {"spec", "--spec"},     {"device", "--device"},    {"outputs", "--outputs"}};
+    static const char *const passed[][2] = {{"data", "--data-set"},  {"data-roots", "--roots"},
+                                            {"format", "--format"},  {"part", "--part"},
+                                            {"spec", "--spec"},      {"device", "--device"},
+                                            {"outputs", "--outputs"}};
     char worker[PATH_MAX], dir[] = "/tmp/evenstep-evaluate-XXXXXX", batch[16];
     const char *argv[ARGUMENTS] = {worker, "--evaluate", opt_positional(o, 0), "--batch", batch};
     int n = 5;
@@ -98,7 +110,7 @@ static json_t *ask_worker(const struct opt_values *o, struct err *e)
     return answer;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static double number(const json_t *j, const char *key)
 {
@@ -139,7 +151,8 @@ static void print_classes(const json_t *classes)
     char name[32];
     printf("\n%-24s %8s %8s %10s %10s\n", "class", "samples", "right", "accuracy", "precision");
     json_array_foreach((json_t *)classes, i, c) {
-        printf("%-24s %8.0f %8.0f", name_of(classes, i, name), number(c, "samples"), number(c, "right"));
+        printf("%-24s %8.0f %8.0f", name_of(classes, i, name), number(c, "samples"),
+               number(c, "right"));
         percent(c, "accuracy", 10);
         percent(c, "precision", 10);
         printf("\n");
@@ -190,7 +203,8 @@ static void print_most_confused(const json_t *classes, const json_t *confusion)
         }
         for (size_t i = 0; i < n * n && shown < CONFUSIONS; i++) {
             if (i / n != i % n && cell(confusion, i / n, i % n) == next) {
-                printf("%8lld x %s, taken for %s\n", (long long)next, name_of(classes, i / n, is), name_of(classes, i % n, as));
+                printf("%8lld x %s, taken for %s\n", (long long)next, name_of(classes, i / n, is),
+                       name_of(classes, i % n, as));
                 shown++;
             }
         }
@@ -200,15 +214,18 @@ static void print_most_confused(const json_t *classes, const json_t *confusion)
 
 static void print_answer(const json_t *a)
 {
-    const json_t *data = json_object_get(a, "data"), *classes = json_object_get(a, "classes"), *confusion = json_object_get(a, "confusion");
+    const json_t *data = json_object_get(a, "data"), *classes = json_object_get(a, "classes"),
+                 *confusion = json_object_get(a, "confusion");
     printf("%s: %.0f parameters\n", text(a, "model"), number(a, "parameters"));
-    printf("%s%s%s, %s: %.0f samples, on %s\n", text(data, "format"), *text(data, "path") ? " " : "", text(data, "path"),
-           text(data, "part"), number(a, "samples"), text(a, "device"));
+    printf("%s%s%s, %s: %.0f samples, on %s\n", text(data, "format"),
+           *text(data, "path") ? " " : "", text(data, "path"), text(data, "part"),
+           number(a, "samples"), text(a, "device"));
     if (!json_is_array(classes)) {
         printf("loss %.6g\n", number(a, "loss"));
         return;
     }
-    printf("accuracy %.2f %% (%.0f right), loss %.4f\n", 100 * number(a, "accuracy"), number(a, "right"), number(a, "loss"));
+    printf("accuracy %.2f %% (%.0f right), loss %.4f\n", 100 * number(a, "accuracy"),
+           number(a, "right"), number(a, "loss"));
     print_classes(classes);
     if (json_array_size(confusion) <= WIDE) {
         print_matrix(classes, confusion);
@@ -217,7 +234,8 @@ static void print_answer(const json_t *a)
     }
 }
 
-/* Every option can also come from the environment, under EVENSTEP_ and its name; but EVENSTEP_DATA has the data roots. */
+/* Every option can also come from the environment, under EVENSTEP_ and its name; but EVENSTEP_DATA
+ * has the data roots. */
 static int parse(const char *usage, int argc, char **argv, struct opt_values **o, struct err *e)
 {
     const char *roots = getenv("EVENSTEP_DATA");

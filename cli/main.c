@@ -1,4 +1,5 @@
-/* `evenstep`: the service (`evenstep serve`) and the command line that talks to one. One line of the table per command. */
+/* `evenstep`: the service (`evenstep serve`) and the command line that talks to one. One line of
+ * the table per command. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +21,11 @@ static const struct command {
     {"pause", "ID", "has a job write a checkpoint and give its nodes back", command_pause},
     {"resume", "ID", "queues a paused job again", command_resume},
     {"nodes", "", "lists nodes", command_nodes},
-    {"catalog", "", "lists strategies, layers, optimizers, data formats with their parameters", command_catalog},
-    {"evaluate", "MODEL", "accuracy per class and confusion matrix of a model's file; needs no service", command_evaluate},
+    {"catalog", "", "lists strategies, layers, optimizers, data formats with their parameters",
+     command_catalog},
+    {"evaluate", "MODEL",
+     "accuracy per class and confusion matrix of a model's file; needs no service",
+     command_evaluate},
     {"link", "", "prints a fresh address for the browser", command_link},
 };
 
@@ -31,7 +35,8 @@ static void help(FILE *out)
 {
     fprintf(out, "usage: evenstep COMMAND [arguments]\n\n");
     for (int i = 0; i < COMMANDS; i++) {
-        fprintf(out, "  %-8s %-12s %s\n", commands[i].name, commands[i].arguments, commands[i].help);
+        fprintf(out, "  %-8s %-12s %s\n", commands[i].name, commands[i].arguments,
+                commands[i].help);
     }
     fprintf(
         out,
@@ -61,7 +66,7 @@ int main(int argc, char **argv)
         return 2;
     }
     const char *near = jsonx_nearest(name, names, COMMANDS);
-    fprintf(stderr, "evenstep: there is no command '%.40s'%s%s%s\n", name, near ? "; did you mean '" : "", near ? near : "",
-            near ? "'?" : "");
+    fprintf(stderr, "evenstep: there is no command '%.40s'%s%s%s\n", name,
+            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return 2;
 }

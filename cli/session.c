@@ -14,7 +14,8 @@ void session_complain(const struct err *e, const char *problems)
     }
 }
 
-int session_open(struct session *s, const struct opt *table, const char *usage, int positionals, int argc, char **argv)
+int session_open(struct session *s, const struct opt *table, const char *usage, int positionals,
+                 int argc, char **argv)
 {
     memset(s, 0, sizeof *s);
     int rc = opt_begin(table, usage, argc, argv, &s->options, &s->err);

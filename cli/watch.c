@@ -2,7 +2,8 @@
  *
  *   [██████████▍              ]  41 %  epoch 2.1/5  loss 0.0812  accuracy 97.91 %  1804 samples/s  staleness 3.0  about 1:12 left
  *
- * One line that is drawn over on a terminal, a line per tenth of the way elsewhere. Exit status: 0 succeeded, 1 otherwise. */
+ * One line that is drawn over on a terminal, a line per tenth of the way elsewhere. Exit status: 0
+ * succeeded, 1 otherwise. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static const char *state_of(const json_t *job)
 
 static bool has_ended(const char *state)
 {
-    return strcmp(state, "succeeded") == 0 || strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0;
+    return strcmp(state, "succeeded") == 0 || strcmp(state, "failed") == 0 ||
+           strcmp(state, "cancelled") == 0;
 }
 
 static void draw_bar(double fraction, char out[BAR * 3 + 1])
@@ -45,8 +47,10 @@ static void draw_bar(double fraction, char out[BAR * 3 + 1])
 
 static void describe(const json_t *job, double left, char *out, size_t size)
 {
-    const json_t *progress = json_object_get(job, "progress"), *metrics = json_object_get(job, "metrics");
-    const json_t *accuracy = json_object_get(metrics, "test_accuracy"), *recent = json_object_get(job, "staleness_recent");
+    const json_t *progress = json_object_get(job, "progress"),
+                 *metrics = json_object_get(job, "metrics");
+    const json_t *accuracy = json_object_get(metrics, "test_accuracy"),
+                 *recent = json_object_get(job, "staleness_recent");
     char bar[BAR * 3 + 1], tested[48] = "", eta[48] = "";
     double fraction = number(progress, "fraction");
     draw_bar(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar);
@@ -56,8 +60,10 @@ static void describe(const json_t *job, double left, char *out, size_t size)
     if (left > 0) {
         snprintf(eta, sizeof eta, "  about %d:%02d left", (int)left / 60, (int)left % 60);
     }
-    snprintf(out, size, "%s [%s] %3.0f %%  epoch %.1f/%.0f  loss %.4f%s  %.0f samples/s  staleness %.1f%s", state_of(job), bar,
-             100 * fraction, number(progress, "epoch"), number(progress, "epochs"), number(metrics, "train_loss"), tested,
+    snprintf(out, size,
+             "%s [%s] %3.0f %%  epoch %.1f/%.0f  loss %.4f%s  %.0f samples/s  staleness %.1f%s",
+             state_of(job), bar, 100 * fraction, number(progress, "epoch"),
+             number(progress, "epochs"), number(metrics, "train_loss"), tested,
              number(metrics, "samples_per_second"), number(recent, "update_mean"), eta);
 }
 
@@ -72,7 +78,8 @@ static void show(struct view *v, const json_t *job)
 {
     char line[400];
     const char *state = state_of(job);
-    double fraction = number(json_object_get(job, "progress"), "fraction"), now = clock_now(), left = 0;
+    double fraction = number(json_object_get(job, "progress"), "fraction"), now = clock_now(),
+           left = 0;
     if (strcmp(v->state, state) != 0) {
         snprintf(v->state, sizeof v->state, "%s", state);
         v->began = now;

@@ -1,9 +1,10 @@
 /* Errors: one code, one complete sentence, and what the user can do about it.
  *
- * Fallible functions take a `struct err *` last and return 0 or more for success and a negative code
- * for failure. The message is a sentence without capital or full stop that says what failed first,
- * quotes the subject, then the cause: cannot read dataset 'train-images': file ends at byte 812 of 1024.
- * Return an error or log it, never both. The struct is the caller's and holds no resource.
+ * Fallible functions take a `struct err *` last and return 0 or more for success and a negative
+ * code for failure. The message is a sentence without capital or full stop that says what failed
+ * first, quotes the subject, then the cause: cannot read dataset 'train-images': file ends at byte
+ * 812 of 1024. Return an error or log it, never both. The struct is the caller's and holds no
+ * resource.
  */
 #ifndef COMMON_ERR_H
 #define COMMON_ERR_H
@@ -44,9 +45,11 @@ struct err {
 };
 
 /* Sets code and message (truncated to fit) and empties the hint; returns -code. `e` may be NULL. */
-int err_set(struct err *e, enum err_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int err_set(struct err *e, enum err_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* As err_set, with ": " and the text of errno appended. */
-int err_errno(struct err *e, enum err_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Puts "TEXT: " before the message that is there; returns -code. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -55,7 +58,8 @@ const char *err_name(enum err_code code);  /* "not_found"; static */
 const char *err_title(enum err_code code); /* static */
 int err_http_status(enum err_code code);
 
-#if defined(__clang_analyzer__) && !defined(ERR_DEFINES) /* it sees one file at a time: what is negative, it must be told */
+#if defined(__clang_analyzer__) && \
+    !defined(ERR_DEFINES) /* it sees one file at a time: what is negative, it must be told */
 #define err_set(...) (err_set(__VA_ARGS__), -1)
 #define err_errno(...) (err_errno(__VA_ARGS__), -1)
 #define err_prefix(...) (err_prefix(__VA_ARGS__), -1)

@@ -1,6 +1,7 @@
-/* GPUs through NVML: see gpu.h. The library comes with the driver, so nothing is linked: its functions are found by name, and their few
- * types are written out here as NVML's documentation has them. NVML counts devices by PCI bus, CUDA by default by speed: workers are
- * started with CUDA_DEVICE_ORDER=PCI_BUS_ID, so that cuda:1 is the same card to both.
+/* GPUs through NVML: see gpu.h. The library comes with the driver, so nothing is linked: its
+ * functions are found by name, and their few types are written out here as NVML's documentation has
+ * them. NVML counts devices by PCI bus, CUDA by default by speed: workers are started with
+ * CUDA_DEVICE_ORDER=PCI_BUS_ID, so that cuda:1 is the same card to both.
  */
 #include "common/gpu.h"
 
@@ -27,7 +28,8 @@ struct gpus {
     int (*power)(void *device, unsigned *milliwatts);
 };
 
-/* ISO C has no cast from an object's to a function's pointer; POSIX promises that they are alike. */
+/* ISO C has no cast from an object's to a function's pointer; POSIX promises that they are alike.
+ */
 static void find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -87,7 +89,9 @@ int gpus_count(const struct gpus *g)
 static void *device_of(const struct gpus *g, int index)
 {
     void *device = NULL;
-    return g && index >= 0 && (unsigned)index < g->count && g->handle((unsigned)index, &device) == 0 ? device : NULL;
+    return g && index >= 0 && (unsigned)index < g->count && g->handle((unsigned)index, &device) == 0
+               ? device
+               : NULL;
 }
 
 int64_t gpus_memory(const struct gpus *g, int index)
@@ -129,5 +133,7 @@ json_t *gpus_json(const struct gpus *g, int index)
 
 json_t *gpus_of_device(const struct gpus *g, const char *device)
 {
-    return g && device && strncmp(device, "cuda:", 5) == 0 ? gpus_json(g, (int)strtol(device + 5, NULL, 10)) : NULL;
+    return g && device && strncmp(device, "cuda:", 5) == 0
+               ? gpus_json(g, (int)strtol(device + 5, NULL, 10))
+               : NULL;
 }

@@ -1,4 +1,5 @@
-/* GPUs of this host, through NVML (libnvidia-ml.so.1, or the file that EVENSTEP_NVML names), which is loaded when it is there. */
+/* GPUs of this host, through NVML (libnvidia-ml.so.1, or the file that EVENSTEP_NVML names), which
+ * is loaded when it is there. */
 #ifndef COMMON_GPU_H
 #define COMMON_GPU_H
 
@@ -10,8 +11,8 @@ struct gpus *gpus_open(void); /* NULL: this host has no driver, or no GPU */
 void gpus_close(struct gpus *g);
 int gpus_count(const struct gpus *g);
 int64_t gpus_memory(const struct gpus *g, int index); /* bytes; 0: unknown */
-/* {"index","name","memory_bytes","memory_used_bytes","busy","celsius","watts"}; NULL where it is not there. What it does not tell is
- * left out. */
+/* {"index","name","memory_bytes","memory_used_bytes","busy","celsius","watts"}; NULL where it is
+ * not there. What it does not tell is left out. */
 json_t *gpus_json(const struct gpus *g, int index);
 /* The same by a node's device, "cuda:INDEX"; NULL for other devices. */
 json_t *gpus_of_device(const struct gpus *g, const char *device);

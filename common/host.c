@@ -1,5 +1,6 @@
-/* What this host is: see host.h. In a container the machine's figures are not ours: affinity, the control group's CPU quota and its memory
- * limit (both versions of cgroup) come first, or `auto` would start 64 threads on half a core.
+/* What this host is: see host.h. In a container the machine's figures are not ours: affinity, the
+ * control group's CPU quota and its memory limit (both versions of cgroup) come first, or `auto`
+ * would start 64 threads on half a core.
  */
 #include "common/host.h"
 
@@ -19,7 +20,7 @@
 #include "common/proc.h"
 #include "common/version.h"
 
-/* ---- processor and memory ------------------------------------------------------------------------------------- */
+/* ---- processor and memory -------------------------------------------------------------------- */
 
 /* First numbers of a file; how many were read. "max" reads as -1. */
 static int read_numbers(const char *path, double out[2])
@@ -60,7 +61,8 @@ double host_quota(void)
 int host_cores(void)
 {
     cpu_set_t set;
-    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                         : sysconf(_SC_NPROCESSORS_ONLN);
     double quota = host_quota();
     if (quota > 0 && ceil(quota) < (double)n) {
         n = (long)ceil(quota);
@@ -92,7 +94,8 @@ static int64_t memory_free(void)
 /* Busy and all jiffies of the machine. */
 static void read_cpu(long long *busy, long long *total)
 {
-    char *text = proc_read_file("/proc/stat", 1 << 20, NULL, NULL), *at = text && strncmp(text, "cpu ", 4) == 0 ? text + 4 : NULL, *end;
+    char *text = proc_read_file("/proc/stat", 1 << 20, NULL, NULL),
+         *at = text && strncmp(text, "cpu ", 4) == 0 ? text + 4 : NULL, *end;
     *busy = *total = 0;
     for (int field = 0; at && field < 8; field++) {
         long long v = strtoll(at, &end, 10);
@@ -111,17 +114,19 @@ json_t *host_load_read(struct host_load *l)
     long long busy, total;
     double load[1] = {0};
     read_cpu(&busy, &total);
-    double share = l->total && total > l->total ? (double)(busy - l->busy) / (double)(total - l->total) : 0;
+    double share =
+        l->total && total > l->total ? (double)(busy - l->busy) / (double)(total - l->total) : 0;
     l->busy = busy;
     l->total = total;
     if (getloadavg(load, 1) != 1) {
         load[0] = 0;
     }
-    return json_pack("{s:f, s:f, s:i, s:f, s:I, s:I}", "cpu", floor(share * 1000 + 0.5) / 1000, "load1", load[0], "cores", host_cores(),
-                     "quota", host_quota(), "memory_bytes", (json_int_t)host_memory(), "memory_free_bytes", (json_int_t)memory_free());
+    return json_pack("{s:f, s:f, s:i, s:f, s:I, s:I}", "cpu", floor(share * 1000 + 0.5) / 1000,
+                     "load1", load[0], "cores", host_cores(), "quota", host_quota(), "memory_bytes",
+                     (json_int_t)host_memory(), "memory_free_bytes", (json_int_t)memory_free());
 }
 
-/* ---- names and versions ---------------------------------------------------------------------------------------- */
+/* ---- names and versions ---------------------------------------------------------------------- */
 
 void host_name(char out[48])
 {
@@ -131,7 +136,8 @@ void host_name(char out[48])
         snprintf(full, sizeof full, "localhost");
     }
     for (const char *h = full; *h && *h != '.' && n < 39; h++) {
-        bool plain = (*h >= 'a' && *h <= 'z') || (*h >= 'A' && *h <= 'Z') || (*h >= '0' && *h <= '9');
+        bool plain =
+            (*h >= 'a' && *h <= 'z') || (*h >= 'A' && *h <= 'Z') || (*h >= '0' && *h <= '9');
         if (plain || n > 0) {
             out[n++] = plain ? *h : '-';
         }
@@ -149,29 +155,33 @@ json_t *host_versions(struct err *e)
     int code = proc_output(argv, 20, text, sizeof text, e);
     const char *at = strstr(text, "(Open MPI) ");
     if (code < 0 || !at) {
-        err_set(e, ERR_NOT_FOUND, "cannot find Open MPI: 'mpirun --version' does not tell its version");
+        err_set(e, ERR_NOT_FOUND,
+                "cannot find Open MPI: 'mpirun --version' does not tell its version");
         err_hint(e, "install Open MPI (package openmpi-bin), the same version on every host");
         return NULL;
     }
     at += strlen("(Open MPI) ");
-    return json_pack("{s:s, s:s%, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", at, (int)strcspn(at, " \n"), "protocol",
-                     EVENSTEP_PROTOCOL);
+    return json_pack("{s:s, s:s%, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", at,
+                     (int)strcspn(at, " \n"), "protocol", EVENSTEP_PROTOCOL);
 }
 
-/* ---- address ------------------------------------------------------------------------------------------------------ */
+/* ---- address --------------------------------------------------------------------------------- */
 
 /* The address from which datagrams to host:port would leave. Nothing is sent. */
-static int address_towards(const char *host, const char *port, struct sockaddr_storage *out, struct err *e)
+static int address_towards(const char *host, const char *port, struct sockaddr_storage *out,
+                           struct err *e)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *list = NULL;
     int rc = getaddrinfo(host, port, &hints, &list), found = -1;
     if (rc != 0) {
-        return err_set(e, ERR_UNAVAILABLE, "cannot find the address of '%s': %s", host, gai_strerror(rc));
+        return err_set(e, ERR_UNAVAILABLE, "cannot find the address of '%s': %s", host,
+                       gai_strerror(rc));
     }
     for (struct addrinfo *a = list; a && found < 0; a = a->ai_next) {
         int fd = socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         socklen_t n = sizeof *out;
-        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0 && getsockname(fd, (struct sockaddr *)out, &n) == 0) {
+        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0 &&
+            getsockname(fd, (struct sockaddr *)out, &n) == 0) {
             found = 0;
         }
         if (fd >= 0) {
@@ -179,7 +189,8 @@ static int address_towards(const char *host, const char *port, struct sockaddr_s
         }
     }
     freeaddrinfo(list);
-    return found == 0 ? 0 : err_set(e, ERR_UNAVAILABLE, "there is no way from this host to '%s'", host);
+    return found == 0 ? 0
+                      : err_set(e, ERR_UNAVAILABLE, "there is no way from this host to '%s'", host);
 }
 
 /* "redis://HOST:PORT/0" into host and port; 0 for a socket of this machine. */
@@ -258,7 +269,10 @@ static int read_wanted(const char *subnet, struct wanted *w, struct err *e)
     int most = w->family == AF_INET ? 32 : 128;
     w->bits = slash ? (int)strtol(slash + 1, NULL, 10) : most;
     if (inet_pton(w->family, copy, w->bytes) != 1 || w->bits < 1 || w->bits > most) {
-        return err_set(e, ERR_INVALID, "--interface '%s': a subnet such as 10.0.0.0/24 or the name of an interface is wanted", subnet);
+        return err_set(
+            e, ERR_INVALID,
+            "--interface '%s': a subnet such as 10.0.0.0/24 or the name of an interface is wanted",
+            subnet);
     }
     return 0;
 }
@@ -272,11 +286,13 @@ static bool fits(const struct ifaddrs *i, const struct wanted *w)
     if (w->interface) {
         return strcmp(i->ifa_name, w->interface) == 0 && i->ifa_addr->sa_family == AF_INET;
     }
-    return i->ifa_addr->sa_family == w->family && same_bits(bytes_of(i->ifa_addr, &n), w->bytes, w->bits);
+    return i->ifa_addr->sa_family == w->family &&
+           same_bits(bytes_of(i->ifa_addr, &n), w->bytes, w->bits);
 }
 
 /* Address and network of the first interface that fits. */
-static int find_interface(const struct wanted *w, char address[64], char network[72], const char *named, struct err *e)
+static int find_interface(const struct wanted *w, char address[64], char network[72],
+                          const char *named, struct err *e)
 {
     struct ifaddrs *list = NULL;
     if (getifaddrs(&list) != 0) {
@@ -292,7 +308,8 @@ static int find_interface(const struct wanted *w, char address[64], char network
             for (int k = 0; k < bits; k++) {
                 net[k / 8] |= (unsigned char)(b[k / 8] & (0x80 >> k % 8));
             }
-            /* as pods have it; Open MPI 4 shifts by 32 then, and takes every interface for its own, the loopback too */
+            /* as pods have it; Open MPI 4 shifts by 32 then, and takes every interface for its own,
+             * the loopback too */
             if (n == 4 && bits == 32) {
                 bits = 31;
                 net[3] &= 0xfe;
@@ -309,7 +326,8 @@ static int find_interface(const struct wanted *w, char address[64], char network
     return rc;
 }
 
-int host_towards(const char *host, const char *port, char address[64], char network[72], struct err *e)
+int host_towards(const char *host, const char *port, char address[64], char network[72],
+                 struct err *e)
 {
     struct sockaddr_storage from = {.ss_family = AF_INET};
     struct wanted w = {0};
@@ -324,23 +342,26 @@ int host_towards(const char *host, const char *port, char address[64], char netw
     return find_interface(&w, address, network, host, e);
 }
 
-int host_address(const char *subnet, const char *store_url, char address[64], char network[72], struct err *e)
+int host_address(const char *subnet, const char *store_url, char address[64], char network[72],
+                 struct err *e)
 {
     struct wanted w = {0};
     char host[256], port[8];
     if (!subnet) {
         bool remote = split_store(store_url, host, port);
-        return host_towards(remote ? host : "127.0.0.1", remote ? port : "6379", address, network, e);
+        return host_towards(remote ? host : "127.0.0.1", remote ? port : "6379", address, network,
+                            e);
     }
     int rc = read_wanted(subnet, &w, e);
     return rc < 0 ? rc : find_interface(&w, address, network, subnet, e);
 }
 
-/* ---- ports --------------------------------------------------------------------------------------------------------- */
+/* ---- ports ----------------------------------------------------------------------------------- */
 
 static bool port_is_free(int port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_ANY)}};
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_ANY)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
     if (fd < 0) {
         return false;
@@ -355,7 +376,8 @@ int host_free_ports(const char *range, const char *salt, char out[16], struct er
 {
     char *end = NULL;
     unsigned hash = 5381;
-    long first = strtol(range, &end, 10), n = (*end == '-' ? strtol(end + 1, NULL, 10) : first) - first + 1;
+    long first = strtol(range, &end, 10),
+         n = (*end == '-' ? strtol(end + 1, NULL, 10) : first) - first + 1;
     int found = 0;
     for (; *salt; salt++) {
         hash = hash * 33 + (unsigned char)*salt;
@@ -368,5 +390,7 @@ int host_free_ports(const char *range, const char *salt, char out[16], struct er
             snprintf(out + at, 16 - at, "%s%d", found++ ? "," : "", port);
         }
     }
-    return found ? 0 : err_set(e, ERR_UNAVAILABLE, "no port of --mpi-ports %s is free on this host", range);
+    return found ? 0
+                 : err_set(e, ERR_UNAVAILABLE, "no port of --mpi-ports %s is free on this host",
+                           range);
 }

@@ -7,27 +7,33 @@
 
 #include "common/err.h"
 
-int host_cores(void);      /* that this process may use: affinity and CPU quota */
-double host_quota(void);   /* CPUs that the control group allows; 0: no limit */
-int64_t host_memory(void); /* bytes that this process may use: the machine's, or the control group's limit */
+int host_cores(void);    /* that this process may use: affinity and CPU quota */
+double host_quota(void); /* CPUs that the control group allows; 0: no limit */
+int64_t host_memory(
+    void); /* bytes that this process may use: the machine's, or the control group's limit */
 /* Name of this host without domain, fit for Open MPI (no '_'). */
 void host_name(char out[48]);
 /* {"openmpi": "4.1.4", "evenstep": …}. ERR_NOT_FOUND where there is no mpirun. */
 json_t *host_versions(struct err *e);
-/* The address on `subnet` (CIDR, or an interface's name, or NULL: the one from which store_url is reached), and its network in CIDR. */
-int host_address(const char *subnet, const char *store_url, char address[64], char network[72], struct err *e);
+/* The address on `subnet` (CIDR, or an interface's name, or NULL: the one from which store_url is
+ * reached), and its network in CIDR. */
+int host_address(const char *subnet, const char *store_url, char address[64], char network[72],
+                 struct err *e);
 
 /* The same for the interface from which `host` is reached. */
-int host_towards(const char *host, const char *port, char address[64], char network[72], struct err *e);
+int host_towards(const char *host, const char *port, char address[64], char network[72],
+                 struct err *e);
 
-/* Load since the last call: {"cpu", "load1", "cores", "quota", "memory_bytes", "memory_free_bytes"}. */
+/* Load since the last call: {"cpu", "load1", "cores", "quota", "memory_bytes",
+ * "memory_free_bytes"}. */
 struct host_load {
     long long busy, total; /* of the call before */
 };
 json_t *host_load_read(struct host_load *l);
 
-/* One or two free ports of "FIRST-LAST" ("20000,20001"), looked for from a place on that follows from `salt`: for Open MPI's daemons, which
- * take every port that they are told, so that none would be left for ranks and other jobs. Two, since somebody may take one meanwhile. */
+/* One or two free ports of "FIRST-LAST" ("20000,20001"), looked for from a place on that follows
+ * from `salt`: for Open MPI's daemons, which take every port that they are told, so that none would
+ * be left for ranks and other jobs. Two, since somebody may take one meanwhile. */
 int host_free_ports(const char *range, const char *salt, char out[16], struct err *e);
 
 #endif

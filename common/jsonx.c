@@ -51,8 +51,9 @@ json_t *jsonx_problems_json(const struct jsonx_problems *p)
 {
     json_t *out = json_array();
     for (int i = 0; i < p->count; i++) {
-        json_array_append_new(
-            out, json_pack("{s:o, s:o}", "pointer", safe_string(p->items[i].pointer), "message", safe_string(p->items[i].message)));
+        json_array_append_new(out,
+                              json_pack("{s:o, s:o}", "pointer", safe_string(p->items[i].pointer),
+                                        "message", safe_string(p->items[i].message)));
     }
     return out;
 }
@@ -89,13 +90,15 @@ json_t *jsonx_parse(const char *text, size_t len, struct err *e)
 {
     int line;
     if (too_deep(text, len, &line)) {
-        err_set(e, ERR_SYNTAX, "the JSON is nested deeper than %d levels at line %d", MAX_DEPTH, line);
+        err_set(e, ERR_SYNTAX, "the JSON is nested deeper than %d levels at line %d", MAX_DEPTH,
+                line);
         return NULL;
     }
     json_error_t je;
     json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
     if (!j) {
-        err_set(e, ERR_SYNTAX, "the JSON is malformed at line %d, column %d: %s", je.line, je.column, je.text);
+        err_set(e, ERR_SYNTAX, "the JSON is malformed at line %d, column %d: %s", je.line,
+                je.column, je.text);
     }
     return j;
 }
@@ -138,7 +141,8 @@ static void dump_string(struct buf *b, const char *s, size_t n)
     buf_add(b, "\"", 1);
 }
 
-/* The shortest text that reads back as the same double, at most 17 digits; not-a-number has no JSON. */
+/* The shortest text that reads back as the same double, at most 17 digits; not-a-number has no
+ * JSON. */
 static void dump_real(struct buf *b, double v)
 {
     if (!isfinite(v)) {

@@ -21,16 +21,17 @@ struct jsonx_problems {
     int dropped; /* beyond 100 */
 };
 void jsonx_problems_release(struct jsonx_problems *p);
-void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* [{"pointer", "message"}]; a new reference. */
 json_t *jsonx_problems_json(const struct jsonx_problems *p);
 
-/* Parses `len` bytes: duplicate keys, trailing text, NUL bytes, more than 64 levels or bad UTF-8 are
- * ERR_SYNTAX with line and column in the message. Returns a new reference or NULL. */
+/* Parses `len` bytes: duplicate keys, trailing text, NUL bytes, more than 64 levels or bad UTF-8
+ * are ERR_SYNTAX with line and column in the message. Returns a new reference or NULL. */
 json_t *jsonx_parse(const char *text, size_t len, struct err *e);
 json_t *jsonx_load(const char *path, size_t max_bytes, struct err *e);
-/* Compact, or indented by two, keys in insertion order, reals with up to `digits` significant digits
- * (so 0.4 is 0.4). The caller frees. */
+/* Compact, or indented by two, keys in insertion order, reals with up to `digits` significant
+ * digits (so 0.4 is 0.4). The caller frees. */
 char *jsonx_dump(const json_t *j, bool indent, size_t *len);
 
 /* Appends "/key" (escaped) or "/index" to a pointer, into out. */

@@ -1,5 +1,5 @@
-/* Log lines: see log.h. A line is built in a local buffer and written at once, so lines of threads and of processes that
- * share a file never mix. */
+/* Log lines: see log.h. A line is built in a local buffer and written at once, so lines of threads
+ * and of processes that share a file never mix. */
 #include "common/log.h"
 
 #include <pthread.h>
@@ -84,7 +84,9 @@ static int admit(const char *module, const char *msg)
     pthread_mutex_lock(&lock);
     unsigned i = h % SITES;
     if (strcmp(sites[i].what, what) != 0 || now - sites[i].since > 1) {
-        swallowed = strcmp(sites[i].what, what) == 0 && sites[i].count > REPEATS ? sites[i].count - REPEATS : 0;
+        swallowed = strcmp(sites[i].what, what) == 0 && sites[i].count > REPEATS
+                        ? sites[i].count - REPEATS
+                        : 0;
         memcpy(sites[i].what, what, sizeof what);
         sites[i].since = now;
         sites[i].count = 1;
@@ -105,7 +107,8 @@ void log_write(enum log_level level, const char *module, const char *msg, const 
         return;
     }
     char when[32], quoted[512], line[2048];
-    int n = snprintf(line, sizeof line, "ts=%s level=%s mod=%s msg=%s", clock_format(when, clock_wall_ms()), levels[level], module,
+    int n = snprintf(line, sizeof line, "ts=%s level=%s mod=%s msg=%s",
+                     clock_format(when, clock_wall_ms()), levels[level], module,
                      log_quote(quoted, sizeof quoted, msg));
     if (context[0]) {
         n += snprintf(line + n, sizeof line - (size_t)n, " %s", context);

@@ -1,5 +1,5 @@
-/* Options from one table: see opt.h. Values are collected per option with the strength of their source; a list is taken whole
- * from the strongest source that names it. */
+/* Options from one table: see opt.h. Values are collected per option with the strength of their
+ * source; a list is taken whole from the strongest source that names it. */
 #include "common/opt.h"
 
 #include <ctype.h>
@@ -108,7 +108,8 @@ static void unknown(const struct opt *table, const char *name, struct buf *bad)
     }
 }
 
-static void read_command_line(struct opt_values *v, int argc, char **argv, const char **config, struct buf *bad)
+static void read_command_line(struct opt_values *v, int argc, char **argv, const char **config,
+                              struct buf *bad)
 {
     bool only_positionals = false;
     for (int a = 0; a < argc; a++) {
@@ -300,7 +301,8 @@ double opt_real(const struct opt_values *v, const char *name)
 bool opt_flag(const struct opt_values *v, const char *name)
 {
     const char *text = opt_string(v, name);
-    return text && *text && strcmp(text, "0") != 0 && strcmp(text, "false") != 0 && strcmp(text, "no") != 0;
+    return text && *text && strcmp(text, "0") != 0 && strcmp(text, "false") != 0 &&
+           strcmp(text, "no") != 0;
 }
 
 int opt_count(const struct opt_values *v, const char *name)
@@ -329,17 +331,21 @@ void opt_help(const struct opt *table, const char *usage, FILE *out)
     fprintf(out, "usage: %s\n\n", usage);
     for (; table->name; table++) {
         char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", table->name, table->metavar ? " " : "", table->metavar ? table->metavar : "");
+        snprintf(left, sizeof left, "--%s%s%s", table->name, table->metavar ? " " : "",
+                 table->metavar ? table->metavar : "");
         fprintf(out, "  %-34s %s", left, table->help);
         if (table->fallback) {
             fprintf(out, " (default: %s)", table->fallback);
         }
         fprintf(out, "%s\n", table->kind == OPT_LIST ? " (may be repeated)" : "");
     }
-    fprintf(out, "\nEvery option is also EVENSTEP_NAME in the environment and 'name = value' in a file given by --config.\n");
+    fprintf(
+        out,
+        "\nEvery option is also EVENSTEP_NAME in the environment and 'name = value' in a file given by --config.\n");
 }
 
-int opt_begin(const struct opt *table, const char *usage, int argc, char **argv, struct opt_values **v, struct err *e)
+int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,
+              struct opt_values **v, struct err *e)
 {
     *v = opt_parse(table, argc, argv, e);
     if (!*v) {

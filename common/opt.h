@@ -1,5 +1,6 @@
-/* Options from one table: command line, environment (EVENSTEP_NAME), configuration file (name = value),
- * in that order of strength; --help and the example configuration are printed from the same table.
+/* Options from one table: command line, environment (EVENSTEP_NAME), configuration file (name =
+ * value), in that order of strength; --help and the example configuration are printed from the same
+ * table.
  */
 #ifndef COMMON_OPT_H
 #define COMMON_OPT_H
@@ -22,14 +23,17 @@ struct opt {
 
 struct opt_values; /* parsed; owns every string */
 
-/* Parses argv[0..argc) (no program name). Positionals are kept in order. `--config FILE` is known to every
- * table. NULL with every problem in the message (separated by "; ") if anything is wrong. */
+/* Parses argv[0..argc) (no program name). Positionals are kept in order. `--config FILE` is known
+ * to every table. NULL with every problem in the message (separated by "; ") if anything is wrong.
+ */
 struct opt_values *opt_parse(const struct opt *table, int argc, char **argv, struct err *e);
-/* How a program begins: as opt_parse, and `--help` (every table has it) is answered. 0: *v is the caller's; 1: the help was printed, *v is
- * NULL; negative: *v is NULL. */
-int opt_begin(const struct opt *table, const char *usage, int argc, char **argv, struct opt_values **v, struct err *e);
+/* How a program begins: as opt_parse, and `--help` (every table has it) is answered. 0: *v is the
+ * caller's; 1: the help was printed, *v is NULL; negative: *v is NULL. */
+int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,
+              struct opt_values **v, struct err *e);
 void opt_free(struct opt_values *v);
-const char *opt_string(const struct opt_values *v, const char *name); /* NULL if not given, no default */
+const char *opt_string(const struct opt_values *v,
+                       const char *name); /* NULL if not given, no default */
 long opt_int(const struct opt_values *v, const char *name);
 double opt_real(const struct opt_values *v, const char *name);
 bool opt_flag(const struct opt_values *v, const char *name);
@@ -38,6 +42,7 @@ const char *opt_item(const struct opt_values *v, const char *name, int i);
 int opt_positionals(const struct opt_values *v);
 const char *opt_positional(const struct opt_values *v, int i);
 void opt_help(const struct opt *table, const char *usage, FILE *out);
-void opt_example(const struct opt *table, FILE *out); /* configuration file with every default, commented */
+void opt_example(const struct opt *table,
+                 FILE *out); /* configuration file with every default, commented */
 
 #endif

@@ -1,4 +1,5 @@
-/* See path.h. /proc/self/exe is followed rather than argv[0], which says what somebody typed and not where the file is. */
+/* See path.h. /proc/self/exe is followed rather than argv[0], which says what somebody typed and
+ * not where the file is. */
 #include "common/path.h"
 
 #include <stdio.h>
@@ -26,7 +27,9 @@ void path_data_roots(const char *fallback, char *out, size_t bytes)
     for (const char *at = given && *given ? given : fallback; *at;) {
         size_t n = strcspn(at, ":");
         snprintf(part, sizeof part, "%.*s", (int)n, at);
-        int wrote = n ? snprintf(out + used, bytes - used, "%s%s", used ? ":" : "", realpath(part, real) ? real : part) : 0;
+        int wrote = n ? snprintf(out + used, bytes - used, "%s%s", used ? ":" : "",
+                                 realpath(part, real) ? real : part)
+                      : 0;
         used += wrote > 0 && (size_t)wrote < bytes - used ? (size_t)wrote : 0;
         at += n + (at[n] == ':');
     }

@@ -1,4 +1,5 @@
-/* Asks the worker's program what a device is: see probe.h. A driver that hangs must not hang us: the program gets some seconds.
+/* Asks the worker's program what a device is: see probe.h. A driver that hangs must not hang us:
+ * the program gets some seconds.
  *
  * What it prints is one line of JSON, behind whatever a driver or a library has to say.
  */
@@ -10,7 +11,8 @@
 #include "common/jsonx.h"
 #include "common/proc.h"
 
-static const double patience_seconds = 30; /* the first use of a GPU after the machine's start takes some */
+static const double patience_seconds =
+    30; /* the first use of a GPU after the machine's start takes some */
 
 json_t *probe_device(const char *worker, const char *device, struct err *e)
 {
@@ -25,7 +27,10 @@ json_t *probe_device(const char *worker, const char *device, struct err *e)
     const char *error = json_string_value(json_object_get(j, "error"));
     if (!j || error) {
         out[strcspn(out, "\n")] = 0;
-        err_set(e, ERR_UNSUPPORTED, "%s", error ? error : out[0] ? out : "the worker's program does not say what the device is");
+        err_set(e, ERR_UNSUPPORTED, "%s",
+                error    ? error
+                : out[0] ? out
+                         : "the worker's program does not say what the device is");
         json_decref(j);
         return NULL;
     }

@@ -112,7 +112,8 @@ int proc_poll(pid_t pid, int *exit_code)
     return 1;
 }
 
-/* State letter and start time of /proc/PID/stat; the name may hold anything, so the fields are counted from its last ')'. */
+/* State letter and start time of /proc/PID/stat; the name may hold anything, so the fields are
+ * counted from its last ')'. */
 static int read_stat(pid_t pid, char *state, unsigned long long *start)
 {
     char path[40], text[1024];
@@ -148,7 +149,8 @@ bool proc_alive(pid_t pid, uint64_t start_ticks)
 {
     char state;
     unsigned long long start;
-    return pid > 0 && read_stat(pid, &state, &start) == 0 && state != 'Z' && state != 'X' && start == start_ticks;
+    return pid > 0 && read_stat(pid, &state, &start) == 0 && state != 'Z' && state != 'X' &&
+           start == start_ticks;
 }
 
 uint64_t proc_start_ticks(pid_t pid)
@@ -382,7 +384,9 @@ static int64_t bytes_at(int parent, const char *name, int depth)
         return 0;
     }
     int64_t bytes = (int64_t)st.st_blocks * 512;
-    int fd = S_ISDIR(st.st_mode) && depth <= 64 ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    int fd = S_ISDIR(st.st_mode) && depth <= 64
+                 ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                 : -1;
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d) {
         if (fd >= 0) {

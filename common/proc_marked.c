@@ -1,5 +1,5 @@
-/* Processes found by their environment (proc.h): what an attempt left behind is known by variables that no other process has, and
- * never by a name alone.
+/* Processes found by their environment (proc.h): what an attempt left behind is known by variables
+ * that no other process has, and never by a name alone.
  */
 #include <ctype.h>
 #include <dirent.h>

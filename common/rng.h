@@ -1,6 +1,6 @@
-/* Random numbers by counter: a value is a pure function of (seed, stream, index), so the same choice is
- * made whoever makes it, in any order, on any device. The function is Philox 4x32-10 (Salmon et al., 2011).
- * It is inline and restricted to what C11 and CUDA have in common.
+/* Random numbers by counter: a value is a pure function of (seed, stream, index), so the same
+ * choice is made whoever makes it, in any order, on any device. The function is Philox 4x32-10
+ * (Salmon et al., 2011). It is inline and restricted to what C11 and CUDA have in common.
  */
 #ifndef COMMON_RNG_H
 #define COMMON_RNG_H
@@ -19,7 +19,8 @@ struct rng_block {
 
 RNG_FN struct rng_block rng_philox(uint64_t key, uint64_t hi, uint64_t lo)
 {
-    uint32_t c0 = (uint32_t)lo, c1 = (uint32_t)(lo >> 32), c2 = (uint32_t)hi, c3 = (uint32_t)(hi >> 32);
+    uint32_t c0 = (uint32_t)lo, c1 = (uint32_t)(lo >> 32), c2 = (uint32_t)hi,
+             c3 = (uint32_t)(hi >> 32);
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;

@@ -1,5 +1,5 @@
-/* Signed messages: see sign.h. The construction is HMAC-SHA256 (RFC 2104) from OpenSSL; comparing takes the same time wherever the
- * first difference is.
+/* Signed messages: see sign.h. The construction is HMAC-SHA256 (RFC 2104) from OpenSSL; comparing
+ * takes the same time wherever the first difference is.
  */
 #include "common/sign.h"
 
@@ -50,16 +50,19 @@ int sign_unhex(const char *text, struct sign_key *out, struct err *e)
         }
         out->bytes[i] = (unsigned char)(high << 4 | low);
     }
-    return text[SIGN_HEX - 1] == 0 ? 0 : err_set(e, ERR_SYNTAX, "64 hex digits are wanted, not more");
+    return text[SIGN_HEX - 1] == 0 ? 0
+                                   : err_set(e, ERR_SYNTAX, "64 hex digits are wanted, not more");
 }
 
 static void mac(const void *key, size_t key_bytes, const void *text, size_t n, struct sign_key *out)
 {
     unsigned length = 0;
-    BUG_ON(!HMAC(EVP_sha256(), key, (int)key_bytes, text, n, out->bytes, &length) || length != SIGN_KEY);
+    BUG_ON(!HMAC(EVP_sha256(), key, (int)key_bytes, text, n, out->bytes, &length) ||
+           length != SIGN_KEY);
 }
 
-void sign_derive(const struct sign_key *key, const char *label, const char *data, struct sign_key *out)
+void sign_derive(const struct sign_key *key, const char *label, const char *data,
+                 struct sign_key *out)
 {
     char text[512];
     size_t n = strlen(label) + 1, m = strlen(data);
@@ -102,9 +105,11 @@ int sign_read_secret(const char *path, bool make, struct sign_key *out, struct e
     if (!text) {
         return err_set(e, why.code, "cannot read the cluster's secret: %s", why.message);
     }
-    int rc = strlen(text) >= SECRET_LEAST
-                 ? 0
-                 : err_set(e, ERR_INVALID, "the cluster's secret in '%s' has less than %d characters", path, (int)SECRET_LEAST);
+    int rc =
+        strlen(text) >= SECRET_LEAST
+            ? 0
+            : err_set(e, ERR_INVALID, "the cluster's secret in '%s' has less than %d characters",
+                      path, (int)SECRET_LEAST);
     if (rc == 0) {
         sign_secret(text, out);
     }
@@ -165,7 +170,7 @@ json_t *sign_peek(const char *text)
     return jsonx_parse(text + SIGN_HEX, n - SIGN_HEX, NULL);
 }
 
-/* ---- nonces ------------------------------------------------------------------------------------------------- */
+/* ---- nonces ---------------------------------------------------------------------------------- */
 
 enum { NONCES_MOST = 65536 };
 
@@ -195,9 +200,11 @@ static int remember(struct sign_seen *seen, const char *nonce, int64_t until, st
 {
     if (seen->count == seen->size) {
         int size = seen->size ? 2 * seen->size : 64;
-        struct sign_nonce *grown = size <= NONCES_MOST ? realloc(seen->items, sizeof *grown * (size_t)size) : NULL;
+        struct sign_nonce *grown =
+            size <= NONCES_MOST ? realloc(seen->items, sizeof *grown * (size_t)size) : NULL;
         if (!grown) {
-            return err_set(e, ERR_MEMORY, "cannot take another message: %d are remembered already", seen->count);
+            return err_set(e, ERR_MEMORY, "cannot take another message: %d are remembered already",
+                           seen->count);
         }
         seen->items = grown;
         seen->size = size;
@@ -217,8 +224,10 @@ int sign_fresh(struct sign_seen *seen, const json_t *body, int64_t now_ms, struc
     }
     if (at < now_ms - SIGN_WINDOW_MS || at > now_ms + SIGN_WINDOW_MS) {
         double off = (double)(now_ms - at) / 1000;
-        err_set(e, ERR_TIMEOUT, "a message was made %.0f s %s by the sender's clock, at most %d s are allowed", off < 0 ? -off : off,
-                off < 0 ? "in the future" : "ago", (int)SIGN_WINDOW_MS / 1000);
+        err_set(e, ERR_TIMEOUT,
+                "a message was made %.0f s %s by the sender's clock, at most %d s are allowed",
+                off < 0 ? -off : off, off < 0 ? "in the future" : "ago",
+                (int)SIGN_WINDOW_MS / 1000);
         err_hint(e, "set the clocks of both hosts (NTP)");
         return -ERR_TIMEOUT;
     }

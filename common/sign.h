@@ -1,7 +1,9 @@
-/* Signed messages: HMAC-SHA256 over the very bytes that are sent, checked before anything in them is looked at.
+/* Signed messages: HMAC-SHA256 over the very bytes that are sent, checked before anything in them
+ * is looked at.
  *
- * A sealed message is text: 64 hex digits, a newline, compact JSON. The same key serves several kinds of message; the body's "kind"
- * says which, and whoever opens one names the kind he expects, so a message of one kind never passes for another.
+ * A sealed message is text: 64 hex digits, a newline, compact JSON. The same key serves several
+ * kinds of message; the body's "kind" says which, and whoever opens one names the kind he expects,
+ * so a message of one kind never passes for another.
  */
 #ifndef COMMON_SIGN_H
 #define COMMON_SIGN_H
@@ -22,21 +24,26 @@ int sign_random(struct sign_key *out, struct err *e); /* from the kernel; also f
 void sign_hex(const struct sign_key *key, char out[SIGN_HEX]);
 int sign_unhex(const char *text, struct sign_key *out, struct err *e); /* exactly 64 digits */
 /* HMAC(key, label || 0 || data): keys for one purpose out of another key. */
-void sign_derive(const struct sign_key *key, const char *label, const char *data, struct sign_key *out);
+void sign_derive(const struct sign_key *key, const char *label, const char *data,
+                 struct sign_key *out);
 /* The key that a secret's text stands for. */
 void sign_secret(const char *text, struct sign_key *out);
-/* Reads a secret's file (its first line, at least 16 characters). With `make` it is written (mode 0600, random) where it is not there. */
+/* Reads a secret's file (its first line, at least 16 characters). With `make` it is written (mode
+ * 0600, random) where it is not there. */
 int sign_read_secret(const char *path, bool make, struct sign_key *out, struct err *e);
 
 /* `body` gets "kind". The caller frees. */
 char *sign_seal(const struct sign_key *key, const char *kind, json_t *body, struct err *e);
-/* A new reference; NULL with ERR_FORBIDDEN where the signature is wrong, ERR_SYNTAX where it is no such message. */
+/* A new reference; NULL with ERR_FORBIDDEN where the signature is wrong, ERR_SYNTAX where it is no
+ * such message. */
 json_t *sign_open(const struct sign_key *key, const char *kind, const char *text, struct err *e);
-/* What a message says without asking who wrote it: for telling whose key to try. New reference or NULL. */
+/* What a message says without asking who wrote it: for telling whose key to try. New reference or
+ * NULL. */
 json_t *sign_peek(const char *text);
 
-/* Messages also carry "nonce" and "at" (ms since 1970). One that was made longer ago than SIGN_WINDOW_MS, or by a clock that is further
- * ahead (ERR_TIMEOUT), before `not_before` (ERR_TIMEOUT), or that was seen before (ERR_CONFLICT), is refused. */
+/* Messages also carry "nonce" and "at" (ms since 1970). One that was made longer ago than
+ * SIGN_WINDOW_MS, or by a clock that is further ahead (ERR_TIMEOUT), before `not_before`
+ * (ERR_TIMEOUT), or that was seen before (ERR_CONFLICT), is refused. */
 enum { SIGN_WINDOW_MS = 60000 };
 struct sign_seen {
     struct sign_nonce *items; /* owned */

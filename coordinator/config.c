@@ -1,5 +1,6 @@
-/* Options of `evenstep serve` (DESIGN.md section 9, SEMANTICS.md 9 and 14) and what follows from them: folders and programs. Nodes are
- * in config_nodes.c. Nothing stops at the first mistake: all are told together, so that they can be mended in one go.
+/* Options of `evenstep serve` (DESIGN.md section 9, SEMANTICS.md 9 and 14) and what follows from
+ * them: folders and programs. Nodes are in config_nodes.c. Nothing stops at the first mistake: all
+ * are told together, so that they can be mended in one go.
  */
 #include "coordinator/config.h"
 
@@ -14,37 +15,48 @@
 #include "coordinator/coordinator.h"
 
 const struct opt serve_options[] = {
-    {"data-dir", "DIR", OPT_STRING, "./evenstep-data", 0, 0, "where jobs, the admin's token and the private store are kept"},
-    {"listen", "HOST:PORT", OPT_STRING, "127.0.0.1:8080", 0, 0, "address of the page and the API; port 0 takes a free one"},
-    {"store", "URL", OPT_STRING, NULL, 0, 0, "redis://HOST:PORT or unix:PATH; without it a private redis-server is started"},
+    {"data-dir", "DIR", OPT_STRING, "./evenstep-data", 0, 0,
+     "where jobs, the admin's token and the private store are kept"},
+    {"listen", "HOST:PORT", OPT_STRING, "127.0.0.1:8080", 0, 0,
+     "address of the page and the API; port 0 takes a free one"},
+    {"store", "URL", OPT_STRING, NULL, 0, 0,
+     "redis://HOST:PORT or unix:PATH; without it a private redis-server is started"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
-    {"token-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the admin's token, made if absent (default: DIR/token)"},
+    {"token-file", "FILE", OPT_STRING, NULL, 0, 0,
+     "file with the admin's token, made if absent (default: DIR/token)"},
     {"local-node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
      "a node on this host: NAME=cpu:THREADS, cuda:INDEX or auto, then ,slowdown=F to emulate a slower one"},
-    {"no-local-node", NULL, OPT_FLAG, NULL, 0, 0, "this host offers no node; all nodes are those of agents"},
-    {"label", "K=V", OPT_LIST, NULL, 0, 0, "a label of every local node, which a spec's `nodes` can name"},
-    {"secret-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the secret with which agents join (default: DIR/secret, made if absent)"},
+    {"no-local-node", NULL, OPT_FLAG, NULL, 0, 0,
+     "this host offers no node; all nodes are those of agents"},
+    {"label", "K=V", OPT_LIST, NULL, 0, 0,
+     "a label of every local node, which a spec's `nodes` can name"},
+    {"secret-file", "FILE", OPT_STRING, NULL, 0, 0,
+     "file with the secret with which agents join (default: DIR/secret, made if absent)"},
     {"interface", "SUBNET", OPT_STRING, NULL, 0, 0,
      "network for Open MPI between hosts: a subnet or an interface's name (default: where the hosts are)"},
-    {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0, "ports that Open MPI may listen on between hosts (default: any)"},
-    {"allow-host", "NAME", OPT_LIST, NULL, 0, 0, "a name besides the listen address under which browsers may come"},
+    {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0,
+     "ports that Open MPI may listen on between hosts (default: any)"},
+    {"allow-host", "NAME", OPT_LIST, NULL, 0, 0,
+     "a name besides the listen address under which browsers may come"},
     {"virtual-jobs", "N", OPT_INT, "1", 1, 64, "virtual jobs that run at a time"},
     {"keep-jobs", "N", OPT_INT, "0", 0, 1000000,
      "finished jobs that keep their history and checkpoints; of older ones record, logs and artifacts stay (0: all)"},
     {"max-disk", "SIZE", OPT_STRING, NULL, 0, 0,
      "disk that jobs may take, such as 20G; beyond it the jobs that finished first lose history and checkpoints, never an artifact"},
-    {"static-dir", "DIR", OPT_STRING, NULL, 0, 0, "files of the page (default: found beside the program)"},
+    {"static-dir", "DIR", OPT_STRING, NULL, 0, 0,
+     "files of the page (default: found beside the program)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
 };
 
-/* ---- folders and programs ----------------------------------------------------------------------------------- */
+/* ---- folders and programs -------------------------------------------------------------------- */
 
 /* The first of these folders that has an index.html. */
 static void find_static(struct serve_config *c, const char *dir)
 {
-    static const char *const places[] = {"%s/../share/evenstep/static", "%s/../static", "%s/static"};
+    static const char *const places[] = {"%s/../share/evenstep/static", "%s/../static",
+                                         "%s/static"};
     const char *given = opt_string(c->options, "static-dir");
     char path[PATH_MAX + 32], index[PATH_MAX + 64];
     snprintf(c->static_dir, sizeof c->static_dir, "%s", given ? given : "static");
@@ -60,7 +72,8 @@ static void find_static(struct serve_config *c, const char *dir)
 
 static void find_places(struct serve_config *c, struct buf *bad)
 {
-    const char *dir = opt_string(c->options, "data-dir"), *token = opt_string(c->options, "token-file");
+    const char *dir = opt_string(c->options, "data-dir"),
+               *token = opt_string(c->options, "token-file");
     char here[PATH_MAX], data[PATH_MAX + 8];
     struct err e = {0};
     if (proc_mkdirs(dir, 0700, &e) < 0) {
@@ -68,7 +81,8 @@ static void find_places(struct serve_config *c, struct buf *bad)
     } else if (!realpath(dir, c->data_dir)) {
         serve_config_complain(bad, "--data-dir: cannot find '%s': %s", dir, strerror(errno));
     } else if (access(c->data_dir, W_OK | X_OK) != 0) {
-        serve_config_complain(bad, "--data-dir: cannot write into '%s': %s", c->data_dir, strerror(errno));
+        serve_config_complain(bad, "--data-dir: cannot write into '%s': %s", c->data_dir,
+                              strerror(errno));
     }
     path_program_dir(here);
     snprintf(c->worker, sizeof c->worker, "%.4000s/evenstep-worker", here);
@@ -110,8 +124,12 @@ static void read_max_disk(struct serve_config *c, struct buf *bad)
     if (!given) {
         return;
     }
-    if (end == given || (unit ? end[1] : *end) != 0 || !(size * factor >= 1) || size * factor > 9e18) {
-        serve_config_complain(bad, "--max-disk '%s': a number of bytes is wanted, with K, M, G or T for more, such as 20G", given);
+    if (end == given || (unit ? end[1] : *end) != 0 || !(size * factor >= 1) ||
+        size * factor > 9e18) {
+        serve_config_complain(
+            bad,
+            "--max-disk '%s': a number of bytes is wanted, with K, M, G or T for more, such as 20G",
+            given);
         return;
     }
     c->max_disk = (int64_t)(size * factor);
@@ -141,7 +159,8 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     struct err why;
     buf_init(&bad, 4096);
     for (int i = 0; i < opt_positionals(c->options); i++) {
-        serve_config_complain(&bad, "serve takes options only, not '%s'", opt_positional(c->options, i));
+        serve_config_complain(&bad, "serve takes options only, not '%s'",
+                              opt_positional(c->options, i));
     }
     if (log_level_of(opt_string(c->options, "log-level"), &c->log_level, &why) < 0) {
         serve_config_complain(&bad, "%s", why.message);

@@ -1,4 +1,5 @@
-/* The nodes of this host: what --local-node and --label say, and the machine itself where nothing is said (see config.h). */
+/* The nodes of this host: what --local-node and --label say, and the machine itself where nothing
+ * is said (see config.h). */
 #include "coordinator/config.h"
 
 #include <stdarg.h>
@@ -48,7 +49,8 @@ int serve_config_probe(json_t *nodes, const char *worker, struct err *e)
         }
         const char *why = json_string_value(json_object_get(probed, "why"));
         node_take_probe(node, probed);
-        log_info("serve", "device", "node=%s device=%s%s%s", name, json_string_value(json_object_get(node, "device")), why ? " why=" : "",
+        log_info("serve", "device", "node=%s device=%s%s%s", name,
+                 json_string_value(json_object_get(node, "device")), why ? " why=" : "",
                  why ? log_quote(quoted, sizeof quoted, why) : "");
         json_decref(probed);
     }
@@ -62,7 +64,8 @@ double serve_config_overload(const json_t *nodes, int cores)
     json_t *node;
     json_array_foreach(nodes, i, node) {
         if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
-            sum += json_number_value(json_object_get(node, "threads")) / json_number_value(json_object_get(node, "slowdown"));
+            sum += json_number_value(json_object_get(node, "threads")) /
+                   json_number_value(json_object_get(node, "slowdown"));
         }
     }
     return sum / (0.7 * cores);
@@ -84,7 +87,8 @@ void serve_config_nodes(struct serve_config *c, struct buf *bad)
         }
         json_decref(node);
     }
-    for (int i = 0; i < opt_count(c->options, "label"); i++) { /* labels belong to every local node */
+    for (int i = 0; i < opt_count(c->options, "label");
+         i++) { /* labels belong to every local node */
         if (node_label(c->nodes, opt_item(c->options, "label", i), &e) < 0) {
             serve_config_complain(bad, "%s", e.message);
         }

@@ -1,5 +1,6 @@
-/* Dry runs and data sets: see dryrun.h. Data sets, strategies and the files that `init` names are the worker's business, so its program is
- * asked (`--check`, `--datasets`), with a limit of 5 s; placement and profiles are ours.
+/* Dry runs and data sets: see dryrun.h. Data sets, strategies and the files that `init` names are
+ * the worker's business, so its program is asked (`--check`, `--datasets`), with a limit of 5 s;
+ * placement and profiles are ours.
  */
 #include "coordinator/dryrun.h"
 
@@ -31,7 +32,8 @@ static json_t *ask_program(const char *const *argv, const char *dir, struct err 
     while (!proc_poll(pid, &code)) {
         if (clock_now() > until) {
             proc_stop(pid, 0);
-            err_set(e, ERR_TIMEOUT, "'%s %s' did not answer within %g s", argv[0], argv[1], limit_seconds);
+            err_set(e, ERR_TIMEOUT, "'%s %s' did not answer within %g s", argv[0], argv[1],
+                    limit_seconds);
             return NULL;
         }
         clock_sleep(nap);
@@ -40,7 +42,8 @@ static json_t *ask_program(const char *const *argv, const char *dir, struct err 
     json_t *j = code == 0 ? jsonx_load(out, 64 << 20, e) : NULL;
     if (!j && code != 0) {
         char *said = proc_read_file(err, 1 << 20, NULL, NULL);
-        err_set(e, ERR_INTERNAL, "'%s %s' ended with code %d: %.200s", argv[0], argv[1], code, said ? said : "");
+        err_set(e, ERR_INTERNAL, "'%s %s' ended with code %d: %.200s", argv[0], argv[1], code,
+                said ? said : "");
         free(said);
     }
     return j;
@@ -63,9 +66,10 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-/* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with the file that its `init` is (NULL:
- * none). */
-static json_t *check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator, struct err *e)
+/* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with
+ * the file that its `init` is (NULL: none). */
+static json_t *check_spec(const struct dryrun *d, const json_t *spec, const char *init,
+                          bool simulator, struct err *e)
 {
     char dir[64], file[128];
     size_t n = 0;
@@ -76,7 +80,8 @@ static json_t *check_spec(const struct dryrun *d, const json_t *spec, const char
         return NULL;
     }
     snprintf(file, sizeof file, "%s/spec.json", dir);
-    const char *worker[] = {d->worker, "--check", file, "--roots", d->roots, init ? "--init" : NULL, init, NULL};
+    const char *worker[] = {d->worker, "--check", file, "--roots", d->roots, init ? "--init" : NULL,
+                            init,      NULL};
     const char *virtual[] = {d->simulator, "--check", "--job", file, "--data", d->roots, NULL};
     if (text && proc_write_file(file, text, n, 0600, e) >= 0) {
         j = ask_program(simulator ? virtual : worker, dir, e);
@@ -103,29 +108,34 @@ static void warn_overlong(json_t *warnings, const struct placement *p, const jso
         double needed = json_number_value(json_array_get(memory, (size_t)i));
         if (p->nodes[i].memory_bytes > 0 && needed > 0.9 * (double)p->nodes[i].memory_bytes) {
             char text[240];
-            snprintf(text, sizeof text, "node '%s' has %.1f GB of memory, and its minibatch needs about %.1f", p->nodes[i].name,
-                     (double)p->nodes[i].memory_bytes / 1e9, needed / 1e9);
+            snprintf(text, sizeof text,
+                     "node '%s' has %.1f GB of memory, and its minibatch needs about %.1f",
+                     p->nodes[i].name, (double)p->nodes[i].memory_bytes / 1e9, needed / 1e9);
             json_array_append_new(warnings, json_string(text));
         }
     }
 }
 
 /* First minibatches on these nodes, with the profiles of earlier jobs. */
-static json_t *nodes_json(struct store *store, const struct jobspec *spec, const struct placement *p, const json_t *memory,
+static json_t *nodes_json(struct store *store, const struct jobspec *spec,
+                          const struct placement *p, const json_t *memory,
                           struct jsonx_problems *problems)
 {
     struct err why = {0};
     json_t *out = json_array();
     struct assignment *first = calloc(1, sizeof *first);
     struct profile **profiles = plan_profiles(store, spec, p);
-    if (first && assign_first(first, &spec->batching, p->count, (const struct profile *const *)profiles, 4, &why) < 0) {
+    if (first && assign_first(first, &spec->batching, p->count,
+                              (const struct profile *const *)profiles, 4, &why) < 0) {
         jsonx_problem(problems, "/batching", "%s", why.message);
     }
     for (int i = 0; first && i < p->count; i++) {
-        json_array_append_new(out,
-                              json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node", p->nodes[i].name, "device", p->nodes[i].device,
-                                        "batch", first->sizes[i], "memory_bytes",
-                                        json_array_get(memory, (size_t)i) ? json_incref(json_array_get(memory, (size_t)i)) : json_null()));
+        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node",
+                                             p->nodes[i].name, "device", p->nodes[i].device,
+                                             "batch", first->sizes[i], "memory_bytes",
+                                             json_array_get(memory, (size_t)i)
+                                                 ? json_incref(json_array_get(memory, (size_t)i))
+                                                 : json_null()));
     }
     plan_profiles_free(profiles, p->count);
     free(first);
@@ -144,9 +154,10 @@ static bool has_agent(const json_t *nodes)
     return false;
 }
 
-/* Where no node can come, a job that asks for more than there are would wait for ever: that is said at once. Elsewhere it waits for
- * hosts to join. */
-static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask, const char *waiting, struct jsonx_problems *problems)
+/* Where no node can come, a job that asks for more than there are would wait for ever: that is said
+ * at once. Elsewhere it waits for hosts to join. */
+static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask,
+                            const char *waiting, struct jsonx_problems *problems)
 {
     if (!d->alone || has_agent(ask->nodes) || placement_known(ask) >= ask->spec->workers) {
         return false;
@@ -159,11 +170,15 @@ static bool is_never_enough(const struct dryrun *d, const struct placement_ask *
 }
 
 /* As if every node were free; then as it is, to say whether it starts now. */
-static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec, const json_t *checked,
-                     struct jsonx_problems *problems, struct err *e)
+static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec,
+                     const json_t *checked, struct jsonx_problems *problems, struct err *e)
 {
     json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL;
-    struct placement_ask ask = {.nodes = nodes, .local_host = d->local_host, .spec = spec, .attempt = 1, .ignore_claims = true};
+    struct placement_ask ask = {.nodes = nodes,
+                                .local_host = d->local_host,
+                                .spec = spec,
+                                .attempt = 1,
+                                .ignore_claims = true};
     struct placement all = {0}, now = {0};
     const json_t *memory = json_object_get(checked, "memory_bytes");
     char starts[300] = "now";
@@ -173,9 +188,10 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
     }
     const json_t *lacking = placement_lacking(&ask);
     if (lacking) {
-        jsonx_problem(problems, "/precision", "node '%s' (%s) does not compute in %s, and too few others do",
-                      json_string_value(json_object_get(lacking, "name")), json_string_value(json_object_get(lacking, "device")),
-                      spec->precision);
+        jsonx_problem(problems, "/precision",
+                      "node '%s' (%s) does not compute in %s, and too few others do",
+                      json_string_value(json_object_get(lacking, "name")),
+                      json_string_value(json_object_get(lacking, "device")), spec->precision);
     }
     if (placement_find(&all, &ask)) {
         placed = nodes_json(store, spec, &all, memory, problems);
@@ -186,16 +202,19 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
         }
     } else if (!lacking && !is_never_enough(d, &ask, all.waiting, problems)) {
         snprintf(starts, sizeof starts, "waits for nodes: %s", all.waiting);
-        json_array_append_new(warnings, json_sprintf("the job would wait in the queue: %s", all.waiting));
+        json_array_append_new(warnings,
+                              json_sprintf("the job would wait in the queue: %s", all.waiting));
     }
     placement_release(&all);
     placement_release(&now);
     json_decref(nodes);
-    return json_pack("{s:o, s:o, s:s}", "nodes", placed ? placed : json_array(), "warnings", warnings, "starts", starts);
+    return json_pack("{s:o, s:o, s:s}", "nodes", placed ? placed : json_array(), "warnings",
+                     warnings, "starts", starts);
 }
 
 /* It takes no node; what it may lack is memory on this host. */
-static json_t *virtual_plan(const struct dryrun *d, const json_t *spec, struct jsonx_problems *problems, struct err *e)
+static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
+                            struct jsonx_problems *problems, struct err *e)
 {
     json_t *checked = d->simulator ? check_spec(d, spec, NULL, true, e) : json_object();
     if (!checked) {

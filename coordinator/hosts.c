@@ -1,7 +1,8 @@
 /* Hosts that join: see hosts.h.
  *
- * What a newcomer would get wrong: a join may be sent again by whoever can write to the store. A second one with the same nonce, or one
- * from before this process started, would give the host another key and shut out its agent; so both are refused.
+ * What a newcomer would get wrong: a join may be sent again by whoever can write to the store. A
+ * second one with the same nonce, or one from before this process started, would give the host
+ * another key and shut out its agent; so both are refused.
  */
 #include "coordinator/hosts.h"
 
@@ -41,15 +42,16 @@ static const char *text_of(const json_t *j, const char *key)
     return text ? text : "";
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static int check_instance(struct hosts *h, const json_t *join, struct err *e)
 {
     json_t *host = store_host_get(h->store, text_of(join, "host"), NULL);
     int rc = 0;
-    if (host && !json_is_true(json_object_get(host, "lost")) && strcmp(text_of(host, "instance"), text_of(join, "instance")) != 0) {
-        rc = err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already, from %s", text_of(join, "host"),
-                     text_of(host, "address"));
+    if (host && !json_is_true(json_object_get(host, "lost")) &&
+        strcmp(text_of(host, "instance"), text_of(join, "instance")) != 0) {
+        rc = err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already, from %s",
+                     text_of(join, "host"), text_of(host, "address"));
         err_hint(e, "stop it, or give this one another name: --host");
     }
     json_decref(host);
@@ -65,10 +67,12 @@ static int check_nodes(struct hosts *h, const json_t *join, struct err *e)
         json_t *node = text ? store_node_get(h->store, text, NULL) : NULL;
         bool theirs = node && strcmp(text_of(node, "state"), "lost") != 0 &&
                       json_number_value(json_object_get(node, "heartbeat_age_seconds")) < 4 &&
-                      (strcmp(text_of(node, "host"), text_of(join, "host")) != 0 || !json_is_true(json_object_get(node, "agent")));
+                      (strcmp(text_of(node, "host"), text_of(join, "host")) != 0 ||
+                       !json_is_true(json_object_get(node, "agent")));
         if (theirs) {
-            err_set(e, ERR_CONFLICT, "the node '%s' of the host '%s' is offered by the host '%s' already", text, text_of(join, "host"),
-                    text_of(node, "host"));
+            err_set(e, ERR_CONFLICT,
+                    "the node '%s' of the host '%s' is offered by the host '%s' already", text,
+                    text_of(join, "host"), text_of(node, "host"));
             err_hint(e, "give one of them another name: --node");
         }
         json_decref(node);
@@ -83,7 +87,8 @@ static int check_join(struct hosts *h, const json_t *join, struct err *e)
 {
     const char *host = text_of(join, "host");
     char mismatch[300];
-    if (!node_valid_name(host, strlen(host), HOST_NAME, false) || strlen(text_of(join, "instance")) != SIGN_HEX - 1) {
+    if (!node_valid_name(host, strlen(host), HOST_NAME, false) ||
+        strlen(text_of(join, "instance")) != SIGN_HEX - 1) {
         return err_set(e, ERR_INVALID, "'%.60s' is no name of a host", host);
     }
     int rc = sign_fresh(&h->seen, join, clock_wall_ms(), e);
@@ -96,14 +101,15 @@ static int check_join(struct hosts *h, const json_t *join, struct err *e)
     }
     const json_t *fault = json_object_get(join, "fault");
     if (fault) {
-        err_set(e, ERR_DEVICE, "the agent of host '%s' cannot start: %s", host, text_of(fault, "message"));
+        err_set(e, ERR_DEVICE, "the agent of host '%s' cannot start: %s", host,
+                text_of(fault, "message"));
         return err_hint(e, "%s", text_of(fault, "hint"));
     }
     rc = check_instance(h, join, e);
     return rc < 0 ? rc : check_nodes(h, join, e);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void answer(struct hosts *h, const char *nonce, json_t *body)
 {
@@ -132,14 +138,18 @@ static void refuse(struct hosts *h, const json_t *join, const char *cause, const
 {
     char quoted[700], counter[48];
     const char *address = text_of(join, "address");
-    json_t *refusal = json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(join), "address", strlen(address) < 64 ? address : "", "message",
-                                why->message, "hint", why->hint);
-    store_refusal_put(h->store, refusal, NULL); /* for the page; with the store away nobody asked either */
+    json_t *refusal =
+        json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(join), "address",
+                  strlen(address) < 64 ? address : "", "message", why->message, "hint", why->hint);
+    store_refusal_put(h->store, refusal,
+                      NULL); /* for the page; with the store away nobody asked either */
     json_decref(refusal);
     snprintf(counter, sizeof counter, "join.%s", cause);
-    log_warn("hosts", "a host was refused", "cause=%s why=%s", cause, log_quote(quoted, sizeof quoted, why->message));
+    log_warn("hosts", "a host was refused", "cause=%s why=%s", cause,
+             log_quote(quoted, sizeof quoted, why->message));
     store_refused_add(h->store, counter, NULL);
-    answer(h, text_of(join, "nonce"), json_pack("{s:b, s:s, s:s}", "accepted", 0, "message", why->message, "hint", why->hint));
+    answer(h, text_of(join, "nonce"),
+           json_pack("{s:b, s:s, s:s}", "accepted", 0, "message", why->message, "hint", why->hint));
 }
 
 static int write_key(struct hosts *h, const char *host, const struct sign_key *key, struct err *e)
@@ -156,19 +166,23 @@ static int welcome(struct hosts *h, const json_t *join, struct err *e)
     struct sign_key key, salt;
     char salt_hex[SIGN_HEX], wrapped[SIGN_HEX];
     const char *host = text_of(join, "host");
-    json_t *document = json_pack("{s:s, s:s, s:s, s:s, s:O, s:O}", "name", host, "instance", text_of(join, "instance"), "address",
-                                 text_of(join, "address"), "network", text_of(join, "network"), "versions",
-                                 json_object_get(join, "versions"), "nodes", json_object_get(join, "nodes"));
-    int rc = document ? store_host_put(h->store, document, e) : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
+    json_t *document = json_pack(
+        "{s:s, s:s, s:s, s:s, s:O, s:O}", "name", host, "instance", text_of(join, "instance"),
+        "address", text_of(join, "address"), "network", text_of(join, "network"), "versions",
+        json_object_get(join, "versions"), "nodes", json_object_get(join, "nodes"));
+    int rc = document ? store_host_put(h->store, document, e)
+                      : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
     json_decref(document);
-    if (rc < 0 || (rc = sign_random(&key, e)) < 0 || (rc = sign_random(&salt, e)) < 0 || (rc = write_key(h, host, &key, e)) < 0) {
+    if (rc < 0 || (rc = sign_random(&key, e)) < 0 || (rc = sign_random(&salt, e)) < 0 ||
+        (rc = write_key(h, host, &key, e)) < 0) {
         return rc;
     }
     sign_hex(&salt, salt_hex);
     hostkey_wrap(&h->secret, text_of(join, "nonce"), salt_hex, &key);
     sign_hex(&key, wrapped);
     answer(h, text_of(join, "nonce"),
-           json_pack("{s:b, s:s, s:s, s:s}", "accepted", 1, "coordinator", h->id, "salt", salt_hex, "key", wrapped));
+           json_pack("{s:b, s:s, s:s, s:s}", "accepted", 1, "coordinator", h->id, "salt", salt_hex,
+                     "key", wrapped));
     store_refusal_remove(h->store, host, NULL);
     log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, text_of(join, "address"),
              json_array_size(json_object_get(join, "nodes")));
@@ -184,7 +198,9 @@ static void take_join(struct hosts *h, const char *text)
     if (!join) {
         json_t *claimed = sign_peek(text);
         if (e.code == ERR_FORBIDDEN) {
-            err_set(&e, ERR_FORBIDDEN, "a host that calls itself '%s' does not know the cluster's secret", name_of(claimed));
+            err_set(&e, ERR_FORBIDDEN,
+                    "a host that calls itself '%s' does not know the cluster's secret",
+                    name_of(claimed));
             err_hint(&e, "give its agent the coordinator's secret: --secret-file");
         }
         refuse(h, claimed, "forged", &e);
@@ -207,7 +223,7 @@ static void take_join(struct hosts *h, const char *text)
     json_decref(join);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void *run(void *arg)
 {
@@ -217,7 +233,8 @@ static void *run(void *arg)
     h->versions = host_versions(&e);
     if (!h->versions) {
         log_warn("hosts", "hosts cannot join", "why=\"%s\"", e.message);
-        h->versions = json_pack("{s:s, s:s, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", "none", "protocol", EVENSTEP_PROTOCOL);
+        h->versions = json_pack("{s:s, s:s, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", "none",
+                                "protocol", EVENSTEP_PROTOCOL);
     }
     while (!atomic_load(&h->stopping)) {
         told = told || store_secret_put(h->store, HOSTKEY_COORDINATOR, h->id, 0, NULL) >= 0;
@@ -267,7 +284,8 @@ struct hosts *hosts_start(const struct hosts_config *c, struct err *e)
     h->seen.not_before = clock_wall_ms();
     int rc = proc_mkdirs(h->dir, 0700, e);
     if (rc == 0) {
-        rc = sign_read_secret(c->secret_file ? c->secret_file : secret, !c->secret_file, &h->secret, e);
+        rc = sign_read_secret(c->secret_file ? c->secret_file : secret, !c->secret_file, &h->secret,
+                              e);
     }
     if (rc == 0) {
         rc = read_id(h, e);

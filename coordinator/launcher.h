@@ -1,5 +1,6 @@
-/* Launcher: how an attempt of a job comes to life. Implementations: launcher_mpirun.c, launcher_sim.c (the simulator on
- * a virtual cluster) and a scripted fake in the tests. The store is the truth about a job; what poll() says is a hint.
+/* Launcher: how an attempt of a job comes to life. Implementations: launcher_mpirun.c,
+ * launcher_sim.c (the simulator on a virtual cluster) and a scripted fake in the tests. The store
+ * is the truth about a job; what poll() says is a hint.
  */
 #ifndef COORDINATOR_LAUNCHER_H
 #define COORDINATOR_LAUNCHER_H
@@ -15,14 +16,15 @@ struct attempt {
     char job[17];
     int number;
     pid_t pid;            /* of mpirun or the simulator */
-    uint64_t start_ticks; /* with pid: the very process (recorded in the store, so that a restarted coordinator adopts it) */
+    uint64_t start_ticks; /* with pid: the very process (recorded in the store, so that a restarted
+                             coordinator adopts it) */
 };
 
 struct launcher {
     void *ctx;
     const char *name; /* "mpirun", "simulator", "fake" */
-    /* plan: {"job","attempt","workers":[{"rank","node","host","device","slowdown"}],"servers":n, "job_dir", …}. Fills a->pid and
-     * start_ticks. */
+    /* plan: {"job","attempt","workers":[{"rank","node","host","device","slowdown"}],"servers":n,
+     * "job_dir", …}. Fills a->pid and start_ticks. */
     int (*start)(void *ctx, struct attempt *a, const json_t *plan, struct err *e);
     /* 0 running, 1 ended (*exit_code, and what stderr's end says in `why`). */
     int (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
@@ -35,21 +37,27 @@ struct launcher_config {
     const char *data_dir; /* absolute; jobs/ID/logs is beneath it */
     const char *store_url, *store_password;
     const char *program;   /* evenstep-worker or evenstep-simulate: an absolute path */
-    const char *interface; /* network for Open MPI between hosts (--interface), or NULL: where the hosts are */
+    const char *interface; /* network for Open MPI between hosts (--interface), or NULL: where the
+                              hosts are */
     const char *ports;     /* FIRST-LAST that Open MPI may listen on, or NULL */
 };
 
-/* launcher_mpirun.c: one mpirun per attempt, in a session of its own. Workers whose plan says "agent" are started by their host's agent.
- * Its output is DIR/jobs/ID/logs/attempt-N.out, lines of ranks tagged "[1,RANK]<stderr>:". */
+/* launcher_mpirun.c: one mpirun per attempt, in a session of its own. Workers whose plan says
+ * "agent" are started by their host's agent. Its output is DIR/jobs/ID/logs/attempt-N.out, lines of
+ * ranks tagged "[1,RANK]<stderr>:". */
 int launcher_mpirun_init(struct launcher *out, const struct launcher_config *config, struct err *e);
-/* launcher_sim.c: a virtual cluster. One niced process on this host that writes summary.json and history into DIR/jobs/ID. */
+/* launcher_sim.c: a virtual cluster. One niced process on this host that writes summary.json and
+ * history into DIR/jobs/ID. */
 int launcher_sim_init(struct launcher *out, const struct launcher_config *config, struct err *e);
 void launcher_release(struct launcher *l); /* frees ctx; ends nothing */
 
 /* launcher_process.c, shared by both. */
-int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv, const char *const *env, struct err *e);
-int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
-/* Ends the process, then every process of this host whose environment says that it belongs to the attempt. */
+int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv,
+                  const char *const *env, struct err *e);
+int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
+                 size_t why_bytes);
+/* Ends the process, then every process of this host whose environment says that it belongs to the
+ * attempt. */
 void attempt_stop(const struct attempt *a, double grace);
 /* DIR/jobs/ID/logs/attempt-N.out into path[4096]. */
 char *attempt_output(char *path, const char *data_dir, const char *job, int number);

@@ -1,15 +1,18 @@
-/* Launcher of real attempts: one mpirun per attempt, W workers and the servers as its ranks (DESIGN.md decision 2).
+/* Launcher of real attempts: one mpirun per attempt, W workers and the servers as its ranks
+ * (DESIGN.md decision 2).
  *
  *   evenstep serve ─ mpirun (own session) ─┬─ evenstep-worker on nodes of this host, the keeper
  *                                          └─ evenstep-launch per other host ─ store ─ its agent ─ orted ─ evenstep-worker
  *
- * For this host mpirun is itself the daemon; every host with an agent, this one's included, takes the second road. Hosts go by the names
- * "es-HOST", which no resolver knows, so that mpirun never takes one for its own machine. Ranks are placed one by one (the `seq` mapper):
- * rank i on the i-th host of the list. The program goes by its name alone, because every host looks for its own.
+ * For this host mpirun is itself the daemon; every host with an agent, this one's included, takes
+ * the second road. Hosts go by the names "es-HOST", which no resolver knows, so that mpirun never
+ * takes one for its own machine. Ranks are placed one by one (the `seq` mapper): rank i on the i-th
+ * host of the list. The program goes by its name alone, because every host looks for its own.
  *
- * The options come from measurements (PLATFORM.md): ranks outnumber cores, so they are not bound and yield; containers refuse
- * the shared-memory single copy. Open MPI's own files go to a short folder per attempt in /tmp and /dev/shm (socket
- * paths have 107 bytes), which is removed afterwards, because a killed mpirun leaves them behind.
+ * The options come from measurements (PLATFORM.md): ranks outnumber cores, so they are not bound
+ * and yield; containers refuse the shared-memory single copy. Open MPI's own files go to a short
+ * folder per attempt in /tmp and /dev/shm (socket paths have 107 bytes), which is removed
+ * afterwards, because a killed mpirun leaves them behind.
  */
 #include "coordinator/launcher.h"
 
@@ -43,7 +46,8 @@ static const char *keep(struct command *c, char *text)
     return text ? c->kept[c->n_kept++] = text : "";
 }
 
-__attribute__((format(printf, 2, 3))) static const char *print(struct command *c, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static const char *print(struct command *c, const char *fmt,
+                                                               ...)
 {
     char *text = NULL;
     va_list args;
@@ -72,7 +76,7 @@ static void pair(struct command *c, const char *text)
     c->env[c->m++] = text;
 }
 
-/* ---- folders ----------------------------------------------------------------------------------------------------- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static char *session_dir(char out[64], const char *parent, const struct attempt *a)
 {
@@ -94,7 +98,7 @@ static void clean(const struct attempt *a)
     proc_remove_tree(session_dir(dir, "/dev/shm", a), NULL);
 }
 
-/* ---- where the ranks go ------------------------------------------------------------------------------------------- */
+/* ---- where the ranks go ---------------------------------------------------------------------- */
 
 static bool has_agent(const json_t *worker)
 {
@@ -124,7 +128,8 @@ static void add_host(struct buf *b, const json_t *worker)
     }
 }
 
-/* One name per rank: workers, the keeper here, further servers in turn on the nodes (SEMANTICS.md 9). */
+/* One name per rank: workers, the keeper here, further servers in turn on the nodes (SEMANTICS.md
+ * 9). */
 static char *host_list(const json_t *plan, int servers)
 {
     struct buf b;
@@ -136,12 +141,13 @@ static char *host_list(const json_t *plan, int servers)
         add_host(&b, w);
     }
     for (int s = 0; s < servers; s++) {
-        add_host(&b, s == 0 ? NULL : json_array_get(workers, (size_t)(s - 1) % json_array_size(workers)));
+        add_host(&b, s == 0 ? NULL
+                            : json_array_get(workers, (size_t)(s - 1) % json_array_size(workers)));
     }
     return buf_take(&b, NULL);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void common_options(struct command *c, const struct attempt *a)
 {
@@ -192,14 +198,15 @@ static void port_pairs(struct command *c, const char *ports)
     pair(c, print(c, "EVENSTEP_MCA_btl_tcp_port_range_v4=%ld", last - first + 1));
 }
 
-/* What differs from host to host reaches the ranks as EVENSTEP_MCA_… in their daemon's environment (agent/daemon_line.c does the same). */
-static int remote_options(struct command *c, const struct launcher_config *l, const struct attempt *a, const json_t *plan, int servers,
-                          struct err *e)
+/* What differs from host to host reaches the ranks as EVENSTEP_MCA_… in their daemon's environment
+ * (agent/daemon_line.c does the same). */
+static int remote_options(struct command *c, const struct launcher_config *l,
+                          const struct attempt *a, const json_t *plan, int servers, struct err *e)
 {
     const char *towards = json_string_value(json_object_get(first_remote(plan), "address"));
     char address[64], network[72], shm[64];
-    int rc =
-        l->interface ? host_address(l->interface, "", address, network, e) : host_towards(towards ? towards : "", "9", address, network, e);
+    int rc = l->interface ? host_address(l->interface, "", address, network, e)
+                          : host_towards(towards ? towards : "", "9", address, network, e);
     if (rc < 0) {
         return err_prefix(e, "cannot tell mpirun which network the hosts are in");
     }
@@ -228,14 +235,16 @@ static int remote_options(struct command *c, const struct launcher_config *l, co
     }
     pair(c, print(c, "EVENSTEP_HOSTS=%s/hosts", l->data_dir));
     pair(c, print(c, "EVENSTEP_MCA_btl_tcp_if_include=%s", network));
-    pair(c, "RES_OPTIONS=timeout:1 attempts:2"); /* the hosts' names are looked up, and nobody knows them */
+    pair(c, "RES_OPTIONS=timeout:1 attempts:2"); /* the hosts' names are looked up, and nobody knows
+                                                    them */
     if (make_session_dir(session_dir(shm, "/dev/shm", a))) {
         pair(c, print(c, "EVENSTEP_MCA_btl_vader_backing_directory=%s", shm));
     }
     return 0;
 }
 
-static void program(struct command *c, const struct launcher_config *l, const struct attempt *a, int ranks, bool remote)
+static void program(struct command *c, const struct launcher_config *l, const struct attempt *a,
+                    int ranks, bool remote)
 {
     const char *slash = strrchr(l->program, '/'), *path = getenv("PATH");
     word(c, "-np");
@@ -250,7 +259,8 @@ static void program(struct command *c, const struct launcher_config *l, const st
         word(c, l->store_url);
     }
     pair(c, print(c, "EVENSTEP_STORE=%s", l->store_url));
-    pair(c, print(c, "PATH=%.*s:%s", slash ? (int)(slash - l->program) : 1, slash ? l->program : ".", path ? path : "/usr/bin:/bin"));
+    pair(c, print(c, "PATH=%.*s:%s", slash ? (int)(slash - l->program) : 1,
+                  slash ? l->program : ".", path ? path : "/usr/bin:/bin"));
     pair(c, print(c, "EVENSTEP_JOB=%s", a->job));
     pair(c, print(c, "EVENSTEP_ATTEMPT=%d", a->number));
     if (l->store_password) {
@@ -296,7 +306,8 @@ static int mpirun_start(void *ctx, struct attempt *a, const json_t *plan, struct
     return rc;
 }
 
-static int mpirun_poll(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes)
+static int mpirun_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
+                       size_t why_bytes)
 {
     const struct launcher_config *c = ctx;
     return attempt_poll(c->data_dir, a, exit_code, why, why_bytes);

@@ -1,9 +1,9 @@
-/* What launchers share: an attempt is a process in a session of its own, whose output goes to a file, so that it outlives the
- * coordinator and is found again by pid and start time.
+/* What launchers share: an attempt is a process in a session of its own, whose output goes to a
+ * file, so that it outlives the coordinator and is found again by pid and start time.
  *
- * What a newcomer would get wrong: when mpirun is killed its ranks are sometimes left behind (PLATFORM.md). They end by
- * PR_SET_PDEATHSIG as a rule; what is left is found by its environment, EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other
- * process has, and never by a name alone.
+ * What a newcomer would get wrong: when mpirun is killed its ranks are sometimes left behind
+ * (PLATFORM.md). They end by PR_SET_PDEATHSIG as a rule; what is left is found by its environment,
+ * EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other process has, and never by a name alone.
  */
 #include "coordinator/launcher.h"
 
@@ -23,7 +23,8 @@ char *attempt_output(char *path, const char *data_dir, const char *job, int numb
     return path;
 }
 
-int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv, const char *const *env, struct err *e)
+int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv,
+                  const char *const *env, struct err *e)
 {
     char dir[PATH_MAX], output[PATH_MAX];
     snprintf(dir, sizeof dir, "%s/jobs/%s/logs", data_dir, a->job);
@@ -32,7 +33,11 @@ int attempt_start(const char *data_dir, struct attempt *a, const char *const *ar
         return rc;
     }
     attempt_output(output, data_dir, a->job, a->number);
-    struct proc_spec spec = {.argv = argv, .env = env, .stdout_path = output, .stderr_path = output, .new_session = true};
+    struct proc_spec spec = {.argv = argv,
+                             .env = env,
+                             .stdout_path = output,
+                             .stderr_path = output,
+                             .new_session = true};
     pid_t pid = proc_start(&spec, e);
     if (pid < 0) {
         return pid;
@@ -42,17 +47,20 @@ int attempt_start(const char *data_dir, struct attempt *a, const char *const *ar
     return 0;
 }
 
-/* ---- what it says at the end -------------------------------------------------------------------------------- */
+/* ---- what it says at the end ----------------------------------------------------------------- */
 
-/* The line of mpirun that names the culprit, or the last line that says anything. Lines of ranks begin with "[1,". */
+/* The line of mpirun that names the culprit, or the last line that says anything. Lines of ranks
+ * begin with "[1,". */
 static void last_words(const char *output, char *why, size_t bytes)
 {
-    static const char *const telling[] = {"noticed that process rank", "Process name:", "Exit code:", "not enough slots", "error"};
+    static const char *const telling[] = {
+        "noticed that process rank", "Process name:", "Exit code:", "not enough slots", "error"};
     size_t n = 0;
     why[0] = 0;
     char *text = proc_read_file(output, 64 << 20, &n, NULL), *rest = NULL;
     int best = (int)(sizeof telling / sizeof *telling);
-    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest)) {
         bool rule = line[strspn(line, "-= ")] == 0;
         if (rule || strncmp(line, "[1,", 3) == 0) {
             continue;
@@ -72,7 +80,8 @@ static void last_words(const char *output, char *why, size_t bytes)
     free(text);
 }
 
-int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why, size_t why_bytes)
+int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
+                 size_t why_bytes)
 {
     char output[PATH_MAX];
     if (a->pid > 0 && proc_alive(a->pid, a->start_ticks)) {
@@ -86,7 +95,7 @@ int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, 
     return 1;
 }
 
-/* ---- stragglers --------------------------------------------------------------------------------------------- */
+/* ---- stragglers ------------------------------------------------------------------------------ */
 
 /* Sends a signal to all that belong to the attempt; how many there are. */
 static int signal_stragglers(const struct attempt *a, int sig)

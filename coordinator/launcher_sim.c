@@ -1,5 +1,6 @@
-/* Launcher of virtual jobs: evenstep-simulate on the spec's `cluster` (DESIGN.md decision 13). One niced process on this host; the
- * coordinator learns how it went from jobs/ID/summary.json, and its rows are in jobs/ID/history as a real job's are.
+/* Launcher of virtual jobs: evenstep-simulate on the spec's `cluster` (DESIGN.md decision 13). One
+ * niced process on this host; the coordinator learns how it went from jobs/ID/summary.json, and its
+ * rows are in jobs/ID/history as a real job's are.
  */
 #include "coordinator/launcher.h"
 
@@ -17,7 +18,8 @@ static int write_json(const char *dir, const char *name, const json_t *j, char *
     size_t n = 0;
     char *text = jsonx_dump(j, true, &n);
     snprintf(path, PATH_MAX, "%s/%s", dir, name);
-    int rc = text ? proc_write_file(path, text, n, 0644, e) : err_set(e, ERR_MEMORY, "cannot write '%s': memory ran out", path);
+    int rc = text ? proc_write_file(path, text, n, 0644, e)
+                  : err_set(e, ERR_MEMORY, "cannot write '%s': memory ran out", path);
     free(text);
     return rc;
 }
@@ -47,14 +49,16 @@ static int sim_start(void *ctx, struct attempt *a, const json_t *plan, struct er
     }
     snprintf(job_env, sizeof job_env, "EVENSTEP_JOB=%s", a->job);
     snprintf(attempt_env, sizeof attempt_env, "EVENSTEP_ATTEMPT=%d", a->number);
-    const char *argv[] = {"nice", "-n", "10", c->program, "--job", job, "--cluster", cluster, "--out", dir, NULL};
+    const char *argv[] = {"nice",      "-n",    "10",    c->program, "--job", job,
+                          "--cluster", cluster, "--out", dir,        NULL};
     const char *env[] = {job_env, attempt_env, NULL};
     return attempt_start(c->data_dir, a, argv, env, e);
 }
 
 static int sim_poll(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes)
 {
-    return attempt_poll(((const struct launcher_config *)ctx)->data_dir, a, exit_code, why, why_bytes);
+    return attempt_poll(((const struct launcher_config *)ctx)->data_dir, a, exit_code, why,
+                        why_bytes);
 }
 
 static void sim_stop(void *ctx, const struct attempt *a, double grace)

@@ -28,8 +28,11 @@ static int beat(struct localnodes *l, struct err *e)
     json_t *node;
     int rc = store_nodes_put(l->store, l->nodes, e);
     json_array_foreach(l->nodes, i, node) {
-        json_t *gpu = rc < 0 ? NULL : gpus_of_device(l->gpus, json_string_value(json_object_get(node, "device")));
-        rc = gpu ? store_gpu_put(l->store, json_string_value(json_object_get(node, "name")), gpu, e) : rc;
+        json_t *gpu =
+            rc < 0 ? NULL
+                   : gpus_of_device(l->gpus, json_string_value(json_object_get(node, "device")));
+        rc = gpu ? store_gpu_put(l->store, json_string_value(json_object_get(node, "name")), gpu, e)
+                 : rc;
         json_decref(gpu);
     }
     return rc < 0 ? rc : 0;
@@ -61,7 +64,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-struct localnodes *localnodes_start(const char *store_url, const char *password, const json_t *nodes, struct err *e)
+struct localnodes *localnodes_start(const char *store_url, const char *password,
+                                    const json_t *nodes, struct err *e)
 {
     struct localnodes *l = calloc(1, sizeof *l);
     if (!l) {

@@ -1,7 +1,8 @@
 /* The monitor's arithmetic: see measure.h.
  *
- * Rows of different workers arrive in batches and out of order, so "the last 100 updates" goes by the rows' step numbers and
- * never by arrival. Under `sync` a step has one row per worker, under a server one row in all; the same rule fits both.
+ * Rows of different workers arrive in batches and out of order, so "the last 100 updates" goes by
+ * the rows' step numbers and never by arrival. Under `sync` a step has one row per worker, under a
+ * server one row in all; the same rule fits both.
  */
 #include "coordinator/measure.h"
 

@@ -1,4 +1,5 @@
-/* The monitor's arithmetic: means over the last updates, speeds, deadlines. Pure, no store, no clock. */
+/* The monitor's arithmetic: means over the last updates, speeds, deadlines. Pure, no store, no
+ * clock. */
 #ifndef COORDINATOR_MEASURE_H
 #define COORDINATOR_MEASURE_H
 
@@ -32,7 +33,8 @@ struct step_times {
     double per_second;              /* samples per second of computing */
 };
 void step_times_add(struct step_times *t, const struct row *row);
-/* max(3 s, median + 10 times the median absolute deviation) (SEMANTICS.md 10); `unknown` before five steps. */
+/* max(3 s, median + 10 times the median absolute deviation) (SEMANTICS.md 10); `unknown` before
+ * five steps. */
 double step_deadline(const struct step_times *t, double unknown);
 
 /* Points for the browsers: at most `most` rows, evenly thinned, whatever came in. */

@@ -1,11 +1,13 @@
-/* The monitor of one attempt: rows, heartbeats, and the turn (see monitor.h). Opening is in monitor_open.c, facts in monitor_facts.c,
- * minibatches in monitor_assign.c, documents for people in monitor_live.c, deadlines in monitor_alive.c, logs in monitor_logs.c.
+/* The monitor of one attempt: rows, heartbeats, and the turn (see monitor.h). Opening is in
+ * monitor_open.c, facts in monitor_facts.c, minibatches in monitor_assign.c, documents for people
+ * in monitor_live.c, deadlines in monitor_alive.c, logs in monitor_logs.c.
  *
  *   store ─► at ─► history's buffer ─► disk ─► safe ─► trimmed from the store     a rank's rows, and the two places in its stream
  *
- * What a newcomer would get wrong: accounting never depends on rows (they may be dropped); samples, updates and staleness come
- * from the cumulative counters in the heartbeats. Rows feed the charts, the loss and the balancer. And only `safe` may be
- * remembered: rows between it and `at` are in this process's memory alone, and whoever comes after us must read them again.
+ * What a newcomer would get wrong: accounting never depends on rows (they may be dropped); samples,
+ * updates and staleness come from the cumulative counters in the heartbeats. Rows feed the charts,
+ * the loss and the balancer. And only `safe` may be remembered: rows between it and `at` are in
+ * this process's memory alone, and whoever comes after us must read them again.
  */
 #include "coordinator/monitor_parts.h"
 
@@ -14,9 +16,10 @@
 #include <string.h>
 
 enum { READ_ENTRIES = 200, READS_PER_TURN = 5, READS_ALL = 1 << 30 };
-static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0, beats_seconds = 0.4;
+static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0,
+                    beats_seconds = 0.4;
 
-/* ---- rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void see_row(struct monitor *m, const struct row *row)
 {
@@ -58,14 +61,15 @@ static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err 
     return rc;
 }
 
-/* `most` reads, so that a long backlog does not make one turn long: other jobs, and who cancels this one, wait for it. With `facts`,
- * no rows are read while a fact waits, and *facts is set. */
+/* `most` reads, so that a long backlog does not make one turn long: other jobs, and who cancels
+ * this one, wait for it. With `facts`, no rows are read while a fact waits, and *facts is set. */
 static int read_rows(struct monitor *m, int most, bool *facts, struct err *e)
 {
     int n = READ_ENTRIES, ranks = m->workers + m->servers;
     const char *facts_at = facts ? m->facts_at : NULL;
     for (int reads = 0; n == READ_ENTRIES && reads < most; reads++) {
-        n = store_rows_read(m->store, m->job, m->tails, ranks, READ_ENTRIES, facts_at, facts, on_rows, m, e);
+        n = store_rows_read(m->store, m->job, m->tails, ranks, READ_ENTRIES, facts_at, facts,
+                            on_rows, m, e);
     }
     return n < 0 ? n : 0;
 }
@@ -102,7 +106,7 @@ static int flush_rows(struct monitor *m, struct err *e)
     return rc;
 }
 
-/* ---- heartbeats --------------------------------------------------------------------------------------------- */
+/* ---- heartbeats ------------------------------------------------------------------------------ */
 
 static void see_beat(struct monitor *m, int r, json_t *beat)
 {
@@ -148,8 +152,9 @@ static int read_beats(struct monitor *m, struct err *e)
     return 0;
 }
 
-/* Opens the gate of a restarted attempt that found no checkpoint: its keeper serves, and no fact "restored" came before that. A fact and
- * a heartbeat made in the same turn may pass each other, so a second heartbeat is waited for. */
+/* Opens the gate of a restarted attempt that found no checkpoint: its keeper serves, and no fact
+ * "restored" came before that. A fact and a heartbeat made in the same turn may pass each other, so
+ * a second heartbeat is waited for. */
 static int watch_gate(struct monitor *m, struct err *e)
 {
     const json_t *beat = m->ranks[m->workers].beat;
@@ -172,16 +177,20 @@ static int watch_gate(struct monitor *m, struct err *e)
     return rc;
 }
 
-/* Readers of the history, and of the logs, see what has come; now and then it is synced, and leaves the store. */
+/* Readers of the history, and of the logs, see what has come; now and then it is synced, and leaves
+ * the store. */
 static int keep_rows(struct monitor *m, double now, struct err *e)
 {
     long logs = m->log_offset;
-    int rc = monitor_due(&m->flush_at, now, flush_seconds) ? flush_rows(m, e) : history_show(m->history, e);
+    int rc = monitor_due(&m->flush_at, now, flush_seconds) ? flush_rows(m, e)
+                                                           : history_show(m->history, e);
     monitor_read_logs(m, false);
-    return rc >= 0 && m->log_offset != logs ? monitor_save(m, e) : rc; /* so that whoever comes after us does not tell them apart again */
+    return rc >= 0 && m->log_offset != logs
+               ? monitor_save(m, e)
+               : rc; /* so that whoever comes after us does not tell them apart again */
 }
 
-/* ---- the turn ----------------------------------------------------------------------------------------------- */
+/* ---- the turn -------------------------------------------------------------------------------- */
 
 bool monitor_due(double *last, double now, double every)
 {
@@ -192,7 +201,8 @@ bool monitor_due(double *last, double now, double every)
     return true;
 }
 
-/* A fact is rare: rows tell on the way whether one waits. Then it goes first, and they are read after it. */
+/* A fact is rare: rows tell on the way whether one waits. Then it goes first, and they are read
+ * after it. */
 static int read_all(struct monitor *m, double now, struct err *e)
 {
     bool facts = !m->gate_open;
@@ -208,7 +218,8 @@ static int read_all(struct monitor *m, double now, struct err *e)
     return rc >= 0 && m->gate_open ? read_rows(m, READS_PER_TURN, NULL, e) : rc;
 }
 
-/* A disk that refuses the history stops neither the minibatches nor what people see: rows wait in the store. */
+/* A disk that refuses the history stops neither the minibatches nor what people see: rows wait in
+ * the store. */
 int monitor_tick(struct monitor *m, double now, struct err *e)
 {
     struct err disk = {0};
@@ -242,7 +253,8 @@ int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
 {
     m->beats_at = -1e9;
     int rc = read_all(m, now, e);
-    if (rc >= 0) { /* all of them; where the gate is closed it ended before anybody knew: its rows, if any, stand where they are */
+    if (rc >= 0) { /* all of them; where the gate is closed it ended before anybody knew: its rows,
+                      if any, stand where they are */
         rc = monitor_read_rows(m, e);
     }
     if (rc >= 0) {

@@ -1,16 +1,19 @@
-/* Who is alive (SEMANTICS.md 10): heartbeats decide, not MPI, which never notices a rank that is stopped (PLATFORM.md).
+/* Who is alive (SEMANTICS.md 10): heartbeats decide, not MPI, which never notices a rank that is
+ * stopped (PLATFORM.md).
  *
  *   age of the heartbeat          the process           stopped, swapped out, its host gone
  *   age of the last progress      the main thread       a live pulse beside a stuck trainer
  *   age of its last work          its CPU time          no more than slow: its machine got other work to do
  *   age of the last turn          the communication thread
  *
- * While stepping the deadline is that of the measured steps, ten times that for a rank that works: whose speed halves is not lost, the
- * balancer will see to it. Loading, preparing, evaluating and writing checkpoints have fixed ones.
- * What a newcomer would get wrong: one stuck rank makes all others wait, and strategies differ in how long a healthy rank may wait for
- * slower ones (a whole round of steps). So whoever waits in the exchange is suspected only once nobody in the attempt has
- * made progress, and then the rank with the oldest sign of life is to blame, not the one that waits. And ages that we could not have
- * seen (the store was away, this process had no CPU) count for nobody.
+ * While stepping the deadline is that of the measured steps, ten times that for a rank that works:
+ * whose speed halves is not lost, the balancer will see to it. Loading, preparing, evaluating and
+ * writing checkpoints have fixed ones. What a newcomer would get wrong: one stuck rank makes all
+ * others wait, and strategies differ in how long a healthy rank may wait for slower ones (a whole
+ * round of steps). So whoever waits in the exchange is suspected only once nobody in the attempt
+ * has made progress, and then the rank with the oldest sign of life is to blame, not the one that
+ * waits. And ages that we could not have seen (the store was away, this process had no CPU) count
+ * for nobody.
  */
 #include "coordinator/monitor_parts.h"
 
@@ -18,10 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20, unmeasured_limit = 60, comm_least = 5,
-                    confirm_seconds = 1.0;
-static const double fresh_seconds = 1.5; /* three heartbeats and more: who is older than that does not just happen to be between two */
-static const double slow_times = 10;     /* so much slower than before a step of a rank that works may be */
+static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20,
+                    unmeasured_limit = 60, comm_least = 5, confirm_seconds = 1.0;
+static const double fresh_seconds = 1.5; /* three heartbeats and more: who is older than that does
+                                            not just happen to be between two */
+static const double slow_times =
+    10; /* so much slower than before a step of a rank that works may be */
 
 enum kind { KIND_STARTING, KIND_SLOW, KIND_COMPUTING, KIND_WAITING, KIND_SERVING, KIND_DONE };
 enum fault { FAULT_NONE, FAULT_WAITS, FAULT_STUCK, FAULT_SILENT }; /* the last one weighs most */
@@ -45,7 +50,10 @@ static enum kind kind_of(const char *phase)
     static const struct {
         const char *phase;
         enum kind kind;
-    } kinds[] = {{"computing", KIND_COMPUTING}, {"exchange", KIND_WAITING}, {"serving", KIND_SERVING}, {"done", KIND_DONE}};
+    } kinds[] = {{"computing", KIND_COMPUTING},
+                 {"exchange", KIND_WAITING},
+                 {"serving", KIND_SERVING},
+                 {"done", KIND_DONE}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(phase, kinds[i].phase) == 0) {
             return kinds[i].kind;
@@ -54,7 +62,8 @@ static enum kind kind_of(const char *phase)
     return KIND_SLOW;
 }
 
-/* The longest deadline of any worker's steps: who waits for others is measured by the slowest of them. */
+/* The longest deadline of any worker's steps: who waits for others is measured by the slowest of
+ * them. */
 static double slowest_deadline(const struct monitor *m)
 {
     double slowest = 3;
@@ -112,7 +121,8 @@ static bool may_be_waited_for(const struct signs *s, double slowest)
     if (s->fault != FAULT_NONE || s->kind == KIND_DONE) {
         return false;
     }
-    return s->kind == KIND_STARTING || s->kind == KIND_SLOW || s->kind == KIND_COMPUTING || s->progress <= slowest;
+    return s->kind == KIND_STARTING || s->kind == KIND_SLOW || s->kind == KIND_COMPUTING ||
+           s->progress <= slowest;
 }
 
 static bool is_worse(const struct signs *a, const struct signs *b)
@@ -126,7 +136,8 @@ static void blame(const struct monitor *m, const struct signs *s, int n, struct 
     struct signs oldest = *worst;
     oldest.silence = oldest.comm = 0;
     for (int r = 0; r < n; r++) {
-        double a = s[r].silence > s[r].comm ? s[r].silence : s[r].comm, b = oldest.silence > oldest.comm ? oldest.silence : oldest.comm;
+        double a = s[r].silence > s[r].comm ? s[r].silence : s[r].comm,
+               b = oldest.silence > oldest.comm ? oldest.silence : oldest.comm;
         if (s[r].kind != KIND_DONE && a > b) {
             oldest = s[r];
         }
@@ -185,13 +196,16 @@ json_t *monitor_lost(struct monitor *m, double now)
         return NULL;
     }
     bool silent = worst.silence > fresh_seconds;
-    const char *what = silent                                                  ? "no heartbeat"
-                       : worst.fault == FAULT_STUCK && worst.age == worst.comm ? "no turn of its communication thread"
-                                                                               : "no progress";
+    const char *what = silent ? "no heartbeat"
+                       : worst.fault == FAULT_STUCK && worst.age == worst.comm
+                           ? "no turn of its communication thread"
+                           : "no progress";
     double age = silent ? worst.silence : worst.age;
     char message[300];
-    snprintf(message, sizeof message, "rank %d on node '%s' is lost: %s for %.1f s while %s (the limit is %.1f s)", worst.rank,
-             m->ranks[worst.rank].node, what, age, worst.phase, worst.limit);
-    return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:f}", "code", "peer", "message", message, "rank", worst.rank, "node",
-                     m->ranks[worst.rank].node, "attempt", m->attempt, "phase", worst.phase, "age_seconds", age);
+    snprintf(message, sizeof message,
+             "rank %d on node '%s' is lost: %s for %.1f s while %s (the limit is %.1f s)",
+             worst.rank, m->ranks[worst.rank].node, what, age, worst.phase, worst.limit);
+    return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:f}", "code", "peer", "message", message,
+                     "rank", worst.rank, "node", m->ranks[worst.rank].node, "attempt", m->attempt,
+                     "phase", worst.phase, "age_seconds", age);
 }

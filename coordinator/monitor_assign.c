@@ -1,8 +1,9 @@
-/* What the monitor tells the workers (the document "control": minibatches, stop, pause), and what it learns of their speed (profiles, kept
- * across jobs). See monitor.h.
+/* What the monitor tells the workers (the document "control": minibatches, stop, pause), and what
+ * it learns of their speed (profiles, kept across jobs). See monitor.h.
  *
- * What a newcomer would get wrong: a decision of the balancer is made once, but the store may be away when it is written down; then it
- * is owed, and the next turn pays it before anything else is decided.
+ * What a newcomer would get wrong: a decision of the balancer is made once, but the store may be
+ * away when it is written down; then it is owed, and the next turn pays it before anything else is
+ * decided.
  */
 #include "coordinator/monitor_parts.h"
 
@@ -18,8 +19,9 @@ static int write_control(struct monitor *m, struct err *e)
     for (int r = 0; r < m->workers; r++) {
         json_array_append_new(sizes, json_integer(m->balancer.current.sizes[r]));
     }
-    json_t *control = json_pack("{s:i, s:o, s:b, s:b, s:b}", "version", m->balancer.current.version, "sizes", sizes, "stop", m->stop,
-                                "pause", m->pause, "checkpoint", 0);
+    json_t *control =
+        json_pack("{s:i, s:o, s:b, s:b, s:b}", "version", m->balancer.current.version, "sizes",
+                  sizes, "stop", m->stop, "pause", m->pause, "checkpoint", 0);
     int rc = store_doc_set(m->store, m->job, "control", control, e);
     json_decref(control);
     return rc;
@@ -38,8 +40,8 @@ static int tell_assignment(struct monitor *m, struct err *e)
     rc = store_assignment_add(m->store, m->job, j, e);
     if (rc >= 0) {
         m->owes_assignment = false;
-        log_info("monitor", "new minibatches", "job=%s version=%d step=%lld why=%s", m->job, a->version, (long long)a->step,
-                 log_quote(quoted, sizeof quoted, a->reason));
+        log_info("monitor", "new minibatches", "job=%s version=%d step=%lld why=%s", m->job,
+                 a->version, (long long)a->step, log_quote(quoted, sizeof quoted, a->reason));
         store_event(m->store, m->job, "assignment", j, NULL);
     }
     json_decref(j);

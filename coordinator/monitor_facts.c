@@ -1,7 +1,9 @@
-/* Facts of ranks, and what the monitor remembers across restarts of the coordinator (see monitor.h).
+/* Facts of ranks, and what the monitor remembers across restarts of the coordinator (see
+ * monitor.h).
  *
- * What a newcomer would get wrong: when one rank fails, the others fail too and say so ("a peer is lost"). The failure that
- * counts is the one that is no echo, whichever came first; and a failure outweighs a "stopped" that mpirun's SIGTERM caused.
+ * What a newcomer would get wrong: when one rank fails, the others fail too and say so ("a peer is
+ * lost"). The failure that counts is the one that is no echo, whichever came first; and a failure
+ * outweighs a "stopped" that mpirun's SIGTERM caused.
  */
 #include "coordinator/monitor_parts.h"
 
@@ -47,7 +49,7 @@ static double samples_at(const struct monitor *m, double epoch)
     return m->epoch > 0 ? round(epoch / m->epoch * (double)monitor_samples(m)) : 0;
 }
 
-/* ---- one fact ----------------------------------------------------------------------------------------------- */
+/* ---- one fact -------------------------------------------------------------------------------- */
 
 /* Forgets those past this step. */
 static void drop_evaluations(struct monitor *m, int64_t step)
@@ -62,12 +64,14 @@ static void drop_evaluations(struct monitor *m, int64_t step)
 static int on_evaluation(struct monitor *m, json_t *fact, struct err *e)
 {
     double epoch = number_of(fact, "epoch"), samples = samples_at(m, epoch);
-    int rc = history_evaluation(m->history, integer_of(fact, "step"), epoch, number_of(fact, "time"), samples, number_of(fact, "loss"),
-                                number_of(fact, "accuracy"), e);
+    int rc =
+        history_evaluation(m->history, integer_of(fact, "step"), epoch, number_of(fact, "time"),
+                           samples, number_of(fact, "loss"), number_of(fact, "accuracy"), e);
     if (rc < 0) {
         return rc;
     }
-    drop_evaluations(m, integer_of(fact, "step") - 1); /* told before, by whom it could not write down that it was */
+    drop_evaluations(m, integer_of(fact, "step") -
+                            1); /* told before, by whom it could not write down that it was */
     json_t *body = json_copy(fact);
     json_object_set(body, "test_samples", json_object_get(fact, "samples"));
     json_object_set_new(body, "samples", json_integer((json_int_t)samples));
@@ -92,16 +96,16 @@ static int on_restored(struct monitor *m, const json_t *fact, struct err *e)
     }
     drop_evaluations(m, version);
     m->gate_open = true;
-    log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld", m->job, m->attempt, (long long)version,
-             (long long)history_missing(m->history));
+    log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
+             m->job, m->attempt, (long long)version, (long long)history_missing(m->history));
     json_t *doc = json_pack("{s:O}", "evaluations", m->evaluations);
     rc = store_doc_set(m->store, m->job, "detail:evaluations", doc, e);
     json_decref(doc);
     return rc;
 }
 
-/* A worker measured its node at two sizes: where no profile is known that is the start of one. Or it could not, for want of memory: then k
- * is 0, and the limit is what it tells. */
+/* A worker measured its node at two sizes: where no profile is known that is the start of one. Or
+ * it could not, for want of memory: then k is 0, and the limit is what it tells. */
 static void on_profile(struct monitor *m, const json_t *fact)
 {
     int64_t r = integer_of(fact, "rank");
@@ -142,7 +146,8 @@ static int severity(const json_t *outcome)
     if (strcmp(what, "failed") != 0) {
         return 1;
     }
-    bool echo = strcmp(code, "peer") == 0 || strcmp(code, "cancelled") == 0 || strcmp(code, "timeout") == 0;
+    bool echo =
+        strcmp(code, "peer") == 0 || strcmp(code, "cancelled") == 0 || strcmp(code, "timeout") == 0;
     return echo ? 2 : 3;
 }
 
@@ -219,7 +224,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
     }
 }
 
-/* ---- what is remembered ------------------------------------------------------------------------------------- */
+/* ---- what is remembered ---------------------------------------------------------------------- */
 
 int monitor_save(struct monitor *m, struct err *e)
 {
@@ -229,8 +234,9 @@ int monitor_save(struct monitor *m, struct err *e)
         snprintf(key, sizeof key, "%d", r);
         json_object_set_new(rows, key, json_string(m->ranks[r].safe));
     }
-    json_t *j = json_pack("{s:i, s:s, s:o, s:b, s:I}", "attempt", m->attempt, "facts", m->facts_at, "rows", rows, "gate_open", m->gate_open,
-                          "log_offset", (json_int_t)m->log_offset);
+    json_t *j =
+        json_pack("{s:i, s:s, s:o, s:b, s:I}", "attempt", m->attempt, "facts", m->facts_at, "rows",
+                  rows, "gate_open", m->gate_open, "log_offset", (json_int_t)m->log_offset);
     if (m->outcome) {
         json_object_set(j, "outcome", m->outcome);
     }

@@ -1,5 +1,6 @@
-/* What people see of a running attempt: the live document (DESIGN.md section 9), some twice a second, and the events that
- * carry it, thinned rows and staleness to the browsers. Every number is defined in SEMANTICS.md; nothing is decided here.
+/* What people see of a running attempt: the live document (DESIGN.md section 9), some twice a
+ * second, and the events that carry it, thinned rows and staleness to the browsers. Every number is
+ * defined in SEMANTICS.md; nothing is decided here.
  */
 #include "coordinator/monitor_parts.h"
 
@@ -15,7 +16,7 @@ static json_t *real_or_null(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* ---- staleness ---------------------------------------------------------------------------------------------- */
+/* ---- staleness ------------------------------------------------------------------------------- */
 
 static json_t *job_staleness(const struct monitor *m, bool recent)
 {
@@ -44,7 +45,7 @@ json_t *monitor_staleness_json(const struct monitor *m)
     return json_pack("{s:o}", "nodes", nodes);
 }
 
-/* ---- workers ------------------------------------------------------------------------------------------------ */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static double beat_age(const json_t *beat)
 {
@@ -63,8 +64,8 @@ static const char *state_of(const struct monitor *m, const struct rank_watch *w)
 static json_t *worker_staleness(const struct staleness *s)
 {
     json_t *all = staleness_json(s);
-    json_t *j = json_pack("{s:O?, s:O?, s:O?}", "mean", json_object_get(all, "mean"), "p95", json_object_get(all, "p95"), "max",
-                          json_object_get(all, "max"));
+    json_t *j = json_pack("{s:O?, s:O?, s:O?}", "mean", json_object_get(all, "mean"), "p95",
+                          json_object_get(all, "p95"), "max", json_object_get(all, "max"));
     json_decref(all);
     return j ? j : json_object();
 }
@@ -75,10 +76,12 @@ static json_t *worker_json(const struct monitor *m, int r)
     int assigned = m->balancer.current.sizes[r];
     json_t *receiving = json_object_get(w->beat, "receiving");
     json_t *out =
-        json_pack("{s:i, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:f, s:f, s:s}", "rank", r, "node", w->node, "device", w->device,
-                  "batch", assigned > 0 ? assigned : w->batch, "samples_per_second", w->times.per_second, "compute_seconds",
-                  w->times.compute, "exchange_seconds", w->times.exchange, "wait_seconds", w->times.wait, "staleness",
-                  worker_staleness(&w->staleness), "samples", (json_int_t)w->samples, "updates", (json_int_t)w->updates, "slowdown",
+        json_pack("{s:i, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:f, s:f, s:s}", "rank",
+                  r, "node", w->node, "device", w->device, "batch",
+                  assigned > 0 ? assigned : w->batch, "samples_per_second", w->times.per_second,
+                  "compute_seconds", w->times.compute, "exchange_seconds", w->times.exchange,
+                  "wait_seconds", w->times.wait, "staleness", worker_staleness(&w->staleness),
+                  "samples", (json_int_t)w->samples, "updates", (json_int_t)w->updates, "slowdown",
                   w->slowdown, "heartbeat_age_seconds", beat_age(w->beat), "state", state_of(m, w));
     if (out && json_is_object(receiving) && !m->finished) {
         json_object_set(out, "receiving", receiving);
@@ -91,26 +94,31 @@ static json_t *server_json(const struct monitor *m, int r)
     const json_t *beat = m->ranks[r].beat;
     return json_pack("{s:i, s:s, s:I, s:f, s:f, s:s}", "rank", r, "host", m->host, "version",
                      json_integer_value(json_object_get(beat, "step")), "busy_fraction",
-                     json_number_value(json_object_get(beat, "busy_fraction")), "heartbeat_age_seconds", beat_age(beat), "state",
-                     state_of(m, &m->ranks[r]));
+                     json_number_value(json_object_get(beat, "busy_fraction")),
+                     "heartbeat_age_seconds", beat_age(beat), "state", state_of(m, &m->ranks[r]));
 }
 
-/* ---- the live document -------------------------------------------------------------------------------------- */
+/* ---- the live document ----------------------------------------------------------------------- */
 
-/* Where a job ends that has succeeded: after its epochs, or at the evaluation that reached its target. */
+/* Where a job ends that has succeeded: after its epochs, or at the evaluation that reached its
+ * target. */
 static double end_epoch(const struct monitor *m)
 {
     const json_t *last = json_array_get(m->evaluations, json_array_size(m->evaluations) - 1);
-    double target = m->spec->target_accuracy, epoch = json_number_value(json_object_get(last, "epoch"));
-    bool reached = last && target > 0 && json_number_value(json_object_get(last, "accuracy")) >= target;
+    double target = m->spec->target_accuracy,
+           epoch = json_number_value(json_object_get(last, "epoch"));
+    bool reached =
+        last && target > 0 && json_number_value(json_object_get(last, "accuracy")) >= target;
     return reached && epoch < m->spec->epochs ? epoch : m->spec->epochs;
 }
 
 static json_t *progress_json(const struct monitor *m)
 {
-    double epochs = m->spec->epochs, epoch = m->finished ? end_epoch(m) : m->epoch < epochs ? m->epoch : epochs;
-    return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch", epoch, "epochs", epochs, "step", (json_int_t)m->step, "samples",
-                     (json_int_t)monitor_samples(m), "fraction",
+    double epochs = m->spec->epochs, epoch = m->finished         ? end_epoch(m)
+                                             : m->epoch < epochs ? m->epoch
+                                                                 : epochs;
+    return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch", epoch, "epochs", epochs, "step",
+                     (json_int_t)m->step, "samples", (json_int_t)monitor_samples(m), "fraction",
                      m->finished  ? 1.0
                      : epochs > 0 ? epoch / epochs
                                   : 0.0);
@@ -121,9 +129,11 @@ static json_t *metrics_json(const struct monitor *m)
     const json_t *last = json_array_get(m->evaluations, json_array_size(m->evaluations) - 1);
     double speed = recent_speed(&m->recent, speed_seconds);
     json_t *loss = json_object_get(last, "loss"), *accuracy = json_object_get(last, "accuracy");
-    return json_pack("{s:o, s:o, s:o, s:f, s:f}", "train_loss", real_or_null(recent_loss(&m->recent)), "test_loss",
-                     loss ? json_incref(loss) : json_null(), "test_accuracy", accuracy ? json_incref(accuracy) : json_null(),
-                     "samples_per_second", speed, "step_seconds", speed > 0 ? m->spec->batching.global_batch / speed : 0.0);
+    return json_pack("{s:o, s:o, s:o, s:f, s:f}", "train_loss",
+                     real_or_null(recent_loss(&m->recent)), "test_loss",
+                     loss ? json_incref(loss) : json_null(), "test_accuracy",
+                     accuracy ? json_incref(accuracy) : json_null(), "samples_per_second", speed,
+                     "step_seconds", speed > 0 ? m->spec->batching.global_batch / speed : 0.0);
 }
 
 json_t *monitor_live_json(const struct monitor *m)
@@ -135,21 +145,27 @@ json_t *monitor_live_json(const struct monitor *m)
     for (int r = m->workers; r < m->workers + m->servers; r++) {
         json_array_append_new(servers, server_json(m, r));
     }
-    return json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:o, s:o, s:f, s:I}", "progress", progress_json(m), "metrics", metrics_json(m),
-                     "staleness", job_staleness(m, false), "staleness_recent", job_staleness(m, true), "assignment", "version",
-                     m->balancer.current.version, "global_batch", m->spec->batching.global_batch, "servers", servers, "workers", workers,
-                     "seconds", m->recent.time, "rows_dropped", (json_int_t)(m->dropped + history_missing(m->history)));
+    return json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:o, s:o, s:f, s:I}", "progress",
+                     progress_json(m), "metrics", metrics_json(m), "staleness",
+                     job_staleness(m, false), "staleness_recent", job_staleness(m, true),
+                     "assignment", "version", m->balancer.current.version, "global_batch",
+                     m->spec->batching.global_batch, "servers", servers, "workers", workers,
+                     "seconds", m->recent.time, "rows_dropped",
+                     (json_int_t)(m->dropped + history_missing(m->history)));
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static json_t *point_json(const struct monitor *m, const struct row *row)
 {
-    return json_pack("{s:i, s:s, s:I, s:f, s:f, s:o, s:o, s:i, s:f, s:f, s:f, s:i, s:o}", "rank", row->rank, "node",
-                     m->ranks[row->rank].node, "step", (json_int_t)row->step, "time", row->time, "epoch", row->epoch, "loss",
-                     real_or_null((double)row->loss), "accuracy", real_or_null((double)row->accuracy), "batch", row->batch, "compute_s",
-                     (double)row->compute_s, "exchange_s", (double)row->exchange_s, "wait_s", (double)row->wait_s, "staleness",
-                     row->staleness, "strategy_value", real_or_null((double)row->extra[0]));
+    return json_pack("{s:i, s:s, s:I, s:f, s:f, s:o, s:o, s:i, s:f, s:f, s:f, s:i, s:o}", "rank",
+                     row->rank, "node", m->ranks[row->rank].node, "step", (json_int_t)row->step,
+                     "time", row->time, "epoch", row->epoch, "loss",
+                     real_or_null((double)row->loss), "accuracy",
+                     real_or_null((double)row->accuracy), "batch", row->batch, "compute_s",
+                     (double)row->compute_s, "exchange_s", (double)row->exchange_s, "wait_s",
+                     (double)row->wait_s, "staleness", row->staleness, "strategy_value",
+                     real_or_null((double)row->extra[0]));
 }
 
 static json_t *points_json(struct monitor *m)

@@ -1,5 +1,5 @@
-/* Logs: the attempt's output, in which mpirun tags every line of a rank, is told apart into JOBDIR/logs/rank-R.log and attempt.log
- * (mpirun's own words), which run on over attempts.
+/* Logs: the attempt's output, in which mpirun tags every line of a rank, is told apart into
+ * JOBDIR/logs/rank-R.log and attempt.log (mpirun's own words), which run on over attempts.
  *
  *   attempt-2.out   [1,3]<stderr>:ts=… msg="ready"   ─►  rank-3.log   ts=… msg="ready"
  */
@@ -25,7 +25,8 @@ static int rank_of(const char *line, const char **text)
         return -1;
     }
     long rank = strtol(line + 3, &end, 10);
-    if (end == line + 3 || rank < 0 || (strncmp(end, "]<stderr>:", 10) != 0 && strncmp(end, "]<stdout>:", 10) != 0)) {
+    if (end == line + 3 || rank < 0 ||
+        (strncmp(end, "]<stderr>:", 10) != 0 && strncmp(end, "]<stdout>:", 10) != 0)) {
         return -1;
     }
     *text = end + 10;

@@ -1,8 +1,10 @@
-/* The monitor of one attempt is opened and closed here (see monitor.h), from its plan, from what the store remembers of it, and, for a new
- * attempt, after what the old one left behind has been taken over.
+/* The monitor of one attempt is opened and closed here (see monitor.h), from its plan, from what
+ * the store remembers of it, and, for a new attempt, after what the old one left behind has been
+ * taken over.
  *
- * What a newcomer would get wrong: an adopted attempt has other minibatches than its plan says, because the coordinator that is gone
- * may have changed them; the document "control" has those in force.
+ * What a newcomer would get wrong: an adopted attempt has other minibatches than its plan says,
+ * because the coordinator that is gone may have changed them; the document "control" has those in
+ * force.
  */
 #include "coordinator/monitor_parts.h"
 
@@ -41,7 +43,8 @@ static void open_ranks(struct monitor *m, const json_t *plan)
         if (r < m->workers) {
             m->names[r] = w->node;
             w->tuning = json_incref(json_object_get(from, "tuning"));
-            w->batch = (int)json_integer_value(json_array_get(json_object_get(json_object_get(plan, "first"), "sizes"), (size_t)r));
+            w->batch = (int)json_integer_value(json_array_get(
+                json_object_get(json_object_get(plan, "first"), "sizes"), (size_t)r));
         }
     }
 }
@@ -62,10 +65,11 @@ static int open_balancer(struct monitor *m, const json_t *plan, struct err *e)
     const json_t *first = json_object_get(plan, "first");
     struct profile **profiles = calloc((size_t)m->workers, sizeof *profiles);
     for (int r = 0; profiles && r < m->workers; r++) {
-        profiles[r] = plan_profile(m->store, m->ranks[r].node, m->ranks[r].device, m->ranks[r].slowdown, m->nethash);
+        profiles[r] = plan_profile(m->store, m->ranks[r].node, m->ranks[r].device,
+                                   m->ranks[r].slowdown, m->nethash);
     }
-    int rc = profiles ? balancer_init(&m->balancer, &m->spec->batching, m->workers, quantum_of(m), (const struct profile *const *)profiles,
-                                      m->names, e)
+    int rc = profiles ? balancer_init(&m->balancer, &m->spec->batching, m->workers, quantum_of(m),
+                                      (const struct profile *const *)profiles, m->names, e)
                       : err_set(e, ERR_MEMORY, "cannot open the monitor: memory ran out");
     plan_profiles_free(profiles, m->workers);
     if (rc < 0) {
@@ -87,7 +91,8 @@ static void adopt_control(struct monitor *m)
     if (json_array_size(sizes) == (size_t)m->workers) {
         m->balancer.current.version = (int)json_integer_value(json_object_get(control, "version"));
         for (int r = 0; r < m->workers; r++) {
-            m->balancer.current.sizes[r] = (int)json_integer_value(json_array_get(sizes, (size_t)r));
+            m->balancer.current.sizes[r] =
+                (int)json_integer_value(json_array_get(sizes, (size_t)r));
         }
     }
     m->stop = json_is_true(json_object_get(control, "stop"));
@@ -119,7 +124,8 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
     m->ranks = calloc((size_t)(m->workers + m->servers) + 1, sizeof *m->ranks);
     m->tails = calloc((size_t)(m->workers + m->servers) + 1, sizeof *m->tails);
     m->names = calloc((size_t)m->workers + 1, sizeof *m->names);
-    if (!m->ranks || !m->tails || !m->names || m->workers < 1 || !recent_init(&m->recent, m->workers)) {
+    if (!m->ranks || !m->tails || !m->names || m->workers < 1 ||
+        !recent_init(&m->recent, m->workers)) {
         err_set(e, ERR_MEMORY, "cannot open the monitor of job '%s': memory ran out", m->job);
         monitor_close(m);
         return NULL;
@@ -132,7 +138,8 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
     }
     if (config->adopted) {
         adopt_control(m);
-    } else if (monitor_read_rows(m, e) < 0 || monitor_read_facts(m, true, e) < 0 || monitor_save(m, e) < 0) {
+    } else if (monitor_read_rows(m, e) < 0 || monitor_read_facts(m, true, e) < 0 ||
+               monitor_save(m, e) < 0) {
         monitor_close(m);
         return NULL;
     } else {

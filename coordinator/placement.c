@@ -1,7 +1,8 @@
 /* Which nodes an attempt gets: see placement.h.
  *
- * What a newcomer would get wrong: a restart does not grab what is free at once. It takes fewer workers than the spec asks for
- * only if that many nodes are not alive at all; otherwise it waits for busy ones like everybody else.
+ * What a newcomer would get wrong: a restart does not grab what is free at once. It takes fewer
+ * workers than the spec asks for only if that many nodes are not alive at all; otherwise it waits
+ * for busy ones like everybody else.
  */
 #include "coordinator/placement.h"
 
@@ -29,7 +30,8 @@ static bool matches(const json_t *node, const char *wanted)
         const char *text = json_string_value(value);
         char pair[256];
         snprintf(pair, sizeof pair, "%s=%s", key, text ? text : "");
-        if (strcmp(pair, wanted) == 0 || strcmp(key, wanted) == 0 || (text && strcmp(text, wanted) == 0)) {
+        if (strcmp(pair, wanted) == 0 || strcmp(key, wanted) == 0 ||
+            (text && strcmp(text, wanted) == 0)) {
             return true;
         }
     }
@@ -45,7 +47,8 @@ static bool fits(const json_t *node, const struct placement_ask *ask)
 static bool is_meant(const json_t *node, const struct placement_ask *ask)
 {
     const struct jobspec *spec = ask->spec;
-    if (ask->local_host && strcmp(text_of(node, "host"), ask->local_host) != 0 && !json_is_true(json_object_get(node, "agent"))) {
+    if (ask->local_host && strcmp(text_of(node, "host"), ask->local_host) != 0 &&
+        !json_is_true(json_object_get(node, "agent"))) {
         return false;
     }
     for (int i = 0; i < spec->n_nodes; i++) {
@@ -122,7 +125,8 @@ int placement_known(const struct placement_ask *ask)
     return count(ask).known;
 }
 
-static void explain(struct placement *out, const struct placement_ask *ask, const struct census *c, int wanted)
+static void explain(struct placement *out, const struct placement_ask *ask, const struct census *c,
+                    int wanted)
 {
     char named[80];
     bool any = strcmp(ask->spec->precision, "fp32") == 0 || !ask->spec->precision[0];
@@ -132,21 +136,27 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
                                   : " with precision ",
              any ? "" : ask->spec->precision);
     if (c->known < wanted) {
-        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and there %s %d node%s%s", wanted,
+        snprintf(out->waiting, sizeof out->waiting,
+                 "it asks for %d workers, and there %s %d node%s%s", wanted,
                  c->known == 1 ? "is" : "are", c->known, c->known == 1 ? "" : "s", named);
     } else if (c->alive < wanted) {
-        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and %d of the %d nodes%s %s lost, draining or disabled",
-                 wanted, c->known - c->alive, c->known, named, c->known - c->alive == 1 ? "is" : "are");
+        snprintf(out->waiting, sizeof out->waiting,
+                 "it asks for %d workers, and %d of the %d nodes%s %s lost, draining or disabled",
+                 wanted, c->known - c->alive, c->known, named,
+                 c->known - c->alive == 1 ? "is" : "are");
     } else {
-        snprintf(out->waiting, sizeof out->waiting, "it asks for %d workers, and %d node%s%s %s free", wanted, c->free_now,
+        snprintf(out->waiting, sizeof out->waiting,
+                 "it asks for %d workers, and %d node%s%s %s free", wanted, c->free_now,
                  c->free_now == 1 ? "" : "s", named, c->free_now == 1 ? "is" : "are");
     }
 }
 
-/* How many workers it would get if they were free. A restart goes on with fewer if the others are not alive at all. */
+/* How many workers it would get if they were free. A restart goes on with fewer if the others are
+ * not alive at all. */
 static int workers_wanted(const struct placement_ask *ask, const struct census *c)
 {
-    int wanted = ask->spec->workers, least = ask->spec->min_workers > 0 ? ask->spec->min_workers : wanted;
+    int wanted = ask->spec->workers,
+        least = ask->spec->min_workers > 0 ? ask->spec->min_workers : wanted;
     return ask->attempt > 1 && c->alive < wanted && c->alive >= least ? c->alive : wanted;
 }
 

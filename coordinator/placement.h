@@ -1,8 +1,8 @@
 /* Placement: which nodes an attempt gets. Pure: the store's nodes in, a choice or a sentence out.
  *
- * A node may be taken if it is ready, unclaimed, on this host or one with an agent, and named by the spec (or has one of its
- * labels; a spec that names none may run anywhere). Where there is a choice the fastest come first, then by name, so the same
- * cluster gives the same ranks.
+ * A node may be taken if it is ready, unclaimed, on this host or one with an agent, and named by
+ * the spec (or has one of its labels; a spec that names none may run anywhere). Where there is a
+ * choice the fastest come first, then by name, so the same cluster gives the same ranks.
  */
 #ifndef COORDINATOR_PLACEMENT_H
 #define COORDINATOR_PLACEMENT_H
@@ -29,7 +29,8 @@ struct placement_ask {
     const json_t *nodes;    /* of store_nodes() */
     const char *local_host; /* the only host that can be reached without an agent; NULL: any */
     const struct jobspec *spec;
-    int attempt;            /* that is about to start; from the second one on fewer workers may do (min_workers) */
+    int attempt;            /* that is about to start; from the second one on fewer workers may do
+                               (min_workers) */
     const json_t *reserved; /* object: names that a job ahead waits for; may be NULL */
     bool ignore_claims;     /* a dry run: as if every node were free */
 };
@@ -43,8 +44,8 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask);
 /* How many of the nodes this spec may run on, alive or not. */
 int placement_known(const struct placement_ask *ask);
 
-/* The first node that the spec may run on but for its precision, which the node lacks; NULL if enough workers have it, or all that
- * could. */
+/* The first node that the spec may run on but for its precision, which the node lacks; NULL if
+ * enough workers have it, or all that could. */
 const json_t *placement_lacking(const struct placement_ask *ask);
 
 #endif

@@ -25,8 +25,10 @@ void plan_profile_key(const struct jobspec *spec, char out[PLAN_KEY])
     snprintf(out, PLAN_KEY, "%s%s%s", hash, usual ? "" : "-", usual ? "" : spec->precision);
 }
 
-/* What the store keeps of this node for the network, if it was this device that was measured; else NULL. New reference. */
-static json_t *read_kept(struct store *store, const char *node, const char *device, const char *nethash)
+/* What the store keeps of this node for the network, if it was this device that was measured; else
+ * NULL. New reference. */
+static json_t *read_kept(struct store *store, const char *node, const char *device,
+                         const char *nethash)
 {
     json_t *kept = store_profile_get(store, node, nethash, NULL);
     const char *measured = json_string_value(json_object_get(kept, "device"));
@@ -49,7 +51,8 @@ static struct profile *profile_of(const json_t *kept, double slowdown)
     return p;
 }
 
-struct profile *plan_profile(struct store *store, const char *node, const char *device, double slowdown, const char *nethash)
+struct profile *plan_profile(struct store *store, const char *node, const char *device,
+                             double slowdown, const char *nethash)
 {
     json_t *kept = read_kept(store, node, device, nethash);
     struct profile *p = profile_of(kept, slowdown);
@@ -79,7 +82,8 @@ static struct profile **profiles_of(const json_t *kept, const struct placement *
     return out;
 }
 
-struct profile **plan_profiles(struct store *store, const struct jobspec *spec, const struct placement *p)
+struct profile **plan_profiles(struct store *store, const struct jobspec *spec,
+                               const struct placement *p)
 {
     json_t *kept = read_all(store, spec, p);
     struct profile **out = profiles_of(kept, p);
@@ -95,14 +99,16 @@ void plan_profiles_free(struct profile **profiles, int count)
     free(profiles);
 }
 
-/* kept: of read_all; a node's `tuning` is what an earlier job measured to choose algorithms on its device (dev_tuning). */
+/* kept: of read_all; a node's `tuning` is what an earlier job measured to choose algorithms on its
+ * device (dev_tuning). */
 static json_t *workers_json(const struct placement *p, const json_t *kept)
 {
     json_t *out = json_array();
     for (int i = 0; i < p->count; i++) {
         const struct placed *n = &p->nodes[i];
-        json_t *worker = json_pack("{s:i, s:s, s:s, s:s, s:f, s:i}", "rank", i, "node", n->name, "host", n->host, "device", n->device,
-                                   "slowdown", n->slowdown, "threads", n->threads);
+        json_t *worker =
+            json_pack("{s:i, s:s, s:s, s:s, s:f, s:i}", "rank", i, "node", n->name, "host", n->host,
+                      "device", n->device, "slowdown", n->slowdown, "threads", n->threads);
         if (n->agent) {
             json_object_set_new(worker, "agent", json_true());
             json_object_set_new(worker, "address", json_string(n->address));
@@ -116,7 +122,8 @@ static json_t *workers_json(const struct placement *p, const json_t *kept)
     return out;
 }
 
-/* Relative speeds, for sharing out the test set: samples per second of the profile, else a guess; the mean is 1. */
+/* Relative speeds, for sharing out the test set: samples per second of the profile, else a guess;
+ * the mean is 1. */
 static json_t *speeds_json(const struct placement *p, struct profile *const *profiles, int batch)
 {
     double *speed = calloc((size_t)p->count, sizeof *speed), sum = 0;
@@ -157,7 +164,8 @@ static bool beneath(const char *root, size_t root_len, const char *name, char *p
     if (!realpath(asked, base)) {
         return false;
     }
-    if ((size_t)snprintf(asked, sizeof asked, "%s/%s", base, name) >= sizeof asked || !realpath(asked, real)) {
+    if ((size_t)snprintf(asked, sizeof asked, "%s/%s", base, name) >= sizeof asked ||
+        !realpath(asked, real)) {
         return false;
     }
     size_t n = strlen(base);
@@ -168,10 +176,14 @@ static bool beneath(const char *root, size_t root_len, const char *name, char *p
     return true;
 }
 
-int plan_find_init(const char *init, const char *roots, const char *data_dir, char *path, struct err *e)
+int plan_find_init(const char *init, const char *roots, const char *data_dir, char *path,
+                   struct err *e)
 {
     if (init[0] == '/') {
-        return err_set(e, ERR_INVALID, "cannot start from '%s': the path is looked up beneath the data roots and must be relative", init);
+        return err_set(
+            e, ERR_INVALID,
+            "cannot start from '%s': the path is looked up beneath the data roots and must be relative",
+            init);
     }
     for (const char *r = roots; r && *r;) {
         size_t n = strcspn(r, ":");
@@ -189,10 +201,14 @@ int plan_find_init(const char *init, const char *roots, const char *data_dir, ch
             return 0;
         }
     }
-    return err_set(e, ERR_NOT_FOUND, "cannot start from '%s': there is no such file beneath '%s' or among the artifacts", init, roots);
+    return err_set(
+        e, ERR_NOT_FOUND,
+        "cannot start from '%s': there is no such file beneath '%s' or among the artifacts", init,
+        roots);
 }
 
-/* What depends on the number of workers is judged again when a restart has fewer; the global batch stays. */
+/* What depends on the number of workers is judged again when a restart has fewer; the global batch
+ * stays. */
 static int check_workers(const struct jobspec *spec, int workers, struct err *e)
 {
     struct jobspec *fewer = workers != spec->workers ? calloc(1, sizeof *fewer) : NULL;
@@ -207,7 +223,8 @@ static int check_workers(const struct jobspec *spec, int workers, struct err *e)
     }
     json_object_set_new(j, "workers", json_integer(workers));
     if (jobspec_read(fewer, j, e) < 0) {
-        rc = err_prefix(e, "the job cannot go on with %d of its %d workers", workers, spec->workers);
+        rc =
+            err_prefix(e, "the job cannot go on with %d of its %d workers", workers, spec->workers);
     }
     jobspec_release(fewer);
     free(fewer);
@@ -229,7 +246,8 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     if (spec->init[0] && plan_find_init(spec->init, ask->roots, ask->data_dir, init, e) < 0) {
         goto out;
     }
-    if (assign_first(first, &spec->batching, p->count, (const struct profile *const *)profiles, quantum_of(p), e) < 0) {
+    if (assign_first(first, &spec->batching, p->count, (const struct profile *const *)profiles,
+                     quantum_of(p), e) < 0) {
         goto out;
     }
     first->version = ask->version;
@@ -238,11 +256,14 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     }
     snprintf(job_dir, sizeof job_dir, "%s/jobs/%s", ask->data_dir, ask->job);
     int servers = spec->strategy.servers > 0 ? spec->strategy.servers : 1;
-    json_t *speeds = speeds_json(p, profiles, spec->batching.global_batch / p->count > 0 ? spec->batching.global_batch / p->count : 1);
-    plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o}", "job", ask->job, "attempt", ask->attempt, "spec",
-                     spec->json, "workers", workers_json(p, kept), "servers", servers, "job_dir", job_dir, "data_roots",
-                     roots_json(ask->roots), "init_path", init[0] ? json_string(init) : json_null(), "first", "version", first->version,
-                     "sizes", sizes, "speeds", speeds);
+    json_t *speeds = speeds_json(
+        p, profiles,
+        spec->batching.global_batch / p->count > 0 ? spec->batching.global_batch / p->count : 1);
+    plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o}", "job", ask->job,
+                     "attempt", ask->attempt, "spec", spec->json, "workers", workers_json(p, kept),
+                     "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
+                     "init_path", init[0] ? json_string(init) : json_null(), "first", "version",
+                     first->version, "sizes", sizes, "speeds", speeds);
     if (!plan) {
         err_set(e, ERR_MEMORY, "cannot make the plan of job '%s': memory ran out", ask->job);
     }

@@ -1,11 +1,12 @@
-/* Predictions: the simulator, timing only, on virtual nodes that have the measured profiles of the nodes which the job would get.
+/* Predictions: the simulator, timing only, on virtual nodes that have the measured profiles of the
+ * nodes which the job would get.
  *
  *   nodes of the placement ─► profiles a + k*b ─► cluster file ─┐
  *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate --timing-only, once per strategy ─► a row each
  *
- * Approximate, and said to be: profiles know computing alone, so links are those of ranks on one host; a run ends after some thousand
- * events. A job with a `cluster` of its own is predicted on that. Each call has its own processes, a folder of its own, and a limit in
- * time.
+ * Approximate, and said to be: profiles know computing alone, so links are those of ranks on one
+ * host; a run ends after some thousand events. A job with a `cluster` of its own is predicted on
+ * that. Each call has its own processes, a folder of its own, and a limit in time.
  */
 #include "coordinator/predict.h"
 
@@ -20,10 +21,12 @@
 
 enum { EVENTS = 15000, ALTERNATIVES = 6 };
 static const double limit_seconds = 3;
-/* of ranks on one host through shared memory (PLATFORM.md): a message's start, bytes a second of one copy */
+/* of ranks on one host through shared memory (PLATFORM.md): a message's start, bytes a second of
+ * one copy */
 static const double link_latency = 5e-5, link_bandwidth = 1.3e9;
 
-static const char *const alternatives[ALTERNATIVES] = {"sync", "asgd", "softsync", "ssp", "local-sgd", "hpsgd"};
+static const char *const alternatives[ALTERNATIVES] = {"sync", "asgd",      "softsync",
+                                                       "ssp",  "local-sgd", "hpsgd"};
 
 struct prediction {
     const struct dryrun *d;
@@ -40,15 +43,18 @@ static int write_json(const char *dir, const char *name, const json_t *j, struct
     size_t n;
     char *text = jsonx_dump(j, false, &n);
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    int rc = text ? proc_write_file(path, text, n, 0600, e) : err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
+    int rc = text ? proc_write_file(path, text, n, 0600, e)
+                  : err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
     free(text);
     return rc;
 }
 
 /* Virtual nodes of the placement, or NULL with the name of one that has no profile. */
-static json_t *cluster_of(const struct placement *p, struct profile *const *profiles, const char **unmeasured)
+static json_t *cluster_of(const struct placement *p, struct profile *const *profiles,
+                          const char **unmeasured)
 {
-    json_t *nodes = json_array(), *link = json_pack("{s:f, s:f}", "latency_seconds", link_latency, "bytes_per_second", link_bandwidth);
+    json_t *nodes = json_array(), *link = json_pack("{s:f, s:f}", "latency_seconds", link_latency,
+                                                    "bytes_per_second", link_bandwidth);
     for (int i = 0; i < p->count; i++) {
         if (!profiles[i] || profiles[i]->count == 0) {
             *unmeasured = p->nodes[i].name;
@@ -56,17 +62,23 @@ static json_t *cluster_of(const struct placement *p, struct profile *const *prof
             json_decref(link);
             return NULL;
         }
-        json_array_append_new(nodes, json_pack("{s:s, s:f, s:f}", "name", p->nodes[i].name, "fixed_seconds", profiles[i]->a,
+        json_array_append_new(nodes, json_pack("{s:s, s:f, s:f}", "name", p->nodes[i].name,
+                                               "fixed_seconds", profiles[i]->a,
                                                "seconds_per_sample", profiles[i]->k));
     }
     return json_pack("{s:o, s:O, s:o}", "nodes", nodes, "links", link, "server", link);
 }
 
-/* The nodes that the job would get if all were free, and its minibatches on them. 0, or 1 with `reason` if nothing is known of them. */
+/* The nodes that the job would get if all were free, and its minibatches on them. 0, or 1 with
+ * `reason` if nothing is known of them. */
 static int place(struct prediction *p, struct store *store, char reason[200], struct err *e)
 {
     json_t *nodes = store_nodes(store, e);
-    struct placement_ask ask = {.nodes = nodes, .local_host = p->d->local_host, .spec = p->spec, .attempt = 1, .ignore_claims = true};
+    struct placement_ask ask = {.nodes = nodes,
+                                .local_host = p->d->local_host,
+                                .spec = p->spec,
+                                .attempt = 1,
+                                .ignore_claims = true};
     struct placement found = {0};
     const char *unmeasured = NULL;
     int rc = nodes ? 0 : -(int)e->code;
@@ -77,7 +89,8 @@ static int place(struct prediction *p, struct store *store, char reason[200], st
         struct profile **profiles = plan_profiles(store, p->spec, &found);
         struct assignment *first = calloc(1, sizeof *first);
         p->cluster = profiles && first ? cluster_of(&found, profiles, &unmeasured) : NULL;
-        if (p->cluster && assign_first(first, &p->spec->batching, found.count, (const struct profile *const *)profiles, 4, e) >= 0) {
+        if (p->cluster && assign_first(first, &p->spec->batching, found.count,
+                                       (const struct profile *const *)profiles, 4, e) >= 0) {
             p->sizes = json_array();
             for (int i = 0; i < found.count; i++) {
                 json_array_append_new(p->sizes, json_integer(first->sizes[i]));
@@ -100,7 +113,8 @@ static int place(struct prediction *p, struct store *store, char reason[200], st
 static json_t *job_of(const struct prediction *p, const char *strategy, bool chosen)
 {
     json_t *job = json_deep_copy(p->spec->json);
-    static const char *const left_out[] = {"cluster", "init", "target", "nodes", "evaluate", "checkpoint"};
+    static const char *const left_out[] = {"cluster", "init",     "target",
+                                           "nodes",   "evaluate", "checkpoint"};
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
         json_object_del(job, left_out[i]);
     }
@@ -109,19 +123,21 @@ static json_t *job_of(const struct prediction *p, const char *strategy, bool cho
         json_object_set_new(job, "optimizer", json_pack("{s:s}", "type", "sgd"));
     }
     if (p->sizes) {
-        json_object_set_new(
-            job, "batching",
-            json_pack("{s:s, s:i, s:O}", "policy", "static", "global_batch", p->spec->batching.global_batch, "sizes", p->sizes));
+        json_object_set_new(job, "batching",
+                            json_pack("{s:s, s:i, s:O}", "policy", "static", "global_batch",
+                                      p->spec->batching.global_batch, "sizes", p->sizes));
     }
     json_object_set_new(job, "epochs", json_integer(1));
     json_object_set_new(job, "evaluate", json_pack("{s:i}", "every_epochs", 1000));
     return job;
 }
 
-/* Samples that make about EVENTS events: a push and its answer are about 8, a ring of W about 8 W for each rank. */
+/* Samples that make about EVENTS events: a push and its answer are about 8, a ring of W about 8 W
+ * for each rank. */
 static int64_t samples_of(const struct prediction *p, bool server)
 {
-    int64_t W = p->spec->workers, per_step = server ? 8 * W : 8 * W * (W < 16 ? W : 16), steps = EVENTS / per_step;
+    int64_t W = p->spec->workers, per_step = server ? 8 * W : 8 * W * (W < 16 ? W : 16),
+            steps = EVENTS / per_step;
     return (steps < 20 ? 20 : steps) * p->spec->batching.global_batch;
 }
 
@@ -144,18 +160,23 @@ static int run(const char *const *argv, struct err *e)
     return code == 0 ? 0 : err_set(e, ERR_INTERNAL, "the simulator ended with code %d", code);
 }
 
-static json_t *row_of(const struct prediction *p, const json_t *summary, const char *strategy, bool chosen)
+static json_t *row_of(const struct prediction *p, const json_t *summary, const char *strategy,
+                      bool chosen)
 {
-    double rate = json_number_value(json_object_get(json_object_get(summary, "metrics"), "samples_per_second"));
+    double rate = json_number_value(
+        json_object_get(json_object_get(summary, "metrics"), "samples_per_second"));
     json_t *staleness = json_copy(json_object_get(summary, "staleness"));
-    return json_pack("{s:s, s:b, s:f, s:f, s:o, s:o, s:O}", "strategy", strategy, "chosen", chosen, "step_seconds",
-                     rate > 0 ? p->spec->batching.global_batch / rate : 0, "samples_per_second", rate, "epoch_seconds",
-                     p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(), "staleness", staleness,
-                     "memory_bytes", json_object_get(summary, "rank_memory_bytes"));
+    return json_pack(
+        "{s:s, s:b, s:f, s:f, s:o, s:o, s:O}", "strategy", strategy, "chosen", chosen,
+        "step_seconds", rate > 0 ? p->spec->batching.global_batch / rate : 0, "samples_per_second",
+        rate, "epoch_seconds",
+        p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
+        "staleness", staleness, "memory_bytes", json_object_get(summary, "rank_memory_bytes"));
 }
 
 /* NULL where this strategy makes no sense for the job. */
-static json_t *simulate(const struct prediction *p, const char *strategy, bool chosen, struct err *e)
+static json_t *simulate(const struct prediction *p, const char *strategy, bool chosen,
+                        struct err *e)
 {
     char job[96], cluster[96], out[80], summary[128], samples[32];
     const struct catalog_entry *entry = catalog_find(CATALOG_STRATEGY, strategy);
@@ -168,7 +189,8 @@ static json_t *simulate(const struct prediction *p, const char *strategy, bool c
     snprintf(summary, sizeof summary, "%s/summary.json", out);
     struct jobspec as = {.strategy.type = entry->id};
     snprintf(samples, sizeof samples, "%lld", (long long)samples_of(p, jobspec_uses_server(&as)));
-    const char *argv[] = {p->d->simulator, "--job", job, "--cluster", cluster, "--out", out, "--timing-only", "--samples", samples, NULL};
+    const char *argv[] = {p->d->simulator, "--job",     job,     "--cluster", cluster, "--out", out,
+                          "--timing-only", "--samples", samples, NULL};
     rc = rc < 0 ? rc : run(argv, e);
     read = rc < 0 ? NULL : jsonx_load(summary, 4 << 20, e);
     json_t *row = read ? row_of(p, read, strategy, chosen) : NULL;
@@ -237,5 +259,6 @@ json_t *predict_job(void *ctx, const json_t *json, int64_t samples, struct err *
     if (rc < 0 || (rc == 0 && !rows)) {
         return NULL;
     }
-    return json_pack("{s:b, s:s?, s:o}", "approximate", 1, "reason", reason[0] ? reason : NULL, "strategies", rows ? rows : json_array());
+    return json_pack("{s:b, s:s?, s:o}", "approximate", 1, "reason", reason[0] ? reason : NULL,
+                     "strategies", rows ? rows : json_array());
 }

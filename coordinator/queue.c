@@ -1,11 +1,13 @@
-/* The queue: which queued jobs start now, and on which nodes (see scheduler.h for the turn around it).
+/* The queue: which queued jobs start now, and on which nodes (see scheduler.h for the turn around
+ * it).
  *
  *   in order of priority, then age:   job A (2 of 4 nodes free)  waits ─┐ its nodes are kept from jobs of lower priority,
  *                                     job B (1 node)             starts │ and after a minute from everybody behind it
  *
- * What a newcomer would get wrong: a job that waits for busy nodes does not hold up smaller ones behind it, but if that went on
- * for ever it would starve. And of a long queue only a part is looked at in one turn: its head each time, the rest in
- * windows that move on, so that a hundred jobs that wait for a missing node do not hide the one that could run.
+ * What a newcomer would get wrong: a job that waits for busy nodes does not hold up smaller ones
+ * behind it, but if that went on for ever it would starve. And of a long queue only a part is
+ * looked at in one turn: its head each time, the rest in windows that move on, so that a hundred
+ * jobs that wait for a missing node do not hide the one that could run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +91,8 @@ static void fail_queued(struct sched *s, const char *job, const struct err *why)
     json_t *error = sched_error(err_name(why->code), why->message, -1, NULL, 0);
     store_job_transition(s->store, job, JOB_QUEUED, JOB_FAILED, error, NULL);
     json_decref(error);
-    log_warn("sched", "can never run", "job=%s why=%s", job, log_quote(quoted, sizeof quoted, why->message));
+    log_warn("sched", "can never run", "job=%s why=%s", job,
+             log_quote(quoted, sizeof quoted, why->message));
 }
 
 static void free_spec(struct jobspec *spec)
@@ -99,7 +102,8 @@ static void free_spec(struct jobspec *spec)
 }
 
 /* Takes the spec over, as start_real does. */
-static int start_virtual(struct sched *s, const char *job, struct jobspec *spec, double now, struct err *e)
+static int start_virtual(struct sched *s, const char *job, struct jobspec *spec, double now,
+                         struct err *e)
 {
     struct placement none = {0};
     if (s->simulator && virtual_running(s) < s->virtual_jobs) {
@@ -109,15 +113,17 @@ static int start_virtual(struct sched *s, const char *job, struct jobspec *spec,
         say_waiting(s, job, "as many virtual jobs as are allowed run already");
     } else {
         struct err why = {0};
-        err_set(&why, ERR_UNSUPPORTED, "cannot run a virtual job: this coordinator has no evenstep-simulate");
+        err_set(&why, ERR_UNSUPPORTED,
+                "cannot run a virtual job: this coordinator has no evenstep-simulate");
         fail_queued(s, job, &why);
     }
     free_spec(spec);
     return 0;
 }
 
-static void wait_for_nodes(struct sched *s, const char *job, const struct jobspec *spec, const struct placement_ask *ask, const char *why,
-                           struct queue_state *q, double now)
+static void wait_for_nodes(struct sched *s, const char *job, const struct jobspec *spec,
+                           const struct placement_ask *ask, const char *why, struct queue_state *q,
+                           double now)
 {
     json_t *nodes = json_object();
     say_waiting(s, job, why);
@@ -125,10 +131,12 @@ static void wait_for_nodes(struct sched *s, const char *job, const struct jobspe
     if (waited(s, job, now) > patience_seconds) {
         json_object_update(q->reserved, nodes);
     }
-    json_array_append_new(q->wanted, json_pack("{s:i, s:o}", "priority", spec->priority, "nodes", nodes));
+    json_array_append_new(q->wanted,
+                          json_pack("{s:i, s:o}", "priority", spec->priority, "nodes", nodes));
 }
 
-static int start_real(struct sched *s, const char *job, struct jobspec *spec, struct queue_state *q, double now, struct err *e)
+static int start_real(struct sched *s, const char *job, struct jobspec *spec, struct queue_state *q,
+                      double now, struct err *e)
 {
     char *attempt = store_job_field(s->store, job, "attempt", e);
     json_t *reserved = reserved_for(q, spec->priority);
@@ -161,7 +169,8 @@ static void current_priority(struct sched *s, const char *job, struct jobspec *s
     free(text);
 }
 
-static int try_start(struct sched *s, const char *job, struct queue_state *q, double now, struct err *e)
+static int try_start(struct sched *s, const char *job, struct queue_state *q, double now,
+                     struct err *e)
 {
     if (run_find(s, job)) {
         return 0; /* its last attempt has still to give back its nodes */
@@ -169,7 +178,8 @@ static int try_start(struct sched *s, const char *job, struct queue_state *q, do
     struct jobspec *spec = sched_read_spec(s, job, e);
     if (spec) {
         current_priority(s, job, spec);
-        return spec->cluster ? start_virtual(s, job, spec, now, e) : start_real(s, job, spec, q, now, e);
+        return spec->cluster ? start_virtual(s, job, spec, now, e)
+                             : start_real(s, job, spec, q, now, e);
     }
     if (!sched_is_away(e)) {
         fail_queued(s, job, e);
@@ -177,7 +187,8 @@ static int try_start(struct sched *s, const char *job, struct queue_state *q, do
     return -(int)e->code;
 }
 
-/* Names, states and users of the nodes, and the queue: as long as they stay the same, so does the answer. */
+/* Names, states and users of the nodes, and the queue: as long as they stay the same, so does the
+ * answer. */
 static char *look(const json_t *nodes, const json_t *ids, int runs)
 {
     json_t *seen = json_array(), *node;
@@ -200,11 +211,13 @@ static bool is_due(const struct sched *s, size_t i, size_t n)
     if (i < QUEUE_LOOKED_AT || n <= (size_t)2 * QUEUE_LOOKED_AT) {
         return true;
     }
-    size_t rest = n - QUEUE_LOOKED_AT, place = (i - QUEUE_LOOKED_AT + rest - s->queue_from % rest) % rest;
+    size_t rest = n - QUEUE_LOOKED_AT,
+           place = (i - QUEUE_LOOKED_AT + rest - s->queue_from % rest) % rest;
     return place < QUEUE_LOOKED_AT;
 }
 
-static int look_at_all(struct sched *s, const json_t *ids, struct queue_state *q, double now, struct err *e)
+static int look_at_all(struct sched *s, const json_t *ids, struct queue_state *q, double now,
+                       struct err *e)
 {
     size_t i, n = json_array_size(ids);
     json_t *id;
@@ -231,7 +244,8 @@ static int look_at_all(struct sched *s, const json_t *ids, struct queue_state *q
 
 int queue_tick(struct sched *s, double now, struct err *e)
 {
-    json_t *ids = s->look ? json_incref(json_object_get(s->look, "queued")) : store_job_ids(s->store, JOB_QUEUED, e);
+    json_t *ids = s->look ? json_incref(json_object_get(s->look, "queued"))
+                          : store_job_ids(s->store, JOB_QUEUED, e);
     if (!ids) {
         return -(int)e->code;
     }

@@ -1,8 +1,9 @@
 /* What was running when the coordinator died: see recover.h.
  *
- * A job whose process lives is adopted; one whose process has ended is taken all the same, and its first turn sees it to its end by
- * the facts in the store: an attempt that finished while nobody looked has succeeded. What a newcomer would get wrong: between
- * `launching` and the record of its pid a process may exist that nobody knows; it is found by its environment and ended.
+ * A job whose process lives is adopted; one whose process has ended is taken all the same, and its
+ * first turn sees it to its end by the facts in the store: an attempt that finished while nobody
+ * looked has succeeded. What a newcomer would get wrong: between `launching` and the record of its
+ * pid a process may exist that nobody knows; it is found by its environment and ended.
  */
 #include "coordinator/recover.h"
 
@@ -27,8 +28,10 @@ static json_t *read_launch(struct sched *s, const char *job, int attempt)
     return j;
 }
 
-/* Nothing of this attempt can be used: whatever is left of it ends, and the job waits for its next one. It counts as one that was lost. */
-static int start_over(struct sched *s, const char *job, enum job_state state, int number, struct err *e)
+/* Nothing of this attempt can be used: whatever is left of it ends, and the job waits for its next
+ * one. It counts as one that was lost. */
+static int start_over(struct sched *s, const char *job, enum job_state state, int number,
+                      struct err *e)
 {
     struct attempt a = {.number = number};
     snprintf(a.job, sizeof a.job, "%s", job);
@@ -41,7 +44,8 @@ static int start_over(struct sched *s, const char *job, enum job_state state, in
     if (!spec) {
         return -(int)e->code;
     }
-    snprintf(message, sizeof message, "attempt %d was lost: the coordinator ended while it was being launched", number);
+    snprintf(message, sizeof message,
+             "attempt %d was lost: the coordinator ended while it was being launched", number);
     json_t *error = sched_error(err_name(ERR_PEER), message, -1, NULL, number);
     int rc = run_lost(s, job, spec, state, error, e);
     json_decref(error);
@@ -50,7 +54,8 @@ static int start_over(struct sched *s, const char *job, enum job_state state, in
     return rc;
 }
 
-static struct run *rebuild(struct sched *s, const char *job, const json_t *launch, json_t *plan, double now, struct err *e)
+static struct run *rebuild(struct sched *s, const char *job, const json_t *launch, json_t *plan,
+                           double now, struct err *e)
 {
     const char *launcher = json_string_value(json_object_get(launch, "launcher"));
     struct run *r = calloc(1, sizeof *r);
@@ -62,7 +67,9 @@ static struct run *rebuild(struct sched *s, const char *job, const json_t *launc
     r->attempt.number = (int)json_integer_value(json_object_get(launch, "attempt"));
     r->attempt.pid = (pid_t)json_integer_value(json_object_get(launch, "pid"));
     r->attempt.start_ticks = (uint64_t)json_integer_value(json_object_get(launch, "start_ticks"));
-    r->launcher = s->simulator && launcher && strcmp(launcher, s->simulator->name) == 0 ? s->simulator : s->mpirun;
+    r->launcher = s->simulator && launcher && strcmp(launcher, s->simulator->name) == 0
+                      ? s->simulator
+                      : s->mpirun;
     r->plan = json_incref(plan);
     r->launched_at = now;
     if (r->launcher == s->simulator) {
@@ -71,8 +78,13 @@ static struct run *rebuild(struct sched *s, const char *job, const json_t *launc
         json_decref(told);
     }
     r->spec = sched_read_spec(s, job, e);
-    struct monitor_config c = {
-        .store = s->store, .data_dir = s->data_dir, .host = s->local_host, .spec = r->spec, .plan = plan, .adopted = true, .now = now};
+    struct monitor_config c = {.store = s->store,
+                               .data_dir = s->data_dir,
+                               .host = s->local_host,
+                               .spec = r->spec,
+                               .plan = plan,
+                               .adopted = true,
+                               .now = now};
     if (r->spec && r->launcher == s->mpirun) {
         r->monitor = monitor_open(&c, e);
     }
@@ -99,8 +111,8 @@ static int adopt(struct sched *s, const char *job, enum job_state state, double 
             r->next = s->runs;
             s->runs = r;
             s->n_runs++;
-            log_info("recover", "adopted", "job=%s attempt=%d pid=%d alive=%d", job, number, (int)r->attempt.pid,
-                     proc_alive(r->attempt.pid, r->attempt.start_ticks));
+            log_info("recover", "adopted", "job=%s attempt=%d pid=%d alive=%d", job, number,
+                     (int)r->attempt.pid, proc_alive(r->attempt.pid, r->attempt.start_ticks));
         }
         rc = r ? 0 : -(int)e->code;
     }
@@ -121,7 +133,8 @@ static bool holds_nodes(struct sched *s, const char *job)
     if (rc < 0) {
         return rc != -ERR_NOT_FOUND;
     }
-    return state == JOB_LAUNCHING || state == JOB_RUNNING || state == JOB_PAUSING || state == JOB_CANCELLING;
+    return state == JOB_LAUNCHING || state == JOB_RUNNING || state == JOB_PAUSING ||
+           state == JOB_CANCELLING;
 }
 
 /* Nodes whose user has no attempt any more are free. */
@@ -131,7 +144,8 @@ static int release_orphans(struct sched *s, struct err *e)
     size_t i;
     int rc = nodes ? 0 : -(int)e->code;
     json_array_foreach(nodes, i, node) {
-        const char *job = json_string_value(json_object_get(node, "job")), *name = json_string_value(json_object_get(node, "name"));
+        const char *job = json_string_value(json_object_get(node, "job")),
+                   *name = json_string_value(json_object_get(node, "name"));
         if (job && name && !holds_nodes(s, job)) {
             log_info("recover", "a node is free again", "node=%s job=%s", name, job);
             rc = store_node_release(s->store, name, job, e);
@@ -146,7 +160,8 @@ static int release_orphans(struct sched *s, struct err *e)
 
 int recover_jobs(struct sched *s, double now, struct err *e)
 {
-    static const enum job_state states[] = {JOB_LAUNCHING, JOB_RUNNING, JOB_PAUSING, JOB_CANCELLING};
+    static const enum job_state states[] = {JOB_LAUNCHING, JOB_RUNNING, JOB_PAUSING,
+                                            JOB_CANCELLING};
     char quoted[500];
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
         json_t *ids = store_job_ids(s->store, states[i], e), *id;
@@ -158,7 +173,8 @@ int recover_jobs(struct sched *s, double now, struct err *e)
             struct err why = {0};
             const char *job = json_string_value(id);
             if (!run_find(s, job) && adopt(s, job, states[i], now, &why) < 0) {
-                log_warn("recover", "cannot adopt; it is tried again", "job=%s why=%s", job, log_quote(quoted, sizeof quoted, why.message));
+                log_warn("recover", "cannot adopt; it is tried again", "job=%s why=%s", job,
+                         log_quote(quoted, sizeof quoted, why.message));
             }
         }
         json_decref(ids);

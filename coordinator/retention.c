@@ -4,9 +4,11 @@
  *               pruned  pruned │ kept  kept  kept
  *                              └─ --keep-jobs 3, or as many as --max-disk has room for
  *
- * `pruned` is set first, then the files go: whoever comes after a death in between finds a pruned job with files, and removes them.
- * What a newcomer would get wrong: a job that ended may still be needed: another one that waits or runs may begin from its checkpoints
- * (`init`). Such a job is passed over. And a job that runs is never touched, however much it takes: then only a warning is left.
+ * `pruned` is set first, then the files go: whoever comes after a death in between finds a pruned
+ * job with files, and removes them. What a newcomer would get wrong: a job that ended may still be
+ * needed: another one that waits or runs may begin from its checkpoints
+ * (`init`). Such a job is passed over. And a job that runs is never touched, however much it takes:
+ * then only a warning is left.
  */
 #include "coordinator/retention.h"
 
@@ -44,12 +46,13 @@ struct retention {
     atomic_bool stopping;
 };
 
-/* ---- looking ------------------------------------------------------------------------------------------------------ */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static int64_t bytes_of(const struct retention *r, const char *job, const char *part)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/jobs/%s%s%s", r->data_dir, job, part ? "/" : "", part ? part : "");
+    snprintf(path, sizeof path, "%s/jobs/%s%s%s", r->data_dir, job, part ? "/" : "",
+             part ? part : "");
     return proc_tree_bytes(path);
 }
 
@@ -95,7 +98,8 @@ static int add(struct retention *r, const char *id, struct err *e)
     struct ended *job = &r->jobs[r->n];
     memset(job, 0, sizeof *job);
     snprintf(job->id, sizeof job->id, "%s", id);
-    char *finished = store_job_field(r->store, id, "finished", e), *pruned = store_job_field(r->store, id, "pruned", e);
+    char *finished = store_job_field(r->store, id, "finished", e),
+         *pruned = store_job_field(r->store, id, "pruned", e);
     snprintf(job->finished, sizeof job->finished, "%s", finished ? finished : "");
     job->pruned = pruned != NULL;
     free(finished);
@@ -152,7 +156,9 @@ static int look(struct retention *r, int64_t *open_bytes, struct err *e)
     for (int state = 0; state < JOB_STATE_COUNT; state++) {
         json_t *ids = store_job_ids(r->store, (enum job_state)state, e);
         bool ended = jobstate_ended((enum job_state)state);
-        int rc = !ids ? -(int)e->code : ended ? look_at_ended(r, ids, e) : look_at_open(r, ids, open_bytes, e);
+        int rc = !ids    ? -(int)e->code
+                 : ended ? look_at_ended(r, ids, e)
+                         : look_at_open(r, ids, open_bytes, e);
         json_decref(ids);
         if (rc < 0) {
             return rc;
@@ -171,7 +177,7 @@ static int look(struct retention *r, int64_t *open_bytes, struct err *e)
     return 0;
 }
 
-/* ---- pruning ------------------------------------------------------------------------------------------------------ */
+/* ---- pruning --------------------------------------------------------------------------------- */
 
 /* Does a job that has not ended begin from this one's files? 1, 0, or negative. */
 static int is_needed(struct retention *r, const char *job, struct err *e)
@@ -207,7 +213,9 @@ static int prune(struct retention *r, struct ended *job, const char *why, struct
     if (needed != 0) {
         return needed < 0 ? needed : 0;
     }
-    int rc = job->pruned ? 0 : store_job_set(r->store, job->id, "pruned", clock_format(now, clock_wall_ms()), e);
+    int rc = job->pruned ? 0
+                         : store_job_set(r->store, job->id, "pruned",
+                                         clock_format(now, clock_wall_ms()), e);
     if (rc < 0) {
         return rc == -ERR_NOT_FOUND ? 0 : rc;
     }
@@ -219,10 +227,12 @@ static int prune(struct retention *r, struct ended *job, const char *why, struct
     }
     rc = measure(r, job, e);
     if (job->disposable == 0) {
-        log_info("retention", "the history and checkpoints of a finished job are gone", "job=%s finished=%s bytes=%lld why=%s", job->id,
-                 job->finished, (long long)(before - job->bytes), why);
+        log_info("retention", "the history and checkpoints of a finished job are gone",
+                 "job=%s finished=%s bytes=%lld why=%s", job->id, job->finished,
+                 (long long)(before - job->bytes), why);
     } else if (job->disposable == disposable) {
-        log_warn("retention", "files of a finished job cannot be removed", "job=%s bytes=%lld", job->id, (long long)job->disposable);
+        log_warn("retention", "files of a finished job cannot be removed", "job=%s bytes=%lld",
+                 job->id, (long long)job->disposable);
     }
     return rc < 0 ? rc : job->disposable == 0;
 }
@@ -258,7 +268,8 @@ static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
     }
     bool over = r->max_disk > 0 && total > r->max_disk;
     if (over && !r->complained) {
-        log_warn("retention", "jobs take more disk than --max-disk; artifacts, logs and what has not ended stay",
+        log_warn("retention",
+                 "jobs take more disk than --max-disk; artifacts, logs and what has not ended stay",
                  "bytes=%lld max_disk=%lld", (long long)total, (long long)r->max_disk);
     }
     r->complained = over;
@@ -291,7 +302,7 @@ int retention_turn(struct retention *r, struct err *e)
     return rc < 0 ? rc : newest + within;
 }
 
-/* ---- the thread --------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *run(void *arg)
 {
@@ -300,7 +311,8 @@ static void *run(void *arg)
     while (!atomic_load(&r->stopping)) {
         struct err e = {0};
         if (clock_now() >= next) {
-            retention_turn(r, &e); /* a store that is away is the scheduler's to tell; it is tried again */
+            retention_turn(
+                r, &e); /* a store that is away is the scheduler's to tell; it is tried again */
             next = clock_now() + turn_seconds;
         }
         clock_sleep(sleep_seconds);

@@ -1,8 +1,11 @@
-/* Retention: what finished jobs keep on disk. Beyond --keep-jobs finished jobs, or beyond --max-disk bytes of all jobs together, the jobs
- * that finished first lose their history and their checkpoints; their record, logs and artifacts stay, and `pruned` in their JSON says
- * since when. An artifact goes only with its job, when somebody deletes that. Also tells each job's size (`disk_bytes`).
+/* Retention: what finished jobs keep on disk. Beyond --keep-jobs finished jobs, or beyond
+ * --max-disk bytes of all jobs together, the jobs that finished first lose their history and their
+ * checkpoints; their record, logs and artifacts stay, and `pruned` in their JSON says since when.
+ * An artifact goes only with its job, when somebody deletes that. Also tells each job's size
+ * (`disk_bytes`).
  *
- * A thread of its own with its own connection: walking many folders must not make a turn of the scheduler long.
+ * A thread of its own with its own connection: walking many folders must not make a turn of the
+ * scheduler long.
  */
 #ifndef COORDINATOR_RETENTION_H
 #define COORDINATOR_RETENTION_H
@@ -20,7 +23,8 @@ struct retention_config {
 struct retention;
 /* Without starting a thread: whoever has it calls retention_turn. */
 struct retention *retention_new(const struct retention_config *config, struct err *e);
-/* Looks at all jobs once, and prunes. The number of jobs that were pruned, or negative: the store is away. */
+/* Looks at all jobs once, and prunes. The number of jobs that were pruned, or negative: the store
+ * is away. */
 int retention_turn(struct retention *r, struct err *e);
 void retention_free(struct retention *r);
 

@@ -1,8 +1,9 @@
-/* One attempt's turn: what users asked, what the ranks report, whether its process lives, and where the job goes when it has ended.
+/* One attempt's turn: what users asked, what the ranks report, whether its process lives, and where
+ * the job goes when it has ended.
  *
- * What a newcomer would get wrong: mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt is
- * lost, whatever the code. And every step here may fail because the store is away: then nothing has been decided, and the next
- * turn does it again.
+ * What a newcomer would get wrong: mpirun's exit code decides nothing. The fact "ended" in the
+ * store does; without one the attempt is lost, whatever the code. And every step here may fail
+ * because the store is away: then nothing has been decided, and the next turn does it again.
  */
 #include "coordinator/run.h"
 
@@ -13,7 +14,8 @@
 #include "common/log.h"
 #include "common/proc.h"
 
-static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10, stop_grace = 2, disk_patience = 60;
+static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10, stop_grace = 2,
+                    disk_patience = 60;
 
 void run_free(struct run *r)
 {
@@ -38,9 +40,10 @@ static void stop_process(struct run *r, double grace)
     r->launcher->stop(r->launcher->ctx, &r->attempt, grace);
 }
 
-/* ---- while it runs ------------------------------------------------------------------------------------------ */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
-/* It has to give its nodes back, and nobody is to blame: the coordinator stops, or one of its hosts. */
+/* It has to give its nodes back, and nobody is to blame: the coordinator stops, or one of its
+ * hosts. */
 static bool is_draining(const struct sched *s, const struct run *r)
 {
     return s->draining || r->leaving;
@@ -61,17 +64,19 @@ void run_enforce(struct run *r, double now)
 {
     /* who has not stepped yet, or is virtual, has no checkpoint to write */
     bool early = !r->monitor || !monitor_stepped(r->monitor);
-    bool slow =
-        (r->cancel_at > 0 && now - r->cancel_at > (early ? 0 : cancel_patience)) || (r->drain_at > 0 && now - r->drain_at > drain_patience);
+    bool slow = (r->cancel_at > 0 && now - r->cancel_at > (early ? 0 : cancel_patience)) ||
+                (r->drain_at > 0 && now - r->drain_at > drain_patience);
     if (slow && !r->over) {
         stop_process(r, stop_grace);
     }
 }
 
 /* Tells the workers what users (or a drain) want; ends the process when they do not follow. */
-static int follow_requests(struct sched *s, struct run *r, enum job_state state, double now, struct err *e)
+static int follow_requests(struct sched *s, struct run *r, enum job_state state, double now,
+                           struct err *e)
 {
-    bool stop = state == JOB_CANCELLING || r->expired, pause = state == JOB_PAUSING || is_draining(s, r);
+    bool stop = state == JOB_CANCELLING || r->expired,
+         pause = state == JOB_PAUSING || is_draining(s, r);
     note_requests(s, r, state, now);
     int rc = r->monitor ? monitor_ask(r->monitor, stop, pause, e) : 0;
     if (!r->monitor && pause) {
@@ -98,7 +103,8 @@ static void watch_ranks(struct run *r, double now)
     char quoted[400];
     json_t *lost = r->monitor && !r->error ? monitor_lost(r->monitor, now) : NULL;
     if (lost) {
-        log_warn("sched", "a rank is lost, the attempt ends", "job=%s attempt=%d why=%s", r->attempt.job, r->attempt.number,
+        log_warn("sched", "a rank is lost, the attempt ends", "job=%s attempt=%d why=%s",
+                 r->attempt.job, r->attempt.number,
                  log_quote(quoted, sizeof quoted, text_of(lost, "message")));
         r->error = lost;
         stop_process(r, 0.5);
@@ -130,16 +136,18 @@ static void watch_end(struct run *r, double now)
 
 static bool poll_process(struct run *r)
 {
-    if (!r->over && r->launcher->poll(r->launcher->ctx, &r->attempt, &r->exit_code, r->why, sizeof r->why) == 1) {
+    if (!r->over && r->launcher->poll(r->launcher->ctx, &r->attempt, &r->exit_code, r->why,
+                                      sizeof r->why) == 1) {
         r->over = true;
         stop_process(r, 0); /* stragglers and leftovers */
     }
     return r->over;
 }
 
-/* ---- when it has ended --------------------------------------------------------------------------------------- */
+/* ---- when it has ended ----------------------------------------------------------------------- */
 
-/* Open MPI: "mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed)." */
+/* Open MPI: "mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed)."
+ */
 static int culprit(const char *why)
 {
     const char *at = strstr(why, "process rank ");
@@ -151,10 +159,12 @@ static bool told_why(const struct run *r)
 {
     const json_t *outcome = r->monitor ? monitor_outcome(r->monitor) : NULL;
     const char *code = text_of(outcome, "code");
-    return strcmp(text_of(outcome, "outcome"), "failed") == 0 && strcmp(code, "peer") != 0 && strcmp(code, "timeout") != 0;
+    return strcmp(text_of(outcome, "outcome"), "failed") == 0 && strcmp(code, "peer") != 0 &&
+           strcmp(code, "timeout") != 0;
 }
 
-/* What is told about an attempt that did not go well: what the coordinator saw, what a rank said, what mpirun said. */
+/* What is told about an attempt that did not go well: what the coordinator saw, what a rank said,
+ * what mpirun said. */
 static json_t *attempt_error(const struct run *r)
 {
     const json_t *outcome = r->monitor ? monitor_outcome(r->monitor) : NULL;
@@ -166,20 +176,23 @@ static json_t *attempt_error(const struct run *r)
     bool failed = strcmp(text_of(outcome, "outcome"), "failed") == 0;
     int rank = culprit(r->why);
     if (failed && (told_why(r) || rank < 0)) {
-        return sched_error(text_of(outcome, "code"), text_of(outcome, "message"), (int)json_integer_value(json_object_get(outcome, "rank")),
+        return sched_error(text_of(outcome, "code"), text_of(outcome, "message"),
+                           (int)json_integer_value(json_object_get(outcome, "rank")),
                            text_of(outcome, "node"), number);
     }
     if (rank >= 0) {
         const char *node = r->monitor ? monitor_node(r->monitor, rank) : "";
         const char *how = strstr(r->why, "exited on signal");
-        snprintf(message, sizeof message, "rank %d on node '%s' is lost: it %.200s", rank, node, how ? how : r->why);
+        snprintf(message, sizeof message, "rank %d on node '%s' is lost: it %.200s", rank, node,
+                 how ? how : r->why);
         return sched_error("peer", message, rank, node, number);
     }
     if (r->why[0]) {
         snprintf(message, sizeof message, "attempt %d was lost: %s", number, r->why);
     } else {
-        snprintf(message, sizeof message, "attempt %d was lost: %s ended with code %d and no rank said why", number, r->launcher->name,
-                 r->exit_code);
+        snprintf(message, sizeof message,
+                 "attempt %d was lost: %s ended with code %d and no rank said why", number,
+                 r->launcher->name, r->exit_code);
     }
     return sched_error("peer", message, -1, NULL, number);
 }
@@ -187,7 +200,8 @@ static json_t *attempt_error(const struct run *r)
 /* Errors that another attempt meets again. */
 static bool is_incurable(const char *code)
 {
-    static const char *const codes[] = {"invalid", "syntax", "data", "unsupported", "not_found", "too_large", "forbidden"};
+    static const char *const codes[] = {"invalid",   "syntax",    "data",     "unsupported",
+                                        "not_found", "too_large", "forbidden"};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         if (strcmp(code, codes[i]) == 0) {
             return true;
@@ -204,7 +218,8 @@ static int64_t field_number(struct sched *s, const char *job, const char *field)
     return n;
 }
 
-static int move(struct sched *s, const char *job, enum job_state from, enum job_state to, const json_t *error, struct err *e)
+static int move(struct sched *s, const char *job, enum job_state from, enum job_state to,
+                const json_t *error, struct err *e)
 {
     int rc = store_job_transition(s->store, job, from, to, error, e);
     char quoted[500];
@@ -215,10 +230,14 @@ static int move(struct sched *s, const char *job, enum job_state from, enum job_
     return rc;
 }
 
-int run_lost(struct sched *s, const char *job, const struct jobspec *spec, enum job_state state, const json_t *error, struct err *e)
+int run_lost(struct sched *s, const char *job, const struct jobspec *spec, enum job_state state,
+             const json_t *error, struct err *e)
 {
-    bool may_restart = field_number(s, job, "restarts") < spec->max_restarts && !is_incurable(text_of(error, "code"));
-    enum job_state to = state == JOB_CANCELLING ? JOB_CANCELLED : may_restart ? JOB_QUEUED : JOB_FAILED;
+    bool may_restart = field_number(s, job, "restarts") < spec->max_restarts &&
+                       !is_incurable(text_of(error, "code"));
+    enum job_state to = state == JOB_CANCELLING ? JOB_CANCELLED
+                        : may_restart           ? JOB_QUEUED
+                                                : JOB_FAILED;
     int rc = move(s, job, state, to, error, e);
     if (rc >= 0 && to == JOB_QUEUED) {
         store_job_increment(s->store, job, "restarts", NULL);
@@ -256,7 +275,8 @@ static int succeed(struct sched *s, struct run *r, enum job_state state, struct 
 static int time_is_up(struct sched *s, struct run *r, enum job_state state, struct err *e)
 {
     char message[160];
-    snprintf(message, sizeof message, "the job has used the %g s that its max_seconds allows", r->spec->max_seconds);
+    snprintf(message, sizeof message, "the job has used the %g s that its max_seconds allows",
+             r->spec->max_seconds);
     json_t *error = sched_error("timeout", message, -1, NULL, r->attempt.number);
     int rc = move(s, r->attempt.job, state, JOB_FAILED, error, e);
     json_decref(error);
@@ -287,9 +307,11 @@ static int settle(struct sched *s, struct run *r, const char *outcome, struct er
         return time_is_up(s, r, state, e);
     }
     if (strcmp(outcome, "paused") == 0) {
-        return move(s, r->attempt.job, state, state == JOB_PAUSING ? JOB_PAUSED : JOB_QUEUED, NULL, e);
+        return move(s, r->attempt.job, state, state == JOB_PAUSING ? JOB_PAUSED : JOB_QUEUED, NULL,
+                    e);
     }
-    if (state == JOB_PAUSING && r->launcher == s->simulator) { /* it starts anew, and ends with the same bits */
+    if (state == JOB_PAUSING &&
+        r->launcher == s->simulator) { /* it starts anew, and ends with the same bits */
         return move(s, r->attempt.job, state, JOB_PAUSED, NULL, e);
     }
     if (is_draining(s, r) && !told_why(r)) { /* it was us who ended it */
@@ -298,16 +320,18 @@ static int settle(struct sched *s, struct run *r, const char *outcome, struct er
     return attempt_lost(s, r, state, e);
 }
 
-/* The last rows, facts and documents. A disk that refuses the history for long does not keep a job from ending: its rows stay in the
- * store. */
+/* The last rows, facts and documents. A disk that refuses the history for long does not keep a job
+ * from ending: its rows stay in the store. */
 static int read_last(struct run *r, double now, struct err *e)
 {
     int rc = monitor_tick(r->monitor, now, e);
     bool finished = strcmp(text_of(monitor_outcome(r->monitor), "outcome"), "finished") == 0;
     rc = rc < 0 && rc != -ERR_NOT_FOUND ? rc : monitor_finish(r->monitor, now, finished, e);
-    bool give_up = rc == -ERR_NOT_FOUND || (rc < 0 && !sched_is_away(e) && now - r->over_at > disk_patience);
+    bool give_up =
+        rc == -ERR_NOT_FOUND || (rc < 0 && !sched_is_away(e) && now - r->over_at > disk_patience);
     if (give_up) {
-        log_warn("sched", "the end of a job's history is missing", "job=%s code=%s", r->attempt.job, err_name((enum err_code) - rc));
+        log_warn("sched", "the end of a job's history is missing", "job=%s code=%s", r->attempt.job,
+                 err_name((enum err_code) - rc));
         err_clear(e);
     }
     return give_up ? 0 : rc;
@@ -335,7 +359,8 @@ static int finish(struct sched *s, struct run *r, double now, struct err *e)
     return rc < 0 ? rc : 1;
 }
 
-/* As the scheduler saw it; of a run that came since, or where something has changed, asked of the store. */
+/* As the scheduler saw it; of a run that came since, or where something has changed, asked of the
+ * store. */
 static int read_state(struct sched *s, const struct run *r, enum job_state *state, struct err *e)
 {
     const json_t *seen = json_object_get(json_object_get(s->look, "states"), r->attempt.job);
@@ -368,7 +393,8 @@ int run_tick(struct sched *s, struct run *r, double now, struct err *e)
     if (r->launcher == s->simulator) {
         run_virtual_tick(s, r);
     }
-    /* a full disk must not keep anybody from stopping the job: the trouble is told at the end of the turn */
+    /* a full disk must not keep anybody from stopping the job: the trouble is told at the end of
+     * the turn */
     if (r->monitor && monitor_tick(r->monitor, now, &trouble) < 0 && sched_is_away(&trouble)) {
         *e = trouble;
         run_enforce(r, now);

@@ -1,5 +1,6 @@
-/* A virtual job's attempt: it has no ranks that report to the store. Its live document and its assignments come from the simulator's files
- * in the job's folder, progress.json while it runs and summary.json in the end; its rows are in the job's history already.
+/* A virtual job's attempt: it has no ranks that report to the store. Its live document and its
+ * assignments come from the simulator's files in the job's folder, progress.json while it runs and
+ * summary.json in the end; its rows are in the job's history already.
  */
 #include "coordinator/run.h"
 
@@ -12,7 +13,8 @@ static void tell_staleness(struct sched *s, struct run *r, const json_t *live)
     json_t *nodes = json_array(), *worker, *j;
     size_t i;
     json_array_foreach(json_object_get(live, "workers"), i, worker) {
-        json_t *node = json_pack("{s:O?, s:O?}", "node", json_object_get(worker, "node"), "rank", json_object_get(worker, "rank"));
+        json_t *node = json_pack("{s:O?, s:O?}", "node", json_object_get(worker, "node"), "rank",
+                                 json_object_get(worker, "rank"));
         json_object_update(node, json_object_get(worker, "staleness"));
         json_array_append_new(nodes, node);
     }
@@ -26,7 +28,8 @@ static bool tell_virtual(struct sched *s, struct run *r, const char *file)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/jobs/%s/%s", s->data_dir, r->attempt.job, file);
-    json_t *live = jsonx_load(path, 64 << 20, NULL), *assignments = json_object_get(live, "assignments");
+    json_t *live = jsonx_load(path, 64 << 20, NULL),
+           *assignments = json_object_get(live, "assignments");
     for (; r->told_assignments < json_array_size(assignments); r->told_assignments++) {
         const json_t *a = json_array_get(assignments, r->told_assignments);
         store_assignment_add(s->store, r->attempt.job, a, NULL);
@@ -47,7 +50,8 @@ void run_virtual_tick(struct sched *s, struct run *r)
     char path[PATH_MAX];
     struct stat st;
     snprintf(path, sizeof path, "%s/jobs/%s/progress.json", s->data_dir, r->attempt.job);
-    if (stat(path, &st) == 0 && (st.st_mtim.tv_sec != r->told.tv_sec || st.st_mtim.tv_nsec != r->told.tv_nsec)) {
+    if (stat(path, &st) == 0 &&
+        (st.st_mtim.tv_sec != r->told.tv_sec || st.st_mtim.tv_nsec != r->told.tv_nsec)) {
         r->told = st.st_mtim;
         tell_virtual(s, r, "progress.json");
     }

@@ -1,10 +1,11 @@
-/* The scheduler's turn: see scheduler.h. queue.c has what waits, run.c what is running, launch.c how an attempt starts.
+/* The scheduler's turn: see scheduler.h. queue.c has what waits, run.c what is running, launch.c
+ * how an attempt starts.
  *
  *   is the store there? ─► sweep: what nobody has in hand (recover.c) ─► a turn of each run ─► the queue
  *
- * What a newcomer would get wrong: nothing here may decide on what could not be seen. With the store away nothing is done but to end
- * what was seen to be cancelled; when it is back, ages of heartbeats mean nothing for 10 s, and nodes look lost until they have reported
- * again.
+ * What a newcomer would get wrong: nothing here may decide on what could not be seen. With the
+ * store away nothing is done but to end what was seen to be cancelled; when it is back, ages of
+ * heartbeats mean nothing for 10 s, and nodes look lost until they have reported again.
  */
 #include "coordinator/scheduler.h"
 
@@ -16,8 +17,8 @@
 #include "coordinator/recover.h"
 #include "coordinator/run.h"
 
-static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3, complain_seconds = 30,
-                    leaving_seconds = 1, look_seconds = 0.5;
+static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3,
+                    complain_seconds = 30, leaving_seconds = 1, look_seconds = 0.5;
 
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
@@ -103,11 +104,12 @@ struct jobspec *sched_read_spec(struct sched *s, const char *job, struct err *e)
 
 json_t *sched_error(const char *code, const char *message, int rank, const char *node, int attempt)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:i}", "code", code, "message", message, "rank", rank >= 0 ? json_integer(rank) : json_null(),
-                     "node", node && node[0] ? json_string(node) : json_null(), "attempt", attempt);
+    return json_pack("{s:s, s:s, s:o, s:o, s:i}", "code", code, "message", message, "rank",
+                     rank >= 0 ? json_integer(rank) : json_null(), "node",
+                     node && node[0] ? json_string(node) : json_null(), "attempt", attempt);
 }
 
-/* ---- the turn ----------------------------------------------------------------------------------------------- */
+/* ---- the turn -------------------------------------------------------------------------------- */
 
 static void drop_run(struct sched *s, struct run *gone)
 {
@@ -131,8 +133,8 @@ static void complain(struct run *r, double now, const struct err *why)
     r->failures++;
     if (r->failures == 1 || now - r->complained_at >= complain_seconds) {
         r->complained_at = now;
-        log_warn("sched", "a turn of a job failed, it is tried again", "job=%s times=%d why=%s", r->attempt.job, r->failures,
-                 log_quote(quoted, sizeof quoted, why->message));
+        log_warn("sched", "a turn of a job failed, it is tried again", "job=%s times=%d why=%s",
+                 r->attempt.job, r->failures, log_quote(quoted, sizeof quoted, why->message));
     }
 }
 
@@ -146,7 +148,8 @@ static void tick_runs(struct sched *s, double now)
             drop_run(s, r);
         } else if (rc < 0) {
             complain(r, now, &e);
-            s->store_away |= e.code == ERR_UNAVAILABLE; /* it answered to begin with, and then no more */
+            s->store_away |=
+                e.code == ERR_UNAVAILABLE; /* it answered to begin with, and then no more */
         } else {
             r->failures = 0;
         }
@@ -177,11 +180,12 @@ static void watch_leaving(struct sched *s, double now)
     s->leaving_at = now;
     json_array_foreach(nodes, i, node) {
         const char *name = json_string_value(json_object_get(node, "name"));
-        for (struct run *r = json_is_true(json_object_get(node, "leaving")) ? s->runs : NULL; name && r; r = r->next) {
+        for (struct run *r = json_is_true(json_object_get(node, "leaving")) ? s->runs : NULL;
+             name && r; r = r->next) {
             if (!r->leaving && r->launcher == s->mpirun && uses(r->plan, name)) {
                 r->leaving = true;
-                log_info("sched", "a host of it leaves, it writes a checkpoint and is queued again", "job=%s node=%s", r->attempt.job,
-                         name);
+                log_info("sched", "a host of it leaves, it writes a checkpoint and is queued again",
+                         "job=%s node=%s", r->attempt.job, name);
             }
         }
     }
@@ -197,8 +201,9 @@ static void give_grace(struct sched *s, double until)
     }
 }
 
-/* The queue, who is cancelled, and the state of each job in hand. They change by what we do ourselves, and by requests, after which we
- * are woken; so it is enough to look twice a second otherwise. */
+/* The queue, who is cancelled, and the state of each job in hand. They change by what we do
+ * ourselves, and by requests, after which we are woken; so it is enough to look twice a second
+ * otherwise. */
 static int look_at_store(struct sched *s, double now, struct err *e)
 {
     json_t *ids = json_array();
@@ -215,14 +220,17 @@ static int look_at_store(struct sched *s, double now, struct err *e)
     return look ? 0 : -(int)e->code;
 }
 
-/* Is the store there? When it comes back, or when this process itself had no CPU, ages of heartbeats mean nothing for a while. */
+/* Is the store there? When it comes back, or when this process itself had no CPU, ages of
+ * heartbeats mean nothing for a while. */
 static bool check_store(struct sched *s, double now)
 {
     struct err e = {0};
-    bool away = (s->store_away || !s->look || now - s->look_at >= look_seconds) && look_at_store(s, now, &e) < 0;
+    bool away = (s->store_away || !s->look || now - s->look_at >= look_seconds) &&
+                look_at_store(s, now, &e) < 0;
     if (away && !s->store_away) {
         char quoted[600];
-        log_warn("sched", "the store is away; jobs go on", "why=%s", log_quote(quoted, sizeof quoted, e.message));
+        log_warn("sched", "the store is away; jobs go on", "why=%s",
+                 log_quote(quoted, sizeof quoted, e.message));
     } else if (!away && s->store_away) {
         log_info("sched", "the store is back", "running=%d", s->n_runs);
         give_grace(s, now + grace_seconds);
@@ -272,7 +280,8 @@ void sched_tick(struct sched *s, double now)
     }
     if (rc < 0) {
         s->store_away |= e.code == ERR_UNAVAILABLE;
-        log_warn("sched", "a turn failed, it is tried again", "why=%s", log_quote(quoted, sizeof quoted, e.message));
+        log_warn("sched", "a turn failed, it is tried again", "why=%s",
+                 log_quote(quoted, sizeof quoted, e.message));
     }
 }
 
@@ -290,7 +299,8 @@ void sched_drain(struct sched *s)
 void sched_abandon(struct sched *s)
 {
     for (struct run *r = s->runs; r; r = r->next) {
-        log_warn("sched", "ended without a checkpoint; it goes on from its last one", "job=%s", r->attempt.job);
+        log_warn("sched", "ended without a checkpoint; it goes on from its last one", "job=%s",
+                 r->attempt.job);
         r->launcher->stop(r->launcher->ctx, &r->attempt, 1);
     }
 }

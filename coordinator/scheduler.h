@@ -1,10 +1,12 @@
-/* The scheduler: one function, sched_tick(now), over the store and launchers; no thread, no clock of its own.
+/* The scheduler: one function, sched_tick(now), over the store and launchers; no thread, no clock
+ * of its own.
  *
  *   queued ──placement──► launching ──all ranks stepped──► running ──► succeeded | failed | paused | cancelled
  *      ▲                      │                               │
  *      └───── attempt lost ───┴───────────────────────────────┘   from the newest checkpoint, up to max_restarts
  *
- * The store is the truth about a job. What is in memory (struct run, the monitor) can be rebuilt from it: see recover.h.
+ * The store is the truth about a job. What is in memory (struct run, the monitor) can be rebuilt
+ * from it: see recover.h.
  */
 #ifndef COORDINATOR_SCHEDULER_H
 #define COORDINATOR_SCHEDULER_H
@@ -26,13 +28,15 @@ struct sched_config {
 struct sched *sched_new(const struct sched_config *config, struct err *e);
 /* Forgets everything; attempts go on and can be adopted. */
 void sched_free(struct sched *s);
-/* Everything that is due at `now` (seconds, any origin, never backwards). Failures of the store are logged and tried again. */
+/* Everything that is due at `now` (seconds, any origin, never backwards). Failures of the store are
+ * logged and tried again. */
 void sched_tick(struct sched *s, double now);
 /* Somebody changed something in the store: the next turn looks at it. */
 void sched_woken(struct sched *s);
 bool sched_store_away(const struct sched *s); /* at the last turn */
 int sched_running(const struct sched *s);     /* attempts in hand */
-/* From now on nothing starts, and running attempts write a checkpoint and go back to the queue (a clean stop of the coordinator). */
+/* From now on nothing starts, and running attempts write a checkpoint and go back to the queue (a
+ * clean stop of the coordinator). */
 void sched_drain(struct sched *s);
 /* Ends what is still there after a drain; the jobs are resumed by the next coordinator. */
 void sched_abandon(struct sched *s);

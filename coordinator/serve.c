@@ -1,10 +1,12 @@
-/* `evenstep serve`: starts everything, then turns the scheduler every 160 ms, and at once when the HTTP room wakes it.
+/* `evenstep serve`: starts everything, then turns the scheduler every 160 ms, and at once when the
+ * HTTP room wakes it.
  *
  *   store (private or given) ─► local nodes ─► HTTP ─► "ready" ─► sched_tick … ─► on SIGTERM: drain, stop
  *
- * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGKILL they go on, and the next coordinator adopts them.
- * The private redis-server ends only in the first case. What a newcomer would get wrong: mpirun processes die with the *thread* that
- * forked only where PR_SET_PDEATHSIG is set, so it is not set for them.
+ * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGKILL they go on,
+ * and the next coordinator adopts them. The private redis-server ends only in the first case. What
+ * a newcomer would get wrong: mpirun processes die with the *thread* that forked only where
+ * PR_SET_PDEATHSIG is set, so it is not set for them.
  */
 #include "coordinator/coordinator.h"
 
@@ -67,8 +69,9 @@ struct service {
     bool simulates, is_private;
     bool was_there;                     /* the private store, when we came: jobs may be using it */
     bool ready;                         /* everything stands */
-    double store_retry, store_retry_at; /* seconds between attempts to bring the private store back; when the next is due */
-    int lock;                           /* of the data directory, held as long as we live; -1: not held */
+    double store_retry, store_retry_at; /* seconds between attempts to bring the private store back;
+                                           when the next is due */
+    int lock; /* of the data directory, held as long as we live; -1: not held */
     struct sched *sched;
     struct localnodes *nodes;
     struct hosts *hosts;
@@ -77,7 +80,7 @@ struct service {
     struct http_server *http;
 };
 
-/* ---- start -------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static int start_store(struct service *s, struct err *e)
 {
@@ -99,15 +102,28 @@ static int start_store(struct service *s, struct err *e)
 static int start_sched(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
-    struct launcher_config real = {
-        c->data_dir, s->url, c->password, c->worker, opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports")};
-    struct launcher_config sim = {.data_dir = c->data_dir, .store_url = s->url, .store_password = c->password, .program = c->simulator};
+    struct launcher_config real = {c->data_dir,
+                                   s->url,
+                                   c->password,
+                                   c->worker,
+                                   opt_string(c->options, "interface"),
+                                   opt_string(c->options, "mpi-ports")};
+    struct launcher_config sim = {.data_dir = c->data_dir,
+                                  .store_url = s->url,
+                                  .store_password = c->password,
+                                  .program = c->simulator};
     int rc = launcher_mpirun_init(&s->mpirun, &real, e);
     s->simulates = access(c->simulator, X_OK) == 0;
     if (rc >= 0) {
         rc = launcher_sim_init(&s->simulator, &sim, e);
     }
-    struct sched_config sc = {s->store, c->data_dir, c->roots, c->host, c->virtual_jobs, &s->mpirun, s->simulates ? &s->simulator : NULL};
+    struct sched_config sc = {s->store,
+                              c->data_dir,
+                              c->roots,
+                              c->host,
+                              c->virtual_jobs,
+                              &s->mpirun,
+                              s->simulates ? &s->simulator : NULL};
     s->sched = rc >= 0 ? sched_new(&sc, e) : NULL;
     return s->sched ? 0 : -(int)e->code;
 }
@@ -143,15 +159,18 @@ static int start_nodes(struct service *s, struct err *e)
         }
         json_decref(own);
     }
-    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0); /* as NVML counts (common/gpu.c); workers inherit it */
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID",
+           0); /* as NVML counts (common/gpu.c); workers inherit it */
     if (serve_config_probe(c->nodes, c->worker, e) < 0) {
         return -(int)e->code;
     }
     if (opt_count(c->options, "local-node") > 0) {
         double factor = serve_config_overload(c->nodes, cores > 0 ? (int)cores : 1);
         if (factor > 1) {
-            log_warn("serve", "the local nodes ask for more than 0.7 of the cores; their speeds will not be what they say",
-                     "cores=%ld multiply_every_slowdown_by=%.2f", cores, factor);
+            log_warn(
+                "serve",
+                "the local nodes ask for more than 0.7 of the cores; their speeds will not be what they say",
+                "cores=%ld multiply_every_slowdown_by=%.2f", cores, factor);
         }
     }
     s->nodes = localnodes_start(s->url, c->password, c->nodes, e);
@@ -161,8 +180,14 @@ static int start_nodes(struct service *s, struct err *e)
 static int start_http(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
-    s->dryrun =
-        (struct dryrun){s->url, c->password, c->data_dir, c->roots, c->host, c->worker, s->simulates ? c->simulator : NULL, s->is_private};
+    s->dryrun = (struct dryrun){s->url,
+                                c->password,
+                                c->data_dir,
+                                c->roots,
+                                c->host,
+                                c->worker,
+                                s->simulates ? c->simulator : NULL,
+                                s->is_private};
     struct http_config hc = {.listen = c->listen,
                              .data_dir = c->data_dir,
                              .static_dir = c->static_dir,
@@ -184,12 +209,13 @@ static void announce(struct service *s)
     struct err e = {0};
     char link[512], host[256];
     const char *colon = strrchr(s->config.listen, ':');
-    snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - s->config.listen) : 0, s->config.listen);
+    snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - s->config.listen) : 0,
+             s->config.listen);
     if (!host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0) {
         snprintf(host, sizeof host, "127.0.0.1");
     }
-    log_info("serve", "ready", "url=http://%s:%d nodes=%zu data_dir=%s", host, http_port(s->http), json_array_size(s->config.nodes),
-             s->config.data_dir);
+    log_info("serve", "ready", "url=http://%s:%d nodes=%zu data_dir=%s", host, http_port(s->http),
+             json_array_size(s->config.nodes), s->config.data_dir);
     if (http_link(s->http, link, &e) >= 0) {
         printf("%s\n", link);
         fflush(stdout);
@@ -198,7 +224,8 @@ static void announce(struct service *s)
     }
 }
 
-/* Two coordinators on one data directory would both run its jobs, and the one that ends would take the store with it. */
+/* Two coordinators on one data directory would both run its jobs, and the one that ends would take
+ * the store with it. */
 static int lock_dir(struct service *s, struct err *e)
 {
     char path[PATH_MAX + 16];
@@ -229,22 +256,25 @@ static int start(struct service *s, struct err *e)
         rc = start_nodes(s, e);
     }
     if (rc >= 0) {
-        struct hosts_config hc = {s->url, s->config.password, s->config.data_dir, opt_string(s->config.options, "secret-file")};
+        struct hosts_config hc = {s->url, s->config.password, s->config.data_dir,
+                                  opt_string(s->config.options, "secret-file")};
         s->hosts = hosts_start(&hc, e);
         rc = s->hosts ? 0 : -(int)e->code;
     }
     if (rc >= 0) {
-        struct retention_config kept = {s->url, s->config.password, s->config.data_dir, s->config.keep_jobs, s->config.max_disk};
+        struct retention_config kept = {s->url, s->config.password, s->config.data_dir,
+                                        s->config.keep_jobs, s->config.max_disk};
         s->retention = retention_start(&kept, e);
         rc = s->retention ? 0 : -(int)e->code;
     }
     return rc >= 0 ? start_http(s, e) : rc;
 }
 
-/* ---- run and stop ------------------------------------------------------------------------------------------- */
+/* ---- run and stop ---------------------------------------------------------------------------- */
 
-/* Turns come right after those of the ranks' pulses (worker/pulse.c), by the clock on the wall: what they report is on its way to the
- * browsers 15 ms later. Where a host's clock is wrong that takes up to a turn longer, and nothing else. */
+/* Turns come right after those of the ranks' pulses (worker/pulse.c), by the clock on the wall:
+ * what they report is on its way to the browsers 15 ms later. Where a host's clock is wrong that
+ * takes up to a turn longer, and nothing else. */
 static void wait_turn(struct service *s)
 {
     struct pollfd p = {.fd = wake_fd, .events = POLLIN};
@@ -257,7 +287,8 @@ static void wait_turn(struct service *s)
     }
 }
 
-/* A private store that has died (killed, or its disk was full) is started again. What it had accepted is in its append-only file. */
+/* A private store that has died (killed, or its disk was full) is started again. What it had
+ * accepted is in its append-only file. */
 static void watch_store(struct service *s)
 {
     struct err e = {0};
@@ -272,10 +303,11 @@ static void watch_store(struct service *s)
     }
     int rc = redis_private_start(s->config.data_dir, url, NULL, &e);
     if (rc > 0) {
-        log_info("serve", "the private redis-server had ended and was started again", "data_dir=%s", s->config.data_dir);
+        log_info("serve", "the private redis-server had ended and was started again", "data_dir=%s",
+                 s->config.data_dir);
     } else if (rc < 0) {
-        log_error("serve", "cannot start the private redis-server again; it is tried again", "why=%s",
-                  log_quote(quoted, sizeof quoted, e.message));
+        log_error("serve", "cannot start the private redis-server again; it is tried again",
+                  "why=%s", log_quote(quoted, sizeof quoted, e.message));
     }
     s->store_retry = s->store_retry < store_retry_least ? store_retry_least : 2 * s->store_retry;
     s->store_retry = s->store_retry < store_retry_most ? s->store_retry : store_retry_most;
@@ -354,7 +386,8 @@ int serve_main(int argc, char **argv)
         run(&s);
     } else {
         char quoted[700];
-        log_error("serve", "cannot start", "why=%s hint=\"%s\"", log_quote(quoted, sizeof quoted, e.message), e.hint);
+        log_error("serve", "cannot start", "why=%s hint=\"%s\"",
+                  log_quote(quoted, sizeof quoted, e.message), e.hint);
     }
     stop(&s);
     serve_config_release(&s.config);

@@ -1,5 +1,6 @@
-/* Parts of a job: workers, staleness, assignments, evaluations, logs, artifacts. What is on disk (logs, artifacts) is read
- * without asking the store, so that it can be seen while the store is away; only a job without a folder must be asked for.
+/* Parts of a job: workers, staleness, assignments, evaluations, logs, artifacts. What is on disk
+ * (logs, artifacts) is read without asking the store, so that it can be seen while the store is
+ * away; only a job without a folder must be asked for.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static int job_folder(struct request *q, const char *sub, char path[PATH_BYTES],
     return made < 0 ? made : request_job_path(q, sub, path, PATH_BYTES, e);
 }
 
-/* ---- what the store has ------------------------------------------------------------------------------------------- */
+/* ---- what the store has ---------------------------------------------------------------------- */
 
 static json_t *whole_job(struct request *q, struct err *e)
 {
@@ -41,13 +42,15 @@ int api_job_workers(struct request *q, struct reply *out, struct err *e)
     if (!job) {
         return -(int)e->code;
     }
-    json_t *body = json_pack("{s:O, s:O}", "workers", json_object_get(job, "workers"), "servers", json_object_get(job, "servers"));
+    json_t *body = json_pack("{s:O, s:O}", "workers", json_object_get(job, "workers"), "servers",
+                             json_object_get(job, "servers"));
     json_decref(job);
     return reply_set_json(out, 200, body, e);
 }
 
 /* A document of the monitor; before it has written one, {key: []}. */
-static int answer_detail(struct request *q, struct reply *out, const char *doc, const char *key, struct err *e)
+static int answer_detail(struct request *q, struct reply *out, const char *doc, const char *key,
+                         struct err *e)
 {
     enum job_state state;
     const char *id = request_job(q, e);
@@ -82,10 +85,11 @@ int api_job_assignments(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     json_t *list = store_assignments(store, id, e);
-    return list ? reply_set_json(out, 200, json_pack("{s:o}", "assignments", list), e) : -(int)e->code;
+    return list ? reply_set_json(out, 200, json_pack("{s:o}", "assignments", list), e)
+                : -(int)e->code;
 }
 
-/* ---- logs ---------------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
 /* Where the last `lines` lines of n bytes begin. A newline at the very end ends the last line. */
 static size_t tail_start(const char *text, size_t n, long lines)
@@ -99,7 +103,8 @@ static size_t tail_start(const char *text, size_t n, long lines)
     return 0;
 }
 
-/* The last bytes of a file, from the beginning of a line; the caller frees. NULL with ERR_IO, or memory. */
+/* The last bytes of a file, from the beginning of a line; the caller frees. NULL with ERR_IO, or
+ * memory. */
 static char *read_end(int fd, const char *name, size_t *n, struct err *e)
 {
     off_t size = lseek(fd, 0, SEEK_END);
@@ -126,7 +131,8 @@ static char *read_end(int fd, const char *name, size_t *n, struct err *e)
     return text;
 }
 
-static int send_tail(const char *folder, const char *name, long lines, struct reply *out, struct err *e)
+static int send_tail(const char *folder, const char *name, long lines, struct reply *out,
+                     struct err *e)
 {
     char path[PATH_BYTES + 64];
     size_t n = 0;
@@ -176,13 +182,15 @@ int api_job_logs(struct request *q, struct reply *out, struct err *e)
     }
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     if (access(path, F_OK) < 0) { /* nothing was said yet */
-        return rank < 0 || may_have_rank(q, rank) ? reply_set_text(out, 200, "text/plain; charset=utf-8", strdup(""), 0, e)
-                                                  : err_set(e, ERR_NOT_FOUND, "this job has no rank %ld", rank);
+        return rank < 0 || may_have_rank(q, rank)
+                   ? reply_set_text(out, 200, "text/plain; charset=utf-8", strdup(""), 0, e)
+                   : err_set(e, ERR_NOT_FOUND, "this job has no rank %ld", rank);
     }
-    return lines > 0 ? send_tail(folder, name, lines, out, e) : files_send(q, folder, name, false, out, e);
+    return lines > 0 ? send_tail(folder, name, lines, out, e)
+                     : files_send(q, folder, name, false, out, e);
 }
 
-/* ---- artifacts ------------------------------------------------------------------------------------------------------ */
+/* ---- artifacts ------------------------------------------------------------------------------- */
 
 int api_job_artifacts(struct request *q, struct reply *out, struct err *e)
 {
@@ -191,7 +199,8 @@ int api_job_artifacts(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     json_t *list = files_list(q->server->digests, folder, e);
-    return list ? reply_set_json(out, 200, json_pack("{s:o}", "artifacts", list), e) : -(int)e->code;
+    return list ? reply_set_json(out, 200, json_pack("{s:o}", "artifacts", list), e)
+                : -(int)e->code;
 }
 
 int api_job_artifact(struct request *q, struct reply *out, struct err *e)

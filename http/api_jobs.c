@@ -1,6 +1,7 @@
-/* Jobs as a whole: submit, list, show, change, ask, delete. The store does the work; what belongs here is how a request becomes
- * a spec that was checked twice: by job/spec.c for what needs no machine, by the coordinator's hook for what does. Both add to
- * one list of problems, so a user sees every mistake at once.
+/* Jobs as a whole: submit, list, show, change, ask, delete. The store does the work; what belongs
+ * here is how a request becomes a spec that was checked twice: by job/spec.c for what needs no
+ * machine, by the coordinator's hook for what does. Both add to one list of problems, so a user
+ * sees every mistake at once.
  */
 #include <microhttpd.h>
 #include <stdio.h>
@@ -22,16 +23,20 @@ static void wake(struct request *q)
     }
 }
 
-/* ---- submit --------------------------------------------------------------------------------------------------- */
+/* ---- submit ---------------------------------------------------------------------------------- */
 
 static int not_valid(struct request *q, struct err *e)
 {
     int n = q->problems.count + q->problems.dropped;
-    return err_set(e, ERR_INVALID, n == 1 ? "the job is not valid: %s%s%s" : "the job is not valid: %s%s%s, and more",
-                   q->problems.items[0].pointer, q->problems.items[0].pointer[0] ? ": " : "", q->problems.items[0].message);
+    return err_set(e, ERR_INVALID,
+                   n == 1 ? "the job is not valid: %s%s%s"
+                          : "the job is not valid: %s%s%s, and more",
+                   q->problems.items[0].pointer, q->problems.items[0].pointer[0] ? ": " : "",
+                   q->problems.items[0].message);
 }
 
-/* What only machines know: placement, data, `init`. NULL without problems: it could not be asked. */
+/* What only machines know: placement, data, `init`. NULL without problems: it could not be asked.
+ */
 static json_t *ask_plan(struct request *q, const json_t *spec, struct err *e)
 {
     const struct http_hooks *hooks = &q->server->hooks;
@@ -44,17 +49,21 @@ static json_t *ask_prediction(struct request *q, const struct jobspec *spec, con
     const struct http_hooks *hooks = &q->server->hooks;
     struct err why = {0};
     int64_t samples = json_integer_value(json_object_get(plan, "samples"));
-    json_t *prediction = hooks->predict ? hooks->predict(hooks->ctx, spec->json, samples, &why) : NULL;
+    json_t *prediction =
+        hooks->predict ? hooks->predict(hooks->ctx, spec->json, samples, &why) : NULL;
     if (!prediction && hooks->predict) {
-        prediction = json_pack("{s:b, s:s, s:[]}", "approximate", 1, "reason", why.message, "strategies");
+        prediction =
+            json_pack("{s:b, s:s, s:[]}", "approximate", 1, "reason", why.message, "strategies");
     }
     return prediction;
 }
 
-static int answer_dry_run(struct request *q, struct reply *out, const struct jobspec *spec, json_t *plan, struct err *e)
+static int answer_dry_run(struct request *q, struct reply *out, const struct jobspec *spec,
+                          json_t *plan, struct err *e)
 {
     json_t *prediction = ask_prediction(q, spec, plan);
-    json_t *body = json_pack("{s:b, s:O, s:I}", "valid", 1, "spec", spec->json, "parameters", (json_int_t)spec->network.n_params);
+    json_t *body = json_pack("{s:b, s:O, s:I}", "valid", 1, "spec", spec->json, "parameters",
+                             (json_int_t)spec->network.n_params);
     json_object_update_missing(body, plan);
     if (prediction) {
         json_object_set_new(body, "prediction", prediction);
@@ -63,15 +72,18 @@ static int answer_dry_run(struct request *q, struct reply *out, const struct job
     return reply_set_json(out, 200, body, e);
 }
 
-static int queue_job(struct request *q, struct reply *out, const struct jobspec *spec, struct err *e)
+static int queue_job(struct request *q, struct reply *out, const struct jobspec *spec,
+                     struct err *e)
 {
     char id[STORE_ID], location[64];
     const char *key = request_header(q, "Idempotency-Key");
     struct store *store = request_store(q, e);
     if (key && strlen(key) > IDEMPOTENCY_KEY) {
-        return err_set(e, ERR_INVALID, "the Idempotency-Key is longer than %d characters", (int)IDEMPOTENCY_KEY);
+        return err_set(e, ERR_INVALID, "the Idempotency-Key is longer than %d characters",
+                       (int)IDEMPOTENCY_KEY);
     }
-    int made = store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
+    int made =
+        store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
     if (made < 0) {
         return made;
     }
@@ -91,7 +103,8 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
     return 0;
 }
 
-static int submit(struct request *q, struct reply *out, struct jobspec *spec, const json_t *body, struct err *e)
+static int submit(struct request *q, struct reply *out, struct jobspec *spec, const json_t *body,
+                  struct err *e)
 {
     bool dry = request_bool(q, "dryRun");
     if (jobspec_parse(spec, body, &q->problems) < 0 || q->problems.count > 0) {
@@ -104,10 +117,14 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, co
         return not_valid(q, e);
     }
     if (dry) {
-        return plan ? answer_dry_run(q, out, spec, plan, e) : e->code ? -(int)e->code : err_set(e, ERR_INTERNAL, "cannot plan the job");
+        return plan      ? answer_dry_run(q, out, spec, plan, e)
+               : e->code ? -(int)e->code
+                         : err_set(e, ERR_INTERNAL, "cannot plan the job");
     }
-    if (!plan) { /* the scheduler will find out; a job that is valid is not refused because this could not be asked */
-        log_warn("http", "a job is queued without having asked where it would run", "reason=\"%s\"", e->message);
+    if (!plan) { /* the scheduler will find out; a job that is valid is not refused because this
+                    could not be asked */
+        log_warn("http", "a job is queued without having asked where it would run", "reason=\"%s\"",
+                 e->message);
     }
     json_decref(plan);
     return queue_job(q, out, spec, e);
@@ -122,21 +139,23 @@ int api_jobs_submit(struct request *q, struct reply *out, struct err *e)
         done = submit(q, out, spec, body, e);
         jobspec_release(spec);
     } else {
-        done = body ? err_set(e, ERR_MEMORY, "cannot check the job: memory ran out") : -(int)e->code;
+        done =
+            body ? err_set(e, ERR_MEMORY, "cannot check the job: memory ran out") : -(int)e->code;
     }
     free(spec);
     json_decref(body);
     return done;
 }
 
-/* ---- list, show ------------------------------------------------------------------------------------------------- */
+/* ---- list, show ------------------------------------------------------------------------------ */
 
 int api_jobs_list(struct request *q, struct reply *out, struct err *e)
 {
     struct store *store = request_store(q, e);
     const char *sort = request_param(q, "sort");
-    json_t *list = store ? store_job_list(store, request_param(q, "state"), request_param(q, "q"), sort ? sort : "-created",
-                                          request_param(q, "cursor"), (int)request_int(q, "limit", 50), e)
+    json_t *list = store ? store_job_list(store, request_param(q, "state"), request_param(q, "q"),
+                                          sort ? sort : "-created", request_param(q, "cursor"),
+                                          (int)request_int(q, "limit", 50), e)
                          : NULL;
     return list ? reply_set_json(out, 200, list, e) : -(int)e->code;
 }
@@ -154,16 +173,19 @@ int api_job_get(struct request *q, struct reply *out, struct err *e)
     return id ? answer_job(q, out, id, e) : -(int)e->code;
 }
 
-/* ---- change ------------------------------------------------------------------------------------------------------ */
+/* ---- change ---------------------------------------------------------------------------------- */
 
-static int patch(struct request *q, struct reply *out, const json_t *body, const char *id, struct err *e)
+static int patch(struct request *q, struct reply *out, const json_t *body, const char *id,
+                 struct err *e)
 {
     json_t *priority = json_object_get(body, "priority");
     struct store *store = request_store(q, e);
     json_int_t value = json_integer_value(priority);
     if (!json_is_integer(priority) || value < -SPEC_PRIORITY || value > SPEC_PRIORITY) {
-        jsonx_problem(&q->problems, "/priority", "expected a whole number from %d to %d", -SPEC_PRIORITY, SPEC_PRIORITY);
-        return err_set(e, ERR_INVALID, "the change of job '%s' is not valid: %s", id, q->problems.items[0].message);
+        jsonx_problem(&q->problems, "/priority", "expected a whole number from %d to %d",
+                      -SPEC_PRIORITY, SPEC_PRIORITY);
+        return err_set(e, ERR_INVALID, "the change of job '%s' is not valid: %s", id,
+                       q->problems.items[0].message);
     }
     if (!store || store_job_set_priority(store, id, (int)value, e) < 0) {
         return -(int)e->code;
@@ -214,11 +236,13 @@ int api_job_delete(struct request *q, struct reply *out, struct err *e)
     struct err kept;
     const char *id = request_job(q, e);
     struct store *store = id ? request_store(q, e) : NULL;
-    if (!store || request_job_path(q, "", folder, sizeof(folder), e) < 0 || store_job_delete(store, id, e) < 0) {
+    if (!store || request_job_path(q, "", folder, sizeof(folder), e) < 0 ||
+        store_job_delete(store, id, e) < 0) {
         return -(int)e->code;
     }
     if (proc_remove_tree(folder, &kept) < 0 && kept.code != ERR_NOT_FOUND) {
-        log_warn("http", "the files of a deleted job could not be removed", "job=%s reason=\"%s\"", id, kept.message);
+        log_warn("http", "the files of a deleted job could not be removed", "job=%s reason=\"%s\"",
+                 id, kept.message);
     }
     return reply_set_empty(out, 204, e);
 }

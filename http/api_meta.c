@@ -1,4 +1,5 @@
-/* What is not a job or a node: catalogue, data sets, events, sessions and links, health, and the files of the page. */
+/* What is not a job or a node: catalogue, data sets, events, sessions and links, health, and the
+ * files of the page. */
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 static const char vendor_dir[] = "/usr/share/javascript/dygraphs";
 
-/* ---- catalogue, data sets, events ------------------------------------------------------------------------------- */
+/* ---- catalogue, data sets, events ------------------------------------------------------------ */
 
 static json_t *presets_json(void)
 {
@@ -23,8 +24,8 @@ static json_t *presets_json(void)
         json_t *name = json_string(names[i]), *model = network_preset(names[i]);
         memset(&net, 0, sizeof(net));
         if (network_build(&net, name, "/model", &problems) == 0) {
-            json_array_append_new(list,
-                                  json_pack("{s:s, s:I, s:O}", "name", names[i], "parameters", (json_int_t)net.n_params, "model", model));
+            json_array_append_new(list, json_pack("{s:s, s:I, s:O}", "name", names[i], "parameters",
+                                                  (json_int_t)net.n_params, "model", model));
         }
         network_release(&net);
         jsonx_problems_release(&problems);
@@ -57,15 +58,16 @@ int api_events(struct request *q, struct reply *out, struct err *e)
 {
     struct err away;
     const char *job = request_param(q, "job");
-    return stream_open(q->server->stream, request_store(q, &away), q->connection, request_header(q, "Last-Event-ID"),
-                       job && *job ? job : NULL, out, e);
+    return stream_open(q->server->stream, request_store(q, &away), q->connection,
+                       request_header(q, "Last-Event-ID"), job && *job ? job : NULL, out, e);
 }
 
-/* ---- sessions and links ------------------------------------------------------------------------------------------- */
+/* ---- sessions and links ---------------------------------------------------------------------- */
 
 static json_t *identity_json(const struct identity *who)
 {
-    return json_pack("{s:s, s:s, s:b}", "role", auth_role_name(who->role), "name", who->name, "cookie", who->by_cookie);
+    return json_pack("{s:s, s:s, s:b}", "role", auth_role_name(who->role), "name", who->name,
+                     "cookie", who->by_cookie);
 }
 
 int api_session_get(struct request *q, struct reply *out, struct err *e)
@@ -79,8 +81,9 @@ static void set_cookie(struct request *q, struct reply *out, const char *session
     char cookie[256];
     const char *origin = request_header(q, "Origin");
     bool tls = origin && strncmp(origin, "https:", 6) == 0;
-    snprintf(cookie, sizeof(cookie), "evenstep_%d=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d%s", q->server->port, session, seconds,
-             tls ? "; Secure" : "");
+    snprintf(cookie, sizeof(cookie),
+             "evenstep_%d=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d%s", q->server->port,
+             session, seconds, tls ? "; Secure" : "");
     reply_header(out, "Set-Cookie", cookie);
 }
 
@@ -96,15 +99,17 @@ int api_session_start(struct request *q, struct reply *out, struct err *e)
     const char *token = json_string_value(json_object_get(body, "token"));
     int made;
     if (!token) {
-        jsonx_problem(&q->problems, "/token", "expected a token, or the code of a link, as a string");
+        jsonx_problem(&q->problems, "/token",
+                      "expected a token, or the code of a link, as a string");
         made = err_set(e, ERR_INVALID, "the body is not valid: %s", q->problems.items[0].message);
     } else {
-        made = auth_session_start(q->server->auth, request_store(q, &away), token, session, &q->who, e);
+        made = auth_session_start(q->server->auth, request_store(q, &away), token, session, &q->who,
+                                  e);
     }
     json_decref(body);
     if (made == -ERR_UNAUTHORIZED && auth_refused(q->server->auth)) {
-        reply_problem(out, 429, "too_many", "too many wrong credentials", "too many tokens were refused within a minute",
-                      "wait half a minute", NULL);
+        reply_problem(out, 429, "too_many", "too many wrong credentials",
+                      "too many tokens were refused within a minute", "wait half a minute", NULL);
         return 0;
     }
     if (made < 0 || (made = reply_set_json(out, 201, identity_json(&q->who), e)) < 0) {
@@ -117,7 +122,8 @@ int api_session_start(struct request *q, struct reply *out, struct err *e)
 int api_session_end(struct request *q, struct reply *out, struct err *e)
 {
     struct err away;
-    int ended = auth_session_end(q->server->auth, request_store(q, &away), request_header(q, "Cookie"), q->server->port, e);
+    int ended = auth_session_end(q->server->auth, request_store(q, &away),
+                                 request_header(q, "Cookie"), q->server->port, e);
     if (ended < 0 || (ended = reply_set_empty(out, 204, e)) < 0) {
         return ended;
     }
@@ -160,11 +166,13 @@ int api_link(struct request *q, struct reply *out, struct err *e)
     }
     hosts_address(&q->server->hosts, address, sizeof(address));
     snprintf(url, sizeof(url), "http://%s/#token=%s", address, code);
-    return reply_set_json(out, 201, json_pack("{s:s, s:s, s:i}", "url", url, "role", auth_role_name(role), "seconds", AUTH_LINK_SECONDS),
+    return reply_set_json(out, 201,
+                          json_pack("{s:s, s:s, s:i}", "url", url, "role", auth_role_name(role),
+                                    "seconds", AUTH_LINK_SECONDS),
                           e);
 }
 
-/* ---- health ------------------------------------------------------------------------------------------------------- */
+/* ---- health ---------------------------------------------------------------------------------- */
 
 int api_healthz(struct request *q, struct reply *out, struct err *e)
 {
@@ -183,11 +191,12 @@ int api_readyz(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, json_pack("{s:s}", "status", "ready"), e);
 }
 
-/* ---- files of the page ---------------------------------------------------------------------------------------------- */
+/* ---- files of the page ----------------------------------------------------------------------- */
 
 int api_static(struct request *q, struct reply *out, struct err *e)
 {
-    return files_static(q, q->server->static_dir, strcmp(q->path, "/") == 0 ? "/index.html" : q->path, out, e);
+    return files_static(q, q->server->static_dir,
+                        strcmp(q->path, "/") == 0 ? "/index.html" : q->path, out, e);
 }
 
 int api_vendor(struct request *q, struct reply *out, struct err *e)

@@ -1,5 +1,5 @@
-/* Nodes: list, show, and what an operator asks of them. Drain and disable are marks in the store that the scheduler reads; a job
- * that runs on a drained node goes on.
+/* Nodes: list, show, and what an operator asks of them. Drain and disable are marks in the store
+ * that the scheduler reads; a job that runs on a drained node goes on.
  */
 #include "http/api.h"
 #include "http/request.h"
@@ -13,7 +13,8 @@ static int answer_node(struct request *q, struct reply *out, struct store *store
 int api_nodes_list(struct request *q, struct reply *out, struct err *e)
 {
     struct store *store = request_store(q, e);
-    json_t *nodes = store ? store_nodes(store, e) : NULL, *refused = nodes ? store_refusals(store, e) : NULL;
+    json_t *nodes = store ? store_nodes(store, e) : NULL,
+           *refused = nodes ? store_refusals(store, e) : NULL;
     if (!refused) {
         json_decref(nodes);
         return -(int)e->code;
@@ -28,11 +29,13 @@ int api_node_get(struct request *q, struct reply *out, struct err *e)
 }
 
 /* Sets both marks; NULL takes one away. */
-static int mark(struct request *q, struct reply *out, const char *drained, const char *disabled, struct err *e)
+static int mark(struct request *q, struct reply *out, const char *drained, const char *disabled,
+                struct err *e)
 {
     struct store *store = request_store(q, e);
     const char *name = q->match.args[0];
-    if (!store || store_node_set(store, name, "drained", drained, e) < 0 || store_node_set(store, name, "disabled", disabled, e) < 0) {
+    if (!store || store_node_set(store, name, "drained", drained, e) < 0 ||
+        store_node_set(store, name, "disabled", disabled, e) < 0) {
         return -(int)e->code;
     }
     if (q->server->hooks.wake) {
@@ -68,7 +71,8 @@ int api_node_delete(struct request *q, struct reply *out, struct err *e)
     bool used = json_is_string(json_object_get(node, "job"));
     json_decref(node);
     if (!silent || used) {
-        err_set(e, ERR_CONFLICT, "cannot forget node '%s': it %s", name, used ? "is used by a job" : "still reports");
+        err_set(e, ERR_CONFLICT, "cannot forget node '%s': it %s", name,
+                used ? "is used by a job" : "still reports");
         return err_hint(e, used ? "cancel the job first" : "stop its agent first");
     }
     return store_node_remove(store, name, e) < 0 ? -(int)e->code : reply_set_empty(out, 204, e);

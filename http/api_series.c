@@ -1,5 +1,6 @@
-/* Curves and the last steps of a job, read from its history on disk (store/history.h); neither needs the store, so charts can
- * be looked at while it is away. A job that is known but has no history yet has empty series, not an error.
+/* Curves and the last steps of a job, read from its history on disk (store/history.h); neither
+ * needs the store, so charts can be looked at while it is away. A job that is known but has no
+ * history yet has empty series, not an error.
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,8 +33,8 @@ int api_job_series(struct request *q, struct reply *out, struct err *e)
     if (job_folder(q, folder, e) < 0) {
         return -(int)e->code;
     }
-    json_t *body = history_series(folder, names && *names ? names : "train_loss", x ? x : "step", from, to,
-                                  (int)request_int(q, "points", POINTS_USUAL), e);
+    json_t *body = history_series(folder, names && *names ? names : "train_loss", x ? x : "step",
+                                  from, to, (int)request_int(q, "points", POINTS_USUAL), e);
     if (!body && e->code == ERR_INVALID) {
         jsonx_problem(&q->problems, "/names", "%s", e->message);
     }

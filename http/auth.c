@@ -1,6 +1,6 @@
-/* Tokens, sessions, link codes; see auth.h. Sessions are also kept in memory, so that an open page goes on being known
- * while the store is away. A newcomer would get the comparison wrong: every line of the token file is compared, whether or
- * not one has matched already, and only hashes are.
+/* Tokens, sessions, link codes; see auth.h. Sessions are also kept in memory, so that an open page
+ * goes on being known while the store is away. A newcomer would get the comparison wrong: every
+ * line of the token file is compared, whether or not one has matched already, and only hashes are.
  */
 #include "http/auth.h"
 
@@ -20,7 +20,12 @@
 #include "common/proc.h"
 #include "store/store.h"
 
-enum { MAX_TOKENS = 256, MAX_SESSIONS = 512, HASH = SHA256_DIGEST_LENGTH, REFUSALS_PER_MINUTE = 60 };
+enum {
+    MAX_TOKENS = 256,
+    MAX_SESSIONS = 512,
+    HASH = SHA256_DIGEST_LENGTH,
+    REFUSALS_PER_MINUTE = 60
+};
 
 struct token {
     unsigned char hash[HASH];
@@ -78,13 +83,14 @@ static int make_token(char out[AUTH_TOKEN], struct err *e)
     return 0;
 }
 
-/* The store hashes the names of its secrets, so what stands there tells nobody a code or a session. */
+/* The store hashes the names of its secrets, so what stands there tells nobody a code or a session.
+ */
 static void secret_key(const char *prefix, const char *value, char out[96])
 {
     snprintf(out, 96, "%s:%.80s", prefix, value);
 }
 
-/* ---- the token file --------------------------------------------------------------------------------------- */
+/* ---- the token file -------------------------------------------------------------------------- */
 
 static int read_line(struct token *t, char *line, const char *path, int number, struct err *e)
 {
@@ -94,11 +100,17 @@ static int read_line(struct token *t, char *line, const char *path, int number, 
     }
     char *role = strtok_r(NULL, " \t\r", &save), *name = strtok_r(NULL, "\r", &save);
     if (strlen(token) < 16) {
-        return err_set(e, ERR_INVALID, "cannot read token file '%s': the token in line %d has less than 16 characters", path, number);
+        return err_set(
+            e, ERR_INVALID,
+            "cannot read token file '%s': the token in line %d has less than 16 characters", path,
+            number);
     }
     t->role = role ? role_find(role) : ROLE_ADMIN;
     if (t->role == ROLE_NONE) {
-        return err_set(e, ERR_INVALID, "cannot read token file '%s': the role in line %d is not viewer, operator or admin", path, number);
+        return err_set(
+            e, ERR_INVALID,
+            "cannot read token file '%s': the role in line %d is not viewer, operator or admin",
+            path, number);
     }
     snprintf(t->name, sizeof(t->name), "%s", name ? name : auth_role_name(t->role));
     hash_of(token, t->hash);
@@ -119,7 +131,8 @@ static int read_tokens(struct auth *a, struct err *e)
             *next++ = '\0';
         }
         if (n == MAX_TOKENS) {
-            got = err_set(e, ERR_INVALID, "cannot read token file '%s': it has more than %d tokens", a->path, MAX_TOKENS);
+            got = err_set(e, ERR_INVALID, "cannot read token file '%s': it has more than %d tokens",
+                          a->path, MAX_TOKENS);
         } else if ((got = read_line(&tokens[n], line, a->path, ++number, e)) > 0) {
             n++;
         }
@@ -136,7 +149,8 @@ static int read_tokens(struct auth *a, struct err *e)
     return 0;
 }
 
-/* Once a second at most: has the file changed? A file that is gone or malformed leaves the tokens as they were. */
+/* Once a second at most: has the file changed? A file that is gone or malformed leaves the tokens
+ * as they were. */
 static void reread_tokens(struct auth *a)
 {
     struct stat st;
@@ -151,7 +165,8 @@ static void reread_tokens(struct auth *a)
     }
     a->changed = st.st_mtim;
     if (read_tokens(a, &e) < 0) {
-        log_warn("http", "the token file is not valid, the tokens stay as they were", "reason=\"%s\"", e.message);
+        log_warn("http", "the token file is not valid, the tokens stay as they were",
+                 "reason=\"%s\"", e.message);
     } else {
         log_info("http", "the token file was read again", "tokens=%d", a->n_tokens);
     }
@@ -219,7 +234,7 @@ static bool token_find(struct auth *a, const char *text, struct identity *who)
     return found;
 }
 
-/* ---- sessions -------------------------------------------------------------------------------------------------- */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 bool auth_cookie(const char *cookie, int port, char session[AUTH_TOKEN])
 {
@@ -241,7 +256,8 @@ bool auth_cookie(const char *cookie, int port, char session[AUTH_TOKEN])
 }
 
 /* Keeps a session in memory; the one that ends first makes room. */
-static void session_keep(struct auth *a, const char *session, const struct identity *who, double seconds)
+static void session_keep(struct auth *a, const char *session, const struct identity *who,
+                         double seconds)
 {
     struct session *slot = &a->sessions[0];
     pthread_mutex_lock(&a->lock);
@@ -277,7 +293,8 @@ static bool session_known(struct auth *a, const char *session, struct identity *
 }
 
 /* Sessions of an earlier run of the server are known to the store alone. Stored as "ROLE NAME". */
-static int session_find(struct auth *a, struct store *s, const char *session, struct identity *who, struct err *e)
+static int session_find(struct auth *a, struct store *s, const char *session, struct identity *who,
+                        struct err *e)
 {
     char key[96], role[16] = "", name[AUTH_NAME] = "";
     if (session_known(a, session, who, false)) {
@@ -287,7 +304,9 @@ static int session_find(struct auth *a, struct store *s, const char *session, st
     err_clear(e);
     char *value = s ? store_secret_get(s, key, e) : NULL;
     if (!value) {
-        return e->code == ERR_UNAVAILABLE ? -(int)ERR_UNAVAILABLE : err_set(e, ERR_UNAUTHORIZED, "this session has ended or is not known");
+        return e->code == ERR_UNAVAILABLE
+                   ? -(int)ERR_UNAVAILABLE
+                   : err_set(e, ERR_UNAUTHORIZED, "this session has ended or is not known");
     }
     sscanf(value, "%15s %63[^\n]", role, name);
     free(value);
@@ -301,8 +320,8 @@ static int session_find(struct auth *a, struct store *s, const char *session, st
     return 0;
 }
 
-int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie, int port, struct identity *who,
-                  struct err *e)
+int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie,
+                  int port, struct identity *who, struct err *e)
 {
     char session[AUTH_TOKEN];
     memset(who, 0, sizeof(*who));
@@ -323,7 +342,8 @@ int auth_identify(struct auth *a, struct store *s, const char *authorization, co
     return 0;
 }
 
-int auth_session_start(struct auth *a, struct store *s, const char *token, char session[AUTH_TOKEN], struct identity *who, struct err *e)
+int auth_session_start(struct auth *a, struct store *s, const char *token, char session[AUTH_TOKEN],
+                       struct identity *who, struct err *e)
 {
     char key[96], value[128];
     memset(who, 0, sizeof(*who));
@@ -338,7 +358,8 @@ int auth_session_start(struct auth *a, struct store *s, const char *token, char 
         snprintf(who->name, sizeof(who->name), "link");
         free(role);
         if (who->role == ROLE_NONE) {
-            err_set(e, ERR_UNAUTHORIZED, "this link or token is not known, was used before, or is older than 24 hours");
+            err_set(e, ERR_UNAUTHORIZED,
+                    "this link or token is not known, was used before, or is older than 24 hours");
             return err_hint(e, "`evenstep link` prints a fresh address");
         }
     }

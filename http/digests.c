@@ -1,5 +1,6 @@
-/* SHA-256 of artifacts, remembered by path, size and time: a model is hashed once, not with each look at a job's page.
- * The lock is not held while a file is read, so two requests may hash the same file once each; both get the same answer.
+/* SHA-256 of artifacts, remembered by path, size and time: a model is hashed once, not with each
+ * look at a job's page. The lock is not held while a file is read, so two requests may hash the
+ * same file once each; both get the same answer.
  */
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -66,8 +67,8 @@ static int hash_fd(int fd, char out[65])
 
 static bool same(const struct digest *at, const char *path, const struct stat *st)
 {
-    return at->size == st->st_size && at->time.tv_sec == st->st_mtim.tv_sec && at->time.tv_nsec == st->st_mtim.tv_nsec &&
-           strcmp(at->path, path) == 0;
+    return at->size == st->st_size && at->time.tv_sec == st->st_mtim.tv_sec &&
+           at->time.tv_nsec == st->st_mtim.tv_nsec && strcmp(at->path, path) == 0;
 }
 
 int digests_get(struct digests *d, const char *path, char out[65], struct err *e)

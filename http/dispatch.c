@@ -3,9 +3,10 @@
  *   request line ─► dispatch_uri ─► header ─► gate: host, route, origin, role, query, size ─► body ─► handler ─► answer
  *                                                                                                (on a thread of work.c)
  *
- * What the gate refuses is answered after the body was read and dropped: an answer that comes while the client still sends is
- * lost when the connection is reset. Only a client that asks first (Expect: 100-continue) is told at once. A newcomer would get
- * the order of the gate wrong: the host is looked at before anything else, so that a page of a rebound name learns nothing.
+ * What the gate refuses is answered after the body was read and dropped: an answer that comes while
+ * the client still sends is lost when the connection is reset. Only a client that asks first
+ * (Expect: 100-continue) is told at once. A newcomer would get the order of the gate wrong: the
+ * host is looked at before anything else, so that a page of a rebound name learns nothing.
  */
 #include <microhttpd.h>
 #include <stdio.h>
@@ -18,11 +19,13 @@
 
 enum { PROBLEM_BYTES = 480 };
 
-/* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that was meant. */
+/* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that
+ * was meant. */
 static bool is_ambiguous(const char *uri)
 {
     for (const char *at = uri; *at && *at != '?'; at++) {
-        if (*at == '%' && (strncmp(at, "%00", 3) == 0 || strncasecmp(at, "%2f", 3) == 0 || strncasecmp(at, "%5c", 3) == 0)) {
+        if (*at == '%' && (strncmp(at, "%00", 3) == 0 || strncasecmp(at, "%2f", 3) == 0 ||
+                           strncasecmp(at, "%5c", 3) == 0)) {
             return true;
         }
     }
@@ -46,7 +49,7 @@ static bool is_safe(const char *method)
     return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 }
 
-/* ---- the gate: 0, or the problem stands in q->reply --------------------------------------------------------- */
+/* ---- the gate: 0, or the problem stands in q->reply ------------------------------------------ */
 
 static int refuse(struct request *q, const struct err *e)
 {
@@ -56,7 +59,8 @@ static int refuse(struct request *q, const struct err *e)
 }
 
 /* Two names for one server: a proxy in front may have gone by the other one (RFC 9112, 3.2). */
-static enum MHD_Result count_hosts(void *count, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result count_hosts(void *count, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
 {
     *(int *)count += strcasecmp(name, "Host") == 0;
     return MHD_YES;
@@ -73,7 +77,8 @@ static int check_address(struct request *q)
         return refuse(q, &e);
     }
     if (!hosts_allowed(&q->server->hosts, host)) {
-        err_set(&e, ERR_FORBIDDEN, "this service is not offered under the name '%.200s'", host ? host : "");
+        err_set(&e, ERR_FORBIDDEN, "this service is not offered under the name '%.200s'",
+                host ? host : "");
         err_hint(&e, "start it with --allow-host NAME to open it under another name");
         return refuse(q, &e);
     }
@@ -93,8 +98,10 @@ static int check_route(struct request *q)
     }
     if (q->match.known_path) {
         char detail[PROBLEM_BYTES];
-        snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.20s", q->path, q->match.allow, q->method);
-        reply_problem(&q->reply, 405, "method", "this method is not offered here", detail, NULL, NULL);
+        snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.20s", q->path, q->match.allow,
+                 q->method);
+        reply_problem(&q->reply, 405, "method", "this method is not offered here", detail, NULL,
+                      NULL);
         reply_header(&q->reply, "Allow", q->match.allow);
         q->refused = true;
         return -1;
@@ -115,15 +122,17 @@ static int check_origin(struct request *q)
         hosts_own_origin(origin, request_header(q, "Host"))) {
         return 0;
     }
-    err_set(&e, ERR_FORBIDDEN, "a request with a session cookie that changes something must come from our own page, not from '%.200s'",
-            origin ? origin : "(no Origin header)");
+    err_set(
+        &e, ERR_FORBIDDEN,
+        "a request with a session cookie that changes something must come from our own page, not from '%.200s'",
+        origin ? origin : "(no Origin header)");
     return refuse(q, &e);
 }
 
 static int too_many(struct request *q)
 {
-    reply_problem(&q->reply, 429, "too_many", "too many wrong credentials", "too many tokens were refused within a minute",
-                  "wait half a minute", NULL);
+    reply_problem(&q->reply, 429, "too_many", "too many wrong credentials",
+                  "too many tokens were refused within a minute", "wait half a minute", NULL);
     q->refused = true;
     return -1;
 }
@@ -136,19 +145,23 @@ static int check_role(struct request *q)
         return 0;
     }
     err_clear(&e);
-    int known = auth_identify(q->server->auth, server_store(q->server, &away), request_header(q, "Authorization"),
-                              request_header(q, "Cookie"), q->server->port, &q->who, &e);
+    int known = auth_identify(q->server->auth, server_store(q->server, &away),
+                              request_header(q, "Authorization"), request_header(q, "Cookie"),
+                              q->server->port, &q->who, &e);
     if (known < 0) {
-        return e.code == ERR_UNAUTHORIZED && auth_refused(q->server->auth) ? too_many(q) : refuse(q, &e);
+        return e.code == ERR_UNAUTHORIZED && auth_refused(q->server->auth) ? too_many(q)
+                                                                           : refuse(q, &e);
     }
     if (q->who.role == ROLE_NONE) {
         err_set(&e, ERR_UNAUTHORIZED, "this request has no token");
-        err_hint(&e, "send Authorization: Bearer TOKEN; the admin's token is in the file 'token' of the data directory");
+        err_hint(
+            &e,
+            "send Authorization: Bearer TOKEN; the admin's token is in the file 'token' of the data directory");
         return refuse(q, &e);
     }
     if (q->who.role < least) {
-        err_set(&e, ERR_FORBIDDEN, "this needs the role %s, and the token has the role %s", auth_role_name(least),
-                auth_role_name(q->who.role));
+        err_set(&e, ERR_FORBIDDEN, "this needs the role %s, and the token has the role %s",
+                auth_role_name(least), auth_role_name(q->who.role));
         return refuse(q, &e);
     }
     return 0;
@@ -165,7 +178,9 @@ static int too_large(struct request *q)
 static int check_size(struct request *q)
 {
     const char *length = request_header(q, "Content-Length");
-    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > HTTP_BODY_BYTES) ? too_large(q) : 0;
+    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > HTTP_BODY_BYTES)
+               ? too_large(q)
+               : 0;
 }
 
 static int check_query(struct request *q)
@@ -179,11 +194,11 @@ static int check_query(struct request *q)
 
 static bool pass_gate(struct request *q)
 {
-    return check_address(q) == 0 && check_route(q) == 0 && check_origin(q) == 0 && check_role(q) == 0 && check_size(q) == 0 &&
-           check_query(q) == 0;
+    return check_address(q) == 0 && check_route(q) == 0 && check_origin(q) == 0 &&
+           check_role(q) == 0 && check_size(q) == 0 && check_query(q) == 0;
 }
 
-/* ---- body and answer ---------------------------------------------------------------------------------------- */
+/* ---- body and answer ------------------------------------------------------------------------- */
 
 void dispatch_run(struct request *q)
 {
@@ -191,7 +206,8 @@ void dispatch_run(struct request *q)
     err_clear(&e);
     if (!q->refused && q->match.route->handle(q, &q->reply, &e) < 0) {
         if (err_http_status(e.code) >= 500 && e.code != ERR_UNAVAILABLE) {
-            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"", q->match.route->pattern, e.message);
+            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"",
+                     q->match.route->pattern, e.message);
         }
         reply_error(&q->reply, &e, &q->problems);
     }
@@ -239,7 +255,8 @@ static bool send_recent(struct request *q, int *sent)
 
 static int begin(struct request *q, const char *url, const char *method)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     q->begun = true;
     q->path = url;
     q->method = method;
@@ -269,8 +286,8 @@ static int take_body(struct request *q, const char *bytes, size_t n)
     return MHD_YES;
 }
 
-int dispatch_request(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *upload,
-                     size_t *upload_bytes, void **request)
+int dispatch_request(void *server, struct MHD_Connection *connection, const char *url,
+                     const char *method, const char *upload, size_t *upload_bytes, void **request)
 {
     struct request *q = *request;
     (void)server;

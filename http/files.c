@@ -1,5 +1,6 @@
-/* Sending files; see files.h. The ETag is made of time and size, so that no file is read for it. A newcomer would get
- * If-Range wrong: a range is only honoured if the file is still the one that the client has the beginning of.
+/* Sending files; see files.h. The ETag is made of time and size, so that no file is read for it. A
+ * newcomer would get If-Range wrong: a range is only honoured if the file is still the one that the
+ * client has the beginning of.
  */
 #include "http/files.h"
 
@@ -145,13 +146,14 @@ bool files_etag_matches(const char *header, const char *etag)
 }
 
 /* Answers with an open file, whole or in part. Takes fd. */
-static int send_fd(struct request *q, int fd, const struct stat *st, struct reply *out, struct err *e)
+static int send_fd(struct request *q, int fd, const struct stat *st, struct reply *out,
+                   struct err *e)
 {
     char etag[64], range[96];
     uint64_t size = (uint64_t)st->st_size;
     struct byte_range part = {0, size};
-    snprintf(etag, sizeof(etag), "\"%" PRIx64 "-%" PRIx64 "\"", (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
-             size);
+    snprintf(etag, sizeof(etag), "\"%" PRIx64 "-%" PRIx64 "\"",
+             (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec, size);
     if (files_etag_matches(request_header(q, "If-None-Match"), etag)) {
         close(fd);
         int made = reply_set_empty(out, 304, e);
@@ -160,11 +162,14 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
         return made;
     }
     const char *if_range = request_header(q, "If-Range");
-    int wanted = if_range && strcmp(if_range, etag) != 0 ? 0 : files_range(request_header(q, "Range"), size, &part);
+    int wanted = if_range && strcmp(if_range, etag) != 0
+                     ? 0
+                     : files_range(request_header(q, "Range"), size, &part);
     if (wanted < 0) {
         close(fd);
         snprintf(range, sizeof(range), "bytes */%" PRIu64, size);
-        reply_problem(out, 416, "range", "the range is outside of the file", "this file ends before the range begins", NULL, NULL);
+        reply_problem(out, 416, "range", "the range is outside of the file",
+                      "this file ends before the range begins", NULL, NULL);
         reply_header(out, "Content-Range", range);
         return 0;
     }
@@ -175,7 +180,8 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
         return err_set(e, ERR_MEMORY, "cannot make the answer: memory ran out");
     }
     if (wanted) {
-        snprintf(range, sizeof(range), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, part.first, part.first + part.count - 1, size);
+        snprintf(range, sizeof(range), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, part.first,
+                 part.first + part.count - 1, size);
         reply_header(out, "Content-Range", range);
     }
     reply_header(out, "ETag", etag);
@@ -189,7 +195,8 @@ static int open_beneath(const char *root, const char *path)
 {
     char full[PATH_BYTES];
     int fd = -1;
-    if (!files_safe_path(path) || snprintf(full, sizeof(full), "%s%s", root, path) >= (int)sizeof(full)) {
+    if (!files_safe_path(path) ||
+        snprintf(full, sizeof(full), "%s%s", root, path) >= (int)sizeof(full)) {
         return -1;
     }
     char *base = realpath(root, NULL), *real = realpath(full, NULL);
@@ -202,7 +209,8 @@ static int open_beneath(const char *root, const char *path)
     return fd;
 }
 
-int files_static(struct request *q, const char *root, const char *path, struct reply *out, struct err *e)
+int files_static(struct request *q, const char *root, const char *path, struct reply *out,
+                 struct err *e)
 {
     struct stat st;
     int fd = open_beneath(root, path);
@@ -219,12 +227,15 @@ int files_static(struct request *q, const char *root, const char *path, struct r
     return sent;
 }
 
-int files_send(struct request *q, const char *folder, const char *name, bool attachment, struct reply *out, struct err *e)
+int files_send(struct request *q, const char *folder, const char *name, bool attachment,
+               struct reply *out, struct err *e)
 {
     char full[PATH_BYTES], disposition[256];
     struct stat st;
     int n = snprintf(full, sizeof(full), "%s/%s", folder, name);
-    int fd = files_safe_name(name) && n < (int)sizeof(full) ? open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    int fd = files_safe_name(name) && n < (int)sizeof(full)
+                 ? open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+                 : -1;
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         if (fd >= 0) {
             close(fd);
@@ -233,7 +244,8 @@ int files_send(struct request *q, const char *folder, const char *name, bool att
     }
     int sent = send_fd(q, fd, &st, out, e);
     if (sent == 0 && (out->status == 200 || out->status == 206)) {
-        reply_header(out, "Content-Type", attachment ? "application/octet-stream" : "text/plain; charset=utf-8");
+        reply_header(out, "Content-Type",
+                     attachment ? "application/octet-stream" : "text/plain; charset=utf-8");
         if (attachment) {
             snprintf(disposition, sizeof(disposition), "attachment; filename=\"%s\"", name);
             reply_header(out, "Content-Disposition", disposition);
@@ -255,7 +267,9 @@ static char **names_of(const char *folder, size_t *count)
     DIR *d = opendir(folder);
     for (struct dirent *entry; d && n < 1000 && (entry = readdir(d));) {
         struct stat st;
-        if (files_safe_name(entry->d_name) && fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
+        if (files_safe_name(entry->d_name) &&
+            fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode)) {
             char **more = realloc(names, (n + 1) * sizeof(*names));
             if (!more || !((names = more)[n] = strdup(entry->d_name))) {
                 break;
@@ -281,9 +295,10 @@ json_t *files_list(struct digests *d, const char *folder, struct err *e)
     for (size_t i = 0; i < n; i++) {
         struct stat st;
         struct err vanished;
-        if (snprintf(full, sizeof(full), "%s/%s", folder, names[i]) < (int)sizeof(full) && stat(full, &st) == 0 &&
-            digests_get(d, full, hash, &vanished) == 0) {
-            json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "name", names[i], "bytes", (json_int_t)st.st_size, "sha256", hash));
+        if (snprintf(full, sizeof(full), "%s/%s", folder, names[i]) < (int)sizeof(full) &&
+            stat(full, &st) == 0 && digests_get(d, full, hash, &vanished) == 0) {
+            json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "name", names[i], "bytes",
+                                                  (json_int_t)st.st_size, "sha256", hash));
         }
         free(names[i]);
     }

@@ -1,6 +1,7 @@
-/* Files over HTTP: the dashboard's (beneath static_dir) and a job's artifacts and logs. All with ETag, If-None-Match and
- * one byte range. A name never leaves its folder: static paths have no part that starts with a dot, and links in them must stay
- * beneath the root; names of artifacts and logs have no slash, and what is opened there is a plain file, no link.
+/* Files over HTTP: the dashboard's (beneath static_dir) and a job's artifacts and logs. All with
+ * ETag, If-None-Match and one byte range. A name never leaves its folder: static paths have no part
+ * that starts with a dot, and links in them must stay beneath the root; names of artifacts and logs
+ * have no slash, and what is opened there is a plain file, no link.
  */
 #ifndef HTTP_FILES_H
 #define HTTP_FILES_H
@@ -18,8 +19,8 @@ struct digests;
 struct byte_range {
     uint64_t first, count;
 };
-/* A Range header against a file of `size` bytes: 1 and *out; 0: send all of it (absent, malformed, several ranges);
- * -1: not satisfiable (416). */
+/* A Range header against a file of `size` bytes: 1 and *out; 0: send all of it (absent, malformed,
+ * several ranges); -1: not satisfiable (416). */
 int files_range(const char *header, uint64_t size, struct byte_range *out);
 /* Does an If-None-Match (or If-Range) list name this ETag? */
 bool files_etag_matches(const char *header, const char *etag);
@@ -27,9 +28,11 @@ bool files_safe_path(const char *path); /* "/js/app.js" */
 bool files_safe_name(const char *name); /* "model.safetensors" */
 
 /* A plain file beneath `root`, links included: what resolves to somewhere else is not there. */
-int files_static(struct request *q, const char *root, const char *path, struct reply *out, struct err *e);
+int files_static(struct request *q, const char *root, const char *path, struct reply *out,
+                 struct err *e);
 /* A plain file of a folder, as an attachment or as text. */
-int files_send(struct request *q, const char *folder, const char *name, bool attachment, struct reply *out, struct err *e);
+int files_send(struct request *q, const char *folder, const char *name, bool attachment,
+               struct reply *out, struct err *e);
 /* [{"name", "bytes", "sha256"}] by name; empty if there is no such folder. */
 json_t *files_list(struct digests *d, const char *folder, struct err *e);
 

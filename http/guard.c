@@ -1,5 +1,6 @@
-/* Deadlines of connections; see guard.h. One thread wakes once a second. The list's lock is held while a socket is shut
- * down, and guard_leave() takes it before libmicrohttpd closes the socket: so the number cannot belong to anybody else yet.
+/* Deadlines of connections; see guard.h. One thread wakes once a second. The list's lock is held
+ * while a socket is shut down, and guard_leave() takes it before libmicrohttpd closes the socket:
+ * so the number cannot belong to anybody else yet.
  */
 #include "http/guard.h"
 
@@ -32,7 +33,8 @@ static void shut_late(struct guard *g, double now)
 {
     for (struct guarded *c = g->first; c; c = c->next) {
         if (c->deadline > 0 && now > c->deadline) {
-            log_debug("http", "a request took too long to arrive, closing its connection", "%s", "");
+            log_debug("http", "a request took too long to arrive, closing its connection", "%s",
+                      "");
             shutdown(c->fd, SHUT_RDWR);
             c->deadline = 0;
         }

@@ -1,5 +1,6 @@
-/* Host and Origin, checked as SEMANTICS.md 14 asks; see hosts.h. Names compare without regard to case. A newcomer would
- * get "localhost" wrong: it is ours only when we listen on loopback or on every address.
+/* Host and Origin, checked as SEMANTICS.md 14 asks; see hosts.h. Names compare without regard to
+ * case. A newcomer would get "localhost" wrong: it is ours only when we listen on loopback or on
+ * every address.
  */
 #include "http/hosts.h"
 
@@ -9,7 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Cuts "host", "host:port", "[v6]", "[v6]:port" in two; port -1 if there is none. false if it is none of them. */
+/* Cuts "host", "host:port", "[v6]", "[v6]:port" in two; port -1 if there is none. false if it is
+ * none of them. */
 static bool cut(const char *text, char host[HOSTS_NAME], int *port)
 {
     const char *end, *start = text;
@@ -55,7 +57,8 @@ int hosts_split(const char *listen, char host[HOSTS_NAME], int *port, struct err
     return 0;
 }
 
-int hosts_init(struct hosts *h, const char *listen, int port, const char *const *allow, struct err *e)
+int hosts_init(struct hosts *h, const char *listen, int port, const char *const *allow,
+               struct err *e)
 {
     int asked;
     memset(h, 0, sizeof(*h));
@@ -68,7 +71,8 @@ int hosts_init(struct hosts *h, const char *listen, int port, const char *const 
         int name_port;
         if (h->n_allowed == HOSTS_MAX || !cut(*allow, name, &name_port)) {
             return err_set(e, ERR_INVALID, "cannot allow host '%s': %s", *allow,
-                           h->n_allowed == HOSTS_MAX ? "there are too many" : "it is not NAME or NAME:PORT");
+                           h->n_allowed == HOSTS_MAX ? "there are too many"
+                                                     : "it is not NAME or NAME:PORT");
         }
         snprintf(h->allowed[h->n_allowed++], HOSTS_NAME, "%s", *allow);
     }
@@ -82,7 +86,8 @@ static bool is_wildcard(const char *host)
 
 static bool is_loopback(const char *host)
 {
-    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
 }
 
 static bool is_digits(const char *host)
@@ -101,7 +106,8 @@ bool hosts_allowed(const struct hosts *h, const char *host_header)
     for (int i = 0; i < h->n_allowed; i++) {
         char name[HOSTS_NAME];
         int name_port;
-        if (cut(h->allowed[i], name, &name_port) && strcasecmp(name, host) == 0 && (name_port < 0 || name_port == (port < 0 ? 80 : port))) {
+        if (cut(h->allowed[i], name, &name_port) && strcasecmp(name, host) == 0 &&
+            (name_port < 0 || name_port == (port < 0 ? 80 : port))) {
             return true;
         }
     }
@@ -114,7 +120,8 @@ bool hosts_allowed(const struct hosts *h, const char *host_header)
     if (is_wildcard(h->listen)) {
         return is_digits(host) || is_loopback(host);
     }
-    return is_loopback(h->listen) && (strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0);
+    return is_loopback(h->listen) && (strcasecmp(host, "localhost") == 0 ||
+                                      strcmp(host, "127.0.0.1") == 0 || strcmp(host, "::1") == 0);
 }
 
 bool hosts_own_origin(const char *origin, const char *host_header)

@@ -1,6 +1,7 @@
-/* What the files of this room share: the server itself. A newcomer would get the threads wrong: every field is written
- * before the daemon starts, or has its own lock behind the pointer (auth, stream, files, guard, recent). Handlers run on any of
- * HTTP_WORKERS threads (the quick ones on the event threads); each thread has its own connection to the store, which server_store() gives.
+/* What the files of this room share: the server itself. A newcomer would get the threads wrong:
+ * every field is written before the daemon starts, or has its own lock behind the pointer (auth,
+ * stream, files, guard, recent). Handlers run on any of HTTP_WORKERS threads (the quick ones on the
+ * event threads); each thread has its own connection to the store, which server_store() gives.
  */
 #ifndef HTTP_INTERNAL_H
 #define HTTP_INTERNAL_H
@@ -19,10 +20,11 @@
 #include "store/store.h"
 
 enum {
-    HTTP_THREADS = 2,               /* event threads: sockets, the gate, what is quick */
-    HTTP_WORKERS = 6,               /* handlers that wait for the store, the disk or the coordinator */
-    HTTP_BODY_BYTES = 4 << 20,      /* a larger body: 413 */
-    HTTP_DISCARD_BYTES = 256 << 20, /* a body past this is not even read to its end: the connection is closed */
+    HTTP_THREADS = 2,          /* event threads: sockets, the gate, what is quick */
+    HTTP_WORKERS = 6,          /* handlers that wait for the store, the disk or the coordinator */
+    HTTP_BODY_BYTES = 4 << 20, /* a larger body: 413 */
+    HTTP_DISCARD_BYTES =
+        256 << 20, /* a body past this is not even read to its end: the connection is closed */
     HTTP_CONNECTIONS = 4096,
     HTTP_HEADER_BYTES = 32 << 10, /* request line and headers; more: 431 */
 };
@@ -50,12 +52,13 @@ struct http_server {
 
 /* dispatch.c: what libmicrohttpd calls for each request. */
 void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connection);
-int dispatch_request(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *upload,
-                     size_t *upload_bytes, void **request);
+int dispatch_request(void *server, struct MHD_Connection *connection, const char *url,
+                     const char *method, const char *upload, size_t *upload_bytes, void **request);
 void dispatch_run(struct request *q); /* the handler; on a thread of work.c */
 void dispatch_done(void *server, void **request);
 
-/* The calling thread's own connection; lives until the thread ends. NULL with ERR_MEMORY or a bad URL. */
+/* The calling thread's own connection; lives until the thread ends. NULL with ERR_MEMORY or a bad
+ * URL. */
 struct store *server_store(struct http_server *s, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
-/* GET /metrics in Prometheus' text form: the service, its nodes, and the jobs that run. Names and units are listed in
- * docs/metrics.md, which a test compares with this file. Label values are escaped: names of jobs are a user's text.
+/* GET /metrics in Prometheus' text form: the service, its nodes, and the jobs that run. Names and
+ * units are listed in docs/metrics.md, which a test compares with this file. Label values are
+ * escaped: names of jobs are a user's text.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static const char *text_at(const json_t *j, const char *key)
     return text ? text : "";
 }
 
-/* ---- the service ------------------------------------------------------------------------------------------------ */
+/* ---- the service ----------------------------------------------------------------------------- */
 
 static void add_service(struct buf *b, struct http_server *s)
 {
@@ -48,7 +49,8 @@ static void add_service(struct buf *b, struct http_server *s)
     one(b, "evenstep_uptime_seconds", clock_now() - s->started);
     head(b, "evenstep_http_answers_total", "counter", "Answers by class of their status.");
     for (int i = 1; i <= 5; i++) {
-        buf_addf(b, "evenstep_http_answers_total{class=\"%dxx\"} %ld\n", i, atomic_load(&s->answers[i]));
+        buf_addf(b, "evenstep_http_answers_total{class=\"%dxx\"} %ld\n", i,
+                 atomic_load(&s->answers[i]));
     }
     head(b, "evenstep_event_clients", "gauge", "Open event streams.");
     one(b, "evenstep_event_clients", stream_clients(s->stream));
@@ -62,19 +64,23 @@ static void add_stats(struct buf *b, const json_t *stats)
     json_t *count;
     head(b, "evenstep_jobs", "gauge", "Jobs by state.");
     json_object_foreach(json_object_get(stats, "jobs"), state, count) {
-        buf_addf(b, "evenstep_jobs{state=\"%s\"} %lld\n", state, (long long)json_integer_value(count));
+        buf_addf(b, "evenstep_jobs{state=\"%s\"} %lld\n", state,
+                 (long long)json_integer_value(count));
     }
     head(b, "evenstep_store_memory_bytes", "gauge", "Memory that Redis uses.");
-    one(b, "evenstep_store_memory_bytes", json_number_value(json_object_get(stats, "memory_bytes")));
+    one(b, "evenstep_store_memory_bytes",
+        json_number_value(json_object_get(stats, "memory_bytes")));
     head(b, "evenstep_store_clients", "gauge", "Connections to Redis.");
-    one(b, "evenstep_store_clients", json_number_value(json_object_get(stats, "connected_clients")));
+    one(b, "evenstep_store_clients",
+        json_number_value(json_object_get(stats, "connected_clients")));
 }
 
 static void add_refused(struct buf *b, const json_t *refused)
 {
     const char *what;
     json_t *count;
-    head(b, "evenstep_refused_total", "counter", "Joins and requests between hosts that were refused, by cause.");
+    head(b, "evenstep_refused_total", "counter",
+         "Joins and requests between hosts that were refused, by cause.");
     json_object_foreach((json_t *)(uintptr_t)refused, what, count) {
         buf_adds(b, "evenstep_refused_total{");
         label(b, "cause", what);
@@ -82,7 +88,7 @@ static void add_refused(struct buf *b, const json_t *refused)
     }
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void add_nodes(struct buf *b, const json_t *nodes)
 {
@@ -108,7 +114,8 @@ static const struct {
     const char *name, *key, *help;
 } gpu_metrics[] = {
     {"evenstep_gpu_busy_ratio", "busy", "Share of the last second in which a node's GPU computed."},
-    {"evenstep_gpu_memory_used_bytes", "memory_used_bytes", "Memory of a node's GPU that is taken."},
+    {"evenstep_gpu_memory_used_bytes", "memory_used_bytes",
+     "Memory of a node's GPU that is taken."},
     {"evenstep_gpu_memory_bytes", "memory_bytes", "Memory of a node's GPU."},
     {"evenstep_gpu_celsius", "celsius", "Temperature of a node's GPU."},
     {"evenstep_gpu_watts", "watts", "Power that a node's GPU draws."},
@@ -131,7 +138,7 @@ static void add_gpus(struct buf *b, const json_t *nodes)
     }
 }
 
-/* ---- running jobs ---------------------------------------------------------------------------------------------------- */
+/* ---- running jobs ---------------------------------------------------------------------------- */
 
 static const struct job_metric {
     const char *name, *part, *key, *help;
@@ -139,18 +146,22 @@ static const struct job_metric {
     {"evenstep_job_step", "progress", "step", "Updates of the model so far."},
     {"evenstep_job_samples", "progress", "samples", "Training samples so far."},
     {"evenstep_job_progress_ratio", "progress", "fraction", "Share of the epochs that is done."},
-    {"evenstep_job_train_loss", "metrics", "train_loss", "Training loss over the last 100 updates."},
+    {"evenstep_job_train_loss", "metrics", "train_loss",
+     "Training loss over the last 100 updates."},
     {"evenstep_job_test_accuracy", "metrics", "test_accuracy", "Accuracy at the last evaluation."},
     {"evenstep_job_samples_per_second", "metrics", "samples_per_second", "Throughput."},
     {"evenstep_job_step_seconds", "metrics", "step_seconds", "Time of a step."},
-    {"evenstep_job_staleness_mean", "staleness_recent", "update_mean", "Mean staleness of recent gradients, in versions."},
-    {"evenstep_job_staleness_max", "staleness_recent", "max", "Greatest staleness of recent gradients, in versions."},
+    {"evenstep_job_staleness_mean", "staleness_recent", "update_mean",
+     "Mean staleness of recent gradients, in versions."},
+    {"evenstep_job_staleness_max", "staleness_recent", "max",
+     "Greatest staleness of recent gradients, in versions."},
 };
 static const struct job_metric worker_metrics[] = {
     {"evenstep_worker_batch", NULL, "batch", "Minibatch of a worker."},
     {"evenstep_worker_samples_per_second", NULL, "samples_per_second", "Throughput of a worker."},
     {"evenstep_worker_compute_seconds", NULL, "compute_seconds", "Computing time of a step."},
-    {"evenstep_worker_exchange_seconds", NULL, "exchange_seconds", "Exposed exchange time of a step."},
+    {"evenstep_worker_exchange_seconds", NULL, "exchange_seconds",
+     "Exposed exchange time of a step."},
     {"evenstep_worker_wait_seconds", NULL, "wait_seconds", "Time a step waited for others."},
 };
 
@@ -168,7 +179,8 @@ static void add_jobs(struct buf *b, const json_t *jobs)
     for (size_t m = 0; m < sizeof(job_metrics) / sizeof(*job_metrics); m++) {
         head(b, job_metrics[m].name, "gauge", job_metrics[m].help);
         json_array_foreach(jobs, i, job) {
-            json_t *value = json_object_get(json_object_get(job, job_metrics[m].part), job_metrics[m].key);
+            json_t *value =
+                json_object_get(json_object_get(job, job_metrics[m].part), job_metrics[m].key);
             if (json_is_number(value)) {
                 job_labels(b, job_metrics[m].name, job);
                 buf_addf(b, "} %.15g\n", json_number_value(value));
@@ -181,7 +193,8 @@ static void add_jobs(struct buf *b, const json_t *jobs)
             json_array_foreach(json_object_get(job, "workers"), k, worker) {
                 job_labels(b, worker_metrics[m].name, job);
                 label(b, "node", text_at(worker, "node"));
-                buf_addf(b, "} %.9g\n", json_number_value(json_object_get(worker, worker_metrics[m].key)));
+                buf_addf(b, "} %.9g\n",
+                         json_number_value(json_object_get(worker, worker_metrics[m].key)));
             }
         }
     }
@@ -195,9 +208,11 @@ int api_metrics(struct request *q, struct reply *out, struct err *e)
     buf_init(&b, METRICS_BYTES);
     add_service(&b, q->server);
     struct store *store = request_store(q, &away);
-    json_t *stats = store ? store_stats(store, &away) : NULL, *nodes = stats ? store_nodes(store, &away) : NULL;
+    json_t *stats = store ? store_stats(store, &away) : NULL,
+           *nodes = stats ? store_nodes(store, &away) : NULL;
     json_t *refused = nodes ? store_refused(store, &away) : NULL;
-    json_t *list = refused ? store_job_list(store, "running", NULL, "-created", NULL, JOBS_MOST, &away) : NULL;
+    json_t *list =
+        refused ? store_job_list(store, "running", NULL, "-created", NULL, JOBS_MOST, &away) : NULL;
     head(&b, "evenstep_store_up", "gauge", "1 while the store can be reached.");
     one(&b, "evenstep_store_up", list != NULL);
     if (list) {

@@ -1,5 +1,5 @@
-/* GET /openapi.json and the generated part of docs/http-api.md; see openapi.h. The schema of a job spec comes from
- * job/spec.h, which makes it from the catalogue.
+/* GET /openapi.json and the generated part of docs/http-api.md; see openapi.h. The schema of a job
+ * spec comes from job/spec.h, which makes it from the catalogue.
  */
 #include "http/openapi.h"
 
@@ -27,7 +27,7 @@ static bool is_schema(const char *name)
     return isupper((unsigned char)name[0]);
 }
 
-/* ---- parameters ------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static json_t *param_schema(const struct route_param *p)
 {
@@ -57,22 +57,24 @@ static json_t *params_json(const struct route *r)
         char name[32];
         size_t n = strcspn(++at, "}");
         snprintf(name, sizeof(name), "%.*s", (int)n, at);
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:b, s:{s:s}}", "name", name, "in", "path", "required", 1, "schema", "type", "string"));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:{s:s}}", "name", name, "in",
+                                              "path", "required", 1, "schema", "type", "string"));
     }
     for (const struct route_param *p = r->params; p && p->name; p++) {
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "in", "query", "description", p->help, "schema", param_schema(p)));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "in", "query",
+                                        "description", p->help, "schema", param_schema(p)));
     }
     if (strcmp(r->method, "POST") == 0 && r->request && strcmp(r->request, "JobSpec") == 0) {
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:{s:s, s:i}}", "name", "Idempotency-Key", "in", "header", "description",
-                                              "a repeated request with this key gives the same job", "schema", "type", "string",
-                                              "maxLength", 255));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:{s:s, s:i}}", "name",
+                                              "Idempotency-Key", "in", "header", "description",
+                                              "a repeated request with this key gives the same job",
+                                              "schema", "type", "string", "maxLength", 255));
     }
     return list;
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static json_t *content(const char *type, json_t *schema)
 {
@@ -85,17 +87,20 @@ static json_t *responses_json(const struct route *r)
     json_t *good = json_pack("{s:s}", "description", "success"), *all = json_object();
     if (r->response) {
         json_object_set_new(good, "content",
-                            is_schema(r->response) ? content("application/json", ref(r->response))
-                                                   : content(r->response, json_pack("{s:s}", "type", "string")));
+                            is_schema(r->response)
+                                ? content("application/json", ref(r->response))
+                                : content(r->response, json_pack("{s:s}", "type", "string")));
     }
     snprintf(status, sizeof(status), "%d", r->status);
     json_object_set_new(all, status, good);
     if (r->request && strcmp(r->request, "JobSpec") == 0) {
         json_object_set_new(all, "200",
-                            json_pack("{s:s, s:o}", "description", "dry run", "content", content("application/json", ref("DryRun"))));
+                            json_pack("{s:s, s:o}", "description", "dry run", "content",
+                                      content("application/json", ref("DryRun"))));
     }
     json_object_set_new(all, "default",
-                        json_pack("{s:s, s:o}", "description", "an error", "content", content("application/problem+json", ref("Problem"))));
+                        json_pack("{s:s, s:o}", "description", "an error", "content",
+                                  content("application/problem+json", ref("Problem"))));
     return all;
 }
 
@@ -119,12 +124,14 @@ static json_t *operation_json(const struct route *r)
 {
     char id[KEY_BYTES];
     operation_id(r, id);
-    json_t *op = json_pack("{s:s, s:s, s:s, s:o, s:o}", "operationId", id, "summary", r->summary, "x-role", auth_role_name(r->role),
-                           "parameters", params_json(r), "responses", responses_json(r));
+    json_t *op = json_pack("{s:s, s:s, s:s, s:o, s:o}", "operationId", id, "summary", r->summary,
+                           "x-role", auth_role_name(r->role), "parameters", params_json(r),
+                           "responses", responses_json(r));
     if (r->request) {
         bool optional = strcmp(r->request, "LinkStart") == 0;
         json_object_set_new(op, "requestBody",
-                            json_pack("{s:b, s:o}", "required", !optional, "content", content("application/json", ref(r->request))));
+                            json_pack("{s:b, s:o}", "required", !optional, "content",
+                                      content("application/json", ref(r->request))));
     }
     if (r->role == ROLE_NONE) {
         json_object_set_new(op, "security", json_array());
@@ -154,12 +161,14 @@ json_t *openapi_json(void)
         json_object_set_new(types, s->name, schema_json(s));
     }
     json_object_set_new(types, "JobSpec", jobspec_schema());
-    return json_pack("{s:s, s:{s:s, s:s, s:s}, s:[{s:[]}, {s:[]}], s:o, s:{s:o, s:{s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s}}}}", "openapi",
-                     "3.1.0", "info", "title", "Evenstep", "version", "1", "description",
-                     "Trains neural networks on clusters of unequal machines.", "security", "token", "session", "paths", paths,
-                     "components", "schemas", types, "securitySchemes", "token", "type", "http", "scheme", "bearer", "session", "type",
-                     "apiKey", "in", "cookie", "name", "evenstep_PORT", "description",
-                     "made by POST /api/v1/session; requests that change something also need our own Origin");
+    return json_pack(
+        "{s:s, s:{s:s, s:s, s:s}, s:[{s:[]}, {s:[]}], s:o, s:{s:o, s:{s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s}}}}",
+        "openapi", "3.1.0", "info", "title", "Evenstep", "version", "1", "description",
+        "Trains neural networks on clusters of unequal machines.", "security", "token", "session",
+        "paths", paths, "components", "schemas", types, "securitySchemes", "token", "type", "http",
+        "scheme", "bearer", "session", "type", "apiKey", "in", "cookie", "name", "evenstep_PORT",
+        "description",
+        "made by POST /api/v1/session; requests that change something also need our own Origin");
 }
 
 int api_openapi(struct request *q, struct reply *out, struct err *e)
@@ -168,7 +177,7 @@ int api_openapi(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, openapi_json(), e);
 }
 
-/* ---- Markdown ------------------------------------------------------------------------------------------------------- */
+/* ---- Markdown -------------------------------------------------------------------------------- */
 
 static void markdown_route(struct buf *out, const struct route *r)
 {
@@ -206,7 +215,9 @@ void openapi_markdown(struct buf *out)
     for (const struct route *r = routes; r->method; r++) {
         markdown_route(out, r);
     }
-    buf_adds(out, "## Documents\n\n`?` may be null, `[T]` an array, `{T}` an object with any keys, `~` a key that may be missing.\n\n");
+    buf_adds(
+        out,
+        "## Documents\n\n`?` may be null, `[T]` an array, `{T}` an object with any keys, `~` a key that may be missing.\n\n");
     for (const struct schema *s = schemas; s->name; s++) {
         buf_addf(out, "**%s**: %s\n\n```\n%s\n```\n\n", s->name, s->help, s->fields);
     }

@@ -1,4 +1,5 @@
-/* The description of the API, made from the route table and the schemas: nothing in it is written twice. */
+/* The description of the API, made from the route table and the schemas: nothing in it is written
+ * twice. */
 #ifndef HTTP_OPENAPI_H
 #define HTTP_OPENAPI_H
 

@@ -1,4 +1,5 @@
-/* See recent.h. A few answers under one lock: queueing a response is short, and a response may only be given up while nobody queues it. */
+/* See recent.h. A few answers under one lock: queueing a response is short, and a response may only
+ * be given up while nobody queues it. */
 #include "http/recent.h"
 
 #include <microhttpd.h>
@@ -55,7 +56,8 @@ static struct kept *find(struct recent *r, const char *key)
     return NULL;
 }
 
-bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection, long *generation, int *sent)
+bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection,
+                 long *generation, int *sent)
 {
     bool found = false;
     pthread_mutex_lock(&r->lock);

@@ -1,5 +1,5 @@
-/* Answers: JSON, problem+json, text, nothing; see reply.h. Files and event streams make their own responses and share
- * reply_send(), so no answer leaves without the security headers.
+/* Answers: JSON, problem+json, text, nothing; see reply.h. Files and event streams make their own
+ * responses and share reply_send(), so no answer leaves without the security headers.
  */
 #include "http/reply.h"
 
@@ -14,7 +14,8 @@ static const char *const security_headers[][2] = {
      "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
     {"X-Content-Type-Options", "nosniff"},
     {"X-Frame-Options", "DENY"},
-    {"Referrer-Policy", "same-origin"}, /* with no-referrer a form of our own would send Origin: null */
+    {"Referrer-Policy",
+     "same-origin"}, /* with no-referrer a form of our own would send Origin: null */
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
     {"Permissions-Policy", "camera=(), geolocation=(), microphone=()"},
@@ -35,7 +36,8 @@ void reply_header(struct reply *r, const char *name, const char *value)
     }
 }
 
-int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len, struct err *e)
+int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len,
+                   struct err *e)
 {
     reply_release(r);
     r->status = status;
@@ -92,19 +94,22 @@ static json_t *errors_json(int status, const char *detail, const struct jsonx_pr
 {
     json_t *list = problems && problems->count > 0 ? jsonx_problems_json(problems) : json_array();
     if (json_array_size(list) == 0 && (status == 400 || status == 422)) {
-        json_array_append_new(list, json_pack("{s:s, s:o}", "pointer", "", "message", safe_text(detail)));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:o}", "pointer", "", "message", safe_text(detail)));
     }
     return list;
 }
 
-void reply_problem(struct reply *r, int status, const char *slug, const char *title, const char *detail, const char *hint,
-                   const struct jsonx_problems *problems)
+void reply_problem(struct reply *r, int status, const char *slug, const char *title,
+                   const char *detail, const char *hint, const struct jsonx_problems *problems)
 {
     char type[96];
     size_t len = 0;
     snprintf(type, sizeof(type), "urn:evenstep:problem:%s", slug);
-    json_t *body = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "type", type, "title", title, "status", status, "detail", safe_text(detail),
-                             "errors", errors_json(status, detail, problems), "hint", hint && *hint ? safe_text(hint) : json_null());
+    json_t *body =
+        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "type", type, "title", title, "status", status,
+                  "detail", safe_text(detail), "errors", errors_json(status, detail, problems),
+                  "hint", hint && *hint ? safe_text(hint) : json_null());
     char *text = body ? jsonx_dump(body, false, &len) : NULL;
     json_decref(body);
     struct err ignored;
@@ -118,7 +123,8 @@ void reply_problem(struct reply *r, int status, const char *slug, const char *ti
 
 void reply_error(struct reply *r, const struct err *e, const struct jsonx_problems *problems)
 {
-    reply_problem(r, err_http_status(e->code), err_name(e->code), err_title(e->code), e->message, e->hint, problems);
+    reply_problem(r, err_http_status(e->code), err_name(e->code), err_title(e->code), e->message,
+                  e->hint, problems);
 }
 
 int reply_queue(struct reply *r, struct MHD_Connection *connection)

@@ -1,7 +1,9 @@
-/* What a handler answers with. A handler fills in one struct reply and returns 0, or returns a negative code with its
- * error; the error (and the problems of the request) then become application/problem+json (RFC 9457):
+/* What a handler answers with. A handler fills in one struct reply and returns 0, or returns a
+ * negative code with its error; the error (and the problems of the request) then become
+ * application/problem+json (RFC 9457):
  *   {"type", "title", "status", "detail", "errors": [{"pointer", "message"}], "hint"}
- * Every answer gets the security headers; the policy allows our own scripts, styles and connections and nothing inline.
+ * Every answer gets the security headers; the policy allows our own scripts, styles and connections
+ * and nothing inline.
  */
 #ifndef HTTP_REPLY_H
 #define HTTP_REPLY_H
@@ -23,11 +25,13 @@ struct reply {
 /* Takes `body` (NULL is an error of memory). Not to be cached. */
 int reply_set_json(struct reply *r, int status, json_t *body, struct err *e);
 /* Takes `text` (malloc'd). */
-int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len, struct err *e);
+int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len,
+                   struct err *e);
 int reply_set_empty(struct reply *r, int status, struct err *e);
-/* Replaces whatever is in r. problems and hint may be NULL. Never fails but for memory, when r->response is NULL. */
-void reply_problem(struct reply *r, int status, const char *slug, const char *title, const char *detail, const char *hint,
-                   const struct jsonx_problems *problems);
+/* Replaces whatever is in r. problems and hint may be NULL. Never fails but for memory, when
+ * r->response is NULL. */
+void reply_problem(struct reply *r, int status, const char *slug, const char *title,
+                   const char *detail, const char *hint, const struct jsonx_problems *problems);
 void reply_error(struct reply *r, const struct err *e, const struct jsonx_problems *problems);
 void reply_header(struct reply *r, const char *name, const char *value);
 void reply_release(struct reply *r);

@@ -1,5 +1,6 @@
-/* Reading a request: headers, query, body, path; see request.h. A newcomer would get lenience wrong: an unknown query
- * parameter is an error, because ?dryrun=true (for dryRun) would otherwise start a job.
+/* Reading a request: headers, query, body, path; see request.h. A newcomer would get lenience
+ * wrong: an unknown query parameter is an error, because ?dryrun=true (for dryRun) would otherwise
+ * start a job.
  */
 #include "http/request.h"
 
@@ -49,42 +50,53 @@ static bool is_choice(const char *choices, const char *value)
     return false;
 }
 
-static void check_value(struct jsonx_problems *problems, const struct route_param *p, const char *value)
+static void check_value(struct jsonx_problems *problems, const struct route_param *p,
+                        const char *value)
 {
     char pointer[200], *end = NULL;
     jsonx_join(pointer, sizeof(pointer), "", p->name);
     if (p->type == ROUTE_BOOL) {
         if (!is_choice("true|false|1|0", value)) {
-            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected true or false", p->name, value);
+            jsonx_problem(problems, pointer,
+                          "query parameter '%s' is '%.60s', expected true or false", p->name,
+                          value);
         }
     } else if (p->type == ROUTE_STRING) {
         if (p->choices && !is_choice(p->choices, value)) {
-            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected one of %s", p->name, value, p->choices);
+            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected one of %s",
+                          p->name, value, p->choices);
         }
     } else {
         errno = 0;
-        double number = p->type == ROUTE_INT ? (double)strtol(value, &end, 10) : strtod(value, &end);
+        double number =
+            p->type == ROUTE_INT ? (double)strtol(value, &end, 10) : strtod(value, &end);
         if (!*value || *end || errno || !isfinite(number) || number < p->min || number > p->max) {
-            jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected %s from %.15g to %.15g", p->name, value,
-                          p->type == ROUTE_INT ? "a whole number" : "a number", p->min, p->max);
+            jsonx_problem(problems, pointer,
+                          "query parameter '%s' is '%.60s', expected %s from %.15g to %.15g",
+                          p->name, value, p->type == ROUTE_INT ? "a whole number" : "a number",
+                          p->min, p->max);
         }
     }
 }
 
-static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key, size_t key_bytes, const char *value,
-                                   size_t value_bytes)
+static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key,
+                                   size_t key_bytes, const char *value, size_t value_bytes)
 {
     struct request *q = ctx;
     const char *names[ROUTE_PARAMS + 1];
     char pointer[200];
     int n = 0;
-    if (memchr(key, 0, key_bytes) || (value && memchr(value, 0, value_bytes))) { /* what follows would not be seen */
-        jsonx_problem(&q->problems, jsonx_join(pointer, sizeof(pointer), "", key), "query parameter '%.60s' contains a zero byte", key);
+    if (memchr(key, 0, key_bytes) ||
+        (value && memchr(value, 0, value_bytes))) { /* what follows would not be seen */
+        jsonx_problem(&q->problems, jsonx_join(pointer, sizeof(pointer), "", key),
+                      "query parameter '%.60s' contains a zero byte", key);
         return MHD_YES;
     }
     for (const struct route_param *p = q->match.route->params; p && p->name; p++) {
-        if (strcmp(p->name, key) == 0 && MHD_lookup_connection_value(q->connection, kind, key) != value) {
-            jsonx_problem(&q->problems, jsonx_join(pointer, sizeof(pointer), "", key), "query parameter '%s' is given twice", key);
+        if (strcmp(p->name, key) == 0 &&
+            MHD_lookup_connection_value(q->connection, kind, key) != value) {
+            jsonx_problem(&q->problems, jsonx_join(pointer, sizeof(pointer), "", key),
+                          "query parameter '%s' is given twice", key);
             return MHD_YES;
         }
         if (strcmp(p->name, key) == 0) {
@@ -95,8 +107,8 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
     }
     const char *near = jsonx_nearest(key, names, n);
     jsonx_join(pointer, sizeof(pointer), "", key);
-    jsonx_problem(&q->problems, pointer, "unknown query parameter '%.60s'%s%s%s", key, near ? ", did you mean '" : "", near ? near : "",
-                  near ? "'?" : "");
+    jsonx_problem(&q->problems, pointer, "unknown query parameter '%.60s'%s%s%s", key,
+                  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return MHD_YES;
 }
 
@@ -106,7 +118,8 @@ int request_check_query(struct request *q, struct err *e)
     if (q->problems.count == 0) {
         return 0;
     }
-    return err_set(e, ERR_INVALID, "the query of this request is not valid: %s", q->problems.items[0].message);
+    return err_set(e, ERR_INVALID, "the query of this request is not valid: %s",
+                   q->problems.items[0].message);
 }
 
 json_t *request_json(struct request *q, struct err *e)
@@ -140,7 +153,8 @@ json_t *request_object(struct request *q, const char *const *keys, struct err *e
         if (!known) {
             const char *near = jsonx_nearest(key, keys, n);
             jsonx_join(pointer, sizeof(pointer), "", key);
-            jsonx_problem(&q->problems, pointer, "unknown key '%.60s', expected '%s'", key, near ? near : keys[0]);
+            jsonx_problem(&q->problems, pointer, "unknown key '%.60s', expected '%s'", key,
+                          near ? near : keys[0]);
         }
     }
     if (q->problems.count > 0) {
@@ -166,7 +180,8 @@ const char *request_job(const struct request *q, struct err *e)
     return id;
 }
 
-int request_job_path(const struct request *q, const char *sub, char *out, size_t bytes, struct err *e)
+int request_job_path(const struct request *q, const char *sub, char *out, size_t bytes,
+                     struct err *e)
 {
     const char *id = request_job(q, e);
     if (!id) {

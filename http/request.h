@@ -1,6 +1,6 @@
-/* One request, from its header to its answer: who asks, what the path and query say, the body. Belongs to one connection.
- * Query values are checked against the route's list before the handler runs (request_check_query), so the readers below
- * only convert.
+/* One request, from its header to its answer: who asks, what the path and query say, the body.
+ * Belongs to one connection. Query values are checked against the route's list before the handler
+ * runs (request_check_query), so the readers below only convert.
  */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
@@ -20,7 +20,7 @@ struct request {
     bool begun;                /* the header was looked at */
     bool done;                 /* the handler has run, `reply` can be sent */
     struct request *next;      /* in the queue of work.c */
-    bool bad_path;             /* what was sent could be read in two ways (an encoded slash or NUL) */
+    bool bad_path; /* what was sent could be read in two ways (an encoded slash or NUL) */
     struct identity who;
     struct buf body;
     size_t discarded; /* bytes of a body that is not kept */
@@ -36,7 +36,8 @@ const char *request_param(const struct request *q, const char *name);
 long request_int(const struct request *q, const char *name, long fallback);
 double request_real(const struct request *q, const char *name, double fallback);
 bool request_bool(const struct request *q, const char *name);
-/* Every query parameter must be in the route's list and of its type; ERR_INVALID with all problems otherwise. */
+/* Every query parameter must be in the route's list and of its type; ERR_INVALID with all problems
+ * otherwise. */
 int request_check_query(struct request *q, struct err *e);
 /* The body as JSON: new reference, or NULL with ERR_SYNTAX. */
 json_t *request_json(struct request *q, struct err *e);
@@ -46,6 +47,7 @@ struct store *request_store(const struct request *q, struct err *e); /* the thre
 /* The job id of the path: what cannot be an id is ERR_NOT_FOUND, so it is safe in file names. */
 const char *request_job(const struct request *q, struct err *e);
 /* DATA_DIR/jobs/ID[/sub] into out. */
-int request_job_path(const struct request *q, const char *sub, char *out, size_t bytes, struct err *e);
+int request_job_path(const struct request *q, const char *sub, char *out, size_t bytes,
+                     struct err *e);
 
 #endif

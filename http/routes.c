@@ -1,6 +1,7 @@
-/* The one table of routes, and finding a request's line in it; see routes.h. Patterns that end in "/" and a star stand for every
- * path below and are tried only when nothing else fits, so that the dashboard's files never hide a route. A newcomer would
- * get 405 wrong: a path that is known under other methods is not 404, and must say which ones.
+/* The one table of routes, and finding a request's line in it; see routes.h. Patterns that end in
+ * "/" and a star stand for every path below and are tried only when nothing else fits, so that the
+ * dashboard's files never hide a route. A newcomer would get 405 wrong: a path that is known under
+ * other methods is not 404, and must say which ones.
  */
 #include "http/routes.h"
 
@@ -13,23 +14,29 @@
 #define JOB_STATES "queued|launching|running|pausing|paused|cancelling|cancelled|succeeded|failed"
 
 static const struct route_param submit_params[] = {
-    {"dryRun", ROUTE_BOOL, 0, 0, NULL, "only checks the spec and says where it would run; nothing is queued, the answer is 200"},
+    {"dryRun", ROUTE_BOOL, 0, 0, NULL,
+     "only checks the spec and says where it would run; nothing is queued, the answer is 200"},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param list_params[] = {
     {"state", ROUTE_STRING, 0, 0, JOB_STATES, "only jobs in this state"},
-    {"q", ROUTE_STRING, 0, 0, NULL, "only jobs whose name contains this, or whose id begins with it"},
-    {"sort", ROUTE_STRING, 0, 0, "-created|created|priority|name", "order; -created (newest first) by default"},
+    {"q", ROUTE_STRING, 0, 0, NULL,
+     "only jobs whose name contains this, or whose id begins with it"},
+    {"sort", ROUTE_STRING, 0, 0, "-created|created|priority|name",
+     "order; -created (newest first) by default"},
     {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before"},
     {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default"},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param series_params[] = {
-    {"names", ROUTE_STRING, 0, 0, NULL, "names of series, separated by commas; train_loss by default"},
-    {"x", ROUTE_STRING, 0, 0, "step|samples|time", "the axis; step by default, time is in seconds since the job's start"},
+    {"names", ROUTE_STRING, 0, 0, NULL,
+     "names of series, separated by commas; train_loss by default"},
+    {"x", ROUTE_STRING, 0, 0, "step|samples|time",
+     "the axis; step by default, time is in seconds since the job's start"},
     {"from", ROUTE_REAL, -1e15, 1e15, NULL, "only points from here on, in units of x"},
     {"to", ROUTE_REAL, -1e15, 1e15, NULL, "only points up to here, in units of x"},
-    {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets for each series; 600 by default"},
+    {"points", ROUTE_INT, 1, 20000, NULL,
+     "at most so many buckets for each series; 600 by default"},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param steps_params[] = {
@@ -37,7 +44,8 @@ static const struct route_param steps_params[] = {
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param logs_params[] = {
-    {"rank", ROUTE_INT, 0, 4095, NULL, "the rank whose log it is; without it the launcher's own words"},
+    {"rank", ROUTE_INT, 0, 4095, NULL,
+     "the rank whose log it is; without it the launcher's own words"},
     {"tail", ROUTE_INT, 1, 100000, NULL, "only the last so many lines"},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
@@ -116,7 +124,8 @@ static bool fits(const char *pattern, const char *path, struct route_match *out)
 static bool fits_below(const char *pattern, const char *path)
 {
     size_t n = strlen(pattern);
-    return n > 0 && pattern[n - 1] == '*' && strncmp(pattern, path, n - 1) == 0 && strncmp(path, "/api/", 5) != 0;
+    return n > 0 && pattern[n - 1] == '*' && strncmp(pattern, path, n - 1) == 0 &&
+           strncmp(path, "/api/", 5) != 0;
 }
 
 static void allow(struct route_match *out, const char *method)

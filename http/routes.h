@@ -1,7 +1,8 @@
-/* The one table of routes. A line says method, pattern, least role, handler, one sentence, query parameters, and the names of
- * the schemas of request and answer (http/schemas.c); the server dispatches by it, /openapi.json and docs/http-api.md are
- * made from it. To add a route: a handler in an api_*.c, its prototype in api.h, a line in routes.c, and
- * `UPDATE_DOCS=1 build/tests/unit/http/test_openapi`.
+/* The one table of routes. A line says method, pattern, least role, handler, one sentence, query
+ * parameters, and the names of the schemas of request and answer (http/schemas.c); the server
+ * dispatches by it, /openapi.json and docs/http-api.md are made from it. To add a route: a handler
+ * in an api_*.c, its prototype in api.h, a line in routes.c, and `UPDATE_DOCS=1
+ * build/tests/unit/http/test_openapi`.
  */
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
@@ -29,7 +30,8 @@ struct route_param {
 enum route_way {
     ROUTE_WAITS,  /* its handler runs on a thread that may wait (work.h) */
     ROUTE_QUICK,  /* it neither asks the store nor waits: it runs on the event thread itself */
-    ROUTE_SHARED, /* waits; its answer is the same for all who may ask, and may be some milliseconds old (recent.h) */
+    ROUTE_SHARED, /* waits; its answer is the same for all who may ask, and may be some milliseconds
+                     old (recent.h) */
 };
 
 struct route {
@@ -40,7 +42,8 @@ struct route {
     const struct route_param *params; /* or NULL */
     const char *request;              /* schema of the body, or NULL: none */
     int status;                       /* of success */
-    const char *response;             /* a schema's name; "text/plain", "text/event-stream", … for others; NULL: no body */
+    const char *response; /* a schema's name; "text/plain", "text/event-stream", … for others; NULL:
+                             no body */
     enum route_way way;
 };
 

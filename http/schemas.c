@@ -1,5 +1,5 @@
-/* Documents of the API and how their notation becomes JSON Schema; see schemas.h. Units are in the names; what the words mean
- * exactly is in docs/http-api.md.
+/* Documents of the API and how their notation becomes JSON Schema; see schemas.h. Units are in the
+ * names; what the words mean exactly is in docs/http-api.md.
  */
 #include "http/schemas.h"
 
@@ -15,23 +15,31 @@ const struct schema schemas[] = {
      "~rows_dropped:integer",
      "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds ago; `pruned`: since when its history and checkpoints "
      "are gone, to make room."},
-    {"JobError", "code:string message:string rank:integer? node:string? attempt:integer?", "Why an attempt failed."},
-    {"Progress", "epoch:number epochs:number step:integer samples:integer fraction:number", "How far a job is."},
-    {"Metrics", "train_loss:number? test_loss:number? test_accuracy:number? samples_per_second:number step_seconds:number",
+    {"JobError", "code:string message:string rank:integer? node:string? attempt:integer?",
+     "Why an attempt failed."},
+    {"Progress", "epoch:number epochs:number step:integer samples:integer fraction:number",
+     "How far a job is."},
+    {"Metrics",
+     "train_loss:number? test_loss:number? test_accuracy:number? samples_per_second:number step_seconds:number",
      "Figures of a job now."},
-    {"StalenessFigures", "update_mean:number node_mean:number sample_mean:number p50:integer p95:integer p99:integer max:integer",
+    {"StalenessFigures",
+     "update_mean:number node_mean:number sample_mean:number p50:integer p95:integer p99:integer max:integer",
      "Staleness in versions: the mean over updates, over nodes' own means, over samples; percentiles by nearest rank."},
     {"AssignmentNow", "version:integer global_batch:integer", "The assignment that holds."},
-    {"Server", "rank:integer host:string version:integer busy_fraction:number heartbeat_age_seconds:number ~state:string",
+    {"Server",
+     "rank:integer host:string version:integer busy_fraction:number heartbeat_age_seconds:number ~state:string",
      "A server rank."},
     {"Worker",
      "rank:integer node:string device:string batch:integer samples_per_second:number compute_seconds:number "
      "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness heartbeat_age_seconds:number state:string "
      "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
      "A worker rank: what a step costs it, and its minibatch."},
-    {"Receiving", "bytes:integer of_bytes:integer", "How much of its data set has come from the keeper; it is left out where none comes."},
-    {"WorkerStaleness", "mean:number max:integer ~p95:integer", "Staleness of a worker's gradients."},
-    {"JobList", "jobs:[Job] next:string?", "A page of jobs; `next` is the cursor of the following one, or null."},
+    {"Receiving", "bytes:integer of_bytes:integer",
+     "How much of its data set has come from the keeper; it is left out where none comes."},
+    {"WorkerStaleness", "mean:number max:integer ~p95:integer",
+     "Staleness of a worker's gradients."},
+    {"JobList", "jobs:[Job] next:string?",
+     "A page of jobs; `next` is the cursor of the following one, or null."},
     {"JobPatch", "priority:integer", "What can be changed."},
     {"DryRun",
      "valid:boolean spec:object parameters:integer ~nodes:[PlannedNode] ~warnings:[string] ~starts:string ~samples:integer? "
@@ -43,12 +51,15 @@ const struct schema schemas[] = {
      "strategy:string chosen:boolean step_seconds:number samples_per_second:number epoch_seconds:number? staleness:StalenessFigures "
      "memory_bytes:integer",
      "The job under one strategy; one step is a whole global batch; memory is that of the node with the largest minibatch."},
-    {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?", "A rank's place and first minibatch."},
+    {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
+     "A rank's place and first minibatch."},
     {"Series", "x:string series:[OneSeries]", "Curves over the axis `x`."},
-    {"OneSeries", "name:string node:string? total_points:integer x:[number] min:[number?] max:[number?] mean:[number?]",
+    {"OneSeries",
+     "name:string node:string? total_points:integer x:[number] min:[number?] max:[number?] mean:[number?]",
      "One curve, of a node or (null) of the job; bucket i begins at x[i]."},
     {"Steps", "nodes:[NodeSteps]", "The last rows of each rank."},
-    {"NodeSteps", "node:string rank:integer rows:[StepRow]", "The last rows of one rank, oldest first."},
+    {"NodeSteps", "node:string rank:integer rows:[StepRow]",
+     "The last rows of one rank, oldest first."},
     {"StepRow",
      "step:integer local_step:integer attempt:integer time:number epoch:number batch:integer loss:number? "
      "accuracy:number? compute_seconds:number exchange_seconds:number wait_seconds:number staleness:integer bytes:integer "
@@ -56,7 +67,8 @@ const struct schema schemas[] = {
      "What a worker reported of one step."},
     {"Workers", "workers:[Worker] servers:[Server]", "A job's ranks."},
     {"Staleness", "nodes:[NodeStaleness]", "Staleness of each node."},
-    {"NodeStaleness", "node:string ~rank:integer mean:number p50:integer p95:integer p99:integer max:integer histogram:[integer]",
+    {"NodeStaleness",
+     "node:string ~rank:integer mean:number p50:integer p95:integer p99:integer max:integer histogram:[integer]",
      "histogram[t] counts the updates of staleness t."},
     {"Assignments", "assignments:[Assignment]", "Assignments, oldest first."},
     {"Assignment",
@@ -64,7 +76,8 @@ const struct schema schemas[] = {
      "measured_step_seconds:number?",
      "A change of minibatches, and why."},
     {"Evaluations", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
-    {"Evaluation", "step:integer epoch:number time:number samples:integer loss:number accuracy:number ~test_samples:integer",
+    {"Evaluation",
+     "step:integer epoch:number time:number samples:integer loss:number accuracy:number ~test_samples:integer",
      "One evaluation."},
     {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
     {"Artifact", "name:string bytes:integer sha256:string", "A file and its digest."},
@@ -76,26 +89,34 @@ const struct schema schemas[] = {
      "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
      "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number ~quantum:integer ~precisions:[string] ~description:string ~gpu:Gpu",
      "A node; state is ready, busy, draining, disabled or lost."},
-    {"Gpu", "index:integer ~name:string ~memory_bytes:integer ~memory_used_bytes:integer ~busy:number ~celsius:integer ~watts:number",
+    {"Gpu",
+     "index:integer ~name:string ~memory_bytes:integer ~memory_used_bytes:integer ~busy:number ~celsius:integer ~watts:number",
      "A node's GPU as its driver tells, seconds ago at most; busy is a share of the last second. What it does not tell is left out."},
     {"Catalog",
      "strategy:[CatalogEntry] batching:[CatalogEntry] optimizer:[CatalogEntry] schedule:[CatalogEntry] "
      "layer:[CatalogEntry] format:[CatalogEntry] augment:[CatalogEntry] device:[CatalogEntry] preset:[Preset]",
      "Everything a job can name."},
     {"CatalogEntry", "name:string help:string parameters:[Parameter]", "One thing a job can name."},
-    {"Parameter", "name:string type:string required:boolean help:string ~default:any ~min:number ~max:number ~choices:[string]",
+    {"Parameter",
+     "name:string type:string required:boolean help:string ~default:any ~min:number ~max:number ~choices:[string]",
      "A parameter with its range."},
-    {"Preset", "name:string parameters:integer model:object", "A network that can be named, written out."},
+    {"Preset", "name:string parameters:integer model:object",
+     "A network that can be named, written out."},
     {"Datasets", "datasets:[Dataset]", "Data sets that were found."},
-    {"Dataset", "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer ~test_samples:integer ~digest:string?",
+    {"Dataset",
+     "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer ~test_samples:integer ~digest:string?",
      "A data set."},
     {"Session", "role:string name:string cookie:boolean", "Who asks."},
     {"SessionStart", "token:string", "An API token, or the code of a link."},
-    {"LinkStart", "~role:string", "The role that the link gives; admin by default. The body may be left out."},
-    {"Link", "url:string role:string seconds:integer", "An address for a browser; its fragment is a code for one use."},
+    {"LinkStart", "~role:string",
+     "The role that the link gives; admin by default. The body may be left out."},
+    {"Link", "url:string role:string seconds:integer",
+     "An address for a browser; its fragment is a code for one use."},
     {"Health", "status:string", "ok or ready."},
-    {"OpenApi", "openapi:string info:object security:[object] paths:object components:object", "This description."},
-    {"Problem", "type:string title:string status:integer detail:string errors:[ProblemError] hint:string?",
+    {"OpenApi", "openapi:string info:object security:[object] paths:object components:object",
+     "This description."},
+    {"Problem",
+     "type:string title:string status:integer detail:string errors:[ProblemError] hint:string?",
      "An error (RFC 9457), with every mistake at once."},
     {"ProblemError", "pointer:string message:string",
      "One mistake; the pointer (RFC 6901) says where in the document, or names the query parameter."},
@@ -118,14 +139,17 @@ static json_t *type_json(const char *type, size_t n)
         return json_pack("{s:s, s:o}", "type", "array", "items", type_json(type + 1, n - 2));
     }
     if (n > 2 && type[0] == '{') {
-        return json_pack("{s:s, s:o}", "type", "object", "additionalProperties", type_json(type + 1, n - 2));
+        return json_pack("{s:s, s:o}", "type", "object", "additionalProperties",
+                         type_json(type + 1, n - 2));
     }
     if (isupper((unsigned char)type[0])) {
         char ref[96];
         snprintf(ref, sizeof(ref), "#/components/schemas/%.*s", (int)n, type);
         return json_pack("{s:s}", "$ref", ref);
     }
-    return n == 3 && strncmp(type, "any", 3) == 0 ? json_object() : json_pack("{s:o}", "type", json_stringn(type, n));
+    return n == 3 && strncmp(type, "any", 3) == 0
+               ? json_object()
+               : json_pack("{s:o}", "type", json_stringn(type, n));
 }
 
 json_t *schema_json(const struct schema *s)
@@ -145,5 +169,6 @@ json_t *schema_json(const struct schema *s)
         }
         at += len;
     }
-    return json_pack("{s:s, s:s, s:o, s:o}", "type", "object", "description", s->help, "properties", properties, "required", required);
+    return json_pack("{s:s, s:s, s:o, s:o}", "type", "object", "description", s->help, "properties",
+                     properties, "required", required);
 }

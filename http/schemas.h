@@ -2,8 +2,9 @@
  *
  *   "id:string error:JobError? workers:[Worker] ~hint:string batches:{integer}"
  *
- * `?` may be null, `[T]` an array, `{T}` an object with any keys, `~` a key that may be missing; a capital begins the name of
- * another schema. Strings, integers, numbers and booleans are JSON Schema's own.
+ * `?` may be null, `[T]` an array, `{T}` an object with any keys, `~` a key that may be missing; a
+ * capital begins the name of another schema. Strings, integers, numbers and booleans are JSON
+ * Schema's own.
  */
 #ifndef HTTP_SCHEMAS_H
 #define HTTP_SCHEMAS_H
@@ -17,7 +18,8 @@ struct schema {
 /* Ends with name == NULL. */
 extern const struct schema schemas[];
 
-/* JSON Schema (2020-12, as OpenAPI 3.1 has it) of one; references go to #/components/schemas. New reference. */
+/* JSON Schema (2020-12, as OpenAPI 3.1 has it) of one; references go to #/components/schemas. New
+ * reference. */
 json_t *schema_json(const struct schema *s);
 
 #endif

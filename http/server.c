@@ -1,10 +1,12 @@
-/* Starting and stopping the HTTP room: one libmicrohttpd daemon with a few epoll threads, the threads that run handlers, the
- * reader of events, the guard of connections, and for each thread its own connection to the store.
+/* Starting and stopping the HTTP room: one libmicrohttpd daemon with a few epoll threads, the
+ * threads that run handlers, the reader of events, the guard of connections, and for each thread
+ * its own connection to the store.
  *
  *   http_start: limits ─► socket ─► hosts, auth, guard, stream, work ─► daemon        http_stop: the other way round
  *
- * A newcomer would get the stop wrong: libmicrohttpd must not be stopped while a connection is suspended, so event stream and
- * work end first, which resumes every client. And MHD closes a socket it was given unless it was quiesced.
+ * A newcomer would get the stop wrong: libmicrohttpd must not be stopped while a connection is
+ * suspended, so event stream and work end first, which resumes every client. And MHD closes a
+ * socket it was given unless it was quiesced.
  */
 #include "http/server.h"
 
@@ -24,27 +26,33 @@
 
 enum { SPARE_FILES = 256, WRITE_SECONDS = 75, BACKLOG = 511 };
 
-/* ---- what libmicrohttpd calls -------------------------------------------------------------------------------- */
+/* ---- what libmicrohttpd calls ---------------------------------------------------------------- */
 
-static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
-                                  const char *upload, size_t *upload_bytes, void **request)
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_bytes, void **request)
 {
     (void)version;
-    return dispatch_request(ctx, connection, url, method, upload, upload_bytes, request) == MHD_YES ? MHD_YES : MHD_NO;
+    return dispatch_request(ctx, connection, url, method, upload, upload_bytes, request) == MHD_YES
+               ? MHD_YES
+               : MHD_NO;
 }
 
-static void on_done(void *ctx, struct MHD_Connection *connection, void **request, enum MHD_RequestTerminationCode why)
+static void on_done(void *ctx, struct MHD_Connection *connection, void **request,
+                    enum MHD_RequestTerminationCode why)
 {
     (void)connection;
     (void)why;
     dispatch_done(ctx, request);
 }
 
-static void on_connection(void *ctx, struct MHD_Connection *connection, void **guarded, enum MHD_ConnectionNotificationCode what)
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **guarded,
+                          enum MHD_ConnectionNotificationCode what)
 {
     struct http_server *s = ctx;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         *guarded = info ? guard_enter(s->guard, (int)info->connect_fd) : NULL;
     } else {
         guard_leave(s->guard, *guarded);
@@ -52,7 +60,8 @@ static void on_connection(void *ctx, struct MHD_Connection *connection, void **g
     }
 }
 
-__attribute__((format(printf, 2, 0))) static void on_message(void *ctx, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void on_message(void *ctx, const char *format,
+                                                             va_list args)
 {
     char text[300], quoted[640];
     (void)ctx;
@@ -61,7 +70,7 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *ctx, const ch
     log_debug("http", "libmicrohttpd", "text=%s", log_quote(quoted, sizeof(quoted), text));
 }
 
-/* ---- the store, one connection for each thread ------------------------------------------------------------------- */
+/* ---- the store, one connection for each thread ----------------------------------------------- */
 
 struct store *server_store(struct http_server *s, struct err *e)
 {
@@ -82,11 +91,12 @@ static void close_store(void *store)
     store_close(store);
 }
 
-/* ---- start --------------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static int bind_one(const struct addrinfo *at)
 {
-    int on = 1, fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol);
+    int on = 1,
+        fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol);
     if (fd < 0) {
         return -1;
     }
@@ -106,7 +116,8 @@ static int bound_port(int fd)
     socklen_t len = sizeof(at);
     char port[16];
     if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 ||
-        getnameinfo((struct sockaddr *)&at, len, NULL, 0, port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        getnameinfo((struct sockaddr *)&at, len, NULL, 0, port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
         return 0;
     }
     return (int)strtol(port, NULL, 10);
@@ -120,7 +131,10 @@ static int open_socket(struct http_server *s, const char *address, struct err *e
         return -(int)e->code;
     }
     snprintf(port, sizeof(port), "%d", number);
-    struct addrinfo ask = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+    struct addrinfo ask = {.ai_family = AF_UNSPEC,
+                           .ai_socktype = SOCK_STREAM,
+                           .ai_flags = AI_PASSIVE},
+                    *list = NULL;
     int found = getaddrinfo(host, port, &ask, &list);
     if (found != 0) {
         return err_set(e, ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(found));
@@ -128,9 +142,12 @@ static int open_socket(struct http_server *s, const char *address, struct err *e
     for (struct addrinfo *at = list; at && s->listen_fd < 0; at = at->ai_next) {
         s->listen_fd = bind_one(at);
     }
-    int why = errno, rc = s->listen_fd < 0 ? err_errno(e, ERR_IO, "cannot listen on '%s'", address) : 0;
+    int why = errno,
+        rc = s->listen_fd < 0 ? err_errno(e, ERR_IO, "cannot listen on '%s'", address) : 0;
     if (rc < 0 && why == EADDRINUSE) {
-        err_hint(e, "another program, perhaps another evenstep serve, listens there: choose another --listen; port 0 takes a free one");
+        err_hint(
+            e,
+            "another program, perhaps another evenstep serve, listens there: choose another --listen; port 0 takes a free one");
     }
     freeaddrinfo(list);
     if (rc == 0) {
@@ -150,25 +167,30 @@ static unsigned allowed_connections(void)
     if (files.rlim_cur < wanted) {
         files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
         if (setrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < wanted) {
-            log_warn("http", "few open files are allowed, so few browsers can watch", "limit=%llu", (unsigned long long)files.rlim_cur);
+            log_warn("http", "few open files are allowed, so few browsers can watch", "limit=%llu",
+                     (unsigned long long)files.rlim_cur);
         }
     }
     if (files.rlim_cur >= wanted) {
         return HTTP_CONNECTIONS;
     }
-    return files.rlim_cur > (rlim_t)2 * SPARE_FILES ? (unsigned)files.rlim_cur - SPARE_FILES : (unsigned)files.rlim_cur / 2;
+    return files.rlim_cur > (rlim_t)2 * SPARE_FILES ? (unsigned)files.rlim_cur - SPARE_FILES
+                                                    : (unsigned)files.rlim_cur / 2;
 }
 
 static int start_daemon(struct http_server *s, struct err *e)
 {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    s->daemon =
-        MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET,
-                         s->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT,
-                         allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                         (size_t)HTTP_HEADER_BYTES, MHD_OPTION_URI_LOG_CALLBACK, dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s,
-                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
-    return s->daemon ? 0 : err_errno(e, ERR_INTERNAL, "cannot start the HTTP server on port %d", s->port);
+    s->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
+        MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS,
+        MHD_OPTION_CONNECTION_LIMIT, allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_BYTES,
+        MHD_OPTION_URI_LOG_CALLBACK, dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+    return s->daemon
+               ? 0
+               : err_errno(e, ERR_INTERNAL, "cannot start the HTTP server on port %d", s->port);
 }
 
 static int copy_config(struct http_server *s, const struct http_config *c, struct err *e)
@@ -179,7 +201,8 @@ static int copy_config(struct http_server *s, const struct http_config *c, struc
     s->store_password = c->store_password ? strdup(c->store_password) : NULL;
     s->hooks = c->hooks;
     s->started = clock_now();
-    if (!s->data_dir || !s->static_dir || !s->store_url || (c->store_password && !s->store_password)) {
+    if (!s->data_dir || !s->static_dir || !s->store_url ||
+        (c->store_password && !s->store_password)) {
         return err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
     }
     return 0;
@@ -199,10 +222,11 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         return NULL;
     }
     if (copy_config(s, config, e) < 0 || open_socket(s, config->listen, e) < 0 ||
-        hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 || !(s->auth = auth_open(config->token_file, e)) ||
-        !(s->digests = digests_new()) || !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
-        !(s->stream = stream_start(s->store_url, s->store_password, s->recent, e)) || !(s->work = work_start(e)) ||
-        start_daemon(s, e) < 0) {
+        hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
+        !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) ||
+        !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
+        !(s->stream = stream_start(s->store_url, s->store_password, s->recent, e)) ||
+        !(s->work = work_start(e)) || start_daemon(s, e) < 0) {
         http_stop(s);
         return NULL;
     }

@@ -1,5 +1,5 @@
-/* The HTTP room: the only code that includes microhttpd. It reads and writes the store; what it must ask of the
- * coordinator it gets as a table of functions at start.
+/* The HTTP room: the only code that includes microhttpd. It reads and writes the store; what it
+ * must ask of the coordinator it gets as a table of functions at start.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
@@ -13,15 +13,17 @@
 
 struct http_hooks { /* may be called from any HTTP thread */
     void *ctx;
-    /* Placement for a dry run: {"nodes":[{"rank","node","device","batch","memory_bytes"}], "warnings":[…], "starts": "now"|"waits for …"}.
-     * Problems that only machines know (missing data, too many workers for the nodes there are: a warning, not an error) are added. */
+    /* Placement for a dry run: {"nodes":[{"rank","node","device","batch","memory_bytes"}],
+     * "warnings":[…], "starts": "now"|"waits for …"}. Problems that only machines know (missing
+     * data, too many workers for the nodes there are: a warning, not an error) are added. */
     json_t *(*plan)(void *ctx, const json_t *spec, struct jsonx_problems *problems, struct err *e);
-    /* What the job would be like, for a dry run: {"approximate", "reason", "strategies": [...]}; may be NULL.
-     * `samples`: of an epoch, 0 if they are not known. */
+    /* What the job would be like, for a dry run: {"approximate", "reason", "strategies": [...]};
+     * may be NULL. `samples`: of an epoch, 0 if they are not known. */
     json_t *(*predict)(void *ctx, const json_t *spec, int64_t samples, struct err *e);
     /* Wakes the scheduler: something was queued, cancelled, paused, resumed. */
     void (*wake)(void *ctx);
-    /* Data sets beneath EVENSTEP_DATA: [{"path","format","shape","classes","samples","test_samples"}]. */
+    /* Data sets beneath EVENSTEP_DATA:
+     * [{"path","format","shape","classes","samples","test_samples"}]. */
     json_t *(*datasets)(void *ctx, struct err *e);
 };
 

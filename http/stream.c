@@ -1,7 +1,8 @@
-/* The event stream; see stream.h. Locks: everything shared is under stream.lock; libmicrohttpd's own locks are taken inside
- * it (suspend, resume), never the other way round. A newcomer would get the hand-over from stored to live events wrong: the
- * client's cursor is set to the ring's head first, then the missed events are read up to now, and events of the ring whose
- * id is not beyond the client's last are skipped; so none is lost and none comes twice.
+/* The event stream; see stream.h. Locks: everything shared is under stream.lock; libmicrohttpd's
+ * own locks are taken inside it (suspend, resume), never the other way round. A newcomer would get
+ * the hand-over from stored to live events wrong: the client's cursor is set to the ring's head
+ * first, then the missed events are read up to now, and events of the ring whose id is not beyond
+ * the client's last are skipped; so none is lost and none comes twice.
  */
 #include "http/stream.h"
 
@@ -62,7 +63,7 @@ struct stream {
     int n_clients;
 };
 
-/* ---- events ------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static bool id_parse(const char *text, struct event_id *id)
 {
@@ -95,28 +96,33 @@ static void event_drop(struct event *ev)
 
 static bool is_word(const char *text)
 {
-    return text && text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")] == 0;
+    return text &&
+           text[strspn(text,
+                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")] == 0;
 }
 
-/* Appends one event of store_events_read() as SSE text; its id and job go into *id and job. What it says is passed on as it is: a line
- * of JSON. */
-static bool event_print(struct buf *out, const json_t *event, struct event_id *id, char job[STORE_ID])
+/* Appends one event of store_events_read() as SSE text; its id and job go into *id and job. What it
+ * says is passed on as it is: a line of JSON. */
+static bool event_print(struct buf *out, const json_t *event, struct event_id *id,
+                        char job[STORE_ID])
 {
     const char *id_text = json_string_value(json_object_get(event, "id"));
     const char *type = json_string_value(json_object_get(event, "type"));
     const char *of = json_string_value(json_object_get(event, "job"));
     const char *data = json_string_value(json_object_get(event, "data"));
-    if (!id_text || !is_word(type) || !is_word(of) || !id_parse(id_text, id) || !data || strpbrk(data, "\r\n")) {
+    if (!id_text || !is_word(type) || !is_word(of) || !id_parse(id_text, id) || !data ||
+        strpbrk(data, "\r\n")) {
         return false;
     }
     snprintf(job, STORE_ID, "%s", of);
-    buf_addf(out, "id: %s\nevent: %s\ndata: {\"job\":\"%s\",\"type\":\"%s\",\"data\":", id_text, type, of, type);
+    buf_addf(out, "id: %s\nevent: %s\ndata: {\"job\":\"%s\",\"type\":\"%s\",\"data\":", id_text,
+             type, of, type);
     buf_adds(out, data);
     buf_adds(out, "}\n\n");
     return !out->failed;
 }
 
-/* ---- clients; the lock is held ------------------------------------------------------------------------------ */
+/* ---- clients; the lock is held --------------------------------------------------------------- */
 
 static void client_resume(struct client *c)
 {
@@ -128,7 +134,8 @@ static void client_resume(struct client *c)
 
 static bool client_wants(const struct client *c, const struct event *ev)
 {
-    return ev->for_all || ((c->job[0] == '\0' || strcmp(c->job, ev->job) == 0) && id_after(&ev->id, &c->seen));
+    return ev->for_all ||
+           ((c->job[0] == '\0' || strcmp(c->job, ev->job) == 0) && id_after(&ev->id, &c->seen));
 }
 
 static struct event *gap_event(const char *last)
@@ -210,7 +217,7 @@ static void client_free(void *ctx)
     free(c);
 }
 
-/* ---- the reader thread ------------------------------------------------------------------------------------- */
+/* ---- the reader thread ----------------------------------------------------------------------- */
 
 /* Puts an event into the ring and wakes who wants it. Takes ev. */
 static void publish(struct stream *s, struct event *ev)
@@ -293,12 +300,14 @@ static void *reader_main(void *ctx)
         json_t *events = store_events_read(s->store, last, READ_COUNT, READ_BLOCK_MS, &gap, &e);
         pthread_mutex_lock(&s->lock);
         if (events) {
-            gap |= unplaced; /* the store was away when we began: what came before this call was told to nobody */
+            gap |= unplaced; /* the store was away when we began: what came before this call was
+                                told to nobody */
             snprintf(s->last, sizeof(s->last), "%s", last);
             publish_all(s, events, gap);
             json_decref(events);
         } else if (!away) {
-            log_warn("http", "cannot read events, browsers see none until it is back", "reason=\"%s\"", e.message);
+            log_warn("http", "cannot read events, browsers see none until it is back",
+                     "reason=\"%s\"", e.message);
         }
         if (events && away) {
             log_info("http", "events can be read again", "%s", "");
@@ -313,9 +322,10 @@ static void *reader_main(void *ctx)
     return NULL;
 }
 
-/* ---- from outside ------------------------------------------------------------------------------------------ */
+/* ---- from outside ---------------------------------------------------------------------------- */
 
-struct stream *stream_start(const char *store_url, const char *store_password, struct recent *recent, struct err *e)
+struct stream *stream_start(const char *store_url, const char *store_password,
+                            struct recent *recent, struct err *e)
 {
     struct stream *s = calloc(1, sizeof(*s));
     if (!s) {
@@ -330,7 +340,8 @@ struct stream *stream_start(const char *store_url, const char *store_password, s
     }
     snprintf(s->last, sizeof(s->last), "$");
     struct err away;
-    json_decref(store_events_read(s->store, s->last, 1, 0, NULL, &away)); /* from now on; later if the store is away */
+    json_decref(store_events_read(s->store, s->last, 1, 0, NULL,
+                                  &away)); /* from now on; later if the store is away */
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -374,7 +385,8 @@ void stream_free(struct stream *s)
     free(s);
 }
 
-/* Appends what the client missed since its last id (c->seen moves on). false: it cannot be had, a gap must be told. */
+/* Appends what the client missed since its last id (c->seen moves on). false: it cannot be had, a
+ * gap must be told. */
 static bool read_missed(struct client *c, struct store *store, const char *last_id, struct buf *out)
 {
     char last[32];
@@ -414,7 +426,8 @@ static int client_add(struct stream *s, struct client *c, char greeting[96], str
     pthread_mutex_lock(&s->lock);
     if (s->n_clients >= STREAM_CLIENTS || s->finishing) {
         pthread_mutex_unlock(&s->lock);
-        return err_set(e, ERR_UNAVAILABLE, "cannot open another event stream: there are %d", STREAM_CLIENTS);
+        return err_set(e, ERR_UNAVAILABLE, "cannot open another event stream: there are %d",
+                       STREAM_CLIENTS);
     }
     c->cursor = s->head;
     c->next = s->clients;
@@ -434,8 +447,8 @@ static int client_add(struct stream *s, struct client *c, char greeting[96], str
     return 0;
 }
 
-int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection, const char *last_id, const char *job,
-                struct reply *out, struct err *e)
+int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection,
+                const char *last_id, const char *job, struct reply *out, struct err *e)
 {
     char greeting[96];
     struct buf first;
@@ -464,7 +477,9 @@ int stream_open(struct stream *s, struct store *store, struct MHD_Connection *co
     c->sending = first.data ? event_new(first.data, first.len) : NULL;
     buf_release(&first);
     out->status = 200;
-    out->response = c->sending ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CHUNK_BYTES, client_read, c, client_free) : NULL;
+    out->response = c->sending ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CHUNK_BYTES,
+                                                                   client_read, c, client_free)
+                               : NULL;
     if (!out->response) {
         client_free(c);
         return err_set(e, ERR_MEMORY, "cannot open an event stream: memory ran out");

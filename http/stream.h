@@ -1,5 +1,5 @@
-/* The event stream (SSE): GET /api/v1/events. One thread reads the store's events and fans them out; a connection that has
- * nothing to send is suspended and costs no thread.
+/* The event stream (SSE): GET /api/v1/events. One thread reads the store's events and fans them
+ * out; a connection that has nothing to send is suspended and costs no thread.
  *
  *   store ──► reader thread ──► ring of the last events ──► client cursors (libmicrohttpd's threads, resumed when there is news)
  *
@@ -7,9 +7,10 @@
  *   event: live
  *   data: {"job":"7f3a…","type":"live","data":{…}}
  *
- * First comes `event: hello` with the newest id, so that a page that was told nothing yet can resume too. With Last-Event-ID
- * what was missed is sent first. `event: gap` (data {}) says that events were lost (trimmed, or the client was too slow): the
- * page reads its state again. A comment goes out every 15 s. With ?job=ID only events of that job, and gaps.
+ * First comes `event: hello` with the newest id, so that a page that was told nothing yet can
+ * resume too. With Last-Event-ID what was missed is sent first. `event: gap` (data {}) says that
+ * events were lost (trimmed, or the client was too slow): the page reads its state again. A comment
+ * goes out every 15 s. With ?job=ID only events of that job, and gaps.
  */
 #ifndef HTTP_STREAM_H
 #define HTTP_STREAM_H
@@ -26,15 +27,18 @@ struct MHD_Connection;
 
 enum { STREAM_CLIENTS = 3500, STREAM_RING = 2048, STREAM_HEARTBEAT_SECONDS = 15 };
 
-/* `recent` is told before anybody hears that a job's state has changed: who asks for the job then, gets it as it is. Borrowed. */
-struct stream *stream_start(const char *store_url, const char *store_password, struct recent *recent, struct err *e);
-/* Every client's answer ends and every suspended connection is resumed; call before the daemon stops. */
+/* `recent` is told before anybody hears that a job's state has changed: who asks for the job then,
+ * gets it as it is. Borrowed. */
+struct stream *stream_start(const char *store_url, const char *store_password,
+                            struct recent *recent, struct err *e);
+/* Every client's answer ends and every suspended connection is resumed; call before the daemon
+ * stops. */
 void stream_finish(struct stream *s);
 void stream_free(struct stream *s); /* after the daemon has stopped */
-/* A new client. `store` (may be NULL: away) is the calling thread's, for what was missed since last_id. last_id and job may
- * be NULL. ERR_UNAVAILABLE when there are STREAM_CLIENTS already. */
-int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection, const char *last_id, const char *job,
-                struct reply *out, struct err *e);
+/* A new client. `store` (may be NULL: away) is the calling thread's, for what was missed since
+ * last_id. last_id and job may be NULL. ERR_UNAVAILABLE when there are STREAM_CLIENTS already. */
+int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection,
+                const char *last_id, const char *job, struct reply *out, struct err *e);
 int stream_clients(struct stream *s);
 int64_t stream_events(struct stream *s);
 

@@ -1,5 +1,6 @@
-/* The threads that run handlers; see work.h. A newcomer would get the end of a request wrong: once its connection is resumed,
- * the event thread may answer and free it at once, so nothing of it is touched after that.
+/* The threads that run handlers; see work.h. A newcomer would get the end of a request wrong: once
+ * its connection is resumed, the event thread may answer and free it at once, so nothing of it is
+ * touched after that.
  */
 #include "http/work.h"
 
@@ -56,11 +57,13 @@ struct work *work_start(struct err *e)
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     w->last = &w->first;
-    while (w->n_threads < HTTP_WORKERS && pthread_create(&w->threads[w->n_threads], NULL, work_main, w) == 0) {
+    while (w->n_threads < HTTP_WORKERS &&
+           pthread_create(&w->threads[w->n_threads], NULL, work_main, w) == 0) {
         w->n_threads++;
     }
     if (w->n_threads == 0) {
-        err_set(e, ERR_MEMORY, "cannot start the threads of the HTTP server: no thread could be made");
+        err_set(e, ERR_MEMORY,
+                "cannot start the threads of the HTTP server: no thread could be made");
         work_free(w);
         return NULL;
     }

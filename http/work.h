@@ -1,5 +1,6 @@
-/* Threads that run handlers, so that one who waits (for the store, for a hook that starts a process, for the digest of a large
- * file) holds up nobody's event stream. The connection is suspended meanwhile.
+/* Threads that run handlers, so that one who waits (for the store, for a hook that starts a
+ * process, for the digest of a large file) holds up nobody's event stream. The connection is
+ * suspended meanwhile.
  *
  *   event thread: suspend, add ──► queue ──► thread: dispatch_run, resume ──► event thread: send
  */
@@ -18,6 +19,7 @@ struct work *work_start(struct err *e);
 bool work_add(struct work *w, struct request *q);
 /* Runs what is queued, ends the threads; every connection is resumed then. NULL is fine. */
 void work_stop(struct work *w);
-void work_free(struct work *w); /* after the daemon has stopped: until then work_add may be called */
+void work_free(
+    struct work *w); /* after the daemon has stopped: until then work_add may be called */
 
 #endif

@@ -13,11 +13,13 @@
 
 enum { ENOUGH_ROWS = 4, MEMORY = 33 /* a profile's, in rows */, HALVINGS = 200 };
 
-static const double GAIN = 0.05;       /* a change soon after another must promise at least this share of a step */
-static const double LEAST_GAIN = 0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
+static const double GAIN =
+    0.05; /* a change soon after another must promise at least this share of a step */
+static const double LEAST_GAIN =
+    0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
 static const double LEAST_K = 1e-12;
 
-/* ---- equal finish ------------------------------------------------------------------------------------------------ */
+/* ---- equal finish ---------------------------------------------------------------------------- */
 
 static double clamp(double x, double low, double high)
 {
@@ -29,9 +31,10 @@ static int upper(const int *max_batch, int i, int B)
     return max_batch && max_batch[i] > 0 && max_batch[i] < B ? max_batch[i] : B;
 }
 
-/* Gives `left` samples away (or takes them back) in steps of `unit`, always where the ideal is farthest off. Returns what could not be
- * moved. */
-static int settle(int left, int unit, const double *ideal, int *sizes, const int *max_batch, int workers, int B, int min_batch)
+/* Gives `left` samples away (or takes them back) in steps of `unit`, always where the ideal is
+ * farthest off. Returns what could not be moved. */
+static int settle(int left, int unit, const double *ideal, int *sizes, const int *max_batch,
+                  int workers, int B, int min_batch)
 {
     while (abs(left) >= unit) {
         int best = -1, sign = left > 0 ? 1 : -1;
@@ -58,9 +61,10 @@ static bool flat(double k) /* its time does not grow with the minibatch */
     return !(k > LEAST_K);
 }
 
-/* What each gets at the cut `T`; flat nodes, whose line no cut finds, get up to `most`. Returns the sum. */
-static double cut_at(double T, double most, const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch,
-                     double *ideal)
+/* What each gets at the cut `T`; flat nodes, whose line no cut finds, get up to `most`. Returns the
+ * sum. */
+static double cut_at(double T, double most, const double *a, const double *k, const int *max_batch,
+                     int workers, int B, int min_batch, double *ideal)
 {
     double sum = 0;
     for (int i = 0; i < workers; i++) {
@@ -70,8 +74,10 @@ static double cut_at(double T, double most, const double *a, const double *k, co
     return sum;
 }
 
-/* The exact split into fractions. Flat nodes first: they take their largest minibatches, or share what the others' least ones leave. */
-static void cut(const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, double *ideal)
+/* The exact split into fractions. Flat nodes first: they take their largest minibatches, or share
+ * what the others' least ones leave. */
+static void cut(const double *a, const double *k, const int *max_batch, int workers, int B,
+                int min_batch, double *ideal)
 {
     double low = 0, high = 0;
     bool full = cut_at(-INFINITY, B, a, k, max_batch, workers, B, min_batch, ideal) > B;
@@ -82,14 +88,15 @@ static void cut(const double *a, const double *k, const int *max_batch, int work
     high = full ? B : high;
     for (int n = 0; n < HALVINGS; n++) {
         double middle = 0.5 * (low + high);
-        double sum = cut_at(full ? -INFINITY : middle, full ? middle : B, a, k, max_batch, workers, B, min_batch, ideal);
+        double sum = cut_at(full ? -INFINITY : middle, full ? middle : B, a, k, max_batch, workers,
+                            B, min_batch, ideal);
         *(sum < B ? &low : &high) = middle;
     }
     cut_at(full ? -INFINITY : high, full ? high : B, a, k, max_batch, workers, B, min_batch, ideal);
 }
 
-double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers, int B, int min_batch, int quantum,
-                           int *sizes)
+double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers,
+                           int B, int min_batch, int quantum, int *sizes)
 {
     double most = 0;
     min_batch = min_batch < 1 ? 1 : min_batch;
@@ -120,7 +127,8 @@ double assign_equal_finish(const double *a, const double *k, const int *max_batc
         left += unit;
     }
     if (left > 0 && sizes[fastest] + left <= upper(max_batch, fastest, B)) {
-        sizes[fastest] += left; /* B is no multiple of the quantum: the fastest takes the remainder */
+        sizes[fastest] +=
+            left; /* B is no multiple of the quantum: the fastest takes the remainder */
         left = 0;
     }
     left = settle(left, 1, ideal, sizes, max_batch, workers, B, min_batch);
@@ -134,7 +142,7 @@ double assign_equal_finish(const double *a, const double *k, const int *max_batc
     return T;
 }
 
-/* ---- the first assignment ------------------------------------------------------------------------------------------ */
+/* ---- the first assignment -------------------------------------------------------------------- */
 
 static void split_equally(int B, int workers, int *sizes)
 {
@@ -143,7 +151,8 @@ static void split_equally(int B, int workers, int *sizes)
     }
 }
 
-/* In proportion of the weights within the bounds: the split of nodes whose speeds are the weights. */
+/* In proportion of the weights within the bounds: the split of nodes whose speeds are the weights.
+ */
 static bool split_by_weights(const struct batching_spec *b, int workers, int *sizes)
 {
     double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS], most = 0;
@@ -155,7 +164,8 @@ static bool split_by_weights(const struct batching_spec *b, int workers, int *si
         k[i] = b->weights[i] > 1e-9 * most ? most / b->weights[i] : 1e9;
         max_batch[i] = b->max_batch;
     }
-    return assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, 1, sizes) >= 0;
+    return assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, 1, sizes) >=
+           0;
 }
 
 /* The largest minibatch of a node, by its memory and by the job; 0: there is no limit. */
@@ -165,9 +175,10 @@ static int limit_of(const struct batching_spec *b, const struct profile *p)
     return b->max_batch > 0 && (limit == 0 || b->max_batch < limit) ? b->max_batch : limit;
 }
 
-/* As equally as the memory allows of nodes of which nothing else is known. False: nobody has a limit that matters, or they are too small
- * together. */
-static bool split_within_limits(const struct batching_spec *b, int workers, const struct profile *const *profiles, int *sizes)
+/* As equally as the memory allows of nodes of which nothing else is known. False: nobody has a
+ * limit that matters, or they are too small together. */
+static bool split_within_limits(const struct batching_spec *b, int workers,
+                                const struct profile *const *profiles, int *sizes)
 {
     double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS];
     int max_batch[SPEC_WORKERS];
@@ -175,12 +186,15 @@ static bool split_within_limits(const struct batching_spec *b, int workers, cons
     for (int i = 0; i < workers; i++) {
         k[i] = 1;
         max_batch[i] = limit_of(b, profiles ? profiles[i] : NULL);
-        limited = limited || (max_batch[i] > 0 && max_batch[i] < (b->global_batch + workers - 1) / workers);
+        limited = limited ||
+                  (max_batch[i] > 0 && max_batch[i] < (b->global_batch + workers - 1) / workers);
     }
-    return limited && assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, 1, sizes) >= 0;
+    return limited && assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch,
+                                          1, sizes) >= 0;
 }
 
-static bool split_by_profiles(const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum,
+static bool split_by_profiles(const struct batching_spec *b, int workers,
+                              const struct profile *const *profiles, int quantum,
                               struct assignment *out)
 {
     double a[SPEC_WORKERS], k[SPEC_WORKERS];
@@ -193,49 +207,62 @@ static bool split_by_profiles(const struct batching_spec *b, int workers, const 
         k[i] = profiles[i]->k;
         max_batch[i] = limit_of(b, profiles[i]);
     }
-    out->predicted_seconds = assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, quantum, out->sizes);
+    out->predicted_seconds = assign_equal_finish(a, k, max_batch, workers, b->global_batch,
+                                                 b->min_batch, quantum, out->sizes);
     return out->predicted_seconds >= 0;
 }
 
-int assign_first(struct assignment *out, const struct batching_spec *b, int workers, const struct profile *const *profiles, int quantum,
-                 struct err *e)
+int assign_first(struct assignment *out, const struct batching_spec *b, int workers,
+                 const struct profile *const *profiles, int quantum, struct err *e)
 {
     int least = b->min_batch < 1 ? 1 : b->min_batch;
     memset(out, 0, sizeof *out);
     out->version = 1;
     out->workers = workers;
     if (workers < 1 || workers > SPEC_WORKERS || (int64_t)workers * least > b->global_batch) {
-        return err_set(e, ERR_INVALID, "a global batch of %d cannot give each of %d workers at least %d samples", b->global_batch, workers,
-                       least);
+        return err_set(e, ERR_INVALID,
+                       "a global batch of %d cannot give each of %d workers at least %d samples",
+                       b->global_batch, workers, least);
     }
     if (b->max_batch > 0 && (int64_t)workers * b->max_batch < b->global_batch) {
-        return err_set(e, ERR_INVALID, "%d workers with at most %d samples cannot hold a global batch of %d", workers, b->max_batch,
-                       b->global_batch);
+        return err_set(e, ERR_INVALID,
+                       "%d workers with at most %d samples cannot hold a global batch of %d",
+                       workers, b->max_batch, b->global_batch);
     }
     int given = b->n_sizes > 0 ? b->n_sizes : b->n_weights;
-    if (b->policy == BATCH_STATIC && given != workers) { /* fewer nodes are left than the job was written for */
-        return err_set(e, ERR_INVALID, "the job gives minibatches for %d workers, and there are %d", given, workers);
+    if (b->policy == BATCH_STATIC &&
+        given != workers) { /* fewer nodes are left than the job was written for */
+        return err_set(e, ERR_INVALID, "the job gives minibatches for %d workers, and there are %d",
+                       given, workers);
     }
     if (b->policy == BATCH_STATIC && b->n_sizes == workers) {
         memcpy(out->sizes, b->sizes, (size_t)workers * sizeof *out->sizes);
         snprintf(out->reason, sizeof out->reason, "the minibatches that the job gives");
     } else if (b->policy == BATCH_STATIC && split_by_weights(b, workers, out->sizes)) {
-        snprintf(out->reason, sizeof out->reason, "in proportion of the weights that the job gives");
-    } else if (b->policy == BATCH_DYNAMIC && split_by_profiles(b, workers, profiles, quantum, out)) {
-        snprintf(out->reason, sizeof out->reason, "from the profiles of earlier jobs: all finish together");
-    } else if (b->policy == BATCH_DYNAMIC && split_within_limits(b, workers, profiles, out->sizes)) {
-        snprintf(out->reason, sizeof out->reason, "equal as far as memory allows, until the nodes have been measured");
+        snprintf(out->reason, sizeof out->reason,
+                 "in proportion of the weights that the job gives");
+    } else if (b->policy == BATCH_DYNAMIC &&
+               split_by_profiles(b, workers, profiles, quantum, out)) {
+        snprintf(out->reason, sizeof out->reason,
+                 "from the profiles of earlier jobs: all finish together");
+    } else if (b->policy == BATCH_DYNAMIC &&
+               split_within_limits(b, workers, profiles, out->sizes)) {
+        snprintf(out->reason, sizeof out->reason,
+                 "equal as far as memory allows, until the nodes have been measured");
     } else {
         split_equally(b->global_batch, workers, out->sizes);
-        snprintf(out->reason, sizeof out->reason, "%s", b->policy == BATCH_DYNAMIC ? "equal, until the nodes have been measured" : "equal");
+        snprintf(out->reason, sizeof out->reason, "%s",
+                 b->policy == BATCH_DYNAMIC ? "equal, until the nodes have been measured"
+                                            : "equal");
     }
     return 0;
 }
 
-/* ---- the balancer ---------------------------------------------------------------------------------------------------- */
+/* ---- the balancer ---------------------------------------------------------------------------- */
 
-int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers, int quantum, const struct profile *const *profiles,
-                  const char *const *names, struct err *e)
+int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers,
+                  int quantum, const struct profile *const *profiles, const char *const *names,
+                  struct err *e)
 {
     memset(b, 0, sizeof *b);
     b->batching = *batching;
@@ -303,7 +330,8 @@ static double off(double x, double median)
     return x > median ? x / median : median / x;
 }
 
-/* In words: the node whose step ends farthest from the median one, how fast it is per sample, and what becomes of it. */
+/* In words: the node whose step ends farthest from the median one, how fast it is per sample, and
+ * what becomes of it. */
 static void give_reason(const struct balancer *b, struct assignment *next)
 {
     double seconds[SPEC_WORKERS], rate[SPEC_WORKERS];
@@ -322,10 +350,11 @@ static void give_reason(const struct balancer *b, struct assignment *next)
     if (times < 1.05) {
         snprintf(speed, sizeof speed, "as fast as the median");
     } else {
-        snprintf(speed, sizeof speed, "%.*f times %s than the median", times<9.95, times, rate[who]> median ? "slower" : "faster");
+        snprintf(speed, sizeof speed, "%.*f times %s than the median",
+                 times<9.95, times, rate[who]> median ? "slower" : "faster");
     }
-    snprintf(next->reason, sizeof next->reason, "%s computes %s; its minibatch goes from %d to %d", b->names[who], speed,
-             b->current.sizes[who], next->sizes[who]);
+    snprintf(next->reason, sizeof next->reason, "%s computes %s; its minibatch goes from %d to %d",
+             b->names[who], speed, b->current.sizes[who], next->sizes[who]);
 }
 
 /* The first worker whose minibatch its memory does not hold, or -1. */
@@ -339,18 +368,21 @@ static int find_overfull(const struct balancer *b)
     return -1;
 }
 
-/* What a change must promise: less the more rows speak for it, but more than their noise can make up. There are enough of each. */
+/* What a change must promise: less the more rows speak for it, but more than their noise can make
+ * up. There are enough of each. */
 static double gain_asked(const struct balancer *b)
 {
     double noise = 0;
     int64_t rows = INT64_MAX;
     for (int i = 0; i < b->workers; i++) {
-        double t = profile_seconds(&b->profiles[i], b->current.sizes[i]), relative = t > 0 ? b->profiles[i].deviation / t : 0;
+        double t = profile_seconds(&b->profiles[i], b->current.sizes[i]),
+               relative = t > 0 ? b->profiles[i].deviation / t : 0;
         noise = relative > noise ? relative : noise;
         rows = b->rows_since[i] < rows ? b->rows_since[i] : rows;
     }
     double made_up = 2 * noise / sqrt(rows < MEMORY ? (double)rows : MEMORY);
-    return clamp(b->gain * ENOUGH_ROWS / (double)rows, clamp(made_up, LEAST_GAIN, b->gain), b->gain);
+    return clamp(b->gain * ENOUGH_ROWS / (double)rows, clamp(made_up, LEAST_GAIN, b->gain),
+                 b->gain);
 }
 
 bool balancer_decide(struct balancer *b, int64_t step)
@@ -358,7 +390,8 @@ bool balancer_decide(struct balancer *b, int64_t step)
     if (b->batching.policy != BATCH_DYNAMIC || b->workers < 2) {
         return false;
     }
-    int overfull = find_overfull(b); /* such an assignment never comes into force: no row of it is ever seen */
+    int overfull =
+        find_overfull(b); /* such an assignment never comes into force: no row of it is ever seen */
     const struct profile *profiles[SPEC_WORKERS];
     double now = 0, measured = 0;
     for (int i = 0; i < b->workers; i++) {
@@ -373,14 +406,16 @@ bool balancer_decide(struct balancer *b, int64_t step)
     struct assignment *next = calloc(1, sizeof *next);
     BUG_ON(!next);
     bool possible = split_by_profiles(&b->batching, b->workers, profiles, b->quantum, next);
-    bool better = possible && (overfull >= 0 || next->predicted_seconds < (1 - gain_asked(b)) * now);
+    bool better =
+        possible && (overfull >= 0 || next->predicted_seconds < (1 - gain_asked(b)) * now);
     if (better) {
         next->version = b->current.version + 1;
         next->workers = b->workers;
         next->step = step;
         next->measured_seconds = measured;
         if (overfull >= 0) {
-            snprintf(next->reason, sizeof next->reason, "%s has memory for a minibatch of at most %d", b->names[overfull],
+            snprintf(next->reason, sizeof next->reason,
+                     "%s has memory for a minibatch of at most %d", b->names[overfull],
                      b->profiles[overfull].max_batch);
         } else {
             give_reason(b, next);
@@ -401,7 +436,8 @@ json_t *assignment_json(const struct assignment *a, const char *const *names, co
     for (int i = 0; i < a->workers; i++) {
         json_object_set_new(batches, names[i], json_integer(a->sizes[i]));
     }
-    return json_pack("{s:i, s:I, s:s?, s:s, s:o, s:f, s:f}", "version", a->version, "step", (json_int_t)a->step, "time", time, "reason",
-                     a->reason, "batches", batches, "predicted_step_seconds", a->predicted_seconds, "measured_step_seconds",
+    return json_pack("{s:i, s:I, s:s?, s:s, s:o, s:f, s:f}", "version", a->version, "step",
+                     (json_int_t)a->step, "time", time, "reason", a->reason, "batches", batches,
+                     "predicted_step_seconds", a->predicted_seconds, "measured_step_seconds",
                      a->measured_seconds);
 }

@@ -1,9 +1,10 @@
 /* Expands job/catalog.def into tables that live for ever, and prints them as JSON.
  *
- * The def file is read three times: once in the header for the ids, once here for each entry's parameters,
- * once for the entries. A strategy, layer or format is therefore added by its line alone; nothing here
- * knows any of them by name. What a newcomer would get wrong: SERVER_PARAMS is defined here, because every
- * server strategy has the same parameters (SEMANTICS.md 1) and the line in the def file only names it.
+ * The def file is read three times: once in the header for the ids, once here for each entry's
+ * parameters, once for the entries. A strategy, layer or format is therefore added by its line
+ * alone; nothing here knows any of them by name. What a newcomer would get wrong: SERVER_PARAMS is
+ * defined here, because every server strategy has the same parameters (SEMANTICS.md 1) and the line
+ * in the def file only names it.
  */
 #include "job/catalog.h"
 
@@ -21,16 +22,23 @@
 #define PREQ_INTS(n, lo, hi, help) {#n, PARAM_INTS, 1, 0, lo, hi, NULL, NULL, help},
 #define PAUTO(n, lo, hi, help) {#n, PARAM_AUTO, 0, 0, lo, hi, NULL, "auto", help},
 #define PNAMES(n, help) {#n, PARAM_NAMES, 0, 0, 0, 0, NULL, NULL, help},
-#define WARMUP PREAL(warmup_epochs, 0, 0, 1000000, "the learning rate rises linearly from 0 over these epochs")
-#define SERVER_PARAMS                                                                                                             \
-    PENUM(weighting, sample, "sample|plain", "what a gradient weighs: every sample the same, or every gradient the same")         \
-    PENUM(scale, global, "global|per_update", "global: W updates together make one full step; per_update: each makes a full one") \
+#define WARMUP \
+    PREAL(warmup_epochs, 0, 0, 1000000, "the learning rate rises linearly from 0 over these epochs")
+#define SERVER_PARAMS                                                                         \
+    PENUM(weighting, sample, "sample|plain",                                                  \
+          "what a gradient weighs: every sample the same, or every gradient the same")        \
+    PENUM(scale, global, "global|per_update",                                                 \
+          "global: W updates together make one full step; per_update: each makes a full one") \
     PINT(servers, 1, 1, 64, "parameter servers that share the parameters")
-#define SOFTSYNC_PARAMS                                                                                                           \
-    PENUM(rate, fixed, "fixed|n|tau", "learning rate: as it is; divided by n; divided by the staleness of each gradient")         \
-    PENUM(pull, free, "free|blocking", "free: a worker pulls right after its push; blocking: after the update with its gradient") \
+#define SOFTSYNC_PARAMS                                                                            \
+    PENUM(rate, fixed, "fixed|n|tau",                                                              \
+          "learning rate: as it is; divided by n; divided by the staleness of each gradient")      \
+    PENUM(                                                                                         \
+        pull, free, "free|blocking",                                                               \
+        "free: a worker pulls right after its push; blocking: after the update with its gradient") \
     SERVER_PARAMS
-#define CLIP PREAL(clip_norm, 0, 0, 1e30, "a longer gradient is shortened to this length; 0: no limit")
+#define CLIP \
+    PREAL(clip_norm, 0, 0, 1e30, "a longer gradient is shortened to this length; 0: no limit")
 #define ADAM_PARAMS(decay)                                                    \
     PREAL(learning_rate, 0.001, 0, 1000, "step size for the global batch")    \
     PREAL(beta1, 0.9, 0, 0.999999, "share of the mean gradient that is kept") \
@@ -38,24 +46,30 @@
     PREAL(eps, 1e-8, 1e-30, 1, "added to the root")                           \
     PREAL(weight_decay, decay, 0, 10, "pull of the weights towards zero")
 
-#define ENTRY(kind, ident, title, text, params) static const struct catalog_param params_##kind##_##ident[] = {params{.name = NULL}};
+#define ENTRY(kind, ident, title, text, params) \
+    static const struct catalog_param params_##kind##_##ident[] = {params{.name = NULL}};
 #include "job/catalog.def"
 #undef ENTRY
 
 static const struct catalog_entry entries[CAT_COUNT] = {
-#define ENTRY(kind, ident, title, text, params) {CATALOG_##kind, CAT_##kind##_##ident, title, text, params_##kind##_##ident},
+#define ENTRY(kind, ident, title, text, params) \
+    {CATALOG_##kind, CAT_##kind##_##ident, title, text, params_##kind##_##ident},
 #include "job/catalog.def"
 #undef ENTRY
 };
 
 static const char *const kind_names[CATALOG_KINDS] = {
-    [CATALOG_STRATEGY] = "strategy", [CATALOG_BATCHING] = "batching", [CATALOG_OPTIMIZER] = "optimizer", [CATALOG_SCHEDULE] = "schedule",
-    [CATALOG_LAYER] = "layer",       [CATALOG_FORMAT] = "format",     [CATALOG_AUGMENT] = "augment",     [CATALOG_DEVICE] = "device",
+    [CATALOG_STRATEGY] = "strategy",   [CATALOG_BATCHING] = "batching",
+    [CATALOG_OPTIMIZER] = "optimizer", [CATALOG_SCHEDULE] = "schedule",
+    [CATALOG_LAYER] = "layer",         [CATALOG_FORMAT] = "format",
+    [CATALOG_AUGMENT] = "augment",     [CATALOG_DEVICE] = "device",
 };
 
 static const char *const type_names[] = {
-    [PARAM_INT] = "integer",   [PARAM_REAL] = "number", [PARAM_BOOL] = "boolean",         [PARAM_ENUM] = "enum",
-    [PARAM_INTS] = "integers", [PARAM_NAMES] = "names", [PARAM_AUTO] = "integer or auto",
+    [PARAM_INT] = "integer",          [PARAM_REAL] = "number",
+    [PARAM_BOOL] = "boolean",         [PARAM_ENUM] = "enum",
+    [PARAM_INTS] = "integers",        [PARAM_NAMES] = "names",
+    [PARAM_AUTO] = "integer or auto",
 };
 
 const struct catalog_entry *catalog_get(int id)
@@ -73,8 +87,8 @@ const struct catalog_entry *catalog_find(enum catalog_kind kind, const char *nam
     return NULL;
 }
 
-/* One array for all kinds, each ended by NULL; entries of a kind need not stand together in the def file.
- * Filled before main so that threads only read it. */
+/* One array for all kinds, each ended by NULL; entries of a kind need not stand together in the def
+ * file. Filled before main so that threads only read it. */
 static const char *names_of[CATALOG_KINDS][CAT_COUNT + 1];
 static int name_counts[CATALOG_KINDS];
 
@@ -118,7 +132,8 @@ static json_t *number_json(double v, bool whole)
 
 static json_t *param_json(const struct catalog_param *p)
 {
-    json_t *j = json_pack("{s:s, s:s, s:b, s:s}", "name", p->name, "type", type_names[p->kind], "required", p->required, "help", p->help);
+    json_t *j = json_pack("{s:s, s:s, s:b, s:s}", "name", p->name, "type", type_names[p->kind],
+                          "required", p->required, "help", p->help);
     bool whole = p->kind == PARAM_INT || p->kind == PARAM_INTS || p->kind == PARAM_AUTO;
     switch (p->kind) {
     case PARAM_INT:
@@ -160,7 +175,8 @@ json_t *catalog_json(void)
         for (const struct catalog_param *p = e->params; p->name != NULL; p++) {
             json_array_append_new(params, param_json(p));
         }
-        json_t *j = json_pack("{s:s, s:s, s:o}", "name", e->name, "help", e->help, "parameters", params);
+        json_t *j =
+            json_pack("{s:s, s:s, s:o}", "name", e->name, "help", e->help, "parameters", params);
         json_array_append_new(json_object_get(all, kind_names[e->kind]), j);
     }
     return all;

@@ -16,7 +16,15 @@ enum catalog_kind {
     CATALOG_KINDS
 };
 
-enum param_kind { PARAM_INT, PARAM_REAL, PARAM_BOOL, PARAM_ENUM, PARAM_INTS, PARAM_NAMES, PARAM_AUTO };
+enum param_kind {
+    PARAM_INT,
+    PARAM_REAL,
+    PARAM_BOOL,
+    PARAM_ENUM,
+    PARAM_INTS,
+    PARAM_NAMES,
+    PARAM_AUTO
+};
 
 struct catalog_param {
     const char *name;
@@ -48,7 +56,8 @@ const struct catalog_entry *catalog_find(enum catalog_kind kind, const char *nam
 /* Names of a kind, NULL-terminated, for "nearest valid name". */
 const char *const *catalog_names(enum catalog_kind kind, int *count);
 const char *catalog_kind_name(enum catalog_kind kind); /* "strategy" */
-/* {"strategy": [{"name", "help", "parameters": [{"name","type","default","min","max","choices","required","help"}]}], …} */
+/* {"strategy": [{"name", "help", "parameters":
+ * [{"name","type","default","min","max","choices","required","help"}]}], …} */
 json_t *catalog_json(void);
 
 #endif

@@ -1,6 +1,7 @@
-/* Virtual clusters out of JSON: see cluster.h. Keys are checked by the same rows as the spec's (job/fields.h), so that unknown keys,
- * ranges and defaults behave alike. What a newcomer would get wrong: a link that is left out is instant, but group links that are left
- * out are as the links are. */
+/* Virtual clusters out of JSON: see cluster.h. Keys are checked by the same rows as the spec's
+ * (job/fields.h), so that unknown keys, ranges and defaults behave alike. What a newcomer would get
+ * wrong: a link that is left out is instant, but group links that are left out are as the links
+ * are. */
 #include "job/cluster.h"
 
 #include <stdio.h>
@@ -9,10 +10,12 @@
 #include "job/fields.h"
 
 static const struct catalog_param node_params[] = {
-    {"count", PARAM_INT, 0, 1, 1, CLUSTER_NODES, NULL, NULL, "nodes of this kind, NAME-1 and so on"},
+    {"count", PARAM_INT, 0, 1, 1, CLUSTER_NODES, NULL, NULL,
+     "nodes of this kind, NAME-1 and so on"},
     {"fixed_seconds", PARAM_REAL, 0, 0, 0, 1e6, NULL, NULL, "of a step, whatever the minibatch"},
     {"seconds_per_sample", PARAM_REAL, 0, 0, 0, 1e6, NULL, NULL, "of a step, per sample"},
-    {"jitter", PARAM_REAL, 0, 0, 0, 0.33, NULL, NULL, "relative standard deviation of a step's time"},
+    {"jitter", PARAM_REAL, 0, 0, 0, 0.33, NULL, NULL,
+     "relative standard deviation of a step's time"},
     {.name = NULL},
 };
 
@@ -22,7 +25,8 @@ static const struct catalog_param link_params[] = {
     {.name = NULL},
 };
 
-static const struct catalog_param seed_param = {"seed", PARAM_INT, 0, 1, 0, 9007199254740992.0, NULL, NULL, "of the jitter"};
+static const struct catalog_param seed_param = {
+    "seed", PARAM_INT, 0, 1, 0, 9007199254740992.0, NULL, NULL, "of the jitter"};
 
 static int find_node(const struct cluster *c, const char *name)
 {
@@ -34,10 +38,12 @@ static int find_node(const struct cluster *c, const char *name)
     return -1;
 }
 
-static void add_nodes(struct cluster *c, struct fields *f, struct virtual_node node, const char *name, int n, bool counted)
+static void add_nodes(struct cluster *c, struct fields *f, struct virtual_node node,
+                      const char *name, int n, bool counted)
 {
     if (n + c->n_nodes > CLUSTER_NODES) {
-        fields_problem(f, "count", "a cluster has at most %d nodes; this would make %d", CLUSTER_NODES, n + c->n_nodes);
+        fields_problem(f, "count", "a cluster has at most %d nodes; this would make %d",
+                       CLUSTER_NODES, n + c->n_nodes);
         return;
     }
     for (int i = 0; i < n; i++) {
@@ -54,7 +60,8 @@ static void add_nodes(struct cluster *c, struct fields *f, struct virtual_node n
     }
 }
 
-static void read_node(struct cluster *c, const json_t *j, const char *pointer, struct jsonx_problems *problems)
+static void read_node(struct cluster *c, const json_t *j, const char *pointer,
+                      struct jsonx_problems *problems)
 {
     struct fields f;
     json_t *full = json_object();
@@ -62,7 +69,8 @@ static void read_node(struct cluster *c, const json_t *j, const char *pointer, s
     const char *name = f.given ? fields_text(&f, "name", true, CLUSTER_NAME - 7) : NULL;
     fields_params(&f, node_params);
     fields_close(&f);
-    if (f.given && !json_object_get(j, "fixed_seconds") && !json_object_get(j, "seconds_per_sample")) {
+    if (f.given && !json_object_get(j, "fixed_seconds") &&
+        !json_object_get(j, "seconds_per_sample")) {
         jsonx_problem(problems, pointer, "a node needs fixed_seconds or seconds_per_sample");
     }
     /* also with mistakes: a second node of the name is another, and groups may name it */
@@ -70,7 +78,8 @@ static void read_node(struct cluster *c, const json_t *j, const char *pointer, s
         struct virtual_node node = {.fixed_seconds = fields_real(full, "fixed_seconds"),
                                     .seconds_per_sample = fields_real(full, "seconds_per_sample"),
                                     .jitter = fields_real(full, "jitter")};
-        add_nodes(c, &f, node, name, (int)fields_int(full, "count"), json_object_get(j, "count") != NULL);
+        add_nodes(c, &f, node, name, (int)fields_int(full, "count"),
+                  json_object_get(j, "count") != NULL);
     }
     json_decref(full);
 }
@@ -85,7 +94,8 @@ static void read_nodes(struct cluster *c, struct fields *f, struct jsonx_problem
         fields_problem(f, "nodes", "'nodes' must be an array of at least one node");
     }
     if (json_array_size(nodes) > CLUSTER_NODES) {
-        fields_problem(f, "nodes", "a cluster has at most %d nodes, not %zu", CLUSTER_NODES, json_array_size(nodes));
+        fields_problem(f, "nodes", "a cluster has at most %d nodes, not %zu", CLUSTER_NODES,
+                       json_array_size(nodes));
         return;
     }
     jsonx_join(at, sizeof at, f->pointer, "nodes");
@@ -111,7 +121,8 @@ static void read_link(struct virtual_link *link, struct fields *f, const char *k
     json_decref(full);
 }
 
-static void read_group(struct cluster *c, const json_t *group, int g, const char *at, bool *in_group, struct jsonx_problems *problems)
+static void read_group(struct cluster *c, const json_t *group, int g, const char *at,
+                       bool *in_group, struct jsonx_problems *problems)
 {
     char where[FIELDS_POINTER];
     size_t m;
@@ -152,7 +163,8 @@ static void read_groups(struct cluster *c, struct fields *f, struct jsonx_proble
     c->groups = true;
     jsonx_join(at, sizeof at, f->pointer, "groups");
     json_array_foreach((json_t *)groups, g, group) {
-        read_group(c, group, (int)g, jsonx_join_index(where, sizeof where, at, g), in_group, problems);
+        read_group(c, group, (int)g, jsonx_join_index(where, sizeof where, at, g), in_group,
+                   problems);
     }
     for (int i = 0; i < c->n_nodes; i++) {
         if (!in_group[i]) {
@@ -161,7 +173,8 @@ static void read_groups(struct cluster *c, struct fields *f, struct jsonx_proble
     }
 }
 
-int cluster_parse(struct cluster *c, const json_t *j, const char *pointer, struct jsonx_problems *problems)
+int cluster_parse(struct cluster *c, const json_t *j, const char *pointer,
+                  struct jsonx_problems *problems)
 {
     int before = problems->count + problems->dropped;
     struct fields f;

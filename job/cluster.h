@@ -1,5 +1,6 @@
-/* A virtual cluster (DESIGN.md section 6): nodes with a + k*b and jitter, links with latency and bandwidth. Stands in job/ because the
- * spec's `cluster` is checked where the spec is, and run by simulator/. */
+/* A virtual cluster (DESIGN.md section 6): nodes with a + k*b and jitter, links with latency and
+ * bandwidth. Stands in job/ because the spec's `cluster` is checked where the spec is, and run by
+ * simulator/. */
 #ifndef JOB_CLUSTER_H
 #define JOB_CLUSTER_H
 
@@ -19,13 +20,15 @@ struct cluster {
     uint64_t seed;
     struct virtual_node nodes[CLUSTER_NODES];
     int n_nodes;
-    bool groups;                            /* were given */
-    struct virtual_link links, group_links; /* group_links: between nodes of one group, links if not given */
-    struct virtual_link server;             /* the server's own link, shared by all its clients */
+    bool groups; /* were given */
+    struct virtual_link links,
+        group_links;            /* group_links: between nodes of one group, links if not given */
+    struct virtual_link server; /* the server's own link, shared by all its clients */
 };
 
-/* Every mistake is reported with its pointer beneath `pointer`; 0 or negative. A node with "count" N gives NAME-1 … NAME-N.
- * About 80 KB: not for small stacks. */
-int cluster_parse(struct cluster *c, const json_t *j, const char *pointer, struct jsonx_problems *problems);
+/* Every mistake is reported with its pointer beneath `pointer`; 0 or negative. A node with "count"
+ * N gives NAME-1 … NAME-N. About 80 KB: not for small stacks. */
+int cluster_parse(struct cluster *c, const json_t *j, const char *pointer,
+                  struct jsonx_problems *problems);
 
 #endif

@@ -1,7 +1,7 @@
-/* Reads JSON objects against rows of struct catalog_param: the one place where kinds, ranges, defaults and
- * unknown keys are checked, for the job spec and for layers alike. It never stops at the first mistake.
- * What a newcomer would get wrong: after a mistake `full` has no such key, so cross-checks between keys
- * must only be made when both were read without a report.
+/* Reads JSON objects against rows of struct catalog_param: the one place where kinds, ranges,
+ * defaults and unknown keys are checked, for the job spec and for layers alike. It never stops at
+ * the first mistake. What a newcomer would get wrong: after a mistake `full` has no such key, so
+ * cross-checks between keys must only be made when both were read without a report.
  */
 #include "job/fields.h"
 
@@ -39,13 +39,15 @@ void fields_problem(struct fields *f, const char *key, const char *fmt, ...)
     jsonx_problem(f->problems, jsonx_join(pointer, sizeof pointer, f->pointer, key), "%s", message);
 }
 
-void fields_open(struct fields *f, const json_t *given, json_t *full, const char *pointer, struct jsonx_problems *problems)
+void fields_open(struct fields *f, const json_t *given, json_t *full, const char *pointer,
+                 struct jsonx_problems *problems)
 {
     *f = (struct fields){.full = full, .problems = problems};
     snprintf(f->pointer, sizeof f->pointer, "%s", pointer);
     if (given != NULL && !json_is_object(given)) {
         char shown[48];
-        jsonx_problem(problems, pointer, "this must be an object, not %s", fields_show(shown, given));
+        jsonx_problem(problems, pointer, "this must be an object, not %s",
+                      fields_show(shown, given));
         return;
     }
     f->given = given;
@@ -65,7 +67,8 @@ void fields_close(struct fields *f)
         }
         const char *near = jsonx_nearest(key, f->known, f->n_known);
         if (near != NULL) {
-            fields_problem(f, key, "the key '%.60s' is not known here; did you mean '%s'?", key, near);
+            fields_problem(f, key, "the key '%.60s' is not known here; did you mean '%s'?", key,
+                           near);
         } else {
             fields_problem(f, key, "the key '%.60s' is not known here", key);
         }
@@ -89,13 +92,15 @@ const json_t *fields_need(struct fields *f, const char *key)
     return v;
 }
 
-bool fields_number(struct fields *f, const char *pointer, const json_t *v, bool whole, double min, double max, double *out)
+bool fields_number(struct fields *f, const char *pointer, const json_t *v, bool whole, double min,
+                   double max, double *out)
 {
     char shown[48];
     double x = json_is_number(v) ? json_number_value(v) : NAN;
     if (!(x >= min && x <= max) || (whole && x != floor(x))) {
         jsonx_problem(f->problems, pointer,
-                      whole ? "this must be a %s from %.0f to %.0f, not %s" : "this must be a %s from %.15g to %.15g, not %s",
+                      whole ? "this must be a %s from %.0f to %.0f, not %s"
+                            : "this must be a %s from %.15g to %.15g, not %s",
                       whole ? "whole number" : "number", min, max, fields_show(shown, v));
         return false;
     }
@@ -113,7 +118,8 @@ static bool read_number(struct fields *f, const struct catalog_param *p, const j
     char pointer[FIELDS_POINTER];
     double x = p->fallback;
     bool whole = p->kind == PARAM_INT;
-    if (v != NULL && !fields_number(f, jsonx_join(pointer, sizeof pointer, f->pointer, p->name), v, whole, p->min, p->max, &x)) {
+    if (v != NULL && !fields_number(f, jsonx_join(pointer, sizeof pointer, f->pointer, p->name), v,
+                                    whole, p->min, p->max, &x)) {
         return false;
     }
     json_object_set_new(f->full, p->name, number(x, whole));
@@ -124,17 +130,20 @@ static bool read_bool(struct fields *f, const struct catalog_param *p, const jso
 {
     char shown[48];
     if (v != NULL && !json_is_boolean(v)) {
-        fields_problem(f, p->name, "'%s' must be true or false, not %s", p->name, fields_show(shown, v));
+        fields_problem(f, p->name, "'%s' must be true or false, not %s", p->name,
+                       fields_show(shown, v));
         return false;
     }
-    json_object_set_new(f->full, p->name, json_boolean(v != NULL ? json_is_true(v) : p->fallback != 0));
+    json_object_set_new(f->full, p->name,
+                        json_boolean(v != NULL ? json_is_true(v) : p->fallback != 0));
     return true;
 }
 
 static bool is_choice(const char *choices, const char *name)
 {
     size_t n = strlen(name);
-    for (const char *c = choices; n > 0 && c != NULL; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL) {
+    for (const char *c = choices; n > 0 && c != NULL;
+         c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL) {
         if (strncmp(c, name, n) == 0 && (c[n] == '|' || c[n] == '\0')) {
             return true;
         }
@@ -147,7 +156,8 @@ static bool read_enum(struct fields *f, const struct catalog_param *p, const jso
     char shown[48];
     const char *text = v != NULL ? json_string_value(v) : p->fallback_text;
     if (text == NULL || !is_choice(p->choices, text)) {
-        fields_problem(f, p->name, "'%s' must be one of %s, not %s", p->name, p->choices, fields_show(shown, v));
+        fields_problem(f, p->name, "'%s' must be one of %s, not %s", p->name, p->choices,
+                       fields_show(shown, v));
         return false;
     }
     json_object_set_new(f->full, p->name, json_string(text));
@@ -164,7 +174,8 @@ static bool read_auto(struct fields *f, const struct catalog_param *p, const jso
         return read_number(f, &number, v);
     }
     if (strcmp(text, p->fallback_text) != 0) {
-        fields_problem(f, p->name, "'%s' must be a whole number or \"%s\", not \"%.40s\"", p->name, p->fallback_text, text);
+        fields_problem(f, p->name, "'%s' must be a whole number or \"%s\", not \"%.40s\"", p->name,
+                       p->fallback_text, text);
         return false;
     }
     json_object_set_new(f->full, p->name, json_string(text));
@@ -183,10 +194,14 @@ static bool read_ints(struct fields *f, const struct catalog_param *p, const jso
     }
     if (json_is_array(v) && json_array_size(v) == 2) {
         for (size_t i = 0; i < 2; i++) {
-            good = fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i), true, p->min, p->max, &x[i]) && good;
+            good = fields_number(f, jsonx_join_index(at, sizeof at, pointer, i),
+                                 json_array_get(v, i), true, p->min, p->max, &x[i]) &&
+                   good;
         }
     } else if (json_is_array(v)) {
-        fields_problem(f, p->name, "'%s' must be a number or an array of two (height, width), not %s", p->name, fields_show(shown, v));
+        fields_problem(f, p->name,
+                       "'%s' must be a number or an array of two (height, width), not %s", p->name,
+                       fields_show(shown, v));
         good = false;
     } else {
         good = fields_number(f, pointer, v, true, p->min, p->max, &x[0]);
@@ -206,7 +221,8 @@ static bool read_names(struct fields *f, const struct catalog_param *p, const js
         good = json_is_string(json_array_get(v, i));
     }
     if (!good) {
-        fields_problem(f, p->name, "'%s' must be an array of names, not %s", p->name, fields_show(shown, v));
+        fields_problem(f, p->name, "'%s' must be an array of names, not %s", p->name,
+                       fields_show(shown, v));
     } else if (v != NULL) {
         json_object_set_new(f->full, p->name, json_deep_copy(v));
     }
@@ -256,7 +272,8 @@ const char *fields_text(struct fields *f, const char *key, bool required, size_t
     const char *text = json_string_value(v);
     size_t n = json_string_length(v);
     if (text == NULL || n == 0 || n >= max) {
-        fields_problem(f, key, "'%s' must be text of 1 to %zu bytes, not %s", key, max - 1, fields_show(shown, v));
+        fields_problem(f, key, "'%s' must be text of 1 to %zu bytes, not %s", key, max - 1,
+                       fields_show(shown, v));
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
@@ -269,7 +286,8 @@ const char *fields_text(struct fields *f, const char *key, bool required, size_t
     return text;
 }
 
-const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum catalog_kind kind, const char *fallback)
+const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum catalog_kind kind,
+                                         const char *fallback)
 {
     const json_t *v = fallback == NULL ? fields_need(f, key) : fields_get(f, key);
     if (v == NULL && fallback == NULL) {
@@ -280,7 +298,8 @@ const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum
     const struct catalog_entry *entry = catalog_find(kind, name);
     char shown[48];
     if (name == NULL) {
-        fields_problem(f, key, "'%s' must name a %s, not %s", key, kind_name, fields_show(shown, v));
+        fields_problem(f, key, "'%s' must name a %s, not %s", key, kind_name,
+                       fields_show(shown, v));
     } else if (entry == NULL) {
         int n;
         const char *const *names = catalog_names(kind, &n);
@@ -291,7 +310,8 @@ const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum
             snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
         }
         if (near != NULL) {
-            fields_problem(f, key, "there is no %s '%.40s'; did you mean '%s'?", kind_name, name, near);
+            fields_problem(f, key, "there is no %s '%.40s'; did you mean '%s'?", kind_name, name,
+                           near);
         } else {
             fields_problem(f, key, "there is no %s '%.40s'; there are: %s", kind_name, name, list);
         }

@@ -14,7 +14,8 @@ void hostkey_welcome(const struct sign_key *secret, const char *nonce, struct si
     sign_derive(secret, "welcome", nonce, out);
 }
 
-void hostkey_wrap(const struct sign_key *secret, const char *nonce, const char *salt, struct sign_key *key)
+void hostkey_wrap(const struct sign_key *secret, const char *nonce, const char *salt,
+                  struct sign_key *key)
 {
     struct sign_key pad;
     char both[2 * SIGN_HEX];
@@ -29,7 +30,8 @@ static void describe(const json_t *versions, char out[120])
 {
     const char *evenstep = json_string_value(json_object_get(versions, "evenstep")),
                *mpi = json_string_value(json_object_get(versions, "openmpi"));
-    snprintf(out, 120, "Evenstep %.24s (protocol %d) with Open MPI %.24s", evenstep ? evenstep : "?",
+    snprintf(out, 120, "Evenstep %.24s (protocol %d) with Open MPI %.24s",
+             evenstep ? evenstep : "?",
              (int)json_integer_value(json_object_get(versions, "protocol")), mpi ? mpi : "?");
 }
 
@@ -45,7 +47,8 @@ char *hostkey_mismatch(const char *host, const json_t *its, const json_t *ours, 
     if (!same) {
         describe(its, a);
         describe(ours, b);
-        snprintf(out, 300, "the host '%.48s' has %s, the coordinator has %s: both must be the same", host, a, b);
+        snprintf(out, 300, "the host '%.48s' has %s, the coordinator has %s: both must be the same",
+                 host, a, b);
     }
     return out;
 }

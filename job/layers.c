@@ -1,9 +1,11 @@
-/* The layer types: attributes, output shape, tensors and their fans. See job/layers.h for how to add one.
+/* The layer types: attributes, output shape, tensors and their fans. See job/layers.h for how to
+ * add one.
  *
- * Shapes are {h, w, c} or {n}. Tensors are in PyTorch's order (convolution O,I,H,W; dense out,in). What a
- * newcomer would get wrong: a dense layer after a picture counts its inputs channel, row, column (C,H,W),
- * while activations are NHWC, so a layer remembers in `flat_from` which picture its vector came from, and
- * that memory passes through layers that keep every element in place (relu, dropout).
+ * Shapes are {h, w, c} or {n}. Tensors are in PyTorch's order (convolution O,I,H,W; dense out,in).
+ * What a newcomer would get wrong: a dense layer after a picture counts its inputs channel, row,
+ * column (C,H,W), while activations are NHWC, so a layer remembers in `flat_from` which picture its
+ * vector came from, and that memory passes through layers that keep every element in place (relu,
+ * dropout).
  */
 #include "job/layers.h"
 
@@ -11,7 +13,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Large enough for any network that trains, small enough that products of two stay far from overflow. */
+/* Large enough for any network that trains, small enough that products of two stay far from
+ * overflow. */
 static const int64_t most_elements = (int64_t)1 << 28;
 
 const char *layer_show_shape(char out[48], const struct shape *s)
@@ -24,7 +27,7 @@ const char *layer_show_shape(char out[48], const struct shape *s)
     return out;
 }
 
-/* ---- attributes ---------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 enum attribute_kind { ATTR_INT, ATTR_PAIR, ATTR_BOOL, ATTR_REAL };
 static const struct attribute {
@@ -32,13 +35,20 @@ static const struct attribute {
     enum attribute_kind kind;
     size_t at; /* in struct layer */
 } attributes[] = {
-    {"units", ATTR_INT, offsetof(struct layer, units)},    {"filters", ATTR_INT, offsetof(struct layer, units)},
-    {"kernel", ATTR_PAIR, offsetof(struct layer, kernel)}, {"size", ATTR_PAIR, offsetof(struct layer, kernel)},
-    {"stride", ATTR_PAIR, offsetof(struct layer, stride)}, {"padding", ATTR_PAIR, offsetof(struct layer, padding)},
-    {"bias", ATTR_BOOL, offsetof(struct layer, bias)},     {"rate", ATTR_REAL, offsetof(struct layer, rate)},
-    {"slope", ATTR_REAL, offsetof(struct layer, rate)},    {"momentum", ATTR_REAL, offsetof(struct layer, rate)},
-    {"eps", ATTR_REAL, offsetof(struct layer, eps)},       {"window", ATTR_INT, offsetof(struct layer, window)},
-    {"alpha", ATTR_REAL, offsetof(struct layer, alpha)},   {"beta", ATTR_REAL, offsetof(struct layer, beta)},
+    {"units", ATTR_INT, offsetof(struct layer, units)},
+    {"filters", ATTR_INT, offsetof(struct layer, units)},
+    {"kernel", ATTR_PAIR, offsetof(struct layer, kernel)},
+    {"size", ATTR_PAIR, offsetof(struct layer, kernel)},
+    {"stride", ATTR_PAIR, offsetof(struct layer, stride)},
+    {"padding", ATTR_PAIR, offsetof(struct layer, padding)},
+    {"bias", ATTR_BOOL, offsetof(struct layer, bias)},
+    {"rate", ATTR_REAL, offsetof(struct layer, rate)},
+    {"slope", ATTR_REAL, offsetof(struct layer, rate)},
+    {"momentum", ATTR_REAL, offsetof(struct layer, rate)},
+    {"eps", ATTR_REAL, offsetof(struct layer, eps)},
+    {"window", ATTR_INT, offsetof(struct layer, window)},
+    {"alpha", ATTR_REAL, offsetof(struct layer, alpha)},
+    {"beta", ATTR_REAL, offsetof(struct layer, beta)},
     {"k", ATTR_REAL, offsetof(struct layer, k)},
 };
 
@@ -103,9 +113,10 @@ void layer_write(const struct layer *l, json_t *out)
     }
 }
 
-/* ---- helpers for the types ----------------------------------------------------------------------- */
+/* ---- helpers for the types ------------------------------------------------------------------- */
 
-void layer_add_tensor(struct layer_work *w, const char *name, int rank, const int64_t *dim, int fan_in, int fan_out)
+void layer_add_tensor(struct layer_work *w, const char *name, int rank, const int64_t *dim,
+                      int fan_in, int fan_out)
 {
     struct network *net = w->net;
     struct tensor *t = &net->tensors[net->n_tensors++];
@@ -129,8 +140,11 @@ void layer_add_stat(struct layer_work *w, const char *name, int count)
 {
     struct network *net = w->net;
     struct tensor *t = &net->stats[net->n_stats++];
-    *t = (struct tensor){
-        .layer = (int)(w->layer - net->layers), .rank = 1, .dim = {count}, .first = net->n_stat_floats, .count = (size_t)count};
+    *t = (struct tensor){.layer = (int)(w->layer - net->layers),
+                         .rank = 1,
+                         .dim = {count},
+                         .first = net->n_stat_floats,
+                         .count = (size_t)count};
     snprintf(t->name, sizeof t->name, "%s.%s", w->layer->name, name);
     net->n_stat_floats += t->count;
     w->layer->n_stats++;
@@ -142,8 +156,10 @@ bool layer_need_image(struct layer_work *w)
     if (w->layer->in.rank == 3) {
         return true;
     }
-    jsonx_problem(w->problems, w->pointer, "layer '%s' (%s) needs an input of height, width and channels and gets %s", w->layer->name,
-                  catalog_get(w->layer->type)->name, layer_show_shape(shown, &w->layer->in));
+    jsonx_problem(w->problems, w->pointer,
+                  "layer '%s' (%s) needs an input of height, width and channels and gets %s",
+                  w->layer->name, catalog_get(w->layer->type)->name,
+                  layer_show_shape(shown, &w->layer->in));
     return false;
 }
 
@@ -156,10 +172,12 @@ static bool slide(struct layer_work *w, int *height, int *width)
     for (int i = 0; i < 2; i++) {
         int room = l->in.dim[i] + 2 * l->padding[i] - l->kernel[i];
         if (room < 0) {
-            jsonx_problem(w->problems, w->pointer,
-                          "layer '%s' has a window of %d x %d that does not fit its input %s with padding "
-                          "%d x %d",
-                          l->name, l->kernel[0], l->kernel[1], layer_show_shape(shown, &l->in), l->padding[0], l->padding[1]);
+            jsonx_problem(
+                w->problems, w->pointer,
+                "layer '%s' has a window of %d x %d that does not fit its input %s with padding "
+                "%d x %d",
+                l->name, l->kernel[0], l->kernel[1], layer_show_shape(shown, &l->in), l->padding[0],
+                l->padding[1]);
             return false;
         }
         out[i] = room / l->stride[i] + 1;
@@ -182,12 +200,12 @@ static bool too_large(struct layer_work *w, int64_t elements, const char *what)
     if (elements <= most_elements) {
         return false;
     }
-    jsonx_problem(w->problems, w->pointer, "layer '%s' would have %lld %s, more than %lld", w->layer->name, (long long)elements, what,
-                  (long long)most_elements);
+    jsonx_problem(w->problems, w->pointer, "layer '%s' would have %lld %s, more than %lld",
+                  w->layer->name, (long long)elements, what, (long long)most_elements);
     return true;
 }
 
-/* ---- the types ----------------------------------------------------------------------------------- */
+/* ---- the types ------------------------------------------------------------------------------- */
 
 static bool build_dense(struct layer_work *w)
 {
@@ -220,12 +238,14 @@ static bool build_conv2d(struct layer_work *w)
         return false;
     }
     int64_t window = (int64_t)l->kernel[0] * l->kernel[1], channels = l->in.dim[2], out = l->units;
-    if (too_large(w, window * channels * out, "weights") || too_large(w, (int64_t)height * width * out, "outputs per sample")) {
+    if (too_large(w, window * channels * out, "weights") ||
+        too_large(w, (int64_t)height * width * out, "outputs per sample")) {
         return false;
     }
     l->out = w->out_counted = (struct shape){.rank = 3, .dim = {height, width, l->units}};
     int fan_in = (int)(window * channels), fan_out = (int)(window * out);
-    layer_add_tensor(w, "weight", 4, (int64_t[]){out, channels, l->kernel[0], l->kernel[1]}, fan_in, fan_out);
+    layer_add_tensor(w, "weight", 4, (int64_t[]){out, channels, l->kernel[0], l->kernel[1]}, fan_in,
+                     fan_out);
     if (l->bias) {
         layer_add_tensor(w, "bias", 1, (int64_t[]){out}, fan_in, fan_out);
     }
@@ -247,8 +267,9 @@ static bool build_pool(struct layer_work *w)
     }
     for (int i = 0; i < 2; i++) {
         if (2 * l->padding[i] > l->kernel[i]) { /* else a window could see padding alone */
-            jsonx_problem(w->problems, w->pointer, "layer '%s' has padding %d, more than half its size %d", l->name, l->padding[i],
-                          l->kernel[i]);
+            jsonx_problem(w->problems, w->pointer,
+                          "layer '%s' has padding %d, more than half its size %d", l->name,
+                          l->padding[i], l->kernel[i]);
             return false;
         }
     }

@@ -1,7 +1,9 @@
-/* Layers that join, normalise or summarise what other layers make: global pooling, batch norm, lrn, add, concat. See job/layers.h.
+/* Layers that join, normalise or summarise what other layers make: global pooling, batch norm, lrn,
+ * add, concat. See job/layers.h.
  *
- * What a newcomer would get wrong: where vectors are joined or normalised element by element, an image that was flattened counts
- * channel, row, column (as in the artifact), so devices must really reorder it there, which elsewhere they need not.
+ * What a newcomer would get wrong: where vectors are joined or normalised element by element, an
+ * image that was flattened counts channel, row, column (as in the artifact), so devices must really
+ * reorder it there, which elsewhere they need not.
  */
 #include <string.h>
 
@@ -48,8 +50,9 @@ static bool same_shape(const struct shape *a, const struct shape *b)
 static bool misfit(struct layer_work *w, int k, const char *rule)
 {
     char first[48], other[48];
-    jsonx_problem(w->problems, w->pointer, "layer '%s' (%s) needs inputs of %s and gets %s and %s", w->layer->name,
-                  catalog_get(w->layer->type)->name, rule, layer_show_shape(first, &w->input[0]), layer_show_shape(other, &w->input[k]));
+    jsonx_problem(w->problems, w->pointer, "layer '%s' (%s) needs inputs of %s and gets %s and %s",
+                  w->layer->name, catalog_get(w->layer->type)->name, rule,
+                  layer_show_shape(first, &w->input[0]), layer_show_shape(other, &w->input[k]));
     return false;
 }
 
@@ -71,11 +74,13 @@ bool layer_build_concat(struct layer_work *w)
     int last = out.rank - 1;
     for (int k = 1; k < l->n_inputs; k++) {
         const struct shape *s = &w->input[k];
-        if (s->rank != out.rank || (out.rank == 3 && (s->dim[0] != out.dim[0] || s->dim[1] != out.dim[1]))) {
+        if (s->rank != out.rank ||
+            (out.rank == 3 && (s->dim[0] != out.dim[0] || s->dim[1] != out.dim[1]))) {
             return misfit(w, k, "one height and width");
         }
         if (s->dim[last] > (1 << 24) - out.dim[last]) {
-            jsonx_problem(w->problems, w->pointer, "layer '%s' would have more than %d channels", l->name, 1 << 24);
+            jsonx_problem(w->problems, w->pointer, "layer '%s' would have more than %d channels",
+                          l->name, 1 << 24);
             return false;
         }
         out.dim[last] += s->dim[last];

@@ -1,13 +1,14 @@
-/* Builds a network from a spec's "model": resolves the graph of layers, has each type (job/layers.c) work out
- * its shape and tensors, and lays the tensors out in the flat blocks.
+/* Builds a network from a spec's "model": resolves the graph of layers, has each type
+ * (job/layers.c) work out its shape and tensors, and lays the tensors out in the flat blocks.
  *
  *   "model" ─► preset or object ─► for each layer: name, type, attributes, inputs ─► type's build ─► tensors
  *                                                        └─ a mistake: reported, the next layers are still
  *                                                           checked for everything but shapes
  *
- * Layers stand in the order in which they were written, and an input must be written before it is used, so
- * the order is one in which inputs come first. What a newcomer would get wrong: initial parameters are drawn
- * per tensor name, not in sequence, so a layer's values do not move when another layer is added before it.
+ * Layers stand in the order in which they were written, and an input must be written before it is
+ * used, so the order is one in which inputs come first. What a newcomer would get wrong: initial
+ * parameters are drawn per tensor name, not in sequence, so a layer's values do not move when
+ * another layer is added before it.
  */
 #include "job/network.h"
 
@@ -31,7 +32,8 @@ struct build {
 };
 
 static const size_t most_params = (size_t)1 << 30;
-static const size_t most_outputs = (size_t)1 << 28; /* of a layer, per sample: no product of shapes leaves an int */
+static const size_t most_outputs =
+    (size_t)1 << 28; /* of a layer, per sample: no product of shapes leaves an int */
 
 static bool read_input(struct network *net, struct fields *f, const json_t *v)
 {
@@ -42,7 +44,8 @@ static bool read_input(struct network *net, struct fields *f, const json_t *v)
     }
     if (!json_is_array(v) || (n != 1 && n != 3)) {
         char shown[48];
-        fields_problem(f, "input", "'input' must be [n] or [height, width, channels], not %s", fields_show(shown, v));
+        fields_problem(f, "input", "'input' must be [n] or [height, width, channels], not %s",
+                       fields_show(shown, v));
         return false;
     }
     jsonx_join(pointer, sizeof pointer, f->pointer, "input");
@@ -50,7 +53,8 @@ static bool read_input(struct network *net, struct fields *f, const json_t *v)
     double count = 1;
     for (size_t i = 0; i < n; i++) {
         double x;
-        if (!fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i), true, 1, n == 1 ? 16777216 : 65536, &x)) {
+        if (!fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i),
+                           true, 1, n == 1 ? 16777216 : 65536, &x)) {
             return false;
         }
         input.dim[i] = (int)x;
@@ -74,7 +78,8 @@ static int find_layer(const struct network *net, int n, const char *name)
     return -1;
 }
 
-/* Given or made of type and number; letters, digits and "_-." only, because tensors are called after it. */
+/* Given or made of type and number; letters, digits and "_-." only, because tensors are called
+ * after it. */
 static void read_name(struct build *b, struct fields *f, int i, int type)
 {
     struct layer *l = &b->net->layers[i];
@@ -83,7 +88,9 @@ static void read_name(struct build *b, struct fields *f, int i, int type)
     const char *prefix = type >= 0 ? layer_type_get(type)->prefix : "layer";
     snprintf(l->name, sizeof l->name, "%s%d", prefix, number);
     if (name != NULL &&
-        (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != strlen(name) || strcmp(name, "input") == 0)) {
+        (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") !=
+             strlen(name) ||
+         strcmp(name, "input") == 0)) {
         fields_problem(f, "name",
                        "the name '%s' must consist of letters, digits, '_', '-' and '.', and "
                        "not be 'input'",
@@ -95,15 +102,19 @@ static void read_name(struct build *b, struct fields *f, int i, int type)
     }
     int other = type >= 0 ? find_layer(b->net, i, l->name) : -1;
     if (other >= 0) {
-        fields_problem(f, "name", "the name '%s' belongs to layer %d already; give one of them another", l->name, other);
+        fields_problem(f, "name",
+                       "the name '%s' belongs to layer %d already; give one of them another",
+                       l->name, other);
     }
 }
 
-static bool read_one_input(struct build *b, struct fields *f, int i, const char *pointer, const json_t *v)
+static bool read_one_input(struct build *b, struct fields *f, int i, const char *pointer,
+                           const json_t *v)
 {
     struct layer *l = &b->net->layers[i];
     const char *name = json_string_value(v);
-    int at = name != NULL && strcmp(name, "input") == 0 ? -1 : find_layer(b->net, i, name ? name : "");
+    int at =
+        name != NULL && strcmp(name, "input") == 0 ? -1 : find_layer(b->net, i, name ? name : "");
     if (name == NULL || (at < 0 && strcmp(name, "input") != 0)) {
         const char *names[NET_LAYERS + 1] = {"input"};
         for (int k = 0; k < i; k++) {
@@ -111,8 +122,9 @@ static bool read_one_input(struct build *b, struct fields *f, int i, const char 
         }
         const char *near = name != NULL ? jsonx_nearest(name, names, i + 1) : NULL;
         char shown[48];
-        jsonx_problem(f->problems, pointer, "no layer %s stands before layer '%s'%s%s%s", fields_show(shown, v), l->name,
-                      near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
+        jsonx_problem(f->problems, pointer, "no layer %s stands before layer '%s'%s%s%s",
+                      fields_show(shown, v), l->name, near != NULL ? "; did you mean '" : "",
+                      near != NULL ? near : "", near != NULL ? "'?" : "");
         return false;
     }
     l->inputs[l->n_inputs++] = at;
@@ -126,13 +138,16 @@ static bool read_inputs(struct build *b, struct fields *f, int i, const struct l
     const json_t *v = fields_get(f, "inputs");
     int n = v != NULL ? (int)json_array_size(v) : 1;
     if (v != NULL && (!json_is_array(v) || n > NET_INPUTS)) {
-        fields_problem(f, "inputs", "'inputs' must be an array of at most %d names of layers", NET_INPUTS);
+        fields_problem(f, "inputs", "'inputs' must be an array of at most %d names of layers",
+                       NET_INPUTS);
         return false;
     }
     if (type != NULL && (n < type->min_inputs || n > type->max_inputs)) {
         char many[32];
-        snprintf(many, sizeof many, type->max_inputs == 1 ? "1 input" : "%d to %d inputs", type->min_inputs, type->max_inputs);
-        fields_problem(f, "inputs", "layer '%s' (%s) takes %s, not %d", l->name, catalog_get(type->id)->name, many, n);
+        snprintf(many, sizeof many, type->max_inputs == 1 ? "1 input" : "%d to %d inputs",
+                 type->min_inputs, type->max_inputs);
+        fields_problem(f, "inputs", "layer '%s' (%s) takes %s, not %d", l->name,
+                       catalog_get(type->id)->name, many, n);
         return false;
     }
     if (v == NULL) {
@@ -171,15 +186,17 @@ static bool build_shapes(struct build *b, int i, const char *pointer)
         return false;
     }
     if (shape_count(&l->out) > most_outputs) {
-        jsonx_problem(b->problems, pointer, "layer '%s' would have %zu outputs per sample, more than %zu", l->name, shape_count(&l->out),
-                      most_outputs);
+        jsonx_problem(b->problems, pointer,
+                      "layer '%s' would have %zu outputs per sample, more than %zu", l->name,
+                      shape_count(&l->out), most_outputs);
         return false;
     }
     b->counted[i] = w.out_counted;
     return true;
 }
 
-static void read_layer(struct build *b, int i, const json_t *given, const char *pointer, bool input_good)
+static void read_layer(struct build *b, int i, const json_t *given, const char *pointer,
+                       bool input_good)
 {
     struct layer *l = &b->net->layers[i];
     struct fields f;
@@ -211,8 +228,8 @@ out:
     json_decref(full);
 }
 
-/* He normal belongs to weights whose outputs reach a relu with nothing but layers without weights between (a batch norm has a
- * factor per channel, which starts at one). */
+/* He normal belongs to weights whose outputs reach a relu with nothing but layers without weights
+ * between (a batch norm has a factor per channel, which starts at one). */
 static void mark_he(struct network *net)
 {
     bool reaches[NET_LAYERS] = {false}; /* the layer's output goes into a relu */
@@ -222,7 +239,8 @@ static void mark_he(struct network *net)
             net->tensors[l->first_tensor + k].he = reaches[i];
         }
         bool passes = l->n_tensors == 0 || l->type == CAT_LAYER_BATCH_NORM;
-        if (l->type == CAT_LAYER_RELU || l->type == CAT_LAYER_LEAKY_RELU || (passes && reaches[i])) {
+        if (l->type == CAT_LAYER_RELU || l->type == CAT_LAYER_LEAKY_RELU ||
+            (passes && reaches[i])) {
             for (int k = 0; k < l->n_inputs; k++) {
                 if (l->inputs[k] >= 0) {
                     reaches[l->inputs[k]] = true;
@@ -241,8 +259,8 @@ static void check_whole(struct build *b, const char *pointer)
     for (int i = 0; i < last; i++) {
         char here[FIELDS_POINTER];
         if (!b->used[i]) {
-            jsonx_problem(b->problems, jsonx_join_index(here, sizeof here, pointer, (size_t)i), "nothing uses the output of layer '%s'",
-                          net->layers[i].name);
+            jsonx_problem(b->problems, jsonx_join_index(here, sizeof here, pointer, (size_t)i),
+                          "nothing uses the output of layer '%s'", net->layers[i].name);
         }
     }
     if (!b->good[last]) {
@@ -250,18 +268,22 @@ static void check_whole(struct build *b, const char *pointer)
     }
     net->output = net->layers[last].out;
     const struct shape *counted = &b->counted[last];
-    bool reordered = counted->rank == 3 && counted->dim[2] > 1 && counted->dim[0] * counted->dim[1] > 1;
+    bool reordered =
+        counted->rank == 3 && counted->dim[2] > 1 && counted->dim[0] * counted->dim[1] > 1;
     if (net->output.rank != 1 || reordered) {
-        jsonx_problem(b->problems, at, "the network ends in %s of layer '%s'; end it with a dense layer", layer_show_shape(shown, counted),
-                      net->layers[last].name);
+        jsonx_problem(b->problems, at,
+                      "the network ends in %s of layer '%s'; end it with a dense layer",
+                      layer_show_shape(shown, counted), net->layers[last].name);
     } else if (net->n_params == 0) {
         jsonx_problem(b->problems, pointer, "the network has no parameters to train");
     } else if (net->n_params > most_params) {
-        jsonx_problem(b->problems, pointer, "the network has %zu parameters, more than %zu", net->n_params, most_params);
+        jsonx_problem(b->problems, pointer, "the network has %zu parameters, more than %zu",
+                      net->n_params, most_params);
     }
 }
 
-static void read_layers(struct network *net, const json_t *list, const char *pointer, bool input_good, struct jsonx_problems *problems)
+static void read_layers(struct network *net, const json_t *list, const char *pointer,
+                        bool input_good, struct jsonx_problems *problems)
 {
     size_t n = json_array_size(list);
     if (!json_is_array(list) || n == 0 || n > NET_LAYERS) {
@@ -282,7 +304,8 @@ static void read_layers(struct network *net, const json_t *list, const char *poi
     for (size_t i = 0; i < n; i++) {
         char at[FIELDS_POINTER];
         net->n_layers = (int)i + 1;
-        read_layer(&b, (int)i, json_array_get(list, i), jsonx_join_index(at, sizeof at, pointer, i), input_good);
+        read_layer(&b, (int)i, json_array_get(list, i), jsonx_join_index(at, sizeof at, pointer, i),
+                   input_good);
     }
     check_whole(&b, pointer);
     mark_he(net);
@@ -292,10 +315,18 @@ out:
     free(b.used);
 }
 
-static const struct catalog_param loss_param = {
-    "loss", PARAM_ENUM, 0, 0, 0, 0, "softmax_cross_entropy|mse", "softmax_cross_entropy", "what is minimised"};
+static const struct catalog_param loss_param = {"loss",
+                                                PARAM_ENUM,
+                                                0,
+                                                0,
+                                                0,
+                                                0,
+                                                "softmax_cross_entropy|mse",
+                                                "softmax_cross_entropy",
+                                                "what is minimised"};
 
-int network_build(struct network *net, const json_t *model, const char *pointer, struct jsonx_problems *problems)
+int network_build(struct network *net, const json_t *model, const char *pointer,
+                  struct jsonx_problems *problems)
 {
     *net = (struct network){.loss = LOSS_SOFTMAX_CROSS_ENTROPY};
     int before = problems->count + problems->dropped;
@@ -309,7 +340,8 @@ int network_build(struct network *net, const json_t *model, const char *pointer,
             int n;
             const char *const *names = network_presets(&n);
             const char *near = jsonx_nearest(name, names, n);
-            jsonx_problem(problems, pointer, "there is no preset '%.40s'; did you mean '%s'?", name, near != NULL ? near : names[0]);
+            jsonx_problem(problems, pointer, "there is no preset '%.40s'; did you mean '%s'?", name,
+                          near != NULL ? near : names[0]);
             goto out;
         }
         snprintf(net->preset, sizeof net->preset, "%s", name);
@@ -317,8 +349,10 @@ int network_build(struct network *net, const json_t *model, const char *pointer,
     }
     if (!json_is_object(model)) {
         char shown[48];
-        jsonx_problem(problems, pointer, "this must be the name of a preset, or an object with 'input' and 'layers', not %s",
-                      fields_show(shown, model));
+        jsonx_problem(
+            problems, pointer,
+            "this must be the name of a preset, or an object with 'input' and 'layers', not %s",
+            fields_show(shown, model));
         goto out;
     }
     fields_open(&f, model, full, pointer, problems);
@@ -329,7 +363,8 @@ int network_build(struct network *net, const json_t *model, const char *pointer,
         net->loss = strcmp(loss, "mse") == 0 ? LOSS_MSE : LOSS_SOFTMAX_CROSS_ENTROPY;
     }
     if (layers != NULL) {
-        read_layers(net, layers, jsonx_join(at, sizeof at, pointer, "layers"), input_good, problems);
+        read_layers(net, layers, jsonx_join(at, sizeof at, pointer, "layers"), input_good,
+                    problems);
     }
     fields_close(&f);
 out:

@@ -1,10 +1,10 @@
 /* A network: layers with their shapes, and where each tensor stands in the flat blocks.
  *
- * Shapes are per sample, in the order height, width, channels (NHWC without N); a vector is {n}. Parameters
- * stand one after the other in ONE flat block, in the order of the layers, each tensor in the shape and
- * order of the artifact (PyTorch's: convolution O,I,H,W; dense out,in, the input of a flatten counted
- * C,H,W), so that checkpoint, exchange and artifact copy bytes and only devices reorder. Statistics
- * (running mean and variance) stand in a block of their own.
+ * Shapes are per sample, in the order height, width, channels (NHWC without N); a vector is {n}.
+ * Parameters stand one after the other in ONE flat block, in the order of the layers, each tensor
+ * in the shape and order of the artifact (PyTorch's: convolution O,I,H,W; dense out,in, the input
+ * of a flatten counted C,H,W), so that checkpoint, exchange and artifact copy bytes and only
+ * devices reorder. Statistics (running mean and variance) stand in a block of their own.
  */
 #ifndef JOB_NETWORK_H
 #define JOB_NETWORK_H
@@ -59,7 +59,8 @@ struct tensor {
     size_t first, count; /* floats, in the flat block */
     int fan_in, fan_out;
     bool he;    /* weights before a relu: He normal, else Glorot; biases are zero */
-    bool decay; /* weight decay applies: to every parameter, as PyTorch's optimizers do unless told otherwise */
+    bool decay; /* weight decay applies: to every parameter, as PyTorch's optimizers do unless told
+                   otherwise */
 };
 
 enum loss_type { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_MSE };
@@ -79,10 +80,11 @@ struct network {
     struct shape output;
 };
 
-/* Builds from a spec's "model" (preset name or {"input", "layers", "loss"}). Every mistake is reported with
- * its pointer beneath `pointer` ("/model"); impossible shapes name the layer and the shape it got.
- * 0, or negative if anything was reported. */
-int network_build(struct network *net, const json_t *model, const char *pointer, struct jsonx_problems *problems);
+/* Builds from a spec's "model" (preset name or {"input", "layers", "loss"}). Every mistake is
+ * reported with its pointer beneath `pointer` ("/model"); impossible shapes name the layer and the
+ * shape it got. 0, or negative if anything was reported. */
+int network_build(struct network *net, const json_t *model, const char *pointer,
+                  struct jsonx_problems *problems);
 void network_release(struct network *net);
 /* The JSON of a preset's layers, as a user would write them; NULL if there is no such preset. */
 json_t *network_preset(const char *name);
@@ -91,7 +93,8 @@ const char *const *network_presets(int *count);
 json_t *network_json(const struct network *net);
 /* Initial parameters and statistics: a function of the seed and the layer only (SEMANTICS 2). */
 void network_init(const struct network *net, uint64_t seed, float *params, float *stats);
-/* Estimates for placement: bytes of activations per sample, floating-point operations per sample forward. */
+/* Estimates for placement: bytes of activations per sample, floating-point operations per sample
+ * forward. */
 size_t network_activation_bytes(const struct network *net);
 double network_flops(const struct network *net);
 double layer_flops(const struct layer *l);

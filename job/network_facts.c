@@ -1,9 +1,9 @@
 /* What can be said of a network once it is built: its JSON, initial values, size, work and hash.
  *
- * Initial values are drawn by counter from (seed, tensor name, element): whoever draws them, in any order,
- * gets the same bits. What a newcomer would get wrong: the hash is the key under which step times are kept
- * across versions of the program, so it must depend on names of types and on numbers, never on the
- * enumerators of catalog.def, which move when a line is added.
+ * Initial values are drawn by counter from (seed, tensor name, element): whoever draws them, in any
+ * order, gets the same bits. What a newcomer would get wrong: the hash is the key under which step
+ * times are kept across versions of the program, so it must depend on names of types and on
+ * numbers, never on the enumerators of catalog.def, which move when a line is added.
  */
 #include "job/network.h"
 
@@ -120,7 +120,8 @@ static void init_tensor(const struct tensor *t, uint64_t seed, float *out)
     }
     double he = sqrt(2.0 / t->fan_in), glorot = sqrt(6.0 / ((double)t->fan_in + t->fan_out));
     for (size_t i = 0; i < t->count; i++) {
-        out[i] = t->he ? (float)(he * rng_normal(seed, stream, i)) : (float)(glorot * (2 * rng_double(seed, stream, i) - 1));
+        out[i] = t->he ? (float)(he * rng_normal(seed, stream, i))
+                       : (float)(glorot * (2 * rng_double(seed, stream, i) - 1));
     }
 }
 

@@ -1,4 +1,5 @@
-/* A node as it is written on a command line: see node.h. Pure: what the host has is told by the caller. */
+/* A node as it is written on a command line: see node.h. Pure: what the host has is told by the
+ * caller. */
 #include "job/node.h"
 
 #include <stdio.h>
@@ -13,8 +14,8 @@ bool node_valid_name(const char *name, size_t n, size_t most, bool dots)
 {
     for (size_t i = 0; i < n; i++) {
         char c = name[i];
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c == '-' && i > 0) ||
-                  (c == '.' && dots && i > 0);
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  (c == '-' && i > 0) || (c == '.' && dots && i > 0);
         if (!ok) {
             return false;
         }
@@ -23,7 +24,8 @@ bool node_valid_name(const char *name, size_t n, size_t most, bool dots)
 }
 
 /* cpu:THREADS, cuda:INDEX, auto. */
-static int read_device(const char *text, size_t n, int cores, char device[64], int *threads, struct err *e)
+static int read_device(const char *text, size_t n, int cores, char device[64], int *threads,
+                       struct err *e)
 {
     char copy[64], *end;
     snprintf(copy, sizeof copy, "%.*s", (int)n, text);
@@ -37,7 +39,8 @@ static int read_device(const char *text, size_t n, int cores, char device[64], i
     const char *digits = copy + (cpu ? 4 : 5);
     long number = (cpu || cuda) && *digits >= '0' && *digits <= '9' ? strtol(digits, &end, 10) : -1;
     if (number < (cpu ? 1 : 0) || number > INDEX_MOST || *end) {
-        return err_set(e, ERR_INVALID, "'%s' is no device: cpu:THREADS, cuda:INDEX or auto is wanted", copy);
+        return err_set(e, ERR_INVALID,
+                       "'%s' is no device: cpu:THREADS, cuda:INDEX or auto is wanted", copy);
     }
     *threads = cpu ? (int)number : 1;
     snprintf(device, 64, "%s", copy);
@@ -52,12 +55,14 @@ static int read_slowdown(const char *rest, double *slowdown, struct err *e)
     }
     *slowdown = strncmp(rest, ",slowdown=", 10) == 0 ? strtod(rest + 10, &end) : 0;
     if (!end || end == rest + 10 || *end || !(*slowdown >= 1) || *slowdown > 1000) {
-        return err_set(e, ERR_INVALID, "after the device only ,slowdown=F may follow, F from 1 to 1000");
+        return err_set(e, ERR_INVALID,
+                       "after the device only ,slowdown=F may follow, F from 1 to 1000");
     }
     return 0;
 }
 
-json_t *node_parse(const char *option, const char *text, const struct node_host *host, struct err *e)
+json_t *node_parse(const char *option, const char *text, const struct node_host *host,
+                   struct err *e)
 {
     const char *equals = strchr(text, '='), *device_text = equals ? equals + 1 : "";
     size_t name_len = equals ? (size_t)(equals - text) : 0, device_len = strcspn(device_text, ",");
@@ -65,7 +70,9 @@ json_t *node_parse(const char *option, const char *text, const struct node_host 
     double slowdown = 1;
     int threads = 1;
     if (!equals || !node_valid_name(text, name_len, NODE_NAME, true)) {
-        err_set(e, ERR_INVALID, "%s '%s': NAME=DEVICE is wanted, the name of letters, digits, '-' and '.'", option, text);
+        err_set(e, ERR_INVALID,
+                "%s '%s': NAME=DEVICE is wanted, the name of letters, digits, '-' and '.'", option,
+                text);
         return NULL;
     }
     if (read_device(device_text, device_len, host->cores, device, &threads, e) < 0 ||
@@ -74,9 +81,10 @@ json_t *node_parse(const char *option, const char *text, const struct node_host 
         return NULL;
     }
     snprintf(name, sizeof name, "%.*s", (int)name_len, text);
-    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:{}, s:{s:s}, s:i}", "name", name, "host", host->name, "device", device,
-                     "memory_bytes", (json_int_t)host->memory_bytes, "threads", threads, "slowdown", slowdown, "labels", "versions",
-                     "evenstep", EVENSTEP_VERSION, "quantum", strncmp(device, "cuda", 4) == 0 ? 8 : 4);
+    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:{}, s:{s:s}, s:i}", "name", name, "host",
+                     host->name, "device", device, "memory_bytes", (json_int_t)host->memory_bytes,
+                     "threads", threads, "slowdown", slowdown, "labels", "versions", "evenstep",
+                     EVENSTEP_VERSION, "quantum", strncmp(device, "cuda", 4) == 0 ? 8 : 4);
 }
 
 bool node_asks_auto(const char *text)
@@ -87,7 +95,8 @@ bool node_asks_auto(const char *text)
 
 void node_take_probe(json_t *node, const json_t *probed)
 {
-    static const char *const taken[] = {"device", "memory_bytes", "threads", "precisions", "description"};
+    static const char *const taken[] = {"device", "memory_bytes", "threads", "precisions",
+                                        "description"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         json_t *value = json_object_get(probed, taken[i]);
         if (value) {
@@ -95,7 +104,8 @@ void node_take_probe(json_t *node, const json_t *probed)
         }
     }
     const char *device = json_string_value(json_object_get(node, "device"));
-    json_object_set_new(node, "quantum", json_integer(device && strncmp(device, "cuda", 4) == 0 ? 8 : 4));
+    json_object_set_new(node, "quantum",
+                        json_integer(device && strncmp(device, "cuda", 4) == 0 ? 8 : 4));
 }
 
 /* A node that was not probed is what its kind usually is. */

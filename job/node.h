@@ -1,4 +1,5 @@
-/* A node as it is written on a command line: NAME=DEVICE[,slowdown=F], the same for `evenstep serve` and `evenstep-agent`. */
+/* A node as it is written on a command line: NAME=DEVICE[,slowdown=F], the same for `evenstep
+ * serve` and `evenstep-agent`. */
 #ifndef JOB_NODE_H
 #define JOB_NODE_H
 
@@ -15,19 +16,23 @@ struct node_host {
     int64_t memory_bytes; /* that it may use */
 };
 
-/* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{…},
+/* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]":
+ * {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{…},
  * "quantum"}. `option` ("--local-node") begins the sentence of an error. New reference or NULL. */
-json_t *node_parse(const char *option, const char *text, const struct node_host *host, struct err *e);
+json_t *node_parse(const char *option, const char *text, const struct node_host *host,
+                   struct err *e);
 /* Does the device say `auto`, so that what the worker's program finds decides (--probe)? */
 bool node_asks_auto(const char *text);
-/* Takes what --probe answered into the node's document: device, memory, threads, precisions, quantum. */
+/* Takes what --probe answered into the node's document: device, memory, threads, precisions,
+ * quantum. */
 void node_take_probe(json_t *node, const json_t *probed);
 /* Can a node's device (its document, or its place in the plan) compute in this precision? */
 bool node_offers(const json_t *node, const char *precision);
 /* Adds "K=V" to the labels of every node of the array. */
 int node_label(json_t *nodes, const char *text, struct err *e);
 bool node_same_name(const json_t *nodes, const json_t *node); /* is there one of this name? */
-/* Is it a name of hosts and nodes: letters, digits and '-', a nodes' also '.', at most `most` bytes? (Open MPI trips over '_'.) */
+/* Is it a name of hosts and nodes: letters, digits and '-', a nodes' also '.', at most `most`
+ * bytes? (Open MPI trips over '_'.) */
 bool node_valid_name(const char *name, size_t n, size_t most, bool dots);
 
 #endif

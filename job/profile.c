@@ -1,12 +1,14 @@
-/* The fitted step time of a node, t(b) = a + k*b: recursive least squares with forgetting (ALGORITHMS.md 2.3, phase B).
+/* The fitted step time of a node, t(b) = a + k*b: recursive least squares with forgetting
+ * (ALGORITHMS.md 2.3, phase B).
  *
  *      t │          ● ●            one minibatch alone does not tell a from k*b: the line keeps its shape (at first through the origin)
  *        │      ●                  and moves with the mean; the next minibatch may then lie anywhere between the shape's two extremes,
  *      a ┼──  b1     b2            the constant and the line through the origin, without being a surprise
  *
- * A single outlier counts as little as its bound; steps that stay off the line are a node that changed its speed: all it did before is
- * scaled to the new speed and soon forgotten. A node's very first steps are slow (cold caches, first touch of memory): they are dropped as soon
- * as a later one shows it. A fit that leaves a >= 0, k >= 0 goes to the better of the two borders. */
+ * A single outlier counts as little as its bound; steps that stay off the line are a node that
+ * changed its speed: all it did before is scaled to the new speed and soon forgotten. A node's very
+ * first steps are slow (cold caches, first touch of memory): they are dropped as soon as a later
+ * one shows it. A fit that leaves a >= 0, k >= 0 goes to the better of the two borders. */
 #include "job/profile.h"
 
 #include <math.h>
@@ -18,10 +20,11 @@ static const double FORGET = 0.97;  /* memory of about 33 steps */
 static const double OUTLIER = 4;    /* deviations */
 static const double CONSTANT = 0.6; /* deviations */
 static const double SPREAD = 0.05;  /* of minibatches, relative: below it a cannot be seen */
-static const double SLOPE = 0.15;   /* standard error of k, relative to the line through the origin: above it k is not known */
+static const double SLOPE = 0.15;   /* standard error of k, relative to the line through the origin:
+                                       above it k is not known */
 static const double NOISE = 0.01;   /* least deviation that is believed, relative */
-static const double DRIFT = 1,
-                    ALARM = 8; /* deviations: three outliers in a row are a change of speed, and six steps that are two and a half off */
+static const double DRIFT = 1, ALARM = 8; /* deviations: three outliers in a row are a change of
+                                             speed, and six steps that are two and a half off */
 enum { YOUNG = 3, ENOUGH = 5 };
 
 void profile_init(struct profile *p)
@@ -40,8 +43,8 @@ static bool sizes_differ(const struct profile *p)
     return p->sbb / p->weight - b * b > SPREAD * SPREAD * b * b;
 }
 
-/* Are the minibatches far enough apart, for the noise of their times, to tell a from k*b? A slope made of noise would be kept for as long
- * as the minibatch stays what that slope made it. */
+/* Are the minibatches far enough apart, for the noise of their times, to tell a from k*b? A slope
+ * made of noise would be kept for as long as the minibatch stays what that slope made it. */
 static bool slope_known(const struct profile *p)
 {
     double b = p->sb / p->weight, t = p->st / p->weight, bb = p->sbb / p->weight - b * b;
@@ -49,9 +52,11 @@ static bool slope_known(const struct profile *p)
         return false;
     }
     if (p->weight < ENOUGH) {
-        return p->count < ENOUGH; /* a first guess; after a change of speed the line of before is better than one */
+        return p->count < ENOUGH; /* a first guess; after a change of speed the line of before is
+                                     better than one */
     }
-    double covered = p->sbt / p->weight - b * t, left = p->stt / p->weight - t * t - covered * covered / bb;
+    double covered = p->sbt / p->weight - b * t,
+           left = p->stt / p->weight - t * t - covered * covered / bb;
     left *= p->weight / (p->weight - 2); /* a line goes through any two points */
     double noise = sqrt(left > NOISE * NOISE * t * t ? left : NOISE * NOISE * t * t);
     return noise / sqrt(p->weight * bb) <= SLOPE * t / b;
@@ -73,7 +78,8 @@ static void fit(struct profile *p)
         return;
     }
     double k = (p->sbt / p->weight - b * t) / (p->sbb / p->weight - b * b), a = t - k * b;
-    /* what the line through the origin misses of a constant, as a mean square: noise alone does not make a constant */
+    /* what the line through the origin misses of a constant, as a mean square: noise alone does not
+     * make a constant */
     double missed = (p->st * t - p->sbt * p->sbt / p->sbb) / p->weight;
     if (k > 0 && a >= 0) {
         p->a = a;
@@ -115,11 +121,14 @@ static void scale_past(struct profile *p, double ratio)
     p->deviation *= ratio;
 }
 
-/* Has the node changed its speed? Page's cumulative sum (1954), for slower and for faster: residuals in deviations, each less DRIFT and none
- * more than an outlier, add up while they speak for it. The time of a step now over what it was since they began; 0: it has not. */
+/* Has the node changed its speed? Page's cumulative sum (1954), for slower and for faster:
+ * residuals in deviations, each less DRIFT and none more than an outlier, add up while they speak
+ * for it. The time of a step now over what it was since they began; 0: it has not. */
 static double changed(struct profile *p, double likely, double seconds, double deviation)
 {
-    double off = (seconds - likely) / deviation, far = off > OUTLIER ? OUTLIER : off < -OUTLIER ? -OUTLIER : off;
+    double off = (seconds - likely) / deviation, far = off > OUTLIER    ? OUTLIER
+                                                       : off < -OUTLIER ? -OUTLIER
+                                                                        : off;
     struct drift *const ways[] = {&p->slower, &p->faster};
     for (int i = 0; i < 2; i++) {
         struct drift *d = ways[i];
@@ -141,10 +150,12 @@ static double changed(struct profile *p, double likely, double seconds, double d
     return 0;
 }
 
-/* No less work in less than half the time, among the first steps: those before say nothing about the node. */
+/* No less work in less than half the time, among the first steps: those before say nothing about
+ * the node. */
 static bool was_cold(const struct profile *p, int batch, double seconds)
 {
-    return p->count > 0 && p->count < YOUNG && p->weight > 0 && batch * p->weight >= p->sb && seconds < 0.5 * p->st / p->weight;
+    return p->count > 0 && p->count < YOUNG && p->weight > 0 && batch * p->weight >= p->sb &&
+           seconds < 0.5 * p->st / p->weight;
 }
 
 void profile_observe(struct profile *p, int batch, double seconds)
@@ -155,15 +166,18 @@ void profile_observe(struct profile *p, int batch, double seconds)
     if (was_cold(p, batch, seconds)) {
         *p = (struct profile){.max_batch = p->max_batch};
     }
-    double likely = expected(p, batch, seconds), deviation = p->deviation > NOISE * likely ? p->deviation : NOISE * likely;
+    double likely = expected(p, batch, seconds),
+           deviation = p->deviation > NOISE * likely ? p->deviation : NOISE * likely;
     bool judged = p->weight >= YOUNG && likely > 0; /* a profile from the store may say anything */
-    double bound = judged ? OUTLIER * deviation : INFINITY, ratio = judged ? changed(p, likely, seconds, deviation) : 0;
+    double bound = judged ? OUTLIER * deviation : INFINITY,
+           ratio = judged ? changed(p, likely, seconds, deviation) : 0;
     if (ratio > 0) {
         scale_past(p, ratio);
         likely = seconds;
     }
     seconds = fmax(likely - bound, fmin(seconds, likely + bound));
-    if (p->weight > 0) { /* outliers may come from a new speed: they make the next ones no less so */
+    if (p->weight >
+        0) { /* outliers may come from a new speed: they make the next ones no less so */
         p->deviation = 0.9 * p->deviation + 0.1 * 1.25 * fmin(fabs(seconds - likely), 0.5 * bound);
     }
     p->weight = FORGET * p->weight + 1;
@@ -178,15 +192,18 @@ void profile_observe(struct profile *p, int batch, double seconds)
 
 json_t *profile_json(const struct profile *p)
 {
-    return json_pack("{s:f, s:f, s:I, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "a", p->a, "k", p->k, "count", (json_int_t)p->count,
-                     "known", p->known, "weight", p->weight, "sb", p->sb, "st", p->st, "sbb", p->sbb, "sbt", p->sbt, "stt", p->stt,
+    return json_pack("{s:f, s:f, s:I, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "a", p->a, "k",
+                     p->k, "count", (json_int_t)p->count, "known", p->known, "weight", p->weight,
+                     "sb", p->sb, "st", p->st, "sbb", p->sbb, "sbt", p->sbt, "stt", p->stt,
                      "deviation", p->deviation, "max_batch", p->max_batch);
 }
 
 int profile_read(struct profile *p, const json_t *j)
 {
-    double *const sums[] = {&p->a, &p->k, &p->weight, &p->sb, &p->st, &p->sbb, &p->sbt, &p->stt, &p->deviation};
-    static const char *const names[] = {"a", "k", "weight", "sb", "st", "sbb", "sbt", "stt", "deviation"};
+    double *const sums[] = {&p->a,   &p->k,   &p->weight, &p->sb,       &p->st,
+                            &p->sbb, &p->sbt, &p->stt,    &p->deviation};
+    static const char *const names[] = {"a",   "k",   "weight", "sb",       "st",
+                                        "sbb", "sbt", "stt",    "deviation"};
     profile_init(p);
     if (!json_is_number(json_object_get(j, "a")) || !json_is_number(json_object_get(j, "k"))) {
         return -ERR_DATA;

@@ -17,12 +17,14 @@ struct profile {
         double sum;             /* deviations that speak for it */
         double seconds, likely; /* of the steps since it began: measured, and by the line */
     } slower, faster;           /* does it change its speed? */
-    bool known;                 /* a and k were once told apart; until then the line goes through the origin */
-    int max_batch;              /* memory limit, 0: none; known also of a node that was never measured, if a first minibatch did not fit */
+    bool known;    /* a and k were once told apart; until then the line goes through the origin */
+    int max_batch; /* memory limit, 0: none; known also of a node that was never measured, if a
+                      first minibatch did not fit */
 };
 
 void profile_init(struct profile *p);
-/* Adds one measured step. Robust: an outlier beyond 4 deviations counts little; steps that stay off the line are a new speed. */
+/* Adds one measured step. Robust: an outlier beyond 4 deviations counts little; steps that stay off
+ * the line are a new speed. */
 void profile_observe(struct profile *p, int batch, double seconds);
 double profile_seconds(const struct profile *p, int batch);
 json_t *profile_json(const struct profile *p);

@@ -1,16 +1,18 @@
-/* The cursor and the permutation behind it (SEMANTICS.md 3): which samples come next, for whoever asks.
+/* The cursor and the permutation behind it (SEMANTICS.md 3): which samples come next, for whoever
+ * asks.
  *
- * An epoch's order is a keyed bijection over [0, n): six rounds of a Feistel network on the smallest
- * power of four that holds n, walked until the value falls below n (that power is less than four times n, so
- * fewer than four walks on average).
+ * An epoch's order is a keyed bijection over [0, n): six rounds of a Feistel network on the
+ * smallest power of four that holds n, walked until the value falls below n (that power is less
+ * than four times n, so fewer than four walks on average).
  *
  *      position ─► | left | right |        round r:  left, right = right, left ^ F(key_r, right)
  *                    ▲        │
  *                    └─ F ◄───┘            result ≥ n?  then encrypt the result again
  *
- * Nothing is stored and nothing is shuffled: any rank finds the sample at any position in constant time, and
- * a restart needs (epoch, position) alone. What a newcomer would get wrong: a slice never crosses an epoch's
- * end (the last one is smaller), because an epoch visits every sample exactly once.
+ * Nothing is stored and nothing is shuffled: any rank finds the sample at any position in constant
+ * time, and a restart needs (epoch, position) alone. What a newcomer would get wrong: a slice never
+ * crosses an epoch's end (the last one is smaller), because an epoch visits every sample exactly
+ * once.
  */
 #include "job/sample.h"
 
@@ -67,7 +69,8 @@ bool cursor_take(struct cursor *c, int64_t want, struct slice *out)
         return false;
     }
     int64_t left = c->samples - c->position;
-    *out = (struct slice){.epoch = c->epoch, .start = c->position, .count = want < left ? want : left};
+    *out =
+        (struct slice){.epoch = c->epoch, .start = c->position, .count = want < left ? want : left};
     c->position += out->count;
     if (c->position == c->samples) {
         c->position = 0;
@@ -87,8 +90,8 @@ void sample_split(int64_t count, const int *sizes, int workers, int64_t *out)
         out[i] = count * sizes[i] / total;
         given += out[i];
     }
-    /* largest remainder; fewer than `workers` samples are left. A rank whose share has been rounded up is
-     * recognised by out * total > count * size, so no marks are needed. */
+    /* largest remainder; fewer than `workers` samples are left. A rank whose share has been rounded
+     * up is recognised by out * total > count * size, so no marks are needed. */
     for (; given < count; given++) {
         int best = -1;
         int64_t best_rest = 0;

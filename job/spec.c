@@ -4,8 +4,8 @@
  *        ─► checks over several keys, only where each of them was read without a report
  *        ─► spec->json: the same spec with every default written out, which parses to the same again
  *
- * What a newcomer would get wrong: nothing stops at the first mistake, so every reader must leave the struct in a state that the next one
- * can bear. */
+ * What a newcomer would get wrong: nothing stops at the first mistake, so every reader must leave
+ * the struct in a state that the next one can bear. */
 #include "job/spec.h"
 
 #include <math.h>
@@ -18,45 +18,61 @@
 
 const struct catalog_param spec_top_params[] = {
     {"workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL, "nodes to train on"},
-    {"min_workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL, "nodes that a restart goes on with at least"},
+    {"min_workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL,
+     "nodes that a restart goes on with at least"},
     {"epochs", PARAM_INT, 0, 1, 1, 1000000, NULL, NULL, "passes over the training set"},
     {"seed", PARAM_INT, 0, 1, 0, 9007199254740992.0, NULL, NULL, "of everything random"},
-    {"priority", PARAM_INT, 0, 0, -SPEC_PRIORITY, SPEC_PRIORITY, NULL, NULL, "higher is scheduled first"},
+    {"priority", PARAM_INT, 0, 0, -SPEC_PRIORITY, SPEC_PRIORITY, NULL, NULL,
+     "higher is scheduled first"},
     {"max_restarts", PARAM_INT, 0, 3, 0, 1000, NULL, NULL, "attempts after the first"},
-    {"max_seconds", PARAM_REAL, 0, 0, 0, 1e9, NULL, NULL, "the job stops after this time; 0: never"},
+    {"max_seconds", PARAM_REAL, 0, 0, 0, 1e9, NULL, NULL,
+     "the job stops after this time; 0: never"},
     {"precision", PARAM_ENUM, 0, 0, 0, 0, "fp32|tf32|bf16", "fp32",
      "arithmetic of the operations; tf32 needs GPUs, bf16 GPUs or CPUs with avx512_bf16; both keep weights and sums in fp32"},
     {.name = NULL},
 };
 
 const struct catalog_param spec_evaluate_params[] = {
-    {"every_epochs", PARAM_REAL, 0, 0, 0.001, 1e6, NULL, NULL, "epochs from one evaluation to the next"},
+    {"every_epochs", PARAM_REAL, 0, 0, 0.001, 1e6, NULL, NULL,
+     "epochs from one evaluation to the next"},
     {"every_steps", PARAM_INT, 0, 0, 1, 1e12, NULL, NULL, "steps from one evaluation to the next"},
     {.name = NULL},
 };
 
 const struct catalog_param spec_checkpoint_params[] = {
-    {"every_seconds", PARAM_REAL, 0, 30, 0.1, 1e9, NULL, NULL, "seconds from one checkpoint to the next"},
+    {"every_seconds", PARAM_REAL, 0, 30, 0.1, 1e9, NULL, NULL,
+     "seconds from one checkpoint to the next"},
     {"every_steps", PARAM_INT, 0, 0, 1, 1e12, NULL, NULL, "steps from one checkpoint to the next"},
     {.name = NULL},
 };
 
-const struct catalog_param spec_keep_param = {"keep", PARAM_INT, 0, 2, 1, 1000, NULL, NULL, "newest checkpoints that are kept"};
-const struct catalog_param spec_accuracy_param = {
-    "test_accuracy", PARAM_REAL, 1, 0, 0.0001, 1, NULL, NULL, "the job ends when an evaluation reaches it"};
+const struct catalog_param spec_keep_param = {
+    "keep", PARAM_INT, 0, 2, 1, 1000, NULL, NULL, "newest checkpoints that are kept"};
+const struct catalog_param spec_accuracy_param = {"test_accuracy",
+                                                  PARAM_REAL,
+                                                  1,
+                                                  0,
+                                                  0.0001,
+                                                  1,
+                                                  NULL,
+                                                  NULL,
+                                                  "the job ends when an evaluation reaches it"};
 
 const struct catalog_param spec_exchange_params[] = {
     {"allreduce", PARAM_ENUM, 0, 0, 0, 0, "ring|mpi", "ring", "our ring, or MPI's own all-reduce"},
-    {"bucket_bytes", PARAM_INT, 0, 1 << 20, 4096, 1 << 30, NULL, NULL, "gradients that are exchanged together"},
+    {"bucket_bytes", PARAM_INT, 0, 1 << 20, 4096, 1 << 30, NULL, NULL,
+     "gradients that are exchanged together"},
     {.name = NULL},
 };
 
 /* One of two ways to say when; the first row's default holds if neither is given. */
-static void read_every(struct fields *in, const struct catalog_param *rows, double fallback, double *first, int64_t *steps)
+static void read_every(struct fields *in, const struct catalog_param *rows, double fallback,
+                       double *first, int64_t *steps)
 {
     const json_t *a = fields_get(in, rows[0].name), *b = fields_get(in, rows[1].name);
     if (a != NULL && b != NULL) {
-        fields_problem(in, rows[1].name, "'%s' and '%s' exclude each other", rows[0].name, rows[1].name);
+        fields_problem(in, rows[1].name, "'%s' and '%s' exclude each other", rows[0].name,
+                       rows[1].name);
         return;
     }
     if (b != NULL) {
@@ -78,10 +94,12 @@ static void read_when(struct jobspec *spec, struct fields *f)
 {
     struct fields in;
     spec_open(&in, f, "evaluate", false);
-    read_every(&in, spec_evaluate_params, 1, &spec->evaluate_every_epochs, &spec->evaluate_every_steps);
+    read_every(&in, spec_evaluate_params, 1, &spec->evaluate_every_epochs,
+               &spec->evaluate_every_steps);
     fields_close(&in);
     spec_open(&in, f, "checkpoint", false);
-    read_every(&in, spec_checkpoint_params, 30, &spec->checkpoint_every_seconds, &spec->checkpoint_every_steps);
+    read_every(&in, spec_checkpoint_params, 30, &spec->checkpoint_every_seconds,
+               &spec->checkpoint_every_steps);
     fields_param(&in, &spec_keep_param);
     fields_close(&in);
     spec->checkpoint_keep = (int)fields_int(in.full, "keep");
@@ -106,7 +124,8 @@ static void read_exchange(struct jobspec *spec, struct fields *f)
 
 static void read_nodes(struct jobspec *spec, struct fields *f)
 {
-    static const struct catalog_param param = {"nodes", PARAM_NAMES, 0, 0, 0, 0, NULL, NULL, "names or labels to run on"};
+    static const struct catalog_param param = {
+        "nodes", PARAM_NAMES, 0, 0, 0, 0, NULL, NULL, "names or labels to run on"};
     if (!fields_param(f, &param)) {
         return;
     }
@@ -122,7 +141,8 @@ static void read_nodes(struct jobspec *spec, struct fields *f)
             fields_problem(f, "nodes", "a name of a node must be text of 1 to 63 bytes");
             return;
         }
-        snprintf(spec->nodes[spec->n_nodes++], sizeof spec->nodes[0], "%s", json_string_value(node));
+        snprintf(spec->nodes[spec->n_nodes++], sizeof spec->nodes[0], "%s",
+                 json_string_value(node));
     }
 }
 
@@ -136,7 +156,8 @@ static int read_cluster(struct jobspec *spec, struct fields *f)
     if (c == NULL) {
         return 0;
     }
-    if (cluster_parse(c, given, jsonx_join(at, sizeof at, f->pointer, "cluster"), f->problems) == 0) {
+    if (cluster_parse(c, given, jsonx_join(at, sizeof at, f->pointer, "cluster"), f->problems) ==
+        0) {
         n = c->n_nodes;
     }
     free(c);
@@ -149,7 +170,9 @@ static void read_model(struct jobspec *spec, struct fields *f)
 {
     char at[FIELDS_POINTER];
     const json_t *model = fields_need(f, "model");
-    if (model != NULL && network_build(&spec->network, model, jsonx_join(at, sizeof at, f->pointer, "model"), f->problems) == 0) {
+    if (model != NULL &&
+        network_build(&spec->network, model, jsonx_join(at, sizeof at, f->pointer, "model"),
+                      f->problems) == 0) {
         json_object_set_new(f->full, "model", json_deep_copy(model));
     }
 }
@@ -180,23 +203,31 @@ static void check_together(struct jobspec *spec, int nodes, struct fields *f)
         json_object_set_new(f->full, "workers", json_integer(nodes));
     }
     if (nodes > 0 && spec->workers > nodes) {
-        fields_problem(f, "workers", "%d workers are more than the %d nodes of the cluster", spec->workers, nodes);
+        fields_problem(f, "workers", "%d workers are more than the %d nodes of the cluster",
+                       spec->workers, nodes);
     }
     if (nodes > 0 && strcmp(spec->precision, "fp32") != 0) {
-        fields_problem(f, "precision", "the simulator computes in 'fp32' only, not in '%s'", spec->precision);
+        fields_problem(f, "precision", "the simulator computes in 'fp32' only, not in '%s'",
+                       spec->precision);
     }
     if (spec->workers > 0 && spec->min_workers > spec->workers) {
-        fields_problem(f, "min_workers", "'min_workers' %d is more than 'workers' %d", spec->min_workers, spec->workers);
+        fields_problem(f, "min_workers", "'min_workers' %d is more than 'workers' %d",
+                       spec->min_workers, spec->workers);
     }
-    if (spec->strategy.type != 0 || json_object_get(json_object_get(f->full, "strategy"), "type") != NULL) {
+    if (spec->strategy.type != 0 ||
+        json_object_get(json_object_get(f->full, "strategy"), "type") != NULL) {
         spec_check_strategy(spec, f->problems);
     }
-    if (spec->workers > 0 && spec->batching.global_batch > 0 && spec->batching.n_sizes >= 0 && spec->batching.n_weights >= 0) {
+    if (spec->workers > 0 && spec->batching.global_batch > 0 && spec->batching.n_sizes >= 0 &&
+        spec->batching.n_weights >= 0) {
         spec_check_batching(spec, f->problems);
     }
-    if (spec->data.format == CAT_FORMAT_GLYPHS && spec->network.n_layers > 0 && !spec->data.augment.crop &&
-        json_object_get(f->full, "data") != NULL && spec->network.input.rank > 0 && shape_count(&spec->network.input) != 28 * 28) {
-        fields_problem(f, "model", "the network takes %zu numbers, but a sample of 'glyphs' has 784", shape_count(&spec->network.input));
+    if (spec->data.format == CAT_FORMAT_GLYPHS && spec->network.n_layers > 0 &&
+        !spec->data.augment.crop && json_object_get(f->full, "data") != NULL &&
+        spec->network.input.rank > 0 && shape_count(&spec->network.input) != 28 * 28) {
+        fields_problem(f, "model",
+                       "the network takes %zu numbers, but a sample of 'glyphs' has 784",
+                       shape_count(&spec->network.input));
     }
 }
 
@@ -236,7 +267,8 @@ int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e)
     int rc = jobspec_parse(spec, json, &problems);
     if (rc < 0) {
         const struct jsonx_problem *first = problems.count ? &problems.items[0] : NULL;
-        rc = err_set(e, ERR_INVALID, "%s %s", first ? first->pointer : "", first ? first->message : "");
+        rc = err_set(e, ERR_INVALID, "%s %s", first ? first->pointer : "",
+                     first ? first->message : "");
     }
     jsonx_problems_release(&problems);
     return rc;

@@ -1,12 +1,18 @@
-/* A job spec, parsed and validated: DESIGN.md section 6, SEMANTICS.md 13. The only place that knows the
- * keys of the JSON. Pure: files and nodes are checked by those who have them.
+/* A job spec, parsed and validated: DESIGN.md section 6, SEMANTICS.md 13. The only place that knows
+ * the keys of the JSON. Pure: files and nodes are checked by those who have them.
  */
 #ifndef JOB_SPEC_H
 #define JOB_SPEC_H
 
 #include "job/network.h"
 
-enum { SPEC_NAME = 128, SPEC_PATH = 256, SPEC_WORKERS = 1024, SPEC_PRIORITY = 1000, SPEC_EPOCHS_AT = 64 };
+enum {
+    SPEC_NAME = 128,
+    SPEC_PATH = 256,
+    SPEC_WORKERS = 1024,
+    SPEC_PRIORITY = 1000,
+    SPEC_EPOCHS_AT = 64
+};
 
 enum batching_policy { BATCH_EQUAL, BATCH_STATIC, BATCH_DYNAMIC };
 enum weighting { WEIGHT_SAMPLE, WEIGHT_PLAIN };
@@ -46,7 +52,8 @@ struct data_spec {
     char path[SPEC_PATH];
     int64_t samples, test_samples; /* glyphs */
     bool shuffle;
-    bool normalize_unit; /* x/255; else mean and deviation below (n_normalize values each), or the picture's own */
+    bool normalize_unit; /* x/255; else mean and deviation below (n_normalize values each), or the
+                            picture's own */
     int n_normalize;
     float mean[16], deviation[16];
     bool normalize_picture; /* each picture with its own mean and deviation taken out */
@@ -69,8 +76,10 @@ struct optimizer_spec {
 /* How `init` is taken. */
 enum { SPEC_ALLOW = 16 };
 struct init_spec {
-    bool go_on;  /* the file is a checkpoint (or their folder): optimizer, cursor and steps go on from it too */
-    int n_allow; /* patterns of names, * for any text: tensors that may be missing, be left over or have another shape */
+    bool go_on;  /* the file is a checkpoint (or their folder): optimizer, cursor and steps go on
+                    from it too */
+    int n_allow; /* patterns of names, * for any text: tensors that may be missing, be left over or
+                    have another shape */
     char allow[SPEC_ALLOW][NET_NAME + 24];
 };
 
@@ -112,10 +121,11 @@ struct jobspec {
     json_t *json;    /* the spec as given, with defaults filled in; owned */
 };
 
-/* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or negative.
- * `spec` needs jobspec_release either way. It is about 15 KB: not for small stacks. */
+/* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or
+ * negative. `spec` needs jobspec_release either way. It is about 15 KB: not for small stacks. */
 int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problems *problems);
-/* As jobspec_parse, for who can tell of one mistake only: the message is the first one's place and text. */
+/* As jobspec_parse, for who can tell of one mistake only: the message is the first one's place and
+ * text. */
 int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
 void jobspec_release(struct jobspec *spec);
 /* Learning rate at an epoch (fraction allowed), schedule applied. */

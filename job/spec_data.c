@@ -1,7 +1,9 @@
-/* The sections `data` and `augment` of a job spec: which samples there are, and what happens to one on its way into a minibatch.
+/* The sections `data` and `augment` of a job spec: which samples there are, and what happens to one
+ * on its way into a minibatch.
  *
- * What a newcomer would get wrong: `augment` has one key per transformation and no order. A picture is shifted, then padded, then a
- * window is cut out, then that is mirrored; where each is drawn evenly, another order would give the same distribution. */
+ * What a newcomer would get wrong: `augment` has one key per transformation and no order. A picture
+ * is shifted, then padded, then a window is cut out, then that is mirrored; where each is drawn
+ * evenly, another order would give the same distribution. */
 #include "job/spec_parts.h"
 
 #include <stdio.h>
@@ -20,9 +22,12 @@ static void read_normalize(struct data_spec *d, struct fields *f)
         d->normalize_picture = strcmp(json_string_value(v), "picture") == 0;
         d->normalize_unit = !d->normalize_picture;
         if (d->normalize_unit && strcmp(json_string_value(v), "unit") != 0) {
-            fields_problem(f, "normalize", "'normalize' must be \"unit\", \"picture\" or an object with mean and deviation");
+            fields_problem(
+                f, "normalize",
+                "'normalize' must be \"unit\", \"picture\" or an object with mean and deviation");
         }
-        json_object_set_new(f->full, "normalize", json_string(d->normalize_picture ? "picture" : "unit"));
+        json_object_set_new(f->full, "normalize",
+                            json_string(d->normalize_picture ? "picture" : "unit"));
         return;
     }
     struct fields in;
@@ -34,7 +39,8 @@ static void read_normalize(struct data_spec *d, struct fields *f)
         return;
     }
     if (n == 0 || n != m) {
-        fields_problem(f, "normalize", "'mean' and 'deviation' must have one number per channel each, and as many");
+        fields_problem(f, "normalize",
+                       "'mean' and 'deviation' must have one number per channel each, and as many");
         return;
     }
     d->normalize_unit = false;
@@ -47,7 +53,8 @@ static void read_normalize(struct data_spec *d, struct fields *f)
 
 const struct catalog_param spec_data_params[] = {
     {"shuffle", PARAM_BOOL, 0, 1, 0, 1, NULL, NULL, "a new order in every epoch"},
-    {"validation", PARAM_REAL, 0, 0, 0, 0.9, NULL, NULL, "share of the training set that is evaluated on in place of the test set"},
+    {"validation", PARAM_REAL, 0, 0, 0, 0.9, NULL, NULL,
+     "share of the training set that is evaluated on in place of the test set"},
     {.name = NULL},
 };
 
@@ -70,7 +77,9 @@ void spec_read_data(struct data_spec *d, struct fields *f)
         const char *path = fields_text(&in, "path", true, SPEC_PATH);
         snprintf(d->path, sizeof d->path, "%s", path ? path : "");
         if (path != NULL && (path[0] == '/' || strstr(path, ".."))) {
-            fields_problem(&in, "path", "'path' must lie beneath a data root: it may neither start with '/' nor contain '..'");
+            fields_problem(
+                &in, "path",
+                "'path' must lie beneath a data root: it may neither start with '/' nor contain '..'");
         }
     }
     fields_params(&in, spec_data_params);
@@ -81,7 +90,7 @@ void spec_read_data(struct data_spec *d, struct fields *f)
     d->coarse = spec_is(in.full, "labels", "coarse");
 }
 
-/* ---- augment ------------------------------------------------------------------------------------------------- */
+/* ---- augment --------------------------------------------------------------------------------- */
 
 static void read_shift(struct augment_spec *a, const json_t *full)
 {
@@ -100,7 +109,8 @@ static void read_crop(struct augment_spec *a, const json_t *full)
     a->crop = true;
     a->crop_padding = (int)fields_int(full, "padding");
     for (size_t i = 0; i < 2; i++) {
-        a->crop_size[i] = (int)json_integer_value(json_array_get(size, i)); /* 0: as the network's input */
+        a->crop_size[i] =
+            (int)json_integer_value(json_array_get(size, i)); /* 0: as the network's input */
     }
 }
 
@@ -120,15 +130,18 @@ static void check_window(struct augment_spec *a, const struct network *net, stru
         return; /* nothing to check, or the network was reported */
     }
     if (net->input.rank != 3) {
-        fields_problem(in, "crop", "a window is cut out of a picture, but the network takes a vector of %d", net->input.dim[0]);
+        fields_problem(in, "crop",
+                       "a window is cut out of a picture, but the network takes a vector of %d",
+                       net->input.dim[0]);
         return;
     }
     for (int i = 0; i < 2; i++) {
         a->crop_size[i] = a->crop_size[i] > 0 ? a->crop_size[i] : net->input.dim[i];
     }
     if (a->crop_size[0] != net->input.dim[0] || a->crop_size[1] != net->input.dim[1]) {
-        fields_problem(in, "crop", "a window of %d x %d does not fit the network, whose input is %d x %d", a->crop_size[0], a->crop_size[1],
-                       net->input.dim[0], net->input.dim[1]);
+        fields_problem(in, "crop",
+                       "a window of %d x %d does not fit the network, whose input is %d x %d",
+                       a->crop_size[0], a->crop_size[1], net->input.dim[0], net->input.dim[1]);
     }
 }
 
@@ -137,11 +150,13 @@ void spec_read_augment(struct jobspec *spec, struct fields *f)
     struct augment_spec *a = &spec->data.augment;
     struct fields in;
     const json_t *given = json_object_get(f->given, "augment");
-    bool windows = (given == NULL || json_is_null(given)) && strcmp(spec->network.preset, "tf-cifar") == 0; /* part of that recipe */
+    bool windows = (given == NULL || json_is_null(given)) &&
+                   strcmp(spec->network.preset, "tf-cifar") == 0; /* part of that recipe */
     spec_open(&in, f, "augment", false);
     for (int i = 0; i < READERS; i++) {
         const struct catalog_entry *entry = catalog_get(readers[i].id);
-        if (fields_get(&in, entry->name) != NULL || (windows && readers[i].id == CAT_AUGMENT_CROP)) {
+        if (fields_get(&in, entry->name) != NULL ||
+            (windows && readers[i].id == CAT_AUGMENT_CROP)) {
             struct fields one;
             spec_open(&one, &in, entry->name, false);
             fields_params(&one, entry->params);

@@ -1,8 +1,9 @@
 /* The sections optimizer, strategy and batching of a job spec: see spec_parts.h.
  *
- * Parameters that the catalogue lists are read by its rows, into `full`; from there they are copied into the struct by name, so a
- * strategy that lacks a parameter leaves the struct's zero. What a newcomer would get wrong: `full` must parse again to the same spec
- * (the coordinator and the workers read the stored one), so a default is written the way a user would write it. */
+ * Parameters that the catalogue lists are read by its rows, into `full`; from there they are copied
+ * into the struct by name, so a strategy that lacks a parameter leaves the struct's zero. What a
+ * newcomer would get wrong: `full` must parse again to the same spec (the coordinator and the
+ * workers read the stored one), so a default is written the way a user would write it. */
 #include "job/spec_parts.h"
 
 #include <stdio.h>
@@ -23,7 +24,8 @@ bool spec_is(const json_t *full, const char *key, const char *text)
     return value != NULL && strcmp(value, text) == 0;
 }
 
-int spec_read_numbers(struct fields *f, const char *key, bool whole, double min, double max, double *out, int most)
+int spec_read_numbers(struct fields *f, const char *key, bool whole, double min, double max,
+                      double *out, int most)
 {
     char pointer[FIELDS_POINTER], at[FIELDS_POINTER], shown[48];
     const json_t *v = fields_get(f, key);
@@ -33,12 +35,15 @@ int spec_read_numbers(struct fields *f, const char *key, bool whole, double min,
         return 0;
     }
     if (!json_is_array(v) || n == 0 || n > (size_t)most) {
-        fields_problem(f, key, "'%s' must be an array of 1 to %d numbers, not %s", key, most, fields_show(shown, v));
+        fields_problem(f, key, "'%s' must be an array of 1 to %d numbers, not %s", key, most,
+                       fields_show(shown, v));
         return -1;
     }
     jsonx_join(pointer, sizeof pointer, f->pointer, key);
     for (size_t i = 0; i < n; i++) {
-        good = fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i), whole, min, max, &out[i]) && good;
+        good = fields_number(f, jsonx_join_index(at, sizeof at, pointer, i), json_array_get(v, i),
+                             whole, min, max, &out[i]) &&
+               good;
     }
     if (!good) {
         return -1;
@@ -47,7 +52,7 @@ int spec_read_numbers(struct fields *f, const char *key, bool whole, double min,
     return (int)n;
 }
 
-/* ---- optimizer ----------------------------------------------------------------------------------------------- */
+/* ---- optimizer ------------------------------------------------------------------------------- */
 
 static void read_schedule(struct optimizer_spec *o, struct fields *f)
 {
@@ -63,11 +68,13 @@ static void read_schedule(struct optimizer_spec *o, struct fields *f)
     if (schedule->id == CAT_SCHEDULE_STEP) {
         int n = spec_read_numbers(&in, "at_epochs", false, 0, 1e6, o->at_epochs, SPEC_EPOCHS_AT);
         if (n == 0) {
-            fields_problem(&in, "at_epochs", "'at_epochs' is missing: the epochs at which the rate changes");
+            fields_problem(&in, "at_epochs",
+                           "'at_epochs' is missing: the epochs at which the rate changes");
         }
         for (int i = 1; i < n; i++) {
             if (o->at_epochs[i] <= o->at_epochs[i - 1]) {
-                fields_problem(&in, "at_epochs", "'at_epochs' must rise: %g follows %g", o->at_epochs[i], o->at_epochs[i - 1]);
+                fields_problem(&in, "at_epochs", "'at_epochs' must rise: %g follows %g",
+                               o->at_epochs[i], o->at_epochs[i - 1]);
                 break;
             }
         }
@@ -104,7 +111,7 @@ void spec_read_optimizer(struct optimizer_spec *o, struct fields *f)
     }
 }
 
-/* ---- strategy ------------------------------------------------------------------------------------------------ */
+/* ---- strategy -------------------------------------------------------------------------------- */
 
 void spec_read_strategy(struct strategy_spec *s, struct fields *f)
 {
@@ -121,7 +128,9 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
     s->weighting = spec_is(full, "weighting", "plain") ? WEIGHT_PLAIN : WEIGHT_SAMPLE;
     s->scale = spec_is(full, "scale", "per_update") ? SCALE_PER_UPDATE : SCALE_GLOBAL;
     s->n = (int)fields_int(full, "n");
-    s->rate = spec_is(full, "rate", "n") ? RATE_N : spec_is(full, "rate", "tau") ? RATE_TAU : RATE_FIXED;
+    s->rate = spec_is(full, "rate", "n")     ? RATE_N
+              : spec_is(full, "rate", "tau") ? RATE_TAU
+                                             : RATE_FIXED;
     s->pull = spec_is(full, "pull", "blocking") ? PULL_BLOCKING : PULL_FREE;
     s->s = (int)fields_int(full, "s");
     s->lambda = fields_real(full, "lambda");
@@ -133,7 +142,8 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
     s->k1 = (int)fields_int(full, "k1");
     s->k2 = (int)fields_int(full, "k2");
     s->group_size = (int)fields_int(full, "group_size");
-    s->servers = fields_has_param(strategy->params, "servers") ? (int)fields_int(full, "servers") : 1;
+    s->servers =
+        fields_has_param(strategy->params, "servers") ? (int)fields_int(full, "servers") : 1;
     s->c = (int)fields_int(full, "c");
 }
 
@@ -147,43 +157,53 @@ static void check_groups(const struct jobspec *spec, struct jsonx_problems *prob
 {
     const struct strategy_spec *s = &spec->strategy;
     if (s->k1 > 0 && s->k2 % s->k1 != 0) {
-        jsonx_problem(problems, "/strategy/k2", "'k2' must be a multiple of 'k1', but %d is none of %d", s->k2, s->k1);
+        jsonx_problem(problems, "/strategy/k2",
+                      "'k2' must be a multiple of 'k1', but %d is none of %d", s->k2, s->k1);
     }
     if (s->group_size > 0 && spec->workers % s->group_size != 0) {
-        jsonx_problem(problems, "/strategy/group_size", "groups of %d do not divide %d workers", s->group_size, spec->workers);
+        jsonx_problem(problems, "/strategy/group_size", "groups of %d do not divide %d workers",
+                      s->group_size, spec->workers);
     }
     const json_t *groups = json_object_get(spec->cluster, "groups");
     size_t i;
     json_t *group;
     json_array_foreach((json_t *)groups, i, group) {
         if (s->group_size > 0 && json_array_size(group) != (size_t)s->group_size) {
-            jsonx_problem(problems, "/strategy/group_size", "'group_size' is %d, but group %zu of the cluster has %zu nodes", s->group_size,
-                          i, json_array_size(group));
+            jsonx_problem(problems, "/strategy/group_size",
+                          "'group_size' is %d, but group %zu of the cluster has %zu nodes",
+                          s->group_size, i, json_array_size(group));
             return;
         }
     }
 }
 
-static void check_server(const struct jobspec *spec, const char *name, struct jsonx_problems *problems)
+static void check_server(const struct jobspec *spec, const char *name,
+                         struct jsonx_problems *problems)
 {
     const struct strategy_spec *s = &spec->strategy;
     if (spec->optimizer.type != CAT_OPTIMIZER_SGD) {
         jsonx_problem(problems, "/optimizer/type", "the server of '%s' offers 'sgd' only", name);
     }
     if (spec->optimizer.nesterov) {
-        jsonx_problem(problems, "/optimizer/nesterov", "the server of '%s' has plain momentum only", name);
+        jsonx_problem(problems, "/optimizer/nesterov", "the server of '%s' has plain momentum only",
+                      name);
     }
     if (s->n > spec->workers) {
-        jsonx_problem(problems, "/strategy/n", "'n' %d is more than the %d workers", s->n, spec->workers);
+        jsonx_problem(problems, "/strategy/n", "'n' %d is more than the %d workers", s->n,
+                      spec->workers);
     }
     if (s->c > spec->workers) {
-        jsonx_problem(problems, "/strategy/c", "'c' %d is more than the %d workers", s->c, spec->workers);
+        jsonx_problem(problems, "/strategy/c", "'c' %d is more than the %d workers", s->c,
+                      spec->workers);
     } else if (s->c > 1 && s->n > 0 && s->n <= spec->workers && s->c != spec->workers / s->n) {
-        jsonx_problem(problems, "/strategy/c", "'c' is %d, but 'n' %d of %d workers makes it %d", s->c, s->n, spec->workers,
-                      spec->workers / s->n);
+        jsonx_problem(problems, "/strategy/c", "'c' is %d, but 'n' %d of %d workers makes it %d",
+                      s->c, s->n, spec->workers, spec->workers / s->n);
     }
     if (s->type == CAT_STRATEGY_DDC_ASGD && s->mu < 0 && s->mu != -1) {
-        jsonx_problem(problems, "/strategy/mu", "'mu' must be from 0 to below 1, or -1 for the number of workers to decide, not %g", s->mu);
+        jsonx_problem(
+            problems, "/strategy/mu",
+            "'mu' must be from 0 to below 1, or -1 for the number of workers to decide, not %g",
+            s->mu);
     }
 }
 
@@ -199,19 +219,22 @@ void spec_check_strategy(const struct jobspec *spec, struct jsonx_problems *prob
     }
     bool own = type == CAT_STRATEGY_DC_ASGDK || type == CAT_STRATEGY_DDC_ASGD;
     if ((own || type == CAT_STRATEGY_HPSGD) && spec->optimizer.momentum > 0) {
-        jsonx_problem(problems, "/optimizer/momentum", own ? "'%s' has a momentum of its own" : "'%s' has no momentum", name);
+        jsonx_problem(problems, "/optimizer/momentum",
+                      own ? "'%s' has a momentum of its own" : "'%s' has no momentum", name);
     }
     if (type == CAT_STRATEGY_HPSGD && spec->optimizer.type != CAT_OPTIMIZER_SGD) {
         jsonx_problem(problems, "/optimizer/type", "'%s' offers 'sgd' only", name);
     }
 }
 
-/* ---- batching ------------------------------------------------------------------------------------------------ */
+/* ---- batching -------------------------------------------------------------------------------- */
 
 const struct catalog_param spec_batching_params[] = {
-    {"global_batch", PARAM_INT, 1, 0, 1, 1 << 24, NULL, NULL, "samples of one step, all workers together"},
+    {"global_batch", PARAM_INT, 1, 0, 1, 1 << 24, NULL, NULL,
+     "samples of one step, all workers together"},
     {"min_batch", PARAM_INT, 0, 1, 1, 1 << 24, NULL, NULL, "least minibatch of a worker"},
-    {"max_batch", PARAM_INT, 0, 0, 0, 1 << 24, NULL, NULL, "largest minibatch of a worker; 0: no limit but memory"},
+    {"max_batch", PARAM_INT, 0, 0, 0, 1 << 24, NULL, NULL,
+     "largest minibatch of a worker; 0: no limit but memory"},
     {.name = NULL},
 };
 
@@ -238,8 +261,9 @@ void spec_read_batching(struct batching_spec *b, struct fields *f)
     b->n_weights = spec_read_numbers(&in, "weights", false, 0, 1e9, b->weights, SPEC_WORKERS);
     fields_close(&in);
     if (policy != NULL && policy->id != CAT_BATCHING_STATIC && (n != 0 || b->n_weights != 0)) {
-        fields_problem(&in, n != 0 ? "sizes" : "weights", "'%s' belongs to the policy 'static', not '%s'", n != 0 ? "sizes" : "weights",
-                       policy->name);
+        fields_problem(&in, n != 0 ? "sizes" : "weights",
+                       "'%s' belongs to the policy 'static', not '%s'",
+                       n != 0 ? "sizes" : "weights", policy->name);
     }
 }
 
@@ -249,14 +273,17 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
     int64_t W = spec->workers, B = b->global_batch, sum = 0;
     double weights = 0;
     if (B < W * b->min_batch) {
-        jsonx_problem(problems, "/batching/global_batch",
-                      "a global batch of %lld is less than %lld workers times the least minibatch of %d", (long long)B, (long long)W,
-                      b->min_batch);
+        jsonx_problem(
+            problems, "/batching/global_batch",
+            "a global batch of %lld is less than %lld workers times the least minibatch of %d",
+            (long long)B, (long long)W, b->min_batch);
     }
     if (b->max_batch > 0 && b->max_batch < b->min_batch) {
-        jsonx_problem(problems, "/batching/max_batch", "'max_batch' %d is less than 'min_batch' %d", b->max_batch, b->min_batch);
+        jsonx_problem(problems, "/batching/max_batch", "'max_batch' %d is less than 'min_batch' %d",
+                      b->max_batch, b->min_batch);
     } else if (b->max_batch > 0 && B > W * b->max_batch) {
-        jsonx_problem(problems, "/batching/max_batch", "%lld workers with at most %d samples cannot hold a global batch of %lld",
+        jsonx_problem(problems, "/batching/max_batch",
+                      "%lld workers with at most %d samples cannot hold a global batch of %lld",
                       (long long)W, b->max_batch, (long long)B);
     }
     for (int i = 0; i < b->n_sizes; i++) {
@@ -268,12 +295,14 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
     if (b->n_sizes > 0 && b->n_weights > 0) {
         jsonx_problem(problems, "/batching", "'sizes' and 'weights' exclude each other");
     } else if (b->n_sizes > 0 && (b->n_sizes != W || sum != B)) {
-        jsonx_problem(problems, "/batching/sizes",
-                      "'sizes' must be %lld numbers that sum to the global batch of %lld; these are %d and sum to %lld", (long long)W,
-                      (long long)B, b->n_sizes, (long long)sum);
+        jsonx_problem(
+            problems, "/batching/sizes",
+            "'sizes' must be %lld numbers that sum to the global batch of %lld; these are %d and sum to %lld",
+            (long long)W, (long long)B, b->n_sizes, (long long)sum);
     } else if (b->n_weights > 0 && (b->n_weights != W || !(weights > 0))) {
-        jsonx_problem(problems, "/batching/weights", "'weights' must be %lld numbers that are not all 0; these are %d", (long long)W,
-                      b->n_weights);
+        jsonx_problem(problems, "/batching/weights",
+                      "'weights' must be %lld numbers that are not all 0; these are %d",
+                      (long long)W, b->n_weights);
     } else if (b->policy == BATCH_STATIC && b->n_sizes == 0 && b->n_weights == 0) {
         jsonx_problem(problems, "/batching", "the policy 'static' needs 'sizes' or 'weights'");
     }

@@ -1,6 +1,7 @@
-/* The JSON schema of a job spec, for /openapi.json and for editors: made from the same rows that parse the spec, so that it cannot lie.
- * Objects of a kind ("strategy") are a oneOf over the catalogue's entries, each closed; what several keys must fulfil together is said
- * by validation alone. */
+/* The JSON schema of a job spec, for /openapi.json and for editors: made from the same rows that
+ * parse the spec, so that it cannot lie. Objects of a kind ("strategy") are a oneOf over the
+ * catalogue's entries, each closed; what several keys must fulfil together is said by validation
+ * alone. */
 #include <string.h>
 
 #include "job/spec_parts.h"
@@ -21,7 +22,9 @@ static json_t *param_schema(const struct catalog_param *p)
         json_object_set_new(j, "minimum", json_real(p->min));
         json_object_set_new(j, "maximum", json_real(p->max));
         if (!p->required) {
-            json_object_set_new(j, "default", p->kind == PARAM_INT ? json_integer((json_int_t)p->fallback) : json_real(p->fallback));
+            json_object_set_new(j, "default",
+                                p->kind == PARAM_INT ? json_integer((json_int_t)p->fallback)
+                                                     : json_real(p->fallback));
         }
         break;
     case PARAM_BOOL:
@@ -30,7 +33,8 @@ static json_t *param_schema(const struct catalog_param *p)
         break;
     case PARAM_ENUM: {
         json_t *list = json_array();
-        for (const char *c = p->choices; *c != '\0'; c += strcspn(c, "|") + (c[strcspn(c, "|")] == '|')) {
+        for (const char *c = p->choices; *c != '\0';
+             c += strcspn(c, "|") + (c[strcspn(c, "|")] == '|')) {
             json_array_append_new(list, json_stringn(c, strcspn(c, "|")));
         }
         json_object_set_new(j, "enum", list);
@@ -39,13 +43,15 @@ static json_t *param_schema(const struct catalog_param *p)
     }
     case PARAM_INTS:
         json_object_set_new(j, "oneOf",
-                            json_pack("[{s:s, s:i, s:i}, {s:s, s:{s:s}, s:i, s:i}]", "type", "integer", "minimum", (int)p->min, "maximum",
-                                      (int)p->max, "type", "array", "items", "type", "integer", "minItems", 2, "maxItems", 2));
+                            json_pack("[{s:s, s:i, s:i}, {s:s, s:{s:s}, s:i, s:i}]", "type",
+                                      "integer", "minimum", (int)p->min, "maximum", (int)p->max,
+                                      "type", "array", "items", "type", "integer", "minItems", 2,
+                                      "maxItems", 2));
         break;
     case PARAM_AUTO:
-        json_object_set_new(
-            j, "oneOf",
-            json_pack("[{s:s}, {s:s, s:f, s:f}]", "const", p->fallback_text, "type", "integer", "minimum", p->min, "maximum", p->max));
+        json_object_set_new(j, "oneOf",
+                            json_pack("[{s:s}, {s:s, s:f, s:f}]", "const", p->fallback_text, "type",
+                                      "integer", "minimum", p->min, "maximum", p->max));
         json_object_set_new(j, "default", json_string(p->fallback_text));
         break;
     case PARAM_NAMES:
@@ -59,7 +65,8 @@ static json_t *param_schema(const struct catalog_param *p)
 
 static json_t *closed_object(void)
 {
-    return json_pack("{s:s, s:{}, s:[], s:b}", "type", "object", "properties", "required", "additionalProperties", 0);
+    return json_pack("{s:s, s:{}, s:[], s:b}", "type", "object", "properties", "required",
+                     "additionalProperties", 0);
 }
 
 static void add(json_t *object, const char *key, json_t *schema, bool required)
@@ -84,7 +91,8 @@ static json_t *text(const char *help)
 
 static json_t *numbers(const char *help)
 {
-    return json_pack("{s:s, s:{s:s}, s:s}", "type", "array", "items", "type", "number", "description", help);
+    return json_pack("{s:s, s:{s:s}, s:s}", "type", "array", "items", "type", "number",
+                     "description", help);
 }
 
 /* What an entry has beyond its parameters. */
@@ -95,7 +103,8 @@ static void add_extra(json_t *object, const struct catalog_entry *entry, json_t 
         add(normalize, "mean", numbers("one number per channel"), true);
         add(normalize, "deviation", numbers("one number per channel"), true);
         add_params(object, spec_data_params);
-        add(object, "normalize", json_pack("{s:[{s:[s, s]}, o]}", "oneOf", "enum", "unit", "picture", normalize), false);
+        add(object, "normalize",
+            json_pack("{s:[{s:[s, s]}, o]}", "oneOf", "enum", "unit", "picture", normalize), false);
         if (entry->id != CAT_FORMAT_GLYPHS) {
             add(object, "path", text("beneath a data root"), true);
         }
@@ -137,7 +146,8 @@ static json_t *model_schema(void)
     json_t *each;
     json_array_foreach(json_object_get(layer, "oneOf"), i, each) {
         add(each, "name", text("given, or made of type and number"), false);
-        add(each, "inputs", json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"), false);
+        add(each, "inputs", json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"),
+            false);
     }
     add(object, "input", numbers("[n], or height, width and channels"), true);
     add(object, "layers", json_pack("{s:s, s:o}", "type", "array", "items", layer), true);
@@ -195,9 +205,13 @@ json_t *jobspec_schema(void)
     add(spec, "batching", batching_schema(), true);
     add_params(spec, spec_top_params);
     json_t *init = params_schema(spec_init_params);
-    add(init, "path", text("a safetensors file beneath a data root, JOB/model.safetensors, or JOB/checkpoints"), true);
-    add(spec, "init", json_pack("{s:[o, o]}", "oneOf", text("a safetensors file to start from"), init), false);
-    add(spec, "nodes", json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"), false);
+    add(init, "path",
+        text("a safetensors file beneath a data root, JOB/model.safetensors, or JOB/checkpoints"),
+        true);
+    add(spec, "init",
+        json_pack("{s:[o, o]}", "oneOf", text("a safetensors file to start from"), init), false);
+    add(spec, "nodes", json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"),
+        false);
     add(spec, "evaluate", params_schema(spec_evaluate_params), false);
     json_t *checkpoint = params_schema(spec_checkpoint_params), *target = closed_object();
     add(checkpoint, spec_keep_param.name, param_schema(&spec_keep_param), false);
@@ -205,7 +219,9 @@ json_t *jobspec_schema(void)
     add(target, spec_accuracy_param.name, param_schema(&spec_accuracy_param), true);
     add(spec, "target", target, false);
     add(spec, "exchange", params_schema(spec_exchange_params), false);
-    add(spec, "cluster", json_pack("{s:s, s:s}", "type", "object", "description", "a virtual cluster to run on"), false);
+    add(spec, "cluster",
+        json_pack("{s:s, s:s}", "type", "object", "description", "a virtual cluster to run on"),
+        false);
     json_decref(schedule);
     return spec;
 }

@@ -1,5 +1,5 @@
-/* Staleness figures: see staleness.h and SEMANTICS.md 5. Percentiles are by nearest rank: the smallest value that at least
- * p percent of the gradients do not exceed. */
+/* Staleness figures: see staleness.h and SEMANTICS.md 5. Percentiles are by nearest rank: the
+ * smallest value that at least p percent of the gradients do not exceed. */
 #include "job/staleness.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ void staleness_add(struct staleness *s, int tau, int samples)
     s->recent_n += s->recent_n < STALENESS_RECENT;
 }
 
-/* ---- figures --------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 struct figures { /* of one worker or of several */
     int64_t histogram[STALENESS_BINS];
@@ -164,13 +164,14 @@ json_t *staleness_job_json(const struct staleness *const *workers, int n, bool r
             add_whole(f, workers[i]);
         }
     }
-    json_t *out = json_pack("{s:f, s:f}", "update_mean", ratio(f->sum, (double)f->count), "node_mean", ratio(f->node_sum, f->nodes));
+    json_t *out = json_pack("{s:f, s:f}", "update_mean", ratio(f->sum, (double)f->count),
+                            "node_mean", ratio(f->node_sum, f->nodes));
     add_order(out, f);
     free(f);
     return out;
 }
 
-/* ---- to go on later --------------------------------------------------------------------------------------------- */
+/* ---- to go on later -------------------------------------------------------------------------- */
 
 json_t *staleness_dump(const struct staleness *s)
 {
@@ -181,10 +182,12 @@ json_t *staleness_dump(const struct staleness *s)
     }
     for (int i = 0; i < s->recent_n; i++) { /* oldest first: tau, samples */
         int at = (s->recent_at - s->recent_n + i + STALENESS_RECENT) % STALENESS_RECENT;
-        json_array_append_new(recent, json_pack("[i, i]", (int)s->recent[at], (int)s->recent_samples[at]));
+        json_array_append_new(recent,
+                              json_pack("[i, i]", (int)s->recent[at], (int)s->recent_samples[at]));
     }
-    return json_pack("{s:I, s:f, s:f, s:f, s:i, s:o, s:o}", "count", (json_int_t)s->count, "sum", s->sum, "sample_sum", s->sample_sum,
-                     "samples", s->samples, "max", s->max, "histogram", bins_json(s->histogram, bins), "recent", recent);
+    return json_pack("{s:I, s:f, s:f, s:f, s:i, s:o, s:o}", "count", (json_int_t)s->count, "sum",
+                     s->sum, "sample_sum", s->sample_sum, "samples", s->samples, "max", s->max,
+                     "histogram", bins_json(s->histogram, bins), "recent", recent);
 }
 
 static void read_recent(struct staleness *s, const json_t *recent)
@@ -192,8 +195,15 @@ static void read_recent(struct staleness *s, const json_t *recent)
     size_t i;
     json_t *item;
     json_array_foreach((json_t *)recent, i, item) {
-        int64_t tau = json_integer_value(json_array_get(item, 0)), samples = json_integer_value(json_array_get(item, 1));
-        staleness_add(s, tau < 0 ? 0 : tau > 65535 ? 65535 : (int)tau, samples < 0 ? 0 : samples > INT32_MAX ? INT32_MAX : (int)samples);
+        int64_t tau = json_integer_value(json_array_get(item, 0)),
+                samples = json_integer_value(json_array_get(item, 1));
+        staleness_add(s,
+                      tau < 0       ? 0
+                      : tau > 65535 ? 65535
+                                    : (int)tau,
+                      samples < 0           ? 0
+                      : samples > INT32_MAX ? INT32_MAX
+                                            : (int)samples);
     }
 }
 
@@ -226,14 +236,15 @@ int staleness_read(struct staleness *s, const json_t *j)
     s->sample_sum = json_number_value(json_object_get(j, "sample_sum"));
     s->samples = json_number_value(json_object_get(j, "samples"));
     s->max = max >= 0 && max <= INT32_MAX ? (int)max : 0;
-    if (!good || s->count != counted || s->max != max || s->sum < 0 || s->sample_sum < 0 || s->samples < 0) {
+    if (!good || s->count != counted || s->max != max || s->sum < 0 || s->sample_sum < 0 ||
+        s->samples < 0) {
         staleness_release(s);
         return -ERR_DATA;
     }
     return 0;
 }
 
-/* ---- fewer workers than before ---------------------------------------------------------------------------------- */
+/* ---- fewer workers than before --------------------------------------------------------------- */
 
 /* Counts of another worker; the last 100 stay one's own. */
 static void take_over(struct staleness *s, const struct staleness *gone)

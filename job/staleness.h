@@ -24,14 +24,17 @@ void staleness_release(struct staleness *s);
 void staleness_add(struct staleness *s, int tau, int samples);
 /* {"mean","sample_mean","p50","p95","p99","max","histogram"} of one worker (nearest rank). */
 json_t *staleness_json(const struct staleness *s);
-/* {"update_mean","node_mean","sample_mean","p50","p95","p99","max","histogram"} over workers; recent: of the last
- * 100 per worker. Workers without gradients do not count in node_mean. */
+/* {"update_mean","node_mean","sample_mean","p50","p95","p99","max","histogram"} over workers;
+ * recent: of the last 100 per worker. Workers without gradients do not count in node_mean. */
 json_t *staleness_job_json(const struct staleness *const *workers, int n, bool recent);
-/* From what staleness_dump gave; negative, and `s` is as after staleness_init, if it is malformed. */
+/* From what staleness_dump gave; negative, and `s` is as after staleness_init, if it is malformed.
+ */
 int staleness_read(struct staleness *s, const json_t *j);
-/* From the dumps of all workers of an attempt that is over: its own, and, where there are fewer workers now, its share of those that have
- * none any more, so that no gradient is forgotten. `s` is fresh. */
+/* From the dumps of all workers of an attempt that is over: its own, and, where there are fewer
+ * workers now, its share of those that have none any more, so that no gradient is forgotten. `s` is
+ * fresh. */
 void staleness_restore(struct staleness *s, const json_t *dumps, int worker, int workers);
-json_t *staleness_dump(const struct staleness *s); /* everything needed to go on, for heartbeats and checkpoints */
+json_t *staleness_dump(
+    const struct staleness *s); /* everything needed to go on, for heartbeats and checkpoints */
 
 #endif

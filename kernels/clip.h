@@ -1,6 +1,8 @@
-/* The length of a gradient, summed so that every device comes to the same bits: over chunks of CLIP_CHUNK floats of the flat block, in each
- * over CLIP_LANES lanes (element i belongs to lane i modulo CLIP_LANES), in double. Lanes are added up in order, then chunks in order. A
- * product of two floats is exact in double, so a fused multiply-add changes nothing. Written in what C11 and CUDA have in common.
+/* The length of a gradient, summed so that every device comes to the same bits: over chunks of
+ * CLIP_CHUNK floats of the flat block, in each over CLIP_LANES lanes (element i belongs to lane i
+ * modulo CLIP_LANES), in double. Lanes are added up in order, then chunks in order. A product of
+ * two floats is exact in double, so a fused multiply-add changes nothing. Written in what C11 and
+ * CUDA have in common.
  */
 #ifndef KERNELS_CLIP_H
 #define KERNELS_CLIP_H
@@ -11,8 +13,8 @@
 
 enum { CLIP_CHUNK = 4096, CLIP_LANES = 16 };
 
-/* What a gradient with this sum of squares, times `scale`, is multiplied with to be no longer than clip_norm (0: no limit). Not a number
- * stays what it is, and is seen. */
+/* What a gradient with this sum of squares, times `scale`, is multiplied with to be no longer than
+ * clip_norm (0: no limit). Not a number stays what it is, and is seen. */
 RNG_FN double clip_factor(double squares, double scale, double clip_norm)
 {
     double length = fabs(scale) * sqrt(squares);

@@ -1,7 +1,8 @@
 /* Devices by name.
  *
- * The CPU is part of the program, CUDA is a plug-in (plugin.c) that is loaded when a GPU is asked for. What a newcomer would get wrong:
- * `auto` never fails for want of a GPU: it says in one line why there is none to use, and takes the CPU.
+ * The CPU is part of the program, CUDA is a plug-in (plugin.c) that is loaded when a GPU is asked
+ * for. What a newcomer would get wrong: `auto` never fails for want of a GPU: it says in one line
+ * why there is none to use, and takes the CPU.
  */
 #include "kernels/device.h"
 
@@ -47,7 +48,8 @@ struct device *dev_open(const char *name, struct err *e)
         }
         return dev;
     }
-    err_set(e, ERR_INVALID, "there is no device '%.60s'; devices are cpu:THREADS, cuda:INDEX and auto", name);
+    err_set(e, ERR_INVALID,
+            "there is no device '%.60s'; devices are cpu:THREADS, cuda:INDEX and auto", name);
     return NULL;
 }
 
@@ -68,9 +70,11 @@ int dev_use_precision(struct device *dev, const char *precision, struct err *e)
 
 int dev_lacks_precision(struct device *dev, const char *precision, struct err *e)
 {
-    err_set(e, ERR_UNSUPPORTED, "the device '%s' (%.100s) does not offer the precision '%.20s'", dev->ops->name, dev->ops->describe(dev),
-            precision);
-    err_hint(e, "fp32 is offered everywhere; tf32 needs a GPU, bf16 a GPU or a CPU that has avx512_bf16");
+    err_set(e, ERR_UNSUPPORTED, "the device '%s' (%.100s) does not offer the precision '%.20s'",
+            dev->ops->name, dev->ops->describe(dev), precision);
+    err_hint(
+        e,
+        "fp32 is offered everywhere; tf32 needs a GPU, bf16 a GPU or a CPU that has avx512_bf16");
     return -ERR_UNSUPPORTED;
 }
 

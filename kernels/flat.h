@@ -1,6 +1,7 @@
-/* Loops over flat blocks of floats in main memory, which there are between two computations: sums of gradients, weights, steps that leave
- * the optimizer out, samples. Everything is worked out element by element in fp32, so no result depends on the instructions that the machine
- * has. Blocks do not overlap unless it is said that they may be the same.
+/* Loops over flat blocks of floats in main memory, which there are between two computations: sums
+ * of gradients, weights, steps that leave the optimizer out, samples. Everything is worked out
+ * element by element in fp32, so no result depends on the instructions that the machine has. Blocks
+ * do not overlap unless it is said that they may be the same.
  */
 #ifndef KERNELS_FLAT_H
 #define KERNELS_FLAT_H
@@ -19,13 +20,15 @@ void flat_scale(float *to, const float *from, float share, size_t n);
 void flat_look_up(float *to, const uint8_t *from, const float table[256], size_t n);
 
 struct flat_step {
-    float scale, decay; /* of the gradient, of the weight where decays[i] is 1: u = scale*g + decay*x */
+    float scale,
+        decay; /* of the gradient, of the weight where decays[i] is 1: u = scale*g + decay*x */
     float rate, weight; /* x -= rate*u; sum += weight*u */
 };
 /* A step of plain SGD whose updates are collected (hpsgd). */
-void flat_descend(float *x, float *sum, const float *g, const uint8_t *decays, const struct flat_step *step, size_t n);
-/* The length of a - b: summed in double over FLAT_LANES lanes (element i belongs to lane i modulo FLAT_LANES), which are added up in
- * order. */
+void flat_descend(float *x, float *sum, const float *g, const uint8_t *decays,
+                  const struct flat_step *step, size_t n);
+/* The length of a - b: summed in double over FLAT_LANES lanes (element i belongs to lane i modulo
+ * FLAT_LANES), which are added up in order. */
 enum { FLAT_LANES = 8 };
 double flat_distance(const float *a, const float *b, size_t n);
 

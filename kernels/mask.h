@@ -1,8 +1,10 @@
-/* Which elements dropout keeps: a function of (seed, epoch, sample's index in the data set, layer, element), so that the
- * same sample loses the same elements whichever rank trains it, in whatever minibatch, on whatever device.
+/* Which elements dropout keeps: a function of (seed, epoch, sample's index in the data set, layer,
+ * element), so that the same sample loses the same elements whichever rank trains it, in whatever
+ * minibatch, on whatever device.
  *
- * One Philox block gives the words of four neighbouring elements. An element is counted in the order in which the layer's
- * output is stored (row, column, channel). Written in what C11 and CUDA have in common.
+ * One Philox block gives the words of four neighbouring elements. An element is counted in the
+ * order in which the layer's output is stored (row, column, channel). Written in what C11 and CUDA
+ * have in common.
  */
 #ifndef KERNELS_MASK_H
 #define KERNELS_MASK_H
@@ -21,7 +23,8 @@ RNG_FN uint32_t mask_threshold(double rate)
     return (uint32_t)(rate * 16777216.0);
 }
 
-/* Words of the elements 4*quad .. 4*quad+3 of one sample; an element is kept if (word >> 8) >= threshold. */
+/* Words of the elements 4*quad .. 4*quad+3 of one sample; an element is kept if (word >> 8) >=
+ * threshold. */
 RNG_FN struct rng_block mask_words(uint64_t key, int64_t sample, uint64_t quad)
 {
     return rng_philox(key, (uint64_t)sample, quad);

@@ -1,7 +1,9 @@
-/* Finding and loading the CUDA plug-in (see plugin.h). The driver is asked for first: without it the plug-in could not do anything, and its
- * own libraries are half a gigabyte that need not be read to learn that.
+/* Finding and loading the CUDA plug-in (see plugin.h). The driver is asked for first: without it
+ * the plug-in could not do anything, and its own libraries are half a gigabyte that need not be
+ * read to learn that.
  *
- * Each way to fail is one sentence, because `auto` logs it and a user must see which of them it was.
+ * Each way to fail is one sentence, because `auto` logs it and a user must see which of them it
+ * was.
  */
 #include "kernels/plugin.h"
 
@@ -19,10 +21,12 @@ static const struct device_ops *loaded; /* under the lock */
 
 static int check_driver(struct err *e)
 {
-    const char *named = getenv("EVENSTEP_CUDA_DRIVER"), *file = named && *named ? named : "libcuda.so.1";
+    const char *named = getenv("EVENSTEP_CUDA_DRIVER"),
+               *file = named && *named ? named : "libcuda.so.1";
     void *driver = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!driver) {
-        return err_set(e, ERR_UNSUPPORTED, "no GPU can be used here: there is no NVIDIA driver (%.200s)", dlerror());
+        return err_set(e, ERR_UNSUPPORTED,
+                       "no GPU can be used here: there is no NVIDIA driver (%.200s)", dlerror());
     }
     return 0; /* stays open: the plug-in needs it */
 }
@@ -53,19 +57,24 @@ static const struct device_ops *load(struct err *e)
         return NULL;
     }
     if (!find_file(file, sizeof(file))) {
-        err_set(e, ERR_UNSUPPORTED, "no GPU can be used here: the plug-in " PLUGIN_FILE " is not beside the program");
+        err_set(e, ERR_UNSUPPORTED,
+                "no GPU can be used here: the plug-in " PLUGIN_FILE " is not beside the program");
         return NULL;
     }
     void *plugin = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!plugin) {
-        err_set(e, ERR_UNSUPPORTED, "no GPU can be used here: the plug-in cannot be loaded (%.300s)", dlerror());
+        err_set(e, ERR_UNSUPPORTED,
+                "no GPU can be used here: the plug-in cannot be loaded (%.300s)", dlerror());
         return NULL;
     }
     plugin_fn *fn;
     *(void **)&fn = dlsym(plugin, PLUGIN_FUNCTION);
     const struct device_ops *ops = fn ? fn(plugin_layout()) : NULL;
     if (!ops) {
-        err_set(e, ERR_UNSUPPORTED, "no GPU can be used here: the plug-in '%.200s' is of another version than this program", file);
+        err_set(
+            e, ERR_UNSUPPORTED,
+            "no GPU can be used here: the plug-in '%.200s' is of another version than this program",
+            file);
         dlclose(plugin);
     }
     return ops;

@@ -1,6 +1,8 @@
-/* Samples that a device keeps in its own memory, and how one of them is looked at: what is random about a sample (where its window is cut,
- * how far it is shifted, whether it is mirrored) is drawn on the host, as a view; the device applies it. Written in what C11 and CUDA have
- * in common, so that the host's gathering (worker/data/gather.c) and a device's (cuda/samples.cu) show the same pixels.
+/* Samples that a device keeps in its own memory, and how one of them is looked at: what is random
+ * about a sample (where its window is cut, how far it is shifted, whether it is mirrored) is drawn
+ * on the host, as a view; the device applies it. Written in what C11 and CUDA have in common, so
+ * that the host's gathering (worker/data/gather.c) and a device's (cuda/samples.cu) show the same
+ * pixels.
  */
 #ifndef KERNELS_SAMPLES_H
 #define KERNELS_SAMPLES_H
@@ -11,13 +13,15 @@
 
 enum { VIEW_OUTSIDE = -1 };
 
-struct dev_view {         /* from a place in the window to one in the picture */
-    int32_t at[2];        /* height, width: place of the window's corner in the shifted picture, negative within the padding */
+struct dev_view {  /* from a place in the window to one in the picture */
+    int32_t at[2]; /* height, width: place of the window's corner in the shifted picture, negative
+                      within the padding */
     int32_t shift[2];     /* by how much the picture was moved down and to the right */
     int32_t mirror, edge; /* edge: what comes in from outside is the edge repeated, not zeros */
 };
 
-/* The picture's row (axis 0) or column (axis 1) that row or column i of the window shows, or VIEW_OUTSIDE. */
+/* The picture's row (axis 0) or column (axis 1) that row or column i of the window shows, or
+ * VIEW_OUTSIDE. */
 RNG_FN int view_source(const struct dev_view *v, int axis, int i, int size)
 {
     int at = i + v->at[axis];

@@ -1,5 +1,5 @@
-/* See steps.h. What a newcomer would get wrong: buckets are cut from the end of the flat block, since the backward pass completes the
- * last layers first. */
+/* See steps.h. What a newcomer would get wrong: buckets are cut from the end of the flat block,
+ * since the backward pass completes the last layers first. */
 #include "kernels/steps.h"
 
 int steps_readers(const struct network *net, int layer)
@@ -14,7 +14,8 @@ int steps_readers(const struct network *net, int layer)
 }
 
 /* Does every reader of this layer take an image as it stands for the vector that it is? */
-static bool readers_take_image(const struct network *net, int layer, steps_keeps_shape_fn *keeps_shape)
+static bool readers_take_image(const struct network *net, int layer,
+                               steps_keeps_shape_fn *keeps_shape)
 {
     for (int i = layer + 1; i < net->n_layers; i++) {
         const struct layer *l = &net->layers[i];
@@ -31,9 +32,11 @@ static bool readers_take_image(const struct network *net, int layer, steps_keeps
     return true;
 }
 
-bool steps_flatten_is_none(const struct network *net, int layer, const struct shape *stored, steps_keeps_shape_fn *keeps_shape)
+bool steps_flatten_is_none(const struct network *net, int layer, const struct shape *stored,
+                           steps_keeps_shape_fn *keeps_shape)
 {
-    return stored->rank == 1 || stored->dim[2] == 1 || stored->dim[0] * stored->dim[1] == 1 || readers_take_image(net, layer, keeps_shape);
+    return stored->rank == 1 || stored->dim[2] == 1 || stored->dim[0] * stored->dim[1] == 1 ||
+           readers_take_image(net, layer, keeps_shape);
 }
 
 /* Does an input of this layer get a gradient: is there a parameter before it? */
@@ -52,7 +55,8 @@ static double backward_work(const struct layer *l, const bool *needs)
     return layer_flops(l) * ((l->n_tensors > 0) + to_inputs(l, needs));
 }
 
-int steps_cut(const struct network *net, size_t bucket_bytes, struct dev_bucket *buckets, int *layer)
+int steps_cut(const struct network *net, size_t bucket_bytes, struct dev_bucket *buckets,
+              int *layer)
 {
     bool needs[NET_LAYERS];
     double total = 0, done = 0;
@@ -73,7 +77,8 @@ int steps_cut(const struct network *net, size_t bucket_bytes, struct dev_bucket 
         size_t first = net->tensors[l->first_tensor].first;
         if ((end - first) * sizeof(float) >= bucket_bytes || first == 0) {
             double share = total > 0 ? done / total : 1;
-            buckets[n] = (struct dev_bucket){.first = first, .count = end - first, .work_done = share < 1 ? share : 1};
+            buckets[n] = (struct dev_bucket){
+                .first = first, .count = end - first, .work_done = share < 1 ? share : 1};
             if (layer) {
                 layer[n] = i;
             }

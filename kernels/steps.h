@@ -1,5 +1,6 @@
-/* From layers to steps, what is the same on every device: which layers become a part of another step, and where the buckets are cut. A
- * device has steps, values and operators of its own kind (cpu/graph.c, cuda/graph.cu) and asks here; so does who has no device at all
+/* From layers to steps, what is the same on every device: which layers become a part of another
+ * step, and where the buckets are cut. A device has steps, values and operators of its own kind
+ * (cpu/graph.c, cuda/graph.cu) and asks here; so does who has no device at all
  * (simulator/timing.c).
  */
 #ifndef KERNELS_STEPS_H
@@ -7,24 +8,29 @@
 
 #include "kernels/device.h"
 
-/* Is an output of this layer type stored as its first input is, whatever the layer's shape says? The device's answer. */
+/* Is an output of this layer type stored as its first input is, whatever the layer's shape says?
+ * The device's answer. */
 typedef bool steps_keeps_shape_fn(int layer_type);
 
 /* How many inputs of other layers this layer's output is. */
 int steps_readers(const struct network *net, int layer);
-/* Does a flatten layer whose input is stored in this shape move nothing, so that it needs no step? Where one channel or one pixel is, or
- * where everybody who reads it takes an image as it stands for the vector that it is. */
-bool steps_flatten_is_none(const struct network *net, int layer, const struct shape *stored, steps_keeps_shape_fn *keeps_shape);
+/* Does a flatten layer whose input is stored in this shape move nothing, so that it needs no step?
+ * Where one channel or one pixel is, or where everybody who reads it takes an image as it stands
+ * for the vector that it is. */
+bool steps_flatten_is_none(const struct network *net, int layer, const struct shape *stored,
+                           steps_keeps_shape_fn *keeps_shape);
 
-/* How much an input adds to the innermost axis of a concat: all of it where vectors are joined, which may still be stored as the images
- * they were flattened from. */
+/* How much an input adds to the innermost axis of a concat: all of it where vectors are joined,
+ * which may still be stored as the images they were flattened from. */
 static inline size_t steps_joined(const struct shape *whole, const struct shape *input)
 {
     return whole->rank == 1 ? shape_count(input) : (size_t)input->dim[2];
 }
 
-/* Cuts the flat block into buckets of at least bucket_bytes, in the order of the backward pass; returns how many. layer: the one after whose
- * backward pass each is complete, or NULL. Both arrays have room for every layer. */
-int steps_cut(const struct network *net, size_t bucket_bytes, struct dev_bucket *buckets, int *layer);
+/* Cuts the flat block into buckets of at least bucket_bytes, in the order of the backward pass;
+ * returns how many. layer: the one after whose backward pass each is complete, or NULL. Both arrays
+ * have room for every layer. */
+int steps_cut(const struct network *net, size_t bucket_bytes, struct dev_bucket *buckets,
+              int *layer);
 
 #endif

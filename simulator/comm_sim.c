@@ -1,8 +1,8 @@
-/* Transport on a virtual clock: see comm_sim.h. Ranks in fibers, their operations, and the loop over events; what messages, links and rings
- * do stands in files of their own (world.h).
+/* Transport on a virtual clock: see comm_sim.h. Ranks in fibers, their operations, and the loop
+ * over events; what messages, links and rings do stands in files of their own (world.h).
  *
- * An operation that was started is stepped when one of its messages is through, also while the rank's fiber computes, as the communication
- * thread does over MPI. */
+ * An operation that was started is stepped when one of its messages is through, also while the
+ * rank's fiber computes, as the communication thread does over MPI. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 
 enum { STACK_BYTES = 1 << 20 };
 
-/* ---- operations -----------------------------------------------------------------------------------------------
+/* ---- operations
+ * -----------------------------------------------------------------------------------------------
  *
  * transport_req.impl[0] is the state, impl[1] the operation that the message belongs to. */
 
@@ -56,7 +57,8 @@ static int step_op(struct sim_rank *r, struct comm_op *op)
     return rc;
 }
 
-/* Steps what has got further. An operation that has ended is still there: its owner's fiber runs only after this. */
+/* Steps what has got further. An operation that has ended is still there: its owner's fiber runs
+ * only after this. */
 static void step_ops(struct sim_rank *r)
 {
     for (int i = 0; i < r->n_ready; i++) {
@@ -70,7 +72,7 @@ static void step_ops(struct sim_rank *r)
     }
 }
 
-/* ---- ranks --------------------------------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 static void sim_start(struct transport *t, struct comm_op *op)
 {
@@ -160,7 +162,7 @@ static const struct transport_ops sim_ops = {
     .weigh = messages_weigh,
 };
 
-/* ---- the world ----------------------------------------------------------------------------------------------- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 struct world *world_new(const struct cluster *cluster, int workers, int servers, struct err *e)
 {
@@ -174,7 +176,8 @@ struct world *world_new(const struct cluster *cluster, int workers, int servers,
         w->of_client = calloc((size_t)servers * 2 * (size_t)workers, sizeof *w->of_client);
     }
     if (!w || !w->ranks || !w->sides || !w->of_client) {
-        err_set(e, ERR_MEMORY, "cannot make a virtual cluster of %d ranks: memory ran out", workers + servers);
+        err_set(e, ERR_MEMORY, "cannot make a virtual cluster of %d ranks: memory ran out",
+                workers + servers);
         world_free(w);
         return NULL;
     }
@@ -303,7 +306,8 @@ static void handle(struct world *w, const struct event *ev)
     struct sim_rank *r = &w->ranks[ev->rank];
     if (ev->kind == EVENT_ARRIVE) {
         messages_arrive(r, ev->parcel);
-    } else if (ev->kind == EVENT_DEADLINE && ev->generation == r->wait_generation && !fiber_ended(r->fiber)) {
+    } else if (ev->kind == EVENT_DEADLINE && ev->generation == r->wait_generation &&
+               !fiber_ended(r->fiber)) {
         r->runnable = true;
     }
     world_wake(r);
@@ -320,9 +324,12 @@ static int deadlock(const struct world *w, struct err *e)
             snprintf(names + used, sizeof names - used, "%s%d", used ? ", " : "", i);
         }
     }
-    return n == 0 ? 0
-                  : err_set(e, ERR_INTERNAL, "the virtual cluster stands still at %g s: %d ranks wait for a message that nobody sends (%s)",
-                            w->now, n, names);
+    return n == 0
+               ? 0
+               : err_set(
+                     e, ERR_INTERNAL,
+                     "the virtual cluster stands still at %g s: %d ranks wait for a message that nobody sends (%s)",
+                     w->now, n, names);
 }
 
 int world_run(struct world *w, struct err *e)
@@ -368,8 +375,9 @@ void world_step_begin(struct world *w, int rank)
     r->step_factor = 1 + jitter * z;
 }
 
-/* An evaluation in which all workers take part is a barrier, and still costs nothing: each goes on at the time at which it came. So the
- * clock goes back to the first of them, which nobody sees: all have left before one goes on, and no message between them is under way. */
+/* An evaluation in which all workers take part is a barrier, and still costs nothing: each goes on
+ * at the time at which it came. So the clock goes back to the first of them, which nobody sees: all
+ * have left before one goes on, and no message between them is under way. */
 static void give_back(struct sim_rank *r)
 {
     struct world *w = r->world;

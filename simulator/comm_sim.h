@@ -1,5 +1,6 @@
-/* Transport on a virtual clock. A world holds all ranks of one job: W workers, then keeper and servers. Each rank runs in a fiber;
- * events are ordered by (virtual time, rank, order of creation), so a run depends on nothing but its inputs.
+/* Transport on a virtual clock. A world holds all ranks of one job: W workers, then keeper and
+ * servers. Each rank runs in a fiber; events are ordered by (virtual time, rank, order of
+ * creation), so a run depends on nothing but its inputs.
  *
  *   pace(share)  ──► the rank's clock moves to step start + share * (a + k*b) * jitter
  *   send         ──► the message arrives after latency + bytes/bandwidth; with a server: at a fair share of the server's link
@@ -25,7 +26,8 @@ double world_now(const struct world *w);
 int64_t world_events(const struct world *w);
 /* The step of this rank's worker begins now: draws its jitter. */
 void world_step_begin(struct world *w, int rank);
-/* Messages that this rank sends cost nothing while set (start, evaluation, checkpoints). All ranks begin so. */
+/* Messages that this rank sends cost nothing while set (start, evaluation, checkpoints). All ranks
+ * begin so. */
 void world_set_free(struct world *w, int rank, bool is_free);
 
 #endif

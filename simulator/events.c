@@ -1,6 +1,8 @@
-/* The events of a virtual world in their order: a binary heap by time, then by the rank that caused them, then by when they were made, so
- * that a run depends on nothing but its inputs. What a newcomer would get wrong: with a million events a second this is a large part of a
- * timing-only run, so an event is a plain value and a void one stays where it is until its time comes (generation). */
+/* The events of a virtual world in their order: a binary heap by time, then by the rank that caused
+ * them, then by when they were made, so that a run depends on nothing but its inputs. What a
+ * newcomer would get wrong: with a million events a second this is a large part of a timing-only
+ * run, so an event is a plain value and a void one stays where it is until its time comes
+ * (generation). */
 #include <stdlib.h>
 
 #include "simulator/world.h"
@@ -13,7 +15,8 @@ static bool earlier(const struct event *a, const struct event *b)
     return a->order != b->order ? a->order < b->order : a->serial < b->serial;
 }
 
-void events_push(struct world *w, double time, int rank, enum event_kind kind, struct parcel *p, uint64_t generation)
+void events_push(struct world *w, double time, int rank, enum event_kind kind, struct parcel *p,
+                 uint64_t generation)
 {
     if (w->n_heap == w->heap_room) {
         w->heap_room = w->heap_room ? 2 * w->heap_room : 256;

@@ -1,7 +1,8 @@
-/* Fibers: see fiber.h. ucontext makes a fiber's stack and enters it the first time; from then on _setjmp and _longjmp switch, because
- * swapcontext asks the kernel for the signal mask each time. The running fiber is a thread-local, so several schedulers may live in one
- * process. AddressSanitizer is told of each switch (leave, arrive), or it would take a fiber's stack for a thread's that grew by
- * gigabytes. */
+/* Fibers: see fiber.h. ucontext makes a fiber's stack and enters it the first time; from then on
+ * _setjmp and _longjmp switch, because swapcontext asks the kernel for the signal mask each time.
+ * The running fiber is a thread-local, so several schedulers may live in one process.
+ * AddressSanitizer is told of each switch (leave, arrive), or it would take a fiber's stack for a
+ * thread's that grew by gigabytes. */
 #include "simulator/fiber.h"
 
 #include <setjmp.h>
@@ -44,7 +45,8 @@ struct fiber {
 
 static _Thread_local struct fiber *running;
 
-/* Around each switch: `from` is left for `to`, and not come back to if `last`; then, on `to`: it came from `from`. */
+/* Around each switch: `from` is left for `to`, and not come back to if `last`; then, on `to`: it
+ * came from `from`. */
 static void leave(struct stack *from, const struct stack *to, bool last)
 {
 #ifdef WITH_ASAN
@@ -90,7 +92,8 @@ struct fiber *fiber_new(void (*fn)(void *arg), void *arg, size_t stack_bytes, st
         return NULL;
     }
     f->bytes = (stack_bytes + page - 1) / page * page + page;
-    f->stack = mmap(NULL, f->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    f->stack = mmap(NULL, f->bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     f->fn = fn;
     f->arg = arg;
     if (f->stack == MAP_FAILED || mprotect(f->stack, page, PROT_NONE) != 0 || !prepare(f, page)) {

@@ -1,11 +1,13 @@
-/* evenstep-simulate: a job on a virtual cluster. The trainer, strategies, server rules and balancer are the very same code that runs over
- * MPI; only the transport differs (comm_sim.c), and time is virtual. With real gradients, the same seed gives the same bits.
+/* evenstep-simulate: a job on a virtual cluster. The trainer, strategies, server rules and balancer
+ * are the very same code that runs over MPI; only the transport differs (comm_sim.c), and time is
+ * virtual. With real gradients, the same seed gives the same bits.
  *
  *   evenstep-simulate --job job.json --cluster cluster.json --out DIR [--seed N] [--timing-only]
  *   evenstep-simulate --job job.json --check        what is wrong with it, and what it needs in memory, as JSON: the coordinator asks this
  *
- * With --timing-only no number is computed and no data are read but their counts (timing.c); summary.json then has the times and the
- * staleness of the full run, and there are no model and no history.
+ * With --timing-only no number is computed and no data are read but their counts (timing.c);
+ * summary.json then has the times and the staleness of the full run, and there are no model and no
+ * history.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,15 +28,22 @@
 #include "worker/trainer.h"
 
 static const struct opt options[] = {
-    {"job", "FILE", OPT_STRING, NULL, 0, 0, "the job spec; its `cluster` is used if --cluster is not given"},
+    {"job", "FILE", OPT_STRING, NULL, 0, 0,
+     "the job spec; its `cluster` is used if --cluster is not given"},
     {"cluster", "FILE", OPT_STRING, NULL, 0, 0, "nodes and links"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where summary.json, history and model.safetensors go"},
-    {"seed", "N", OPT_INT, NULL, 0, 9007199254740992.0, "the cluster's seed, in place of the file's"},
-    {"samples", "N", OPT_INT, "0", 0, 1e15, "with --timing-only: samples of an epoch, so that the data set need not be there"},
-    {"threads", "N", OPT_INT, "0", 0, 1024, "gradients of virtual nodes that are computed at a time (0: one per core); changes no result"},
-    {"timing-only", NULL, OPT_FLAG, NULL, 0, 0, "times and staleness alone: no gradients, no model, no history"},
-    {"data", "DIRS", OPT_STRING, NULL, 0, 0, "where data sets are looked up (also EVENSTEP_DATA; default: the current folder)"},
-    {"check", NULL, OPT_FLAG, NULL, 0, 0, "runs nothing: prints mistakes and the memory needed as JSON"},
+    {"seed", "N", OPT_INT, NULL, 0, 9007199254740992.0,
+     "the cluster's seed, in place of the file's"},
+    {"samples", "N", OPT_INT, "0", 0, 1e15,
+     "with --timing-only: samples of an epoch, so that the data set need not be there"},
+    {"threads", "N", OPT_INT, "0", 0, 1024,
+     "gradients of virtual nodes that are computed at a time (0: one per core); changes no result"},
+    {"timing-only", NULL, OPT_FLAG, NULL, 0, 0,
+     "times and staleness alone: no gradients, no model, no history"},
+    {"data", "DIRS", OPT_STRING, NULL, 0, 0,
+     "where data sets are looked up (also EVENSTEP_DATA; default: the current folder)"},
+    {"check", NULL, OPT_FLAG, NULL, 0, 0,
+     "runs nothing: prints mistakes and the memory needed as JSON"},
     {"memory", "BYTES", OPT_REAL, "0", 0, 1e18, "memory that may be used (0: what is free)"},
     {"log-level", "LEVEL", OPT_STRING, "warn", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this"},
@@ -65,7 +74,8 @@ struct virtual_rank {
 static void print_problems(const char *what, const struct jsonx_problems *p)
 {
     for (int i = 0; i < p->count; i++) {
-        fprintf(stderr, "evenstep-simulate: %s: %s: %s\n", what, p->items[i].pointer[0] ? p->items[i].pointer : "/", p->items[i].message);
+        fprintf(stderr, "evenstep-simulate: %s: %s: %s\n", what,
+                p->items[i].pointer[0] ? p->items[i].pointer : "/", p->items[i].message);
     }
 }
 
@@ -78,8 +88,10 @@ static int check_groups(struct simulation *s)
     }
     for (int g = 0; g < CLUSTER_NODES && rc == 0; g++) {
         if (members[g] > 0 && members[g] != size) {
-            fprintf(stderr, "evenstep-simulate: job: /strategy/group_size: 'group_size' is %d, but group %d of the cluster has %d nodes\n",
-                    size, g, members[g]);
+            fprintf(
+                stderr,
+                "evenstep-simulate: job: /strategy/group_size: 'group_size' is %d, but group %d of the cluster has %d nodes\n",
+                size, g, members[g]);
             rc = -ERR_INVALID;
         }
     }
@@ -108,12 +120,16 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
             print_problems("cluster", &of_cluster);
         }
     } else {
-        fprintf(stderr, "evenstep-simulate: there is no cluster: give --cluster FILE, or a `cluster` in the job\n");
+        fprintf(
+            stderr,
+            "evenstep-simulate: there is no cluster: give --cluster FILE, or a `cluster` in the job\n");
         rc = -ERR_INVALID;
     }
     if (file && parsed == 0 && s->spec.workers > s->cluster.n_nodes) {
-        fprintf(stderr, "evenstep-simulate: job: /workers: %d workers are wanted, the cluster has %d nodes\n", s->spec.workers,
-                s->cluster.n_nodes);
+        fprintf(
+            stderr,
+            "evenstep-simulate: job: /workers: %d workers are wanted, the cluster has %d nodes\n",
+            s->spec.workers, s->cluster.n_nodes);
         rc = -ERR_INVALID;
     }
     rc = rc < 0 ? rc : parsed;
@@ -135,7 +151,8 @@ static int find_init(struct simulation *s, struct err *e)
     if (!s->spec.init[0] || s->timing_only) {
         return 0;
     }
-    if (dataset_find(s->roots, s->spec.init, s->init_path, e) < 0 && dataset_find(".", s->spec.init, s->init_path, e) < 0) {
+    if (dataset_find(s->roots, s->spec.init, s->init_path, e) < 0 &&
+        dataset_find(".", s->spec.init, s->init_path, e) < 0) {
         return err_prefix(e, "cannot find `init`");
     }
     return 0;
@@ -164,7 +181,8 @@ static int set_rank(struct simulation *s, int rank, struct err *e)
     const struct jobspec *spec = &s->spec;
     r->sim = s;
     r->rank = rank;
-    int rc = comm_init(&r->comm, world_transport(s->world, rank), spec->workers, spec->strategy.servers, e);
+    int rc = comm_init(&r->comm, world_transport(s->world, rank), spec->workers,
+                       spec->strategy.servers, e);
     if (rc < 0) {
         return rc;
     }
@@ -191,7 +209,8 @@ static int set_rank(struct simulation *s, int rank, struct err *e)
     memcpy(r->env.first_sizes, first->sizes, sizeof first->sizes);
     for (int i = 0; i < spec->workers; i++) {
         const struct virtual_node *n = &s->cluster.nodes[i];
-        double t = n->fixed_seconds + n->seconds_per_sample * spec->batching.global_batch / spec->workers;
+        double t =
+            n->fixed_seconds + n->seconds_per_sample * spec->batching.global_batch / spec->workers;
         r->env.speeds[i] = t > 0 ? 1 / t : 1;
     }
     return rc < 0 ? rc : world_set(s->world, rank, run_rank, r, e);
@@ -202,7 +221,8 @@ static int first_failure(const struct simulation *s, int ranks, struct err *e)
 {
     int found = -1;
     for (int i = 0; i < ranks; i++) {
-        if (s->ranks[i].rc < 0 && (found < 0 || (s->ranks[found].err.code == ERR_PEER && s->ranks[i].err.code != ERR_PEER))) {
+        if (s->ranks[i].rc < 0 && (found < 0 || (s->ranks[found].err.code == ERR_PEER &&
+                                                 s->ranks[i].err.code != ERR_PEER))) {
             found = i;
         }
     }
@@ -213,7 +233,8 @@ static int first_failure(const struct simulation *s, int ranks, struct err *e)
     return err_prefix(e, "rank %d", found);
 }
 
-/* What an earlier run left would be gone on with: a history by its rows, a job by its checkpoints. */
+/* What an earlier run left would be gone on with: a history by its rows, a job by its checkpoints.
+ */
 static int empty_out(const struct simulation *s, struct err *e)
 {
     static const char *const left[] = {"history", "checkpoints", "artifacts"};
@@ -234,22 +255,29 @@ static int publish_model(const struct simulation *s, struct err *e)
     snprintf(from, sizeof from, "%s/artifacts/model.safetensors", s->out);
     snprintf(to, sizeof to, "%s/model.safetensors", s->out);
     unlink(to);
-    return link(from, to) == 0 || rename(from, to) == 0 ? 0 : err_errno(e, ERR_IO, "cannot put the model at '%s'", to);
+    return link(from, to) == 0 || rename(from, to) == 0
+               ? 0
+               : err_errno(e, ERR_IO, "cannot put the model at '%s'", to);
 }
 
-/* What the run will need, compared with what is there, before the data are read or a node is made. Timing alone needs next to nothing: the
- * need is told, and not compared. */
-static int check_memory(struct simulation *s, const struct opt_values *v, struct memory_need *need, struct err *e)
+/* What the run will need, compared with what is there, before the data are read or a node is made.
+ * Timing alone needs next to nothing: the need is told, and not compared. */
+static int check_memory(struct simulation *s, const struct opt_values *v, struct memory_need *need,
+                        struct err *e)
 {
     struct dataset told = {0};
     struct err ignored;
     struct assignment *first = calloc(1, sizeof *first);
-    bool known = s->dev && dataset_peek(&told, &s->spec.data, s->roots, &ignored) >= 0; /* if not, opening it will say why */
-    double there = !s->dev ? INFINITY : opt_real(v, "memory") > 0 ? opt_real(v, "memory") : (double)s->dev->ops->memory_bytes(s->dev);
+    bool known = s->dev && dataset_peek(&told, &s->spec.data, s->roots, &ignored) >=
+                               0; /* if not, opening it will say why */
+    double there = !s->dev                     ? INFINITY
+                   : opt_real(v, "memory") > 0 ? opt_real(v, "memory")
+                                               : (double)s->dev->ops->memory_bytes(s->dev);
     int rc = first ? assign_first(first, &s->spec.batching, s->spec.workers, NULL, 4, e)
                    : err_set(e, ERR_MEMORY, "cannot count memory: it ran out");
     if (rc >= 0) {
-        memory_count(need, &s->spec, first->sizes, known ? &told : NULL, s->dev ? pool_threads(s->dev) : 1);
+        memory_count(need, &s->spec, first->sizes, known ? &told : NULL,
+                     s->dev ? pool_threads(s->dev) : 1);
         rc = memory_check(need, &s->spec, there, e);
     }
     if (known) {
@@ -266,13 +294,16 @@ static int check(struct simulation *s, const struct opt_values *v, struct err *e
     struct err why = {0};
     json_t *errors = json_array(), *blocks = json_object();
     if (check_memory(s, v, &need, &why) < 0) {
-        json_array_append_new(errors, json_pack("{s:s, s:s}", "pointer", "/cluster", "message", why.message));
+        json_array_append_new(
+            errors, json_pack("{s:s, s:s}", "pointer", "/cluster", "message", why.message));
     }
     for (int i = 0; i < need.n_rows; i++) {
-        json_object_set_new(blocks, need.rows[i].name, json_integer((json_int_t)need.rows[i].bytes));
+        json_object_set_new(blocks, need.rows[i].name,
+                            json_integer((json_int_t)need.rows[i].bytes));
     }
-    json_t *out = json_pack("{s:o, s:I, s:I, s:o}", "errors", errors, "memory_bytes", (json_int_t)need.bytes, "node_memory_bytes",
-                            (json_int_t)need.node_bytes, "memory", blocks);
+    json_t *out =
+        json_pack("{s:o, s:I, s:I, s:o}", "errors", errors, "memory_bytes", (json_int_t)need.bytes,
+                  "node_memory_bytes", (json_int_t)need.node_bytes, "memory", blocks);
     char *text = jsonx_dump(out, true, NULL);
     int rc = text && puts(text) >= 0 ? 0 : err_set(e, ERR_IO, "cannot print the answer");
     free(text);
@@ -305,8 +336,12 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
         return rc;
     }
     int ranks = s->spec.workers + s->spec.strategy.servers;
-    s->world = s->dev || s->timing_only ? world_new(&s->cluster, s->spec.workers, s->spec.strategy.servers, e) : NULL;
-    s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out, s->data.train.samples, !s->timing_only, e) : NULL;
+    s->world = s->dev || s->timing_only
+                   ? world_new(&s->cluster, s->spec.workers, s->spec.strategy.servers, e)
+                   : NULL;
+    s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out,
+                                      s->data.train.samples, !s->timing_only, e)
+                         : NULL;
     s->ranks = calloc((size_t)ranks, sizeof *s->ranks);
     if (!s->report || !s->ranks) {
         return -ERR_MEMORY;
@@ -321,7 +356,8 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
     double begun = clock_now();
     int ran = world_run(s->world, e);
     double took = clock_now() - begun;
-    log_info("simulator", "ran", "events=%lld seconds=%.3f events_per_second=%.0f", (long long)world_events(s->world), took,
+    log_info("simulator", "ran", "events=%lld seconds=%.3f events_per_second=%.0f",
+             (long long)world_events(s->world), took,
              took > 0 ? (double)world_events(s->world) / took : 0);
     rc = first_failure(s, ranks, e);
     rc = rc < 0 ? rc : ran;
@@ -332,7 +368,8 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    static const char usage[] = "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N] [--timing-only]";
+    static const char usage[] =
+        "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N] [--timing-only]";
     struct opt_values *v;
     if (opt_begin(options, usage, argc - 1, argv + 1, &v, &e) == 1) {
         return 0;
@@ -343,7 +380,8 @@ int main(int argc, char **argv)
         v = NULL;
     }
     if (!v || !opt_string(v, "job") || (!opt_string(v, "out") && !opt_flag(v, "check"))) {
-        fprintf(stderr, "evenstep-simulate: %s\nusage: %s\n", v ? "--job and --out are needed" : e.message, usage);
+        fprintf(stderr, "evenstep-simulate: %s\nusage: %s\n",
+                v ? "--job and --out are needed" : e.message, usage);
         opt_free(v);
         return 2;
     }

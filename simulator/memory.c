@@ -1,5 +1,5 @@
-/* Memory of a virtual job: see memory.h. Each row is one block of floats that trainer, strategy or server keeps for as long as the job
- * runs:
+/* Memory of a virtual job: see memory.h. Each row is one block of floats that trainer, strategy or
+ * server keeps for as long as the job runs:
  *
  *   on every node      parameters, gradients, optimizer state, running statistics, decay mask (1 byte each), its minibatch
  *     sync             + the last bucket under way, a chunk of the ring
@@ -8,8 +8,8 @@
  *   at the server      weights, gradient under way, weights set aside, rule state, group; and of every node the weights that it has
  *   on every core      programs: kernels' copies of the weights, activations and their gradients
  *
- * It is a bound, a few percent above what is used, and it counts no page twice. Who adds a block to a strategy adds it here:
- * tests/simulator compares the bound with what a run really takes. */
+ * It is a bound, a few percent above what is used, and it counts no page twice. Who adds a block to
+ * a strategy adds it here: tests/simulator compares the bound with what a run really takes. */
 #include "simulator/memory.h"
 
 #include <stdio.h>
@@ -45,7 +45,8 @@ static void add_nodes(struct counting *c, const char *name, double floats)
 
 static bool averages(const struct jobspec *spec)
 {
-    return spec->strategy.type == CAT_STRATEGY_LOCAL_SGD || spec->strategy.type == CAT_STRATEGY_HIER_SGD;
+    return spec->strategy.type == CAT_STRATEGY_LOCAL_SGD ||
+           spec->strategy.type == CAT_STRATEGY_HIER_SGD;
 }
 
 static void count_lockstep(struct counting *c, const struct jobspec *spec)
@@ -55,7 +56,8 @@ static void count_lockstep(struct counting *c, const struct jobspec *spec)
         double all = c->n + c->optim + c->stats;
         add_nodes(c, "what is summed", all + words);
         add_nodes(c, "replicas set aside", c->n + c->stats);
-        add_nodes(c, "chunks of rings", 2 * chunk + (spec->strategy.type == CAT_STRATEGY_HIER_SGD ? all / 2 : 0));
+        add_nodes(c, "chunks of rings",
+                  2 * chunk + (spec->strategy.type == CAT_STRATEGY_HIER_SGD ? all / 2 : 0));
     } else if (spec->strategy.type == CAT_STRATEGY_HPSGD) {
         add_nodes(c, "rounds' starts and sums", 2 * c->n);
         add_nodes(c, "sums under way", c->n + 2 * c->stats + words);
@@ -80,24 +82,30 @@ static void count_server(struct counting *c, const struct jobspec *spec)
     }
 }
 
-/* Kernels' copies of the weights, activations and gradients of one minibatch: what dev_memory_needed counts beside the node's blocks. */
+/* Kernels' copies of the weights, activations and gradients of one minibatch: what
+ * dev_memory_needed counts beside the node's blocks. */
 static double program_bytes(const struct jobspec *spec, int batch)
 {
-    return 3.0 * (double)spec->network.n_params * sizeof(float) + 2.0 * (double)network_activation_bytes(&spec->network) * batch +
-           (1 << 20);
+    return 3.0 * (double)spec->network.n_params * sizeof(float) +
+           2.0 * (double)network_activation_bytes(&spec->network) * batch + (1 << 20);
 }
 
-void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes, const struct dataset *data, int threads)
+void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes,
+                  const struct dataset *data, int threads)
 {
     const struct network *net = &spec->network;
-    struct counting c = {.out = out, .W = spec->workers, .n = (double)net->n_params, .stats = (double)net->n_stat_floats};
+    struct counting c = {.out = out,
+                         .W = spec->workers,
+                         .n = (double)net->n_params,
+                         .stats = (double)net->n_stat_floats};
     bool server = jobspec_uses_server(spec);
     int largest = 1;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < spec->workers; i++) {
         largest = sizes[i] > largest ? sizes[i] : largest;
     }
-    c.optim = (double)dev_optim_floats(net, &spec->optimizer); /* a replica has it wherever the update is made */
+    c.optim = (double)dev_optim_floats(
+        net, &spec->optimizer); /* a replica has it wherever the update is made */
     add_nodes(&c, "parameters", c.n);
     add_nodes(&c, "gradients", c.n);
     add_nodes(&c, "optimizer state", c.optim);
@@ -117,14 +125,18 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
     add(&c, "the program itself", process / sizeof(float), 1);
     if (data) {
         double each = (double)shape_count(&data->input) * (data->x_bytes ? 1 : 4) + 4;
-        add(&c, "the data set", each / sizeof(float), (double)(data->train.samples + data->test.samples));
+        add(&c, "the data set", each / sizeof(float),
+            (double)(data->train.samples + data->test.samples));
     }
     out->node_bytes += node_books;
-    double blocks = (2 * c.n + c.optim + c.stats) * sizeof(float); /* that dev_memory_needed counts as well */
-    out->rank_bytes = out->node_bytes - blocks + (double)dev_memory_needed(net, &spec->optimizer, largest);
+    double blocks =
+        (2 * c.n + c.optim + c.stats) * sizeof(float); /* that dev_memory_needed counts as well */
+    out->rank_bytes =
+        out->node_bytes - blocks + (double)dev_memory_needed(net, &spec->optimizer, largest);
 }
 
-int memory_check(const struct memory_need *need, const struct jobspec *spec, double there, struct err *e)
+int memory_check(const struct memory_need *need, const struct jobspec *spec, double there,
+                 struct err *e)
 {
     static const double gib = 1024.0 * 1024.0 * 1024.0;
     char list[400] = "";
@@ -135,9 +147,11 @@ int memory_check(const struct memory_need *need, const struct jobspec *spec, dou
     for (int i = 0; i < need->n_rows && used < sizeof list; i++) {
         const struct memory_row *r = &need->rows[i];
         if (r->bytes >= 0.01 * need->bytes) {
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %.3g", used ? ", " : "", r->name, r->bytes / gib);
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %.3g", used ? ", " : "",
+                                     r->name, r->bytes / gib);
         }
     }
-    return err_set(e, ERR_MEMORY, "%d virtual nodes need %.3g GiB of memory, %.3g are free; in GiB: %s", spec->workers, need->bytes / gib,
-                   there / gib, list);
+    return err_set(e, ERR_MEMORY,
+                   "%d virtual nodes need %.3g GiB of memory, %.3g are free; in GiB: %s",
+                   spec->workers, need->bytes / gib, there / gib, list);
 }

@@ -1,4 +1,5 @@
-/* What a virtual job will need in memory, block by block, known before anything is allocated (docs/virtual-cluster.md has the table). */
+/* What a virtual job will need in memory, block by block, known before anything is allocated
+ * (docs/virtual-cluster.md has the table). */
 #ifndef SIMULATOR_MEMORY_H
 #define SIMULATOR_MEMORY_H
 
@@ -15,12 +16,16 @@ struct memory_need {
     int n_rows;
     double bytes;      /* of all rows */
     double rank_bytes; /* of a real rank with the largest minibatch: its blocks and its program */
-    double node_bytes; /* of the node with the largest minibatch: its blocks, its share of the server's not included */
+    double node_bytes; /* of the node with the largest minibatch: its blocks, its share of the
+                          server's not included */
 };
 
-/* sizes: [spec->workers] first minibatches. data: what dataset_peek tells; NULL: none is held. threads: gradients at a time. */
-void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes, const struct dataset *data, int threads);
+/* sizes: [spec->workers] first minibatches. data: what dataset_peek tells; NULL: none is held.
+ * threads: gradients at a time. */
+void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes,
+                  const struct dataset *data, int threads);
 /* An error that names every block of 1 % or more if that is more than `there` bytes. */
-int memory_check(const struct memory_need *need, const struct jobspec *spec, double there, struct err *e);
+int memory_check(const struct memory_need *need, const struct jobspec *spec, double there,
+                 struct err *e);
 
 #endif

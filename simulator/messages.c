@@ -1,10 +1,12 @@
-/* Messages of a virtual world. One exists from send until it is matched by a receive of its destination (sender and tag agree, in order of
- * arrival). Its bytes stay with the sender until then: the send is done when they were taken. What the sender lends is not copied then
- * either: the receiver reads it where it stands.
+/* Messages of a virtual world. One exists from send until it is matched by a receive of its
+ * destination (sender and tag agree, in order of arrival). Its bytes stay with the sender until
+ * then: the send is done when they were taken. What the sender lends is not copied then either: the
+ * receiver reads it where it stands.
  *
- * A worker's way out is one link to its group and one to the others: messages to other workers leave one after the other, so that
- * reductions of several buckets under way at once take no less time than their bytes do. Headers and what costs no bytes pass by. What goes
- * to or from a server takes the server's link (server_link.c). */
+ * A worker's way out is one link to its group and one to the others: messages to other workers
+ * leave one after the other, so that reductions of several buckets under way at once take no less
+ * time than their bytes do. Headers and what costs no bytes pass by. What goes to or from a server
+ * takes the server's link (server_link.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +61,8 @@ void messages_arrive(struct sim_rank *to, struct parcel *p)
 /* When the last of so many bytes to another worker has left. */
 static double leaves_at(const struct world *w, struct sim_rank *r, int to, double bytes)
 {
-    double *out_free = &r->out_free[world_same_group(w, r->rank, to)], bandwidth = world_link_between(w, r->rank, to)->bytes_per_second;
+    double *out_free = &r->out_free[world_same_group(w, r->rank, to)],
+           bandwidth = world_link_between(w, r->rank, to)->bytes_per_second;
     if (bytes <= 0 || bandwidth <= 0) {
         return w->now;
     }
@@ -67,7 +70,8 @@ static double leaves_at(const struct world *w, struct sim_rank *r, int to, doubl
     return *out_free;
 }
 
-int messages_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *req)
+int messages_send(struct transport *t, int to, int tag, const void *data, size_t bytes,
+                  struct transport_req *req)
 {
     struct sim_rank *r = (struct sim_rank *)t;
     struct world *w = r->world;
@@ -79,23 +83,34 @@ int messages_send(struct transport *t, int to, int tag, const void *data, size_t
     }
     double cost = (double)((int64_t)bytes + r->extra_bytes);
     r->extra_bytes = 0;
-    *p = (struct parcel){.from = r->rank, .to = to, .tag = tag, .data = data, .bytes = bytes, .send = req, .cost = cost};
+    *p = (struct parcel){.from = r->rank,
+                         .to = to,
+                         .tag = tag,
+                         .data = data,
+                         .bytes = bytes,
+                         .send = req,
+                         .cost = cost};
     world_posted(r, req);
-    r->gathered = r->gathered || (r->free_sends && r->rank < w->workers && to < w->workers && w->now > 0);
+    r->gathered =
+        r->gathered || (r->free_sends && r->rank < w->workers && to < w->workers && w->now > 0);
     if (r->free_sends || (r->rank >= w->workers && to >= w->workers)) {
         events_push(w, w->now, to, EVENT_ARRIVE, p, 0);
         return 0;
     }
     int server = to >= w->workers ? to : r->rank;
-    bool control = (tag & TRANSPORT_CONTROL) != 0; /* a header rides ahead of its body: latency alone */
+    bool control =
+        (tag & TRANSPORT_CONTROL) != 0; /* a header rides ahead of its body: latency alone */
     if (server < w->workers) {
-        events_push(w, leaves_at(w, r, to, control ? 0 : cost) + world_link_between(w, r->rank, to)->latency_seconds, to, EVENT_ARRIVE, p,
-                    0);
+        events_push(w,
+                    leaves_at(w, r, to, control ? 0 : cost) +
+                        world_link_between(w, r->rank, to)->latency_seconds,
+                    to, EVENT_ARRIVE, p, 0);
         return 0;
     }
     struct link_side *side = &w->sides[2 * (server - w->workers) + (server == r->rank)];
     p->latency = w->cluster->links.latency_seconds + w->cluster->server.latency_seconds;
-    if (!control && (w->cluster->links.bytes_per_second > 0 || w->cluster->server.bytes_per_second > 0)) {
+    if (!control &&
+        (w->cluster->links.bytes_per_second > 0 || w->cluster->server.bytes_per_second > 0)) {
         server_link_add(w, side, p);
     } else if (!control || !server_link_ride(w, side, p)) {
         events_push(w, w->now + p->latency, to, EVENT_ARRIVE, p, 0);
@@ -103,7 +118,8 @@ int messages_send(struct transport *t, int to, int tag, const void *data, size_t
     return 0;
 }
 
-int messages_recv(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *req)
+int messages_recv(struct transport *t, int from, int tag, void *data, size_t bytes,
+                  struct transport_req *req)
 {
     struct sim_rank *r = (struct sim_rank *)t;
     struct world *w = r->world;

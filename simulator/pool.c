@@ -3,12 +3,13 @@
  *   node's fiber   compute ─► queue ─► pace (other nodes run) ─► fetch: helps or waits ─► …        one thread runs all fibers
  *   core's thread             └─► idle program of this size, or a new one ─► kernels ─► done
  *
- * Who waits for a gradient computes what is queued meanwhile, on the scheduler's stack; so there is a thread for each core but one, and few
- * switches between them.
+ * Who waits for a gradient computes what is queued meanwhile, on the scheduler's stack; so there is
+ * a thread for each core but one, and few switches between them.
  *
- * A program works on whatever replica its head names (kernels/cpu/prim.c binds the blocks when it runs), so one that is idle serves any
- * node. What a newcomer would get wrong: nobody but the job may touch the replica's blocks from compute to its end. The trainer doesn't: a
- * strategy asks for gradients by fetch, which waits, and moves parameters only after compute has returned.
+ * A program works on whatever replica its head names (kernels/cpu/prim.c binds the blocks when it
+ * runs), so one that is idle serves any node. What a newcomer would get wrong: nobody but the job
+ * may touch the replica's blocks from compute to its end. The trainer doesn't: a strategy asks for
+ * gradients by fetch, which waits, and moves parameters only after compute has returned.
  */
 #include "simulator/pool.h"
 
@@ -63,7 +64,7 @@ static struct pool *pool_of(const struct dev_replica *r)
     return (struct pool *)r->dev;
 }
 
-/* ---- programs ------------------------------------------------------------------------------------------------ */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static struct dev_program *take_idle(struct pool *p, int batch)
 {
@@ -80,7 +81,8 @@ static struct dev_program *take_idle(struct pool *p, int batch)
     return NULL;
 }
 
-/* Gives a program back; the one that has been idle longest goes if there are too many: to be freed by the caller. */
+/* Gives a program back; the one that has been idle longest goes if there are too many: to be freed
+ * by the caller. */
 static struct dev_program *give_idle(struct pool *p, struct dev_program *program, int batch)
 {
     struct idle *one = malloc(sizeof *one);
@@ -194,7 +196,7 @@ static void join(struct dev_replica *r)
     }
 }
 
-/* ---- as a device --------------------------------------------------------------------------------------------- */
+/* ---- as a device ----------------------------------------------------------------------------- */
 
 static const char *pool_describe(struct device *dev)
 {
@@ -220,13 +222,13 @@ static int one_thread(struct device *dev)
     return 1; /* of a node */
 }
 
-static int replica_init(struct device *dev, struct dev_replica *r, const struct network *net, const struct optimizer_spec *opt,
-                        struct err *e)
+static int replica_init(struct device *dev, struct dev_replica *r, const struct network *net,
+                        const struct optimizer_spec *opt, struct err *e)
 {
     struct pool *p = (struct pool *)dev;
     struct pool_job *job = calloc(1, sizeof *job);
-    int rc =
-        job ? p->inner->ops->replica_init(p->inner, r, net, opt, e) : err_set(e, ERR_MEMORY, "cannot make a virtual node: memory ran out");
+    int rc = job ? p->inner->ops->replica_init(p->inner, r, net, opt, e)
+                 : err_set(e, ERR_MEMORY, "cannot make a virtual node: memory ran out");
     if (rc < 0) {
         free(job);
         return rc;
@@ -274,7 +276,8 @@ static void free_program(struct dev_program *program)
 }
 
 /* Where buckets lie is asked of a real program, which waits for its use afterwards. */
-static struct dev_program *new_program(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
+static struct dev_program *new_program(struct dev_replica *r, int batch, size_t bucket_bytes,
+                                       struct err *e)
 {
     struct pool *p = pool_of(r);
     struct pool_job *job = r->impl;
@@ -288,7 +291,8 @@ static struct dev_program *new_program(struct dev_replica *r, int batch, size_t 
         return NULL;
     }
     const struct dev_program_head *head = (const struct dev_program_head *)real;
-    own->head = (struct dev_program_head){r, batch, head->n_buckets, calloc((size_t)head->n_buckets + 1, sizeof *head->buckets)};
+    own->head = (struct dev_program_head){
+        r, batch, head->n_buckets, calloc((size_t)head->n_buckets + 1, sizeof *head->buckets)};
     own->bucket_bytes = bucket_bytes;
     if (own->head.buckets) {
         memcpy(own->head.buckets, head->buckets, (size_t)head->n_buckets * sizeof *head->buckets);
@@ -307,8 +311,8 @@ static struct dev_program *new_program(struct dev_replica *r, int batch, size_t 
     return (struct dev_program *)own;
 }
 
-static int compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
-                   void *ctx, struct err *e)
+static int compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out,
+                   float *logits, dev_mark_fn *mark, void *ctx, struct err *e)
 {
     struct pool_program *own = (struct pool_program *)program;
     struct dev_replica *r = own->head.replica;

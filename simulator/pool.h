@@ -1,16 +1,19 @@
-/* A device that computes gradients of many virtual nodes at once, on all cores, with the CPU device's kernels.
+/* A device that computes gradients of many virtual nodes at once, on all cores, with the CPU
+ * device's kernels.
  *
- * Programs (kernels, activations, copies of weights) belong to cores, not to nodes: a node has its blocks alone. A gradient is begun when
- * its node's step begins and waited for when the node first needs it, which on the virtual clock is at the end of the step; what other
- * nodes begin meanwhile is computed beside it. The bits are those of the CPU device with one thread: which core computes, and when, changes
- * nothing.
+ * Programs (kernels, activations, copies of weights) belong to cores, not to nodes: a node has its
+ * blocks alone. A gradient is begun when its node's step begins and waited for when the node first
+ * needs it, which on the virtual clock is at the end of the step; what other nodes begin meanwhile
+ * is computed beside it. The bits are those of the CPU device with one thread: which core computes,
+ * and when, changes nothing.
  */
 #ifndef SIMULATOR_POOL_H
 #define SIMULATOR_POOL_H
 
 #include "kernels/device.h"
 
-/* Programs that wait for their next use: of each size one per core, of all sizes at most so many per core. */
+/* Programs that wait for their next use: of each size one per core, of all sizes at most so many
+ * per core. */
 enum { POOL_PROGRAMS = 8 };
 
 /* threads: how many gradients at a time; 0: one per core. Closed with dev_close. */

@@ -1,5 +1,5 @@
-/* What a virtual job leaves: see report.h. What stays is free of the real clock, so a rerun writes the
- * same bytes; progress.json alone is written by it, and goes when the summary comes. */
+/* What a virtual job leaves: see report.h. What stays is free of the real clock, so a rerun writes
+ * the same bytes; progress.json alone is written by it, and goes when the summary comes. */
 #include "simulator/report.h"
 
 #include <math.h>
@@ -55,7 +55,9 @@ static void on_phase(void *ctx, enum phase p)
     struct rank_report *r = ctx;
     r->phase = p;
     /* start, evaluation and checkpoints cost no virtual time (SEMANTICS.md 13) */
-    world_set_free(r->report->world, r->rank, p == PHASE_LOAD || p == PHASE_PREPARE || p == PHASE_EVALUATE || p == PHASE_CHECKPOINT);
+    world_set_free(r->report->world, r->rank,
+                   p == PHASE_LOAD || p == PHASE_PREPARE || p == PHASE_EVALUATE ||
+                       p == PHASE_CHECKPOINT);
 }
 
 static void note_assignment(struct report *w)
@@ -143,7 +145,8 @@ static void on_evaluated(void *ctx, const struct evaluation *ev)
     struct report *w = ((struct rank_report *)ctx)->report;
     w->last = *ev;
     w->best_accuracy = ev->accuracy > w->best_accuracy ? ev->accuracy : w->best_accuracy;
-    history_evaluation(w->history, ev->step, ev->epoch, ev->time, (double)w->samples, ev->loss, ev->accuracy, w->err.code ? NULL : &w->err);
+    history_evaluation(w->history, ev->step, ev->epoch, ev->time, (double)w->samples, ev->loss,
+                       ev->accuracy, w->err.code ? NULL : &w->err);
 }
 
 static void on_profile(void *ctx, const struct profile *p)
@@ -179,8 +182,9 @@ static int init_balancer(struct report *r, struct err *e)
     return balancer_init(&r->balancer, &r->spec->batching, r->spec->workers, 4, NULL, names, e);
 }
 
-struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir,
-                          int64_t train_samples, bool history, struct err *e)
+struct report *report_new(const struct jobspec *spec, const struct cluster *cluster,
+                          struct world *world, const char *dir, int64_t train_samples, bool history,
+                          struct err *e)
 {
     struct report *r = calloc(1, sizeof *r);
     BUG_ON(!r);
@@ -211,7 +215,8 @@ struct report *report_new(const struct jobspec *spec, const struct cluster *clus
             names[i] = cluster->nodes[i].name;
         }
     }
-    if (init_balancer(r, e) < 0 || (history && !(r->history = history_open(dir, spec->workers, names, e)))) {
+    if (init_balancer(r, e) < 0 ||
+        (history && !(r->history = history_open(dir, spec->workers, names, e)))) {
         report_free(r);
         return NULL;
     }
@@ -258,12 +263,15 @@ static json_t *workers_json(const struct report *r)
     for (int i = 0; i < r->spec->workers; i++) {
         const struct rank_report *k = &r->ranks[i];
         double n = k->updates > 0 ? (double)k->updates : 1;
-        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:f, s:s}", "rank", i, "node",
-                                             r->cluster->nodes[i].name, "device", "virtual", "batch", r->balancer.current.sizes[i],
-                                             "updates", (json_int_t)k->updates, "samples", (json_int_t)k->samples, "samples_per_second",
-                                             t > 0 ? (double)k->samples / t : 0, "compute_seconds", k->compute / n, "exchange_seconds",
-                                             k->exchange / n, "wait_seconds", k->wait / n, "staleness", staleness_json(&k->staleness),
-                                             "heartbeat_age_seconds", 0.0, "state", phase_name(k->phase)));
+        json_array_append_new(
+            out, json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:f, s:s}",
+                           "rank", i, "node", r->cluster->nodes[i].name, "device", "virtual",
+                           "batch", r->balancer.current.sizes[i], "updates", (json_int_t)k->updates,
+                           "samples", (json_int_t)k->samples, "samples_per_second",
+                           t > 0 ? (double)k->samples / t : 0, "compute_seconds", k->compute / n,
+                           "exchange_seconds", k->exchange / n, "wait_seconds", k->wait / n,
+                           "staleness", staleness_json(&k->staleness), "heartbeat_age_seconds", 0.0,
+                           "state", phase_name(k->phase)));
     }
     return out;
 }
@@ -291,17 +299,21 @@ static json_t *metrics_json(const struct report *r)
     }
     json_t *test = r->last.samples > 0 ? json_real(r->last.loss) : json_null();
     json_t *accuracy = r->last.samples > 0 ? json_real(r->last.accuracy) : json_null();
-    json_t *train = r->history && weight > 0 ? json_real(loss / weight) : json_null(); /* timing alone knows none */
-    return json_pack("{s:o, s:o, s:o, s:f, s:f}", "train_loss", train, "test_loss", test, "test_accuracy", accuracy, "samples_per_second",
-                     t > 0 ? (double)r->samples / t : 0, "step_seconds", r->steps > 0 ? t / (double)r->steps : 0);
+    json_t *train = r->history && weight > 0 ? json_real(loss / weight)
+                                             : json_null(); /* timing alone knows none */
+    return json_pack("{s:o, s:o, s:o, s:f, s:f}", "train_loss", train, "test_loss", test,
+                     "test_accuracy", accuracy, "samples_per_second",
+                     t > 0 ? (double)r->samples / t : 0, "step_seconds",
+                     r->steps > 0 ? t / (double)r->steps : 0);
 }
 
 static json_t *progress_json(const struct report *r)
 {
     double all = r->spec->epochs * (double)r->train_samples, done = (double)r->samples;
-    return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch", r->train_samples > 0 ? done / (double)r->train_samples : 0, "epochs",
-                     r->spec->epochs, "step", (json_int_t)r->steps, "samples", (json_int_t)r->samples, "fraction",
-                     all > 0 ? done / all : 0);
+    return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch",
+                     r->train_samples > 0 ? done / (double)r->train_samples : 0, "epochs",
+                     r->spec->epochs, "step", (json_int_t)r->steps, "samples",
+                     (json_int_t)r->samples, "fraction", all > 0 ? done / all : 0);
 }
 
 static json_t *summary(const struct report *r)
@@ -310,17 +322,19 @@ static json_t *summary(const struct report *r)
     for (int i = 0; i < r->spec->workers; i++) {
         all[i] = &r->ranks[i].staleness;
     }
-    return json_pack("{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:O, s:o, s:I}", "name", r->spec->name,
-                     "strategy", catalog_get(r->spec->strategy.type)->name, "batching",
-                     r->spec->batching.policy == BATCH_DYNAMIC  ? "dynamic"
-                     : r->spec->batching.policy == BATCH_STATIC ? "static"
-                                                                : "equal",
-                     "virtual_seconds", r->seconds, "updates", (json_int_t)r->steps, "epochs", r->spec->epochs, "samples",
-                     (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r), "staleness",
-                     staleness_job_json(all, r->spec->workers, false), "staleness_recent", staleness_job_json(all, r->spec->workers, true),
-                     "progress", progress_json(r), "assignment", "version", r->balancer.current.version, "global_batch",
-                     r->spec->batching.global_batch, "assignments", r->assignments, "workers", workers_json(r), "rank_memory_bytes",
-                     (json_int_t)r->rank_bytes);
+    return json_pack(
+        "{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:O, s:o, s:I}",
+        "name", r->spec->name, "strategy", catalog_get(r->spec->strategy.type)->name, "batching",
+        r->spec->batching.policy == BATCH_DYNAMIC  ? "dynamic"
+        : r->spec->batching.policy == BATCH_STATIC ? "static"
+                                                   : "equal",
+        "virtual_seconds", r->seconds, "updates", (json_int_t)r->steps, "epochs", r->spec->epochs,
+        "samples", (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r),
+        "staleness", staleness_job_json(all, r->spec->workers, false), "staleness_recent",
+        staleness_job_json(all, r->spec->workers, true), "progress", progress_json(r), "assignment",
+        "version", r->balancer.current.version, "global_batch", r->spec->batching.global_batch,
+        "assignments", r->assignments, "workers", workers_json(r), "rank_memory_bytes",
+        (json_int_t)r->rank_bytes);
 }
 
 static int write_json(const struct report *r, const char *name, json_t *j, struct err *e)
@@ -330,13 +344,14 @@ static int write_json(const struct report *r, const char *name, json_t *j, struc
     char *text = jsonx_dump(j, true, &n);
     json_decref(j);
     snprintf(path, sizeof path, "%s/%s", r->dir, name);
-    int rc = text ? proc_write_file(path, text, n, 0644, e) : err_set(e, ERR_MEMORY, "cannot write '%s': memory ran out", path);
+    int rc = text ? proc_write_file(path, text, n, 0644, e)
+                  : err_set(e, ERR_MEMORY, "cannot write '%s': memory ran out", path);
     free(text);
     return rc;
 }
 
-/* What a page shows while the job still runs: as the summary, now and then, by the real clock. A thousand nodes with long histograms
- * are megabytes: it takes a twentieth of the time at most. */
+/* What a page shows while the job still runs: as the summary, now and then, by the real clock. A
+ * thousand nodes with long histograms are megabytes: it takes a twentieth of the time at most. */
 static void tell_progress(struct report *r)
 {
     double now = clock_now();

@@ -1,5 +1,6 @@
-/* What a virtual job leaves: DIR/summary.json, DIR/history, DIR/model.safetensors. It is also the telemetry of every virtual rank:
- * rows feed history, staleness and the balancer, whose assignments are the orders. */
+/* What a virtual job leaves: DIR/summary.json, DIR/history, DIR/model.safetensors. It is also the
+ * telemetry of every virtual rank: rows feed history, staleness and the balancer, whose assignments
+ * are the orders. */
 #ifndef SIMULATOR_REPORT_H
 #define SIMULATOR_REPORT_H
 
@@ -12,8 +13,9 @@
 struct report;
 
 /* train_samples: of an epoch. history: rows are kept; else (timing alone) they are only counted. */
-struct report *report_new(const struct jobspec *spec, const struct cluster *cluster, struct world *world, const char *dir,
-                          int64_t train_samples, bool history, struct err *e);
+struct report *report_new(const struct jobspec *spec, const struct cluster *cluster,
+                          struct world *world, const char *dir, int64_t train_samples, bool history,
+                          struct err *e);
 void report_free(struct report *r);
 /* One telemetry per rank; owned by the report. */
 struct telemetry *report_telemetry(struct report *r, int rank);

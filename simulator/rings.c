@@ -1,7 +1,8 @@
-/* An all-reduce round a ring as one event. With equal links a ring of S members that pass S chunks ends 2(S-1) messages of the largest
- * chunk after its last member came: that chunk goes round without a pause, and nobody can be faster than it. So more than a few members
- * need no messages:
- * S(S-1) events become one. The sums are added in the order of the messages (worker/exchange/collective.c), so the bits are theirs. */
+/* An all-reduce round a ring as one event. With equal links a ring of S members that pass S chunks
+ * ends 2(S-1) messages of the largest chunk after its last member came: that chunk goes round
+ * without a pause, and nobody can be faster than it. So more than a few members need no messages:
+ * S(S-1) events become one. The sums are added in the order of the messages
+ * (worker/exchange/collective.c), so the bits are theirs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,10 @@ static bool links_are_equal(const struct world *w, const struct transport_ring *
 {
     const struct virtual_link *first = world_link_between(w, ring->members[0], ring->members[1]);
     for (int i = 1; i < ring->size; i++) {
-        const struct virtual_link *other = world_link_between(w, ring->members[i], ring->members[(i + 1) % ring->size]);
-        if (other != first && (other->latency_seconds != first->latency_seconds || other->bytes_per_second != first->bytes_per_second)) {
+        const struct virtual_link *other =
+            world_link_between(w, ring->members[i], ring->members[(i + 1) % ring->size]);
+        if (other != first && (other->latency_seconds != first->latency_seconds ||
+                               other->bytes_per_second != first->bytes_per_second)) {
             return false;
         }
     }
@@ -28,7 +31,8 @@ static struct ring *ring_find(struct world *w, const struct transport_ring *ring
 {
     struct ring *spare = NULL;
     for (struct ring *r = w->rings; r; r = r->next) {
-        if (r->serial && r->tag == ring->tag && r->first == ring->members[0] && r->joined >= 0 && r->joined < r->size) {
+        if (r->serial && r->tag == ring->tag && r->first == ring->members[0] && r->joined >= 0 &&
+            r->joined < r->size) {
             return r;
         }
         bool ours = r->first == ring->members[0] && r->size == ring->size;
@@ -62,7 +66,8 @@ static struct ring *ring_find(struct world *w, const struct transport_ring *ring
 
 static size_t ring_chunk(const struct ring *r, int chunk)
 {
-    size_t heavy = r->hollow + r->n - r->light, begin = chunk == r->size ? r->hollow + r->n : heavy * (size_t)chunk / (size_t)r->size;
+    size_t heavy = r->hollow + r->n - r->light,
+           begin = chunk == r->size ? r->hollow + r->n : heavy * (size_t)chunk / (size_t)r->size;
     return begin > r->hollow ? begin - r->hollow : 0;
 }
 
@@ -86,7 +91,8 @@ static bool all_read(const struct ring *r)
     return true;
 }
 
-/* In the order of the messages: chunk c starts at member c and is added to by the next ones in turn. */
+/* In the order of the messages: chunk c starts at member c and is added to by the next ones in
+ * turn. */
 static void ring_add(struct world *w, struct ring *r)
 {
     r->read = all_read(r);
@@ -142,8 +148,10 @@ int rings_join(struct transport *t, const struct transport_ring *ring, struct tr
     if (++r->joined == r->size) {
         const struct virtual_link *link = world_link_between(w, ring->members[0], ring->members[1]);
         double chunk = ceil((double)(r->hollow + r->n - r->light) / r->size) * sizeof(float);
-        double once = link->latency_seconds + (link->bytes_per_second > 0 ? chunk / link->bytes_per_second : 0);
-        events_push(w, me->free_sends ? w->now : ring_reserve(w, r, 2 * (r->size - 1) * once), r->first, EVENT_RING, NULL, r->serial);
+        double once = link->latency_seconds +
+                      (link->bytes_per_second > 0 ? chunk / link->bytes_per_second : 0);
+        events_push(w, me->free_sends ? w->now : ring_reserve(w, r, 2 * (r->size - 1) * once),
+                    r->first, EVENT_RING, NULL, r->serial);
     }
     return 0;
 }

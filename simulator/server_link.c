@@ -1,6 +1,7 @@
-/* A server's link, one side for each direction: n transfers in one direction each get min(client's bandwidth, server's / n). All have the
- * same rate, so one counter of "bytes every transfer has got so far" per direction orders their ends without touching them all. A client
- * sends one thing after the other, so it has one transfer at a time in each direction. */
+/* A server's link, one side for each direction: n transfers in one direction each get min(client's
+ * bandwidth, server's / n). All have the same rate, so one counter of "bytes every transfer has got
+ * so far" per direction orders their ends without touching them all. A client sends one thing after
+ * the other, so it has one transfer at a time in each direction. */
 #include <math.h>
 
 #include "simulator/world.h"

@@ -3,9 +3,11 @@
  *      full run       next ─► load ─► compute, buckets leave as they are ready ─► on_gradients ─► next …
  *      here           next ─────────► pace(share), on_bucket; pace(1) ──────────► on_gradients ─► next …
  *
- * A replica without floats goes through the same calls as a full one; the transport charges for the floats it should have. What a newcomer
- * would get wrong: the times are those of a full run only if the same phases are told (what is free depends on them) and the buckets are
- * cut as the device cuts them, by the work of the layers. Results of evaluations are unknown, so no `target` is ever reached. */
+ * A replica without floats goes through the same calls as a full one; the transport charges for the
+ * floats it should have. What a newcomer would get wrong: the times are those of a full run only if
+ * the same phases are told (what is free depends on them) and the buckets are cut as the device
+ * cuts them, by the work of the layers. Results of evaluations are unknown, so no `target` is ever
+ * reached. */
 #include "simulator/timing.h"
 
 #include <stdlib.h>
@@ -29,9 +31,10 @@ struct timing {
     int32_t *mean_of;
 };
 
-/* ---- a device that does nothing ------------------------------------------------------------------------------ */
+/* ---- a device that does nothing -------------------------------------------------------------- */
 
-static int move_nothing(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
+static int move_nothing(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
+                        struct err *e)
 {
     (void)r;
     (void)b;
@@ -50,9 +53,10 @@ static int update_nothing(struct dev_replica *r, double lr, double scale, struct
     return 0;
 }
 
-static const struct device_ops no_device = {.name = "none", .fetch = move_nothing, .store = move_nothing, .update = update_nothing};
+static const struct device_ops no_device = {
+    .name = "none", .fetch = move_nothing, .store = move_nothing, .update = update_nothing};
 
-/* ---- what the strategy may ask --------------------------------------------------------------------------------- */
+/* ---- what the strategy may ask --------------------------------------------------------------- */
 
 static void set_phase(struct timing *t, enum phase p)
 {
@@ -91,7 +95,7 @@ static void set_aside(void *ctx, bool on)
     set_phase(t, on ? PHASE_CHECKPOINT : worker ? PHASE_EXCHANGE : PHASE_SERVE);
 }
 
-/* ---- start --------------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 /* Those of a device, of no floats. */
 static int cut_buckets(struct timing *t, struct err *e)
@@ -115,11 +119,14 @@ static void make_hollow(struct timing *t)
 {
     const struct jobspec *spec = t->env->spec;
     struct comm *c = t->env->comm;
-    bool averages = spec->strategy.type == CAT_STRATEGY_LOCAL_SGD || spec->strategy.type == CAT_STRATEGY_HIER_SGD;
+    bool averages = spec->strategy.type == CAT_STRATEGY_LOCAL_SGD ||
+                    spec->strategy.type == CAT_STRATEGY_HIER_SGD;
     /* each has its shard */
-    c->hollow_body = (spec->network.n_params + (size_t)spec->strategy.servers - 1) / (size_t)spec->strategy.servers;
+    c->hollow_body = (spec->network.n_params + (size_t)spec->strategy.servers - 1) /
+                     (size_t)spec->strategy.servers;
     c->hollow[COMM_MINE] = spec->network.n_params;
-    c->hollow[COMM_ALL] = spec->network.n_params + (averages ? dev_optim_floats(&spec->network, &spec->optimizer) : 0);
+    c->hollow[COMM_ALL] = spec->network.n_params +
+                          (averages ? dev_optim_floats(&spec->network, &spec->optimizer) : 0);
 }
 
 static int init(struct timing *t, struct trainer_env *env, struct err *e)
@@ -127,7 +134,8 @@ static int init(struct timing *t, struct trainer_env *env, struct err *e)
     const struct network *net = &env->spec->network;
     t->env = env;
     t->device.ops = &no_device;
-    t->replica = (struct dev_replica){.dev = &t->device, .net = net, .optimizer = env->spec->optimizer};
+    t->replica =
+        (struct dev_replica){.dev = &t->device, .net = net, .optimizer = env->spec->optimizer};
     t->replica.count[DEV_STATS] = net->n_stat_floats;
     for (int b = 0; b < DEV_BLOCKS; b++) {
         t->replica.host[b] = calloc(t->replica.count[b] + 1, sizeof(float));
@@ -145,7 +153,8 @@ static int init(struct timing *t, struct trainer_env *env, struct err *e)
     if (!t->decay || !t->mean_of) {
         return -ERR_MEMORY;
     }
-    start_rank_env(&t->rank, env, &t->start, env->data->train.samples, env->data->test.samples, t->decay, t->mean_of);
+    start_rank_env(&t->rank, env, &t->start, env->data->train.samples, env->data->test.samples,
+                   t->decay, t->mean_of);
     t->rank.n_params = 0;
     t->rank.replica = &t->replica;
     t->rank.ctx = t;
@@ -170,7 +179,7 @@ static void release(struct timing *t)
     free(t);
 }
 
-/* ---- a worker -------------------------------------------------------------------------------------------------------- */
+/* ---- a worker -------------------------------------------------------------------------------- */
 
 static int train(struct timing *t, const struct work *w, struct err *e)
 {
@@ -183,7 +192,9 @@ static int train(struct timing *t, const struct work *w, struct err *e)
     t->env->step_begin(t->env->step_ctx);
     for (int b = 0; b < t->n_buckets; b++) {
         comm_pace(c, t->buckets[b].work_done, count);
-        c->hollow[COMM_ALL] = sums_buckets ? t->floats[b] : c->hollow[COMM_ALL]; /* the last one's leaves with on_gradients */
+        c->hollow[COMM_ALL] =
+            sums_buckets ? t->floats[b]
+                         : c->hollow[COMM_ALL]; /* the last one's leaves with on_gradients */
         double since = comm_now(c);
         t->strategy->ops->on_bucket(t->strategy, &t->buckets[b], b, t->n_buckets);
         handing += comm_now(c) - since;
@@ -220,7 +231,8 @@ static int run(struct timing *t, struct err *e)
     return rc;
 }
 
-static struct timing *timing_new(struct trainer_env *env, const struct strategy_ops **ops, struct err *e)
+static struct timing *timing_new(struct trainer_env *env, const struct strategy_ops **ops,
+                                 struct err *e)
 {
     struct timing *t = calloc(1, sizeof *t);
     *ops = strategy_find(env->spec->strategy.type);

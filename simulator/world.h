@@ -1,4 +1,5 @@
-/* What the files of the virtual transport share, and nobody else includes: the world with its ranks, events, messages, links and rings.
+/* What the files of the virtual transport share, and nobody else includes: the world with its
+ * ranks, events, messages, links and rings.
  *
  *   comm_sim.c      ranks in fibers, operations, the loop over events        events.c        the events in their order
  *   messages.c      sends, receives, a worker's way out                      server_link.c   a server's link, shared by its clients
@@ -19,8 +20,9 @@ struct parcel { /* a message under way or not yet received */
     struct transport_req *send;
     double cost; /* in bytes */
     double latency;
-    double ends_at;        /* link counter at which its last byte is through */
-    struct parcel *behind; /* of the same client and direction: begins when this one's bytes are through */
+    double ends_at; /* link counter at which its last byte is through */
+    struct parcel
+        *behind; /* of the same client and direction: begins when this one's bytes are through */
     struct parcel *riders; /* headers that arrive with it */
     struct parcel *next;
 };
@@ -36,7 +38,8 @@ struct posted { /* a receive that waits for its message */
 struct event {
     double time;
     int rank;
-    int order; /* among events of one instant: the rank that caused it, so that ties go to the lower rank */
+    int order; /* among events of one instant: the rank that caused it, so that ties go to the lower
+                  rank */
     uint64_t serial;
     enum event_kind kind;
     struct parcel *parcel;
@@ -62,7 +65,8 @@ struct ring {
 
 struct link_side { /* one direction of one server's link */
     struct parcel *flows, *last;
-    struct parcel **of_client; /* [workers] its flow, or NULL: a client sends one thing after the other */
+    struct parcel *
+        *of_client; /* [workers] its flow, or NULL: a client sends one thing after the other */
     int n;
     double got, since; /* bytes every transfer got until `since` */
     uint64_t generation;
@@ -79,13 +83,15 @@ struct sim_rank {
     bool again; /* a message of the one that is being stepped came through meanwhile */
     bool blocked, deadline_passed, free_sends, runnable;
     uint64_t wait_generation;
-    int64_t extra_bytes;                          /* that the next message counts */
-    struct parcel *arrived[2], **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
+    int64_t extra_bytes; /* that the next message counts */
+    struct parcel *arrived[2],
+        **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
-    double free_since;  /* when what costs nothing began */
-    bool gathered;      /* it met all the other workers there */
-    double out_free[2]; /* when what was sent by then has left: to others, to members of its group */
+    double free_since; /* when what costs nothing began */
+    bool gathered;     /* it met all the other workers there */
+    double
+        out_free[2]; /* when what was sent by then has left: to others, to members of its group */
     int64_t steps;
 };
 
@@ -111,31 +117,37 @@ struct world {
 /* values of transport_req.impl[0] */
 enum { REQ_BUSY = 1, REQ_DONE = 2, REQ_TOO_LONG = 3 };
 
-/* ---- events.c ---- */
-void events_push(struct world *w, double time, int rank, enum event_kind kind, struct parcel *p, uint64_t generation);
+/* ---- events.c -------------------------------------------------------------------------------- */
+void events_push(struct world *w, double time, int rank, enum event_kind kind, struct parcel *p,
+                 uint64_t generation);
 struct event events_pop(struct world *w); /* the earliest; there is one */
 
-/* ---- server_link.c ---- */
-/* The parcel's bytes go over this side from now on, or when those of the same client before it are through. */
+/* ---- server_link.c --------------------------------------------------------------------------- */
+/* The parcel's bytes go over this side from now on, or when those of the same client before it are
+ * through. */
 void server_link_add(struct world *w, struct link_side *s, struct parcel *p);
-/* A header that is sent after bodies arrives with the last of them, so that a server that has it need not wait, and others with it. False:
- * there are none, it goes by itself. */
+/* A header that is sent after bodies arrives with the last of them, so that a server that has it
+ * need not wait, and others with it. False: there are none, it goes by itself. */
 bool server_link_ride(const struct world *w, struct link_side *s, struct parcel *header);
-void server_link_finish(struct world *w, struct link_side *s); /* the first one's last byte is through */
+void server_link_finish(struct world *w,
+                        struct link_side *s); /* the first one's last byte is through */
 
-/* ---- messages.c: the transport's operations ---- */
-int messages_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *req);
-int messages_recv(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *req);
+/* ---- messages.c: the transport's operations -------------------------------------------------- */
+int messages_send(struct transport *t, int to, int tag, const void *data, size_t bytes,
+                  struct transport_req *req);
+int messages_recv(struct transport *t, int from, int tag, void *data, size_t bytes,
+                  struct transport_req *req);
 int messages_test(struct transport *t, struct transport_req *req);
 int messages_cancel(struct transport *t, struct transport_req *req);
 void messages_weigh(struct transport *t, int64_t bytes);
 void messages_arrive(struct sim_rank *to, struct parcel *p);
 
-/* ---- rings.c ---- */
-int rings_join(struct transport *t, const struct transport_ring *ring, struct transport_req *req); /* transport_ops.ring */
-void rings_end(struct world *w, uint64_t serial);                                                  /* the time of EVENT_RING has come */
+/* ---- rings.c --------------------------------------------------------------------------------- */
+int rings_join(struct transport *t, const struct transport_ring *ring,
+               struct transport_req *req);        /* transport_ops.ring */
+void rings_end(struct world *w, uint64_t serial); /* the time of EVENT_RING has come */
 
-/* ---- comm_sim.c ---- */
+/* ---- comm_sim.c ------------------------------------------------------------------------------ */
 /* A message of the operation that is being stepped is under way; it got through. */
 void world_posted(const struct sim_rank *r, struct transport_req *req);
 void world_through(struct sim_rank *r, struct transport_req *req, uint64_t state);

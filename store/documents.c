@@ -1,6 +1,7 @@
 /* Fields of a job's hash, and its JSON documents: plan, control, live, details, assignments.
  *
- * All of them are written only while the job exists: a late worker or monitor never brings pieces of a deleted job back.
+ * All of them are written only while the job exists: a late worker or monitor never brings pieces
+ * of a deleted job back.
  */
 #include "store/internal.h"
 
@@ -20,7 +21,7 @@ int store_did(const char *id, redisReply *r, struct err *e)
     return rc < 0 ? rc : n ? 0 : store_no_job(id, e);
 }
 
-/* ---- fields --------------------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static struct script set_script = {
     .text =
@@ -29,7 +30,8 @@ static struct script set_script = {
         "return 1\n",
 };
 
-int store_job_set(struct store *s, const char *id, const char *field, const char *value, struct err *e)
+int store_job_set(struct store *s, const char *id, const char *field, const char *value,
+                  struct err *e)
 {
     char job[STORE_KEY];
     int rc = store_job_key(job, id, "", e);
@@ -37,7 +39,8 @@ int store_job_set(struct store *s, const char *id, const char *field, const char
         return rc;
     }
     if (!strcmp(field, "state") || !strcmp(field, "number") || !strcmp(field, "priority")) {
-        return err_set(e, ERR_INVALID, "the field '%s' of a job is not set by hand: indexes depend on it", field);
+        return err_set(e, ERR_INVALID,
+                       "the field '%s' of a job is not set by hand: indexes depend on it", field);
     }
     const char *keys[] = {job};
     const char *args[] = {field, value};
@@ -86,7 +89,7 @@ int64_t store_job_increment(struct store *s, const char *id, const char *field, 
     return rc < 0 ? rc : n;
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------ */
+/* ---- documents ------------------------------------------------------------------------------- */
 
 static struct script doc_script = {
     .text =
@@ -100,7 +103,8 @@ static struct script doc_script = {
 };
 
 /* Key and, for "detail:NAME", field of a document. */
-static int doc_place(const char *id, const char *doc, char key[STORE_KEY], const char **field, struct err *e)
+static int doc_place(const char *id, const char *doc, char key[STORE_KEY], const char **field,
+                     struct err *e)
 {
     *field = "";
     if (!strncmp(doc, "detail:", 7) && doc[7]) {
@@ -108,14 +112,17 @@ static int doc_place(const char *id, const char *doc, char key[STORE_KEY], const
         return store_job_key(key, id, ":detail", e);
     }
     if (strcmp(doc, "plan") && strcmp(doc, "control") && strcmp(doc, "live")) {
-        return err_set(e, ERR_INVALID, "a job has the documents plan, control, live and detail:NAME, but no '%.60s'", doc);
+        return err_set(
+            e, ERR_INVALID,
+            "a job has the documents plan, control, live and detail:NAME, but no '%.60s'", doc);
     }
     char suffix[16];
     snprintf(suffix, sizeof suffix, ":%s", doc);
     return store_job_key(key, id, suffix, e);
 }
 
-int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value, struct err *e)
+int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value,
+                  struct err *e)
 {
     char job[STORE_KEY], key[STORE_KEY];
     const char *field;
@@ -142,7 +149,8 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
     if (doc_place(id, doc, key, &field, e) < 0) {
         return NULL;
     }
-    redisReply *r = field[0] ? store_commandf(s, e, "HGET %s %s", key, field) : store_commandf(s, e, "GET %s", key);
+    redisReply *r = field[0] ? store_commandf(s, e, "HGET %s %s", key, field)
+                             : store_commandf(s, e, "GET %s", key);
     json_t *j = r ? reply_json(r, e) : NULL;
     if (r) {
         freeReplyObject(r);
@@ -188,7 +196,8 @@ json_t *store_assignments(struct store *s, const char *id, struct err *e)
     for (int i = 0; out && i < n; i++) {
         json_t *j = reply_json(r->element[i], e);
         if (!j) {
-            err_set(e, ERR_DATA, "the store holds a damaged document among the assignments of job '%s'", id);
+            err_set(e, ERR_DATA,
+                    "the store holds a damaged document among the assignments of job '%s'", id);
             json_decref(out);
             out = NULL;
         } else {

@@ -1,8 +1,9 @@
 /* Events: what browsers are told, one stream from everybody to everybody who watches.
  *
- * It is capped, so a reader must be told when what it wanted next has been trimmed already: that is the gap. What a newcomer would get
- * wrong: a place in the stream may be of another store (one that was emptied, or of yesterday's address), and lie in the future;
- * nothing would ever come after it. Both are asked of Redis once per connection or stranger, not with every read of somebody who
+ * It is capped, so a reader must be told when what it wanted next has been trimmed already: that is
+ * the gap. What a newcomer would get wrong: a place in the stream may be of another store (one that
+ * was emptied, or of yesterday's address), and lie in the future; nothing would ever come after it.
+ * Both are asked of Redis once per connection or stranger, not with every read of somebody who
  * follows closely.
  */
 #include "store/internal.h"
@@ -13,21 +14,23 @@
 
 enum { READ_MOST = 10000, BLOCK_MOST_MS = 60000 };
 
-/* ---- telling ------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
-int store_event(struct store *s, const char *job, const char *type, const json_t *body, struct err *e)
+int store_event(struct store *s, const char *job, const char *type, const json_t *body,
+                struct err *e)
 {
     char *text = body ? store_dump(body, "an event", e) : strdup("{}");
     if (!text) {
         return store_failed(e);
     }
-    redisReply *r = store_commandf(s, e, "XADD es:events MAXLEN ~ %d * job %s type %s j %s", (int)STORE_EVENTS, job ? job : "", type, text);
+    redisReply *r = store_commandf(s, e, "XADD es:events MAXLEN ~ %d * job %s type %s j %s",
+                                   (int)STORE_EVENTS, job ? job : "", type, text);
     free(text);
     return store_done(r, e);
 }
 
-/* KEYS job live detail events; ARGV job's id, cap, then for each: the document's field ("live", or of the details; "": none), the event's
- * type ("": none), JSON. */
+/* KEYS job live detail events; ARGV job's id, cap, then for each: the document's field ("live", or
+ * of the details; "": none), the event's type ("": none), JSON. */
 static struct script publish_script = {
     .text =
         "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
@@ -39,14 +42,16 @@ static struct script publish_script = {
         "return 1\n",
 };
 
-int store_publish(struct store *s, const char *id, const struct store_news *news, int n, struct err *e)
+int store_publish(struct store *s, const char *id, const struct store_news *news, int n,
+                  struct err *e)
 {
     char job[STORE_KEY], live[STORE_KEY], detail[STORE_KEY], cap[16];
     const char *args[2 + 3 * STORE_NEWS];
     char *texts[STORE_NEWS] = {0};
     int rc = store_job_key(job, id, "", e), made = 0;
     BUG_ON(n < 0 || n > STORE_NEWS);
-    if (rc < 0 || (rc = store_job_key(live, id, ":live", e)) < 0 || (rc = store_job_key(detail, id, ":detail", e)) < 0) {
+    if (rc < 0 || (rc = store_job_key(live, id, ":live", e)) < 0 ||
+        (rc = store_job_key(detail, id, ":detail", e)) < 0) {
         return rc;
     }
     snprintf(cap, sizeof cap, "%d", (int)STORE_EVENTS);
@@ -63,19 +68,23 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
         arg[2] = texts[made];
     }
     const char *keys[] = {job, live, detail, "es:events"};
-    rc = rc < 0 || n == 0 ? rc : store_did(id, store_script(s, &publish_script, 4, keys, 2 + 3 * n, args, NULL, e), e);
+    rc =
+        rc < 0 || n == 0
+            ? rc
+            : store_did(id, store_script(s, &publish_script, 4, keys, 2 + 3 * n, args, NULL, e), e);
     for (int i = 0; i < made; i++) {
         free(texts[i]);
     }
     return rc;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The id of the first or the last event that is kept ("0-0": there is none). */
 static int event_end(struct store *s, bool newest, char out[STORE_PLACE], struct err *e)
 {
-    redisReply *r = newest ? store_commandf(s, e, "XREVRANGE es:events + - COUNT 1") : store_commandf(s, e, "XRANGE es:events - + COUNT 1");
+    redisReply *r = newest ? store_commandf(s, e, "XREVRANGE es:events + - COUNT 1")
+                           : store_commandf(s, e, "XRANGE es:events - + COUNT 1");
     int n = r ? reply_array(r, 0, e) : store_failed(e);
     struct stream_entry at;
     snprintf(out, STORE_PLACE, "0-0");
@@ -90,12 +99,15 @@ static int event_end(struct store *s, bool newest, char out[STORE_PLACE], struct
 
 static json_t *event_json(const struct stream_entry *at)
 {
-    const char *job = reply_field(at->fields, "job", NULL), *type = reply_field(at->fields, "type", NULL);
+    const char *job = reply_field(at->fields, "job", NULL),
+               *type = reply_field(at->fields, "type", NULL);
     const char *text = reply_field(at->fields, "j", NULL);
-    return json_pack("{s:s, s:s, s:s, s:s}", "id", at->id, "job", job ? job : "", "type", type ? type : "", "data", text ? text : "{}");
+    return json_pack("{s:s, s:s, s:s, s:s}", "id", at->id, "job", job ? job : "", "type",
+                     type ? type : "", "data", text ? text : "{}");
 }
 
-/* "$" becomes the newest id, so that nothing between two calls is missed; an id from the future (another store) starts anew. */
+/* "$" becomes the newest id, so that nothing between two calls is missed; an id from the future
+ * (another store) starts anew. */
 static int event_place(struct store *s, char last[STORE_PLACE], bool *gap, struct err *e)
 {
     bool from_now = !strcmp(last, "$");
@@ -120,7 +132,8 @@ static int find_gap(struct store *s, const char *last, bool *gap, struct err *e)
     return rc;
 }
 
-static redisReply *read_after(struct store *s, const char *last, int count, int block_ms, struct err *e)
+static redisReply *read_after(struct store *s, const char *last, int count, int block_ms,
+                              struct err *e)
 {
     char most[16], wait[16];
     block_ms = block_ms > BLOCK_MOST_MS ? BLOCK_MOST_MS : block_ms;
@@ -131,7 +144,8 @@ static redisReply *read_after(struct store *s, const char *last, int count, int 
     return block_ms > 0 ? store_wait(s, block_ms, 8, blocking, e) : store_wait(s, 0, 6, plain, e);
 }
 
-json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms, bool *gap, struct err *e)
+json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms,
+                          bool *gap, struct err *e)
 {
     bool missed = false, follows = block_ms > 0 && strcmp(last, "$") && store_follows(s);
     count = count < 1 ? 1 : count > READ_MOST ? READ_MOST : count;
@@ -141,11 +155,14 @@ json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, in
     redisReply *r = read_after(s, last, count, block_ms, e);
     const redisReply *list = NULL;
     int n = r ? reply_only_stream(r, &list, e) : -1, rc = n < 0 ? -1 : 0;
-    /* the stream keeps more than are read at once: who follows, and gets fewer, has got all of them */
+    /* the stream keeps more than are read at once: who follows, and gets fewer, has got all of them
+     */
     if (n > 0 && (!follows || n == count)) {
         rc = find_gap(s, last, &missed, e);
     }
-    json_t *out = rc < 0 ? NULL : reply_entries(list, n, event_json, last, e); /* one that is no text is left out */
+    json_t *out =
+        rc < 0 ? NULL
+               : reply_entries(list, n, event_json, last, e); /* one that is no text is left out */
     if (r) {
         freeReplyObject(r);
     }

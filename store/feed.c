@@ -3,9 +3,10 @@
  *   es:job:ID:facts ─┐
  *   …:rows:0 … R    ─┴─► one XREAD for all of them ─► history's buffer ─► disk ─► trimmed here
  *
- * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every stream has a cap, so a coordinator
- * that is away for long costs memory only up to it. What a newcomer would get wrong: facts go first. Where one waits, no rows are
- * handed out: what it says (from which checkpoint an attempt went on) may decide what becomes of them.
+ * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every
+ * stream has a cap, so a coordinator that is away for long costs memory only up to it. What a
+ * newcomer would get wrong: facts go first. Where one waits, no rows are handed out: what it says
+ * (from which checkpoint an attempt went on) may decide what becomes of them.
  */
 #include "store/internal.h"
 
@@ -18,11 +19,13 @@
 
 enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of "es:job:ID:rows:R" */
 
-/* ---- reading streams ------------------------------------------------------------------------------------- */
+/* ---- reading streams ------------------------------------------------------------------------- */
 
 static int check_place(const char *last, struct err *e)
 {
-    return store_stream_valid(last) ? 0 : err_set(e, ERR_INVALID, "'%.40s' is no place in a stream", last ? last : "");
+    return store_stream_valid(last)
+               ? 0
+               : err_set(e, ERR_INVALID, "'%.40s' is no place in a stream", last ? last : "");
 }
 
 /* What is read at once: keys of streams, and from where. */
@@ -32,21 +35,24 @@ struct reading {
     const char **argv; /* XREAD COUNT count STREAMS keys places */
 };
 
-static int reading_init(struct reading *out, const char *id, const char *facts, const struct store_tail *tails, int n, struct err *e)
+static int reading_init(struct reading *out, const char *id, const char *facts,
+                        const struct store_tail *tails, int n, struct err *e)
 {
     int first = facts ? 1 : 0, rc = 0;
     out->n = first + n;
     out->keys = calloc((size_t)n + 1, sizeof *out->keys);
     out->argv = calloc(2 * (size_t)n + 6, sizeof *out->argv);
     if (!out->keys || !out->argv) {
-        return err_set(e, ERR_MEMORY, "cannot read what the ranks of job '%s' report: memory ran out", id);
+        return err_set(e, ERR_MEMORY,
+                       "cannot read what the ranks of job '%s' report: memory ran out", id);
     }
     for (int i = 0; rc >= 0 && i < out->n; i++) {
         char key[STORE_KEY];
         const struct store_tail *tail = i < first ? NULL : &tails[i - first];
         out->argv[4 + out->n + i] = tail ? tail->last : facts;
         if ((rc = check_place(out->argv[4 + out->n + i], e)) >= 0) {
-            rc = tail ? store_rows_key(key, id, tail->rank, e) : store_job_key(key, id, ":facts", e);
+            rc =
+                tail ? store_rows_key(key, id, tail->rank, e) : store_job_key(key, id, ":facts", e);
             snprintf(out->keys[i], RANK_KEY, "%s", rc < 0 ? "" : key);
         }
     }
@@ -56,8 +62,10 @@ static int reading_init(struct reading *out, const char *id, const char *facts, 
     return rc;
 }
 
-/* Hands out the rows of one stream, and moves its place behind what was taken. Returns how many entries it saw. */
-static int take_rows(const redisReply *list, int n, const struct store_tail *tail, store_rows_fn *fn, void *ctx, struct err *e)
+/* Hands out the rows of one stream, and moves its place behind what was taken. Returns how many
+ * entries it saw. */
+static int take_rows(const redisReply *list, int n, const struct store_tail *tail,
+                     store_rows_fn *fn, void *ctx, struct err *e)
 {
     for (int i = 0; i < n; i++) {
         struct stream_entry at;
@@ -75,9 +83,11 @@ static int take_rows(const redisReply *list, int n, const struct store_tail *tai
     return n;
 }
 
-/* Only streams that have something new are in the answer, in the order in which they were asked for. */
-static int take_streams(const redisReply *r, const struct reading *reading, const struct store_tail *tails, bool *facts, store_rows_fn *fn,
-                        void *ctx, struct err *e)
+/* Only streams that have something new are in the answer, in the order in which they were asked
+ * for. */
+static int take_streams(const redisReply *r, const struct reading *reading,
+                        const struct store_tail *tails, bool *facts, store_rows_fn *fn, void *ctx,
+                        struct err *e)
 {
     int streams = reply_array(r, 0, e), most = 0, k = 0, first = facts ? 1 : 0;
     for (int i = 0; i < streams; i++) {
@@ -105,8 +115,9 @@ static int take_streams(const redisReply *r, const struct reading *reading, cons
     return streams < 0 ? streams : most;
 }
 
-int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n, int count, const char *facts_at, bool *facts,
-                    store_rows_fn *fn, void *ctx, struct err *e)
+int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n,
+                    int count, const char *facts_at, bool *facts, store_rows_fn *fn, void *ctx,
+                    struct err *e)
 {
     char most[16];
     struct reading reading;
@@ -137,13 +148,18 @@ static void place_after(const char *upto, char first[64])
     snprintf(first, 64, "%llu-%llu", seq == ~0ull ? ms + 1 : ms, seq + 1);
 }
 
-int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n, struct err *e)
+int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,
+                    struct err *e)
 {
     char key[STORE_KEY], first[64];
     redisReply **replies = calloc((size_t)n + 1, sizeof(redisReply *));
-    int rc = replies ? 0 : err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", id), sent = 0;
+    int rc = replies
+                 ? 0
+                 : err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", id),
+        sent = 0;
     for (int i = 0; rc >= 0 && i < n; i++) {
-        if ((rc = store_rows_key(key, id, tails[i].rank, e)) >= 0 && (rc = check_place(tails[i].last, e)) >= 0) {
+        if ((rc = store_rows_key(key, id, tails[i].rank, e)) >= 0 &&
+            (rc = check_place(tails[i].last, e)) >= 0) {
             place_after(tails[i].last, first);
             rc = store_append(s, e, "XTRIM %s MINID = %s", key, first);
             sent += rc >= 0;
@@ -164,14 +180,19 @@ static json_t *fact_json(const struct stream_entry *at)
     return text ? jsonx_parse(text, len, NULL) : NULL;
 }
 
-json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count, struct err *e)
+json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count,
+                         struct err *e)
 {
     char key[STORE_KEY];
     const redisReply *list = NULL;
     if (store_job_key(key, id, ":facts", e) < 0 || check_place(last, e) < 0) {
         return NULL;
     }
-    redisReply *r = store_commandf(s, e, "XREAD COUNT %d STREAMS %s %s", count < 1 ? 1 : count > READ_MOST ? READ_MOST : count, key, last);
+    redisReply *r = store_commandf(s, e, "XREAD COUNT %d STREAMS %s %s",
+                                   count < 1           ? 1
+                                   : count > READ_MOST ? READ_MOST
+                                                       : count,
+                                   key, last);
     int n = r ? reply_only_stream(r, &list, e) : -1;
     json_t *out = reply_entries(list, n, fact_json, last, e);
     if (r) {
@@ -180,7 +201,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
     return out;
 }
 
-/* ---- heartbeats ------------------------------------------------------------------------------------------ */
+/* ---- heartbeats ------------------------------------------------------------------------------ */
 
 static struct script beats_script = {
     .text =
@@ -206,7 +227,8 @@ json_t *store_beats(struct store *s, const char *id, struct err *e)
     for (int i = 0; out && i + 1 < n; i += 2) {
         const char *rank = NULL;
         json_t *beat = reply_json(r->element[1]->element[i + 1], NULL);
-        if (beat && json_is_object(beat) && reply_text(r->element[1]->element[i], &rank, NULL, NULL) > 0) {
+        if (beat && json_is_object(beat) &&
+            reply_text(r->element[1]->element[i], &rank, NULL, NULL) > 0) {
             double age = (now - json_number_value(json_object_get(beat, "at"))) / 1000;
             json_object_set_new(beat, "age", json_real(age < 0 ? 0 : age));
             json_object_set(out, rank, beat);

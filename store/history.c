@@ -1,11 +1,13 @@
-/* Writing a job's history: rows as they come, step by step sums of all ranks, evaluations, and what a restart superseded.
- * The files are in history_parts.h, their summaries in pyramid.h, reading in series.c.
+/* Writing a job's history: rows as they come, step by step sums of all ranks, evaluations, and what
+ * a restart superseded. The files are in history_parts.h, their summaries in pyramid.h, reading in
+ * series.c.
  *
- * What a newcomer would get wrong: ranks report at different moments, so a step of the job is complete only once every rank
- * has passed it; until then its sum waits in `pending`. Nothing of that needs saving: whoever opens the history again, reader
- * or writer, makes it from the rows past the last step in steps.bin. Rows that come twice (the coordinator died between
- * writing them and trimming them from Redis) are known by attempt, step and local step, and rows of an attempt that has been
- * given up are not taken.
+ * What a newcomer would get wrong: ranks report at different moments, so a step of the job is
+ * complete only once every rank has passed it; until then its sum waits in `pending`. Nothing of
+ * that needs saving: whoever opens the history again, reader or writer, makes it from the rows past
+ * the last step in steps.bin. Rows that come twice (the coordinator died between writing them and
+ * trimming them from Redis) are known by attempt, step and local step, and rows of an attempt that
+ * has been given up are not taken.
  */
 #include "store/history.h"
 
@@ -21,7 +23,9 @@
 #include "store/history_parts.h"
 #include "store/pyramid.h"
 
-enum { PENDING_MOST = 65536 }; /* steps that wait for a rank; beyond it the oldest are taken as they are */
+enum {
+    PENDING_MOST = 65536
+}; /* steps that wait for a rank; beyond it the oldest are taken as they are */
 
 struct rank_state {
     struct pyramid_writer rows;
@@ -67,12 +71,13 @@ static void track_name(char out[32], int rank)
     }
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Which node each rank is from here on, if that changed. */
 static int add_layout(struct history *h, const char *const *nodes, struct err *e)
 {
-    json_t *layouts = json_object_get(h->meta, "layouts"), *names = json_array(), *from = json_array();
+    json_t *layouts = json_object_get(h->meta, "layouts"), *names = json_array(),
+           *from = json_array();
     size_t n = json_array_size(layouts);
     for (int r = 0; r < h->workers; r++) {
         char name[32];
@@ -89,7 +94,8 @@ static int add_layout(struct history *h, const char *const *nodes, struct err *e
     return history_meta_save(h->dir, h->meta, e);
 }
 
-/* The last row of a track that counts; 0: there is none. Rows before it that count and lie past `step` go into `pending`. */
+/* The last row of a track that counts; 0: there is none. Rows before it that count and lie past
+ * `step` go into `pending`. */
 static int take_tail(struct history *h, int rank, int64_t past, struct row *last, struct err *e)
 {
     char base[PYRAMID_PATH], name[32];
@@ -135,8 +141,9 @@ static void find_frontier(struct history *h)
     }
 }
 
-/* What is known after opening: the last row of each rank, and the steps that are not merged yet. An earlier layout may have had more
- * ranks: where each step is of one worker (asynchronous strategies), steps of those are nowhere else. */
+/* What is known after opening: the last row of each rank, and the steps that are not merged yet. An
+ * earlier layout may have had more ranks: where each step is of one worker (asynchronous
+ * strategies), steps of those are nowhere else. */
 static int recall(struct history *h, struct err *e)
 {
     struct row last;
@@ -169,7 +176,8 @@ static int find_evaluated(struct history *h, struct err *e)
     h->evaluated = -1;
     if (rc == 0 && (rc = spans_alive(&dead, 0, h->evaluations, &alive, e)) == 0 && alive.n) {
         int64_t last = alive.items[alive.n - 1].b - 1;
-        if (pread(h->evaluations_fd, &one, sizeof one, (off_t)(last * (int64_t)sizeof one)) == (ssize_t)sizeof one) {
+        if (pread(h->evaluations_fd, &one, sizeof one, (off_t)(last * (int64_t)sizeof one)) ==
+            (ssize_t)sizeof one) {
             h->evaluated = one.step;
         }
     }
@@ -191,10 +199,13 @@ static int open_evaluations(struct history *h, struct err *e)
     return find_evaluated(h, e);
 }
 
-struct history *history_open(const char *job_dir, int workers, const char *const *nodes, struct err *e)
+struct history *history_open(const char *job_dir, int workers, const char *const *nodes,
+                             struct err *e)
 {
     if (workers < 1 || workers > HISTORY_RANKS || strlen(job_dir) + 16 > HISTORY_PATH) {
-        err_set(e, ERR_INVALID, "cannot keep a history in '%.200s': %d workers, or the path is too long", job_dir, workers);
+        err_set(e, ERR_INVALID,
+                "cannot keep a history in '%.200s': %d workers, or the path is too long", job_dir,
+                workers);
         return NULL;
     }
     struct history *h = calloc(1, sizeof *h);
@@ -216,7 +227,8 @@ struct history *history_open(const char *job_dir, int workers, const char *const
         track_base(base, sizeof base, h->dir, r);
         rc = pyramid_writer_open(r < 0 ? &h->steps : &h->ranks[r].rows, base, e);
     }
-    if (rc < 0 || (rc = open_evaluations(h, e)) < 0 || (rc = recall(h, e)) < 0 || (rc = add_layout(h, nodes, e)) < 0) {
+    if (rc < 0 || (rc = open_evaluations(h, e)) < 0 || (rc = recall(h, e)) < 0 ||
+        (rc = add_layout(h, nodes, e)) < 0) {
         history_close(h);
         return NULL;
     }
@@ -240,13 +252,14 @@ void history_close(struct history *h)
     free(h);
 }
 
-/* ---- appending ------------------------------------------------------------------------------------------- */
+/* ---- appending ------------------------------------------------------------------------------- */
 
 /* Steps that every rank has passed, and more if too many wait. */
 static int emit(struct history *h, int64_t upto, int most, struct err *e)
 {
     int n = 0, rc = 0;
-    while (n < h->pending.n && rc == 0 && (h->pending.items[n].step <= upto || h->pending.n - n > most)) {
+    while (n < h->pending.n && rc == 0 &&
+           (h->pending.items[n].step <= upto || h->pending.n - n > most)) {
         struct row row = step_merge_row(&h->pending.items[n]);
         rc = pyramid_writer_add(&h->steps, &row, e);
         h->last_step = row.step;
@@ -259,13 +272,15 @@ static int emit(struct history *h, int64_t upto, int most, struct err *e)
 static bool is_stale(const struct history *h, const struct rank_state *rank, const struct row *row)
 {
     return row->attempt < h->attempt ||
-           (rank->any && row->attempt == rank->attempt && row->step <= rank->step && row->local_step <= rank->local_step);
+           (rank->any && row->attempt == rank->attempt && row->step <= rank->step &&
+            row->local_step <= rank->local_step);
 }
 
 static int append_one(struct history *h, const struct row *row, struct err *e)
 {
     if (row->rank < 0 || row->rank >= h->workers) {
-        return err_set(e, ERR_INVALID, "cannot keep a row of rank %d: the job has %d workers", row->rank, h->workers);
+        return err_set(e, ERR_INVALID, "cannot keep a row of rank %d: the job has %d workers",
+                       row->rank, h->workers);
     }
     struct rank_state *rank = &h->ranks[row->rank];
     if (row->attempt > h->attempt) {
@@ -319,7 +334,8 @@ static int write_out(struct history *h, bool sync, struct err *e)
     for (int r = 0; r < h->workers && rc == 0; r++) {
         rc = pyramid_writer_flush(&h->ranks[r].rows, sync, e);
     }
-    return rc == 0 ? pyramid_writer_flush(&h->steps, false, e) : rc; /* made again from the rows if it is lost */
+    return rc == 0 ? pyramid_writer_flush(&h->steps, false, e)
+                   : rc; /* made again from the rows if it is lost */
 }
 
 int history_show(struct history *h, struct err *e)
@@ -339,8 +355,8 @@ int history_flush(struct history *h, struct err *e)
     return rc;
 }
 
-int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy,
-                       struct err *e)
+int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples,
+                       double loss, double accuracy, struct err *e)
 {
     struct history_evaluation one = {step, epoch, time, samples, loss, accuracy};
     if (step <= h->evaluated) {
@@ -356,17 +372,21 @@ int history_evaluation(struct history *h, int64_t step, double epoch, double tim
     return 0;
 }
 
-/* ---- superseding ----------------------------------------------------------------------------------------- */
+/* ---- superseding ----------------------------------------------------------------------------- */
 
-/* Positions in [a, b) with step > version; whole buckets are judged by their least and greatest step. */
-static int find_dead(struct pyramid_reader *r, int64_t a, int64_t b, int64_t version, struct spans *out, struct err *e)
+/* Positions in [a, b) with step > version; whole buckets are judged by their least and greatest
+ * step. */
+static int find_dead(struct pyramid_reader *r, int64_t a, int64_t b, int64_t version,
+                     struct spans *out, struct err *e)
 {
     int rc = 0;
     while (a < b && rc == 0) {
         int64_t next = a + 1;
         bool dead = false;
         const struct pyramid_bucket *bucket =
-            a % PYRAMID_FAN == 0 && a + PYRAMID_FAN <= b && a / PYRAMID_FAN < r->count[1] ? pyramid_level(r, 1, a / PYRAMID_FAN) : NULL;
+            a % PYRAMID_FAN == 0 && a + PYRAMID_FAN <= b && a / PYRAMID_FAN < r->count[1]
+                ? pyramid_level(r, 1, a / PYRAMID_FAN)
+                : NULL;
         if (bucket && (bucket->step_max <= version || bucket->step_min > version)) {
             next = a + PYRAMID_FAN;
             dead = bucket->step_min > version;
@@ -388,7 +408,8 @@ static int supersede_track(struct history *h, int rank, int64_t version, struct 
     track_name(name, rank);
     pyramid_reader_open(&r, base);
     int rc = history_meta_dead(h->meta, name, &dead, e);
-    if (rc == 0 && (rc = find_dead(&r, 0, r.count[0], version, &more, e)) == 0 && more.n && (rc = spans_union(&dead, &more, e)) == 0) {
+    if (rc == 0 && (rc = find_dead(&r, 0, r.count[0], version, &more, e)) == 0 && more.n &&
+        (rc = spans_union(&dead, &more, e)) == 0) {
         rc = history_meta_set_dead(h->meta, name, &dead, e);
     }
     pyramid_reader_close(&r);
@@ -403,7 +424,9 @@ static int supersede_evaluations(struct history *h, int64_t version, struct err 
     struct history_evaluation one;
     int rc = history_meta_dead(h->meta, "evaluations", &dead, e);
     for (int64_t i = 0; i < h->evaluations && rc == 0; i++) {
-        if (pread(h->evaluations_fd, &one, sizeof one, (off_t)(i * (int64_t)sizeof one)) == (ssize_t)sizeof one && one.step > version) {
+        if (pread(h->evaluations_fd, &one, sizeof one, (off_t)(i * (int64_t)sizeof one)) ==
+                (ssize_t)sizeof one &&
+            one.step > version) {
             rc = spans_add(&more, i, i + 1, e);
         }
     }
@@ -415,7 +438,8 @@ static int supersede_evaluations(struct history *h, int64_t version, struct err 
     return rc;
 }
 
-/* Steps up to the version that no row tells of: they were in the memory of a rank that was killed. */
+/* Steps up to the version that no row tells of: they were in the memory of a rank that was killed.
+ */
 static int count_missing(struct history *h, int64_t version, struct err *e)
 {
     struct spans dead = {0};
@@ -433,7 +457,8 @@ int64_t history_missing(const struct history *h)
 
 int history_supersede(struct history *h, int64_t version, struct err *e)
 {
-    int rc = emit(h, version, PENDING_MOST, e); /* what counts of the steps that wait; the rest goes */
+    int rc =
+        emit(h, version, PENDING_MOST, e); /* what counts of the steps that wait; the rest goes */
     if (rc < 0 || (rc = history_flush(h, e)) < 0) {
         return rc;
     }
@@ -442,8 +467,9 @@ int history_supersede(struct history *h, int64_t version, struct err *e)
     for (int r = -1; r < most && rc == 0; r++) {
         rc = supersede_track(h, r, version, e);
     }
-    if (rc < 0 || (rc = count_missing(h, version, e)) < 0 || (rc = supersede_evaluations(h, version, e)) < 0 ||
-        (rc = find_evaluated(h, e)) < 0 || (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
+    if (rc < 0 || (rc = count_missing(h, version, e)) < 0 ||
+        (rc = supersede_evaluations(h, version, e)) < 0 || (rc = find_evaluated(h, e)) < 0 ||
+        (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
         return rc;
     }
     h->last_step = h->last_step > version ? version : h->last_step;

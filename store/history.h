@@ -1,10 +1,11 @@
-/* Rows on disk: every point that reached the store is kept. JOBDIR/history has one file of rows per rank, and a
- * min/max pyramid per series so that a chart of any width is read in a few pages and never loses an extreme.
- * Rows past a restart's checkpoint are marked superseded and leave series (SEMANTICS.md 3). One writer (the monitor, or the
- * simulator); readers in other threads or processes see whole rows only, and those after history_show (or 64 rows later).
- * Rows that come twice (same attempt, step and local step not beyond the rank's last) and rows of an attempt that has been
- * given up are left out without error. The same rows in the same order give the same bytes; a folder that has a history
- * already is gone on with, so the simulator empties it first.
+/* Rows on disk: every point that reached the store is kept. JOBDIR/history has one file of rows per
+ * rank, and a min/max pyramid per series so that a chart of any width is read in a few pages and
+ * never loses an extreme. Rows past a restart's checkpoint are marked superseded and leave series
+ * (SEMANTICS.md 3). One writer (the monitor, or the simulator); readers in other threads or
+ * processes see whole rows only, and those after history_show (or 64 rows later). Rows that come
+ * twice (same attempt, step and local step not beyond the rank's last) and rows of an attempt that
+ * has been given up are left out without error. The same rows in the same order give the same
+ * bytes; a folder that has a history already is gone on with, so the simulator empties it first.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
@@ -17,25 +18,34 @@
 struct history;
 
 /* for writing; goes on where it ended */
-struct history *history_open(const char *job_dir, int workers, const char *const *nodes, struct err *e);
+struct history *history_open(const char *job_dir, int workers, const char *const *nodes,
+                             struct err *e);
 void history_close(struct history *h);
 int history_append(struct history *h, const struct row *rows, int n, struct err *e);
-/* Rows of all ranks with step > version are superseded (an attempt restarted from that checkpoint). */
+/* Rows of all ranks with step > version are superseded (an attempt restarted from that checkpoint).
+ */
 int history_supersede(struct history *h, int64_t version, struct err *e);
-/* Steps up to that checkpoint that are missing in the series, because the rank that made them was killed before it told. */
+/* Steps up to that checkpoint that are missing in the series, because the rank that made them was
+ * killed before it told. */
 int64_t history_missing(const struct history *h);
-/* A test figure: loss and accuracy at a step. One that comes twice, at a step not beyond the last, is left out without error. */
-int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples, double loss, double accuracy,
-                       struct err *e);
-int history_show(struct history *h, struct err *e);  /* to the files: readers see it, and it outlives this process */
-int history_flush(struct history *h, struct err *e); /* and synced to disk; after it rows may leave Redis */
+/* A test figure: loss and accuracy at a step. One that comes twice, at a step not beyond the last,
+ * is left out without error. */
+int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples,
+                       double loss, double accuracy, struct err *e);
+int history_show(struct history *h,
+                 struct err *e); /* to the files: readers see it, and it outlives this process */
+int history_flush(struct history *h,
+                  struct err *e); /* and synced to disk; after it rows may leave Redis */
 
-/* The answer of GET …/series. names: "train_loss,staleness" (train_loss test_loss test_accuracy train_accuracy batch samples_per_second
- * compute_seconds exchange_seconds wait_seconds staleness); x: "step" "samples" "time"; from/to in units of x (NAN: open); points: at most
- * that many buckets per series. train_loss, train_accuracy, test_*, samples_per_second are job-wide ("node": null); staleness, batch,
- * *_seconds per node. {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. Unknown names: ERR_INVALID with the
- * nearest. */
-json_t *history_series(const char *job_dir, const char *names, const char *x, double from, double to, int points, struct err *e);
+/* The answer of GET …/series. names: "train_loss,staleness" (train_loss test_loss test_accuracy
+ * train_accuracy batch samples_per_second compute_seconds exchange_seconds wait_seconds staleness);
+ * x: "step" "samples" "time"; from/to in units of x (NAN: open); points: at most that many buckets
+ * per series. train_loss, train_accuracy, test_*, samples_per_second are job-wide ("node": null);
+ * staleness, batch,
+ * *_seconds per node. {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}.
+ * Unknown names: ERR_INVALID with the nearest. */
+json_t *history_series(const char *job_dir, const char *names, const char *x, double from,
+                       double to, int points, struct err *e);
 /* The last n rows of every rank (timeline of the last steps): [{"node","rank","rows":[…]}]. */
 json_t *history_last(const char *job_dir, int n, struct err *e);
 

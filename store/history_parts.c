@@ -28,7 +28,7 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_MEMORY, "cannot keep the history: memory ran out");
 }
 
-/* ---- spans ----------------------------------------------------------------------------------------------- */
+/* ---- spans ----------------------------------------------------------------------------------- */
 
 void spans_release(struct spans *s)
 {
@@ -60,7 +60,9 @@ int spans_union(struct spans *s, const struct spans *more, struct err *e)
     struct spans out = {0};
     int rc = 0;
     for (int i = 0, j = 0; rc == 0 && (i < s->n || j < more->n);) {
-        const struct span *next = j >= more->n || (i < s->n && s->items[i].a <= more->items[j].a) ? &s->items[i++] : &more->items[j++];
+        const struct span *next = j >= more->n || (i < s->n && s->items[i].a <= more->items[j].a)
+                                      ? &s->items[i++]
+                                      : &more->items[j++];
         rc = spans_add(&out, next->a, next->b, e);
     }
     if (rc < 0) {
@@ -93,7 +95,7 @@ int64_t spans_total(const struct spans *s)
     return n;
 }
 
-/* ---- meta.json ------------------------------------------------------------------------------------------- */
+/* ---- meta.json ------------------------------------------------------------------------------- */
 
 json_t *history_meta_load(const char *dir, struct err *e)
 {
@@ -106,7 +108,8 @@ json_t *history_meta_load(const char *dir, struct err *e)
     if (!meta) {
         return NULL;
     }
-    if (!json_is_array(json_object_get(meta, "layouts")) || !json_is_object(json_object_get(meta, "superseded")) ||
+    if (!json_is_array(json_object_get(meta, "layouts")) ||
+        !json_is_object(json_object_get(meta, "superseded")) ||
         history_meta_ranks(meta) > HISTORY_RANKS) {
         err_set(e, ERR_DATA, "cannot read history '%s': its layouts are not as expected", path);
         json_decref(meta);
@@ -131,9 +134,11 @@ int history_meta_dead(const json_t *meta, const char *track, struct spans *out, 
     size_t i;
     json_t *pair;
     json_array_foreach(json_object_get(json_object_get(meta, "superseded"), track), i, pair) {
-        json_int_t a = json_integer_value(json_array_get(pair, 0)), b = json_integer_value(json_array_get(pair, 1));
+        json_int_t a = json_integer_value(json_array_get(pair, 0)),
+                   b = json_integer_value(json_array_get(pair, 1));
         if (a < 0 || a >= b || (out->n && a < out->items[out->n - 1].b)) {
-            return err_set(e, ERR_DATA, "the history's list of superseded rows of '%s' is damaged", track);
+            return err_set(e, ERR_DATA, "the history's list of superseded rows of '%s' is damaged",
+                           track);
         }
         int rc = spans_add(out, a, b, e);
         if (rc < 0) {
@@ -147,7 +152,8 @@ int history_meta_set_dead(json_t *meta, const char *track, const struct spans *d
 {
     json_t *list = json_array();
     for (int i = 0; i < dead->n; i++) {
-        json_array_append_new(list, json_pack("[I, I]", (json_int_t)dead->items[i].a, (json_int_t)dead->items[i].b));
+        json_array_append_new(
+            list, json_pack("[I, I]", (json_int_t)dead->items[i].a, (json_int_t)dead->items[i].b));
     }
     return json_object_set_new(json_object_get(meta, "superseded"), track, list) ? no_memory(e) : 0;
 }
@@ -163,7 +169,7 @@ int history_meta_ranks(const json_t *meta)
     return most > HISTORY_RANKS ? HISTORY_RANKS + 1 : (int)most;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 void step_merge_release(struct step_merge *m)
 {

@@ -1,5 +1,5 @@
-/* What the writer (history.c) and the reader (series.c) of a history share: spans of positions, the merging of ranks' rows
- * into steps, and meta.json. Inside store/ only.
+/* What the writer (history.c) and the reader (series.c) of a history share: spans of positions, the
+ * merging of ranks' rows into steps, and meta.json. Inside store/ only.
  *
  *   JOBDIR/history/meta.json        {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],      which node a rank was, from which row on
  *                                    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]}}   spans [a, b) that do not
@@ -25,7 +25,7 @@ struct history_evaluation {
 };
 _Static_assert(sizeof(struct history_evaluation) == 48, "an evaluation has 48 bytes");
 
-/* ---- spans [a, b), ascending, disjoint ---- */
+/* ---- spans [a, b), ascending, disjoint ------------------------------------------------------- */
 struct span {
     int64_t a, b;
 };
@@ -34,20 +34,22 @@ struct spans {
     int n, size;
 };
 void spans_release(struct spans *s);
-int spans_add(struct spans *s, int64_t a, int64_t b, struct err *e); /* at the end; joins neighbours */
+int spans_add(struct spans *s, int64_t a, int64_t b,
+              struct err *e); /* at the end; joins neighbours */
 int spans_union(struct spans *s, const struct spans *more, struct err *e);
 /* [a, b) without `dead`. */
 int spans_alive(const struct spans *dead, int64_t a, int64_t b, struct spans *out, struct err *e);
 int64_t spans_total(const struct spans *s);
 
-/* ---- meta.json ---- */
-json_t *history_meta_load(const char *dir, struct err *e); /* an empty one if there is none; NULL if it is damaged */
+/* ---- meta.json ------------------------------------------------------------------------------- */
+json_t *history_meta_load(const char *dir,
+                          struct err *e); /* an empty one if there is none; NULL if it is damaged */
 int history_meta_save(const char *dir, const json_t *meta, struct err *e);
 int history_meta_dead(const json_t *meta, const char *track, struct spans *out, struct err *e);
 int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e);
 int history_meta_ranks(const json_t *meta); /* the most any layout had */
 
-/* ---- rows of all ranks merged by step, ascending ---- */
+/* ---- rows of all ranks merged by step, ascending --------------------------------------------- */
 struct step_sum {
     int64_t step;
     int ranks, attempt, staleness;
@@ -62,7 +64,8 @@ struct step_merge {
 void step_merge_release(struct step_merge *m);
 int step_merge_add(struct step_merge *m, const struct row *row, struct err *e);
 void step_merge_drop(struct step_merge *m, int n); /* the first n */
-/* The step as a row: rank -1, local_step = how many rows it is made of, batch their sum, times and staleness the largest. */
+/* The step as a row: rank -1, local_step = how many rows it is made of, batch their sum, times and
+ * staleness the largest. */
 struct row step_merge_row(const struct step_sum *s);
 
 #endif

@@ -1,9 +1,10 @@
-/* Hosts, and messages between the coordinator and their agents: boxes that hold sealed text (common/sign.h), leases, and counts of what
- * was refused.
+/* Hosts, and messages between the coordinator and their agents: boxes that hold sealed text
+ * (common/sign.h), leases, and counts of what was refused.
  *
- * A host is a hash like a node: its document and its last heartbeat by Redis's clock; whether it is lost is worked out when it is read.
- * Nothing here trusts anybody: whoever can write to the store can put anything into a box, and the signatures decide. A lease is
- * a key that its owner renews; where it is gone, the owner is gone or cannot reach the store.
+ * A host is a hash like a node: its document and its last heartbeat by Redis's clock; whether it is
+ * lost is worked out when it is read. Nothing here trusts anybody: whoever can write to the store
+ * can put anything into a box, and the signatures decide. A lease is a key that its owner renews;
+ * where it is gone, the owner is gone or cannot reach the store.
  */
 #include "store/internal.h"
 
@@ -16,9 +17,10 @@
 enum { BOX_MESSAGES = 64, BOX_BYTES = 64 << 10 };
 enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few seconds */
 
-/* ---- hosts ------------------------------------------------------------------------------------------------- */
+/* ---- hosts ----------------------------------------------------------------------------------- */
 
-/* KEYS host hosts; ARGV name json instance. A host belongs to one agent: another instance is refused while this one reports. */
+/* KEYS host hosts; ARGV name json instance. A host belongs to one agent: another instance is
+ * refused while this one reports. */
 static struct script put_script = {
     .text =
         "local t = redis.call('TIME')\n"
@@ -33,7 +35,8 @@ static struct script put_script = {
 int store_host_put(struct store *s, const json_t *host, struct err *e)
 {
     char key[STORE_KEY], lost[16];
-    const char *name = json_string_value(json_object_get(host, "name")), *instance = json_string_value(json_object_get(host, "instance"));
+    const char *name = json_string_value(json_object_get(host, "name")),
+               *instance = json_string_value(json_object_get(host, "instance"));
     int rc = store_name_key(key, "es:host:", name, e);
     if (rc < 0) {
         return rc;
@@ -52,7 +55,9 @@ int store_host_put(struct store *s, const json_t *host, struct err *e)
     if (r) {
         freeReplyObject(r);
     }
-    return rc < 0 ? rc : n ? 0 : err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already", name);
+    return rc < 0 ? rc
+           : n    ? 0
+                  : err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already", name);
 }
 
 static struct script read_script = {
@@ -128,7 +133,7 @@ int store_host_remove(struct store *s, const char *name, const char *instance, s
     return store_done(store_script(s, &remove_script, 2, keys, 2, args, NULL, e), e);
 }
 
-/* ---- boxes ------------------------------------------------------------------------------------------------- */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
 static struct script mail_script = {
     .text =
@@ -146,7 +151,8 @@ int store_mail_put(struct store *s, const char *box, const char *text, int secon
         return rc;
     }
     if (strlen(text) > BOX_BYTES) {
-        return err_set(e, ERR_TOO_LARGE, "a message for '%s' has more than %d bytes", box, (int)BOX_BYTES);
+        return err_set(e, ERR_TOO_LARGE, "a message for '%s' has more than %d bytes", box,
+                       (int)BOX_BYTES);
     }
     snprintf(life, sizeof life, "%d", seconds);
     snprintf(most, sizeof most, "%d", (int)BOX_MESSAGES);
@@ -164,7 +170,9 @@ char *store_mail_take(struct store *s, const char *box, int block_ms, struct err
     }
     snprintf(wait, sizeof wait, "%.3f", block_ms / 1000.0);
     const char *blocking[] = {"BLPOP", key, wait};
-    redisReply *r = block_ms > 0 ? store_wait(s, block_ms, 3, blocking, e) : store_commandf(s, e, "LPOP %s", key), *message = r;
+    redisReply *r = block_ms > 0 ? store_wait(s, block_ms, 3, blocking, e)
+                                 : store_commandf(s, e, "LPOP %s", key),
+               *message = r;
     if (r && block_ms > 0) { /* [key, message], or nil */
         message = reply_array(r, 2, e) > 0 ? r->element[1] : NULL;
     }
@@ -177,7 +185,7 @@ char *store_mail_take(struct store *s, const char *box, int block_ms, struct err
     return copy;
 }
 
-/* ---- leases and counts ---------------------------------------------------------------------------------------- */
+/* ---- leases and counts ----------------------------------------------------------------------- */
 
 int store_lease_set(struct store *s, const char *name, int seconds, struct err *e)
 {
@@ -186,7 +194,9 @@ int store_lease_set(struct store *s, const char *name, int seconds, struct err *
     if (rc < 0) {
         return rc;
     }
-    return store_done(seconds > 0 ? store_commandf(s, e, "SET %s 1 EX %d", key, seconds) : store_commandf(s, e, "DEL %s", key), e);
+    return store_done(seconds > 0 ? store_commandf(s, e, "SET %s 1 EX %d", key, seconds)
+                                  : store_commandf(s, e, "DEL %s", key),
+                      e);
 }
 
 int store_lease_there(struct store *s, const char *name, struct err *e)
@@ -217,7 +227,8 @@ json_t *store_refused(struct store *s, struct err *e)
     json_t *out = n < 0 ? NULL : json_object();
     for (int i = 0; out && i + 1 < n; i += 2) {
         const char *name = "", *count = "0";
-        if (reply_text(r->element[i], &name, NULL, NULL) > 0 && reply_text(r->element[i + 1], &count, NULL, NULL) > 0) {
+        if (reply_text(r->element[i], &name, NULL, NULL) > 0 &&
+            reply_text(r->element[i + 1], &count, NULL, NULL) > 0) {
             json_object_set_new(out, name, json_integer(strtoll(count, NULL, 10)));
         }
     }
@@ -251,7 +262,8 @@ int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
     }
     snprintf(most, sizeof most, "%d", (int)REFUSALS);
     snprintf(life, sizeof life, "%d", (int)REFUSAL_MS);
-    const char *keys[] = {"es:refusals"}, *args[] = {json_string_value(json_object_get(refusal, "host")), text, most, life};
+    const char *keys[] = {"es:refusals"},
+               *args[] = {json_string_value(json_object_get(refusal, "host")), text, most, life};
     int rc = store_done(store_script(s, &refusal_script, 1, keys, 4, args, NULL, e), e);
     free(text);
     return rc;
@@ -289,7 +301,8 @@ json_t *store_refusals(struct store *s, struct err *e)
         const char *age = "0";
         json_t *one = reply_json(r->element[i], NULL);
         if (json_is_object(one) && reply_text(r->element[i + 1], &age, NULL, NULL) > 0) {
-            json_object_set_new(one, "age_seconds", json_real((double)strtoll(age, NULL, 10) / 1000));
+            json_object_set_new(one, "age_seconds",
+                                json_real((double)strtoll(age, NULL, 10) / 1000));
             json_array_append(out, one);
         }
         json_decref(one);

@@ -1,6 +1,6 @@
-/* What the files of store/ share and nobody else sees: the connection, commands whose replies were checked, scripts, keys.
- * A newcomer's mistake would be to look at a redisReply's fields before its type: use the reply_… readers, which turn a
- * wrong type into an error.
+/* What the files of store/ share and nobody else sees: the connection, commands whose replies were
+ * checked, scripts, keys. A newcomer's mistake would be to look at a redisReply's fields before its
+ * type: use the reply_… readers, which turn a wrong type into an error.
  */
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
@@ -45,49 +45,61 @@ struct script {
     atomic_bool hashed;
 };
 
-/* One command by its arguments (binary safe). The reply is never NULL on success and never an error; freeReplyObject. */
-redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens, struct err *e);
+/* One command by its arguments (binary safe). The reply is never NULL on success and never an
+ * error; freeReplyObject. */
+redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens,
+                          struct err *e);
 /* As redisCommand. */
 redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...);
-/* Several commands that go out together: append them, then take as many replies as were appended. A failure frees them all. */
+/* Several commands that go out together: append them, then take as many replies as were appended. A
+ * failure frees them all. */
 int store_append(struct store *s, struct err *e, const char *fmt, ...);
 int store_replies(struct store *s, redisReply **out, struct err *e);
 /* On the second connection; waits block_ms beyond the usual. */
 redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e);
-bool store_follows(struct store *s); /* the second connection stands, since the last call at least */
-/* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are NUL-terminated strings, except that
- * lens (if not NULL) gives lengths of args. */
-redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs, const char **args,
-                         const size_t *lens, struct err *e);
+bool store_follows(
+    struct store *s); /* the second connection stands, since the last call at least */
+/* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are
+ * NUL-terminated strings, except that lens (if not NULL) gives lengths of args. */
+redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,
+                         int nargs, const char **args, const size_t *lens, struct err *e);
 
 /* What a call returns that got no reply: the error's code, negative. */
 static inline int store_failed(const struct err *e)
 {
     return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
 }
-/* Frees a reply that says nothing but that it was done: 0, or store_failed() where there is none. */
+/* Frees a reply that says nothing but that it was done: 0, or store_failed() where there is none.
+ */
 int store_done(redisReply *r, const struct err *e);
 
 /* Readers: the value, or an error that says what was expected. */
 int reply_int(const redisReply *r, int64_t *out, struct err *e);
-int reply_text(const redisReply *r, const char **out, size_t *len, struct err *e); /* 1; 0 for nil */
-int reply_array(const redisReply *r, size_t at_least, struct err *e);              /* 0 for nil or empty, else count */
-int reply_record(const redisReply *r, size_t at_least, struct err *e);             /* count, never 0 */
-int reply_clock(const redisReply *r, double *ms, struct err *e);                   /* what a script said of Redis's own clock */
+int reply_text(const redisReply *r, const char **out, size_t *len,
+               struct err *e); /* 1; 0 for nil */
+int reply_array(const redisReply *r, size_t at_least,
+                struct err *e); /* 0 for nil or empty, else count */
+int reply_record(const redisReply *r, size_t at_least, struct err *e); /* count, never 0 */
+int reply_clock(const redisReply *r, double *ms,
+                struct err *e); /* what a script said of Redis's own clock */
 bool reply_is_status(const redisReply *r, const char *text);
 json_t *reply_json(const redisReply *r, struct err *e); /* NULL without error for nil */
-/* Entries of streams, [[id, [field, value, …]], …]; fields is NULL for one that was deleted meanwhile. */
+/* Entries of streams, [[id, [field, value, …]], …]; fields is NULL for one that was deleted
+ * meanwhile. */
 struct stream_entry {
     const char *id;
     const redisReply *fields;
 };
 int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct err *e);
-/* What `make` makes of each of n entries (a new reference; NULL: it is left out), as an array; `last` moves behind them. NULL after an error. */
+/* What `make` makes of each of n entries (a new reference; NULL: it is left out), as an array;
+ * `last` moves behind them. NULL after an error. */
 typedef json_t *reply_entry_fn(const struct stream_entry *at);
-json_t *reply_entries(const redisReply *list, int n, reply_entry_fn *make, char last[STORE_PLACE], struct err *e);
+json_t *reply_entries(const redisReply *list, int n, reply_entry_fn *make, char last[STORE_PLACE],
+                      struct err *e);
 /* One of the streams in XREAD's answer: how many entries *list has. */
 int reply_stream(const redisReply *r, const char **key, const redisReply **list, struct err *e);
-int reply_only_stream(const redisReply *r, const redisReply **list, struct err *e); /* XREAD of one stream; 0: nothing new */
+int reply_only_stream(const redisReply *r, const redisReply **list,
+                      struct err *e); /* XREAD of one stream; 0: nothing new */
 /* The value of a field in a flat array of pairs, or NULL. */
 const char *reply_field(const redisReply *pairs, const char *name, size_t *len);
 
@@ -103,9 +115,11 @@ int store_stream_compare(const char *a, const char *b);
 bool store_stream_valid(const char *id);
 void store_hex_sha256(const void *bytes, size_t n, char out[65]);
 
-/* documents.c: takes the reply of a script that answers 1, or 0 where the job is not there; frees it. */
+/* documents.c: takes the reply of a script that answers 1, or 0 where the job is not there; frees
+ * it. */
 int store_did(const char *id, redisReply *r, struct err *e);
 /* jobs_view.c */
-json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisReply *live, struct err *e);
+json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisReply *live,
+                           struct err *e);
 
 #endif

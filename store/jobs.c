@@ -1,8 +1,9 @@
 /* Jobs in the store: created, moved along the arrows of job/state.c, deleted.
  *
- * Every change of a state is one Lua script: it compares the state with what the caller saw, writes the fields, moves the id
- * between the indexes and publishes the event, all or nothing. Two schedulers, or a scheduler and a user, can therefore both
- * try; one of them gets ERR_CONFLICT. Fields and documents are in documents.c, reading as JSON in jobs_view.c; keys:
+ * Every change of a state is one Lua script: it compares the state with what the caller saw, writes
+ * the fields, moves the id between the indexes and publishes the event, all or nothing. Two
+ * schedulers, or a scheduler and a user, can therefore both try; one of them gets ERR_CONFLICT.
+ * Fields and documents are in documents.c, reading as JSON in jobs_view.c; keys:
  * docs/store-schema.md.
  */
 #include "store/internal.h"
@@ -18,8 +19,10 @@
 #include "common/hex.h"
 #include "common/jsonx.h"
 
-/* The place in the queue: priority first, then the order of creation. Exact in a double: 1e5 · 1e10 < 2^53. */
-#define LUA_SCORE "local function score(priority, number) return string.format('%.0f', number - priority * 1e10) end\n"
+/* The place in the queue: priority first, then the order of creation. Exact in a double: 1e5 · 1e10
+ * < 2^53. */
+#define LUA_SCORE \
+    "local function score(priority, number) return string.format('%.0f', number - priority * 1e10) end\n"
 /* The event that browsers get when a job changes. */
 #define LUA_EVENT                                                                                                          \
     "local function event(events, kind, job, id, from, to)\n"                                                              \
@@ -30,10 +33,11 @@
     "  redis.call('XADD', events, 'MAXLEN', '~', 20000, '*', 'job', id, 'type', kind, 'j', j)\n"                           \
     "end\n"
 
-/* ---- creating ------------------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
-/* KEYS job jobs queue state:queued events number idempotency; ARGV id spec name priority created digest lifetime.
- * Gives {0, id}; {1, id} for a key that was used with this spec; {2, id} for one used with another; {3} if the id is taken. */
+/* KEYS job jobs queue state:queued events number idempotency; ARGV id spec name priority created
+ * digest lifetime. Gives {0, id}; {1, id} for a key that was used with this spec; {2, id} for one
+ * used with another; {3} if the id is taken. */
 static struct script create_script = {
     .text = LUA_SCORE LUA_EVENT
     "if KEYS[7] then\n"
@@ -83,11 +87,14 @@ static int created(const redisReply *r, const char *key, char id[STORE_ID], stru
 {
     int64_t how = 0;
     const char *given = "";
-    if (reply_array(r, 2, e) < 2 || reply_int(r->element[0], &how, e) < 0 || reply_text(r->element[1], &given, NULL, e) < 0) {
+    if (reply_array(r, 2, e) < 2 || reply_int(r->element[0], &how, e) < 0 ||
+        reply_text(r->element[1], &given, NULL, e) < 0) {
         return err_set(e, ERR_DATA, "the store answered strangely when a job was queued");
     }
     if (how == 2) {
-        return err_set(e, ERR_CONFLICT, "the idempotency key '%.80s' was used for job '%s' with another spec", key ? key : "", given);
+        return err_set(e, ERR_CONFLICT,
+                       "the idempotency key '%.80s' was used for job '%s' with another spec",
+                       key ? key : "", given);
     }
     if (how == 3) {
         return err_set(e, ERR_INTERNAL, "cannot queue the job: its random id is taken");
@@ -96,14 +103,18 @@ static int created(const redisReply *r, const char *key, char id[STORE_ID], stru
     return (int)how;
 }
 
-int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key, char id[STORE_ID], struct err *e)
+int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
+                     char id[STORE_ID], struct err *e)
 {
-    char job[STORE_KEY], idem[STORE_KEY] = "", fresh[STORE_ID], digest[65], when[32], prio[16], life[16], hash[65];
+    char job[STORE_KEY], idem[STORE_KEY] = "", fresh[STORE_ID], digest[65], when[32], prio[16],
+                         life[16], hash[65];
     if (priority < -STORE_PRIORITY || priority > STORE_PRIORITY) {
-        return err_set(e, ERR_INVALID, "the priority %d is not within %d and %d", priority, -STORE_PRIORITY, STORE_PRIORITY);
+        return err_set(e, ERR_INVALID, "the priority %d is not within %d and %d", priority,
+                       -STORE_PRIORITY, STORE_PRIORITY);
     }
     int rc = random_id(fresh, e);
-    if (rc < 0 || (rc = store_job_key(job, fresh, "", e)) < 0 || (rc = spec_digest(spec, digest, e)) < 0) {
+    if (rc < 0 || (rc = store_job_key(job, fresh, "", e)) < 0 ||
+        (rc = spec_digest(spec, digest, e)) < 0) {
         return rc;
     }
     if (idempotency_key && idempotency_key[0]) {
@@ -117,8 +128,10 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
     const char *name = json_string_value(json_object_get(spec, "name"));
     snprintf(prio, sizeof prio, "%d", priority);
     snprintf(life, sizeof life, "%d", STORE_IDEMPOTENCY_S);
-    const char *keys[] = {job, "es:jobs", "es:queue", "es:state:queued", "es:events", "es:jobs:number", idem};
-    const char *args[] = {fresh, text, name ? name : "", prio, clock_format(when, clock_wall_ms()), digest, life};
+    const char *keys[] = {job,         "es:jobs",        "es:queue", "es:state:queued",
+                          "es:events", "es:jobs:number", idem};
+    const char *args[] = {fresh,  text, name ? name : "", prio, clock_format(when, clock_wall_ms()),
+                          digest, life};
     redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 7, args, NULL, e);
     rc = r ? created(r, idempotency_key, id, e) : store_failed(e);
     if (r) {
@@ -128,9 +141,10 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
     return rc;
 }
 
-/* ---- states --------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
-/* KEYS job queue events state:from state:to; ARGV id from to now error ended. Gives the state before, or nil. */
+/* KEYS job queue events state:from state:to; ARGV id from to now error ended. Gives the state
+ * before, or nil. */
 static struct script transition_script = {
     .text = LUA_SCORE LUA_EVENT
     "local f = redis.call('HMGET', KEYS[1], 'state', 'number', 'priority')\n"
@@ -150,7 +164,8 @@ static struct script transition_script = {
     "return f[1]\n",
 };
 
-int store_job_transition(struct store *s, const char *id, enum job_state from, enum job_state to, const json_t *error, struct err *e)
+int store_job_transition(struct store *s, const char *id, enum job_state from, enum job_state to,
+                         const json_t *error, struct err *e)
 {
     char job[STORE_KEY], before[64], after[64], when[32];
     int rc = store_job_key(job, id, "", e);
@@ -158,17 +173,20 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
         return rc;
     }
     if (!jobstate_allowed(from, to)) {
-        return err_set(e, ERR_CONFLICT, "job '%s' cannot go from %s to %s", id, jobstate_name(from), jobstate_name(to));
+        return err_set(e, ERR_CONFLICT, "job '%s' cannot go from %s to %s", id, jobstate_name(from),
+                       jobstate_name(to));
     }
-    char *text = error && !json_is_null(error) ? store_dump(error, "the job's error", e) : strdup("");
+    char *text =
+        error && !json_is_null(error) ? store_dump(error, "the job's error", e) : strdup("");
     if (!text) {
         return -(e ? (int)e->code : ERR_MEMORY);
     }
     snprintf(before, sizeof before, "es:state:%s", jobstate_name(from));
     snprintf(after, sizeof after, "es:state:%s", jobstate_name(to));
     const char *keys[] = {job, "es:queue", "es:events", before, after};
-    const char *args[] = {id,   jobstate_name(from),           jobstate_name(to), clock_format(when, clock_wall_ms()),
-                          text, jobstate_ended(to) ? "1" : "0"};
+    const char *args[] = {
+        id,   jobstate_name(from),           jobstate_name(to), clock_format(when, clock_wall_ms()),
+        text, jobstate_ended(to) ? "1" : "0"};
     redisReply *r = store_script(s, &transition_script, 5, keys, 6, args, NULL, e);
     free(text);
     if (!r) {
@@ -181,7 +199,8 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
     } else if (rc > 0) {
         rc = !strcmp(was, jobstate_name(from))
                  ? 0
-                 : err_set(e, ERR_CONFLICT, "job '%s' cannot go from %s to %s: it is %s", id, jobstate_name(from), jobstate_name(to), was);
+                 : err_set(e, ERR_CONFLICT, "job '%s' cannot go from %s to %s: it is %s", id,
+                           jobstate_name(from), jobstate_name(to), was);
     }
     freeReplyObject(r);
     return rc;
@@ -203,16 +222,21 @@ int store_job_state(struct store *s, const char *id, enum job_state *out, struct
     return 0;
 }
 
-/* What a request means in a state: the next state, the same state (nothing to do), or -1 and the reason why not. */
+/* What a request means in a state: the next state, the same state (nothing to do), or -1 and the
+ * reason why not. */
 static int next_state(const char *what, enum job_state now, const char **reason)
 {
     if (!strcmp(what, "cancel")) {
         *reason = "it has ended already";
-        return jobstate_ended(now) ? (now == JOB_CANCELLED ? JOB_CANCELLED : -1) : now == JOB_PAUSED ? JOB_CANCELLED : JOB_CANCELLING;
+        return jobstate_ended(now) ? (now == JOB_CANCELLED ? JOB_CANCELLED : -1)
+               : now == JOB_PAUSED ? JOB_CANCELLED
+                                   : JOB_CANCELLING;
     }
     if (!strcmp(what, "pause")) {
         *reason = "only a running job can be paused";
-        return now == JOB_RUNNING ? JOB_PAUSING : now == JOB_PAUSING || now == JOB_PAUSED ? (int)now : -1;
+        return now == JOB_RUNNING                        ? JOB_PAUSING
+               : now == JOB_PAUSING || now == JOB_PAUSED ? (int)now
+                                                         : -1;
     }
     *reason = now == JOB_PAUSING ? "it is still pausing" : "only a paused job can be resumed";
     return now == JOB_PAUSED ? JOB_QUEUED : -1;
@@ -221,7 +245,8 @@ static int next_state(const char *what, enum job_state now, const char **reason)
 int store_job_request(struct store *s, const char *id, const char *what, struct err *e)
 {
     if (strcmp(what, "cancel") && strcmp(what, "pause") && strcmp(what, "resume")) {
-        return err_set(e, ERR_INVALID, "a job can be asked to cancel, pause or resume, not to '%.40s'", what);
+        return err_set(e, ERR_INVALID,
+                       "a job can be asked to cancel, pause or resume, not to '%.40s'", what);
     }
     int rc = 0;
     for (int attempt = 0; attempt < 8; attempt++) { /* the state may change between look and try */
@@ -232,7 +257,8 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
         const char *reason = "";
         int to = next_state(what, now, &reason);
         if (to < 0) {
-            return err_set(e, ERR_CONFLICT, "cannot %s job '%s': it is %s, and %s", what, id, jobstate_name(now), reason);
+            return err_set(e, ERR_CONFLICT, "cannot %s job '%s': it is %s, and %s", what, id,
+                           jobstate_name(now), reason);
         }
         if (to == (int)now) {
             return 0;
@@ -245,7 +271,7 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
     return rc;
 }
 
-/* ---- deleting, priority --------------------------------------------------------------------------------- */
+/* ---- deleting, priority ---------------------------------------------------------------------- */
 
 /* KEYS job jobs queue events; ARGV id ranks. Gives the state; only an ended job is deleted. */
 static struct script delete_script = {
@@ -318,7 +344,8 @@ int store_job_set_priority(struct store *s, const char *id, int priority, struct
         return rc;
     }
     if (priority < -STORE_PRIORITY || priority > STORE_PRIORITY) {
-        return err_set(e, ERR_INVALID, "the priority %d is not within %d and %d", priority, -STORE_PRIORITY, STORE_PRIORITY);
+        return err_set(e, ERR_INVALID, "the priority %d is not within %d and %d", priority,
+                       -STORE_PRIORITY, STORE_PRIORITY);
     }
     snprintf(prio, sizeof prio, "%d", priority);
     const char *keys[] = {job, "es:queue", "es:events"};

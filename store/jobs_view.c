@@ -1,9 +1,10 @@
 /* A job as DESIGN.md section 9 prints it, and lists of jobs.
  *
- * The hash has what the store knows for certain (state, times, spec); the live document is the monitor's and may be missing,
- * old or incomplete. Merged, the answer always has the same keys with values of the same kinds, so that nobody who reads it
- * has to ask whether a key is there. Lists walk an index of light entries (name, priority) first and read whole jobs only for
- * the page that is asked for.
+ * The hash has what the store knows for certain (state, times, spec); the live document is the
+ * monitor's and may be missing, old or incomplete. Merged, the answer always has the same keys with
+ * values of the same kinds, so that nobody who reads it has to ask whether a key is there. Lists
+ * walk an index of light entries (name, priority) first and read whole jobs only for the page that
+ * is asked for.
  */
 #include "store/internal.h"
 
@@ -18,7 +19,7 @@
 
 enum { LIST_CHUNK = 500, LIST_ALL = 100000, LIST_LIMIT = 500 };
 
-/* ---- one job -------------------------------------------------------------------------------------------- */
+/* ---- one job --------------------------------------------------------------------------------- */
 
 static json_t *text_or_null(const redisReply *hash, const char *name)
 {
@@ -45,8 +46,8 @@ static json_t *doc_or_null(const redisReply *hash, const char *name)
 
 static json_t *empty_staleness(void)
 {
-    return json_pack("{s:f, s:f, s:f, s:i, s:i, s:i, s:i}", "update_mean", 0.0, "node_mean", 0.0, "sample_mean", 0.0, "p50", 0, "p95", 0,
-                     "p99", 0, "max", 0);
+    return json_pack("{s:f, s:f, s:f, s:i, s:i, s:i, s:i}", "update_mean", 0.0, "node_mean", 0.0,
+                     "sample_mean", 0.0, "p50", 0, "p95", 0, "p99", 0, "max", 0);
 }
 
 static json_t *number_or_zero(json_t *j)
@@ -58,14 +59,18 @@ static json_t *number_or_zero(json_t *j)
 static json_t *empty_live(const json_t *spec)
 {
     json_t *epochs = number_or_zero(json_object_get(spec, "epochs"));
-    json_t *batch = number_or_zero(json_object_get(json_object_get(spec, "batching"), "global_batch"));
-    return json_pack("{s:{s:f, s:o, s:i, s:i, s:f}, s:{s:n, s:n, s:n, s:f, s:f}, s:o, s:o, s:{s:i, s:o}, s:[], s:[]}", "progress", "epoch",
-                     0.0, "epochs", epochs, "step", 0, "samples", 0, "fraction", 0.0, "metrics", "train_loss", "test_loss", "test_accuracy",
-                     "samples_per_second", 0.0, "step_seconds", 0.0, "staleness", empty_staleness(), "staleness_recent", empty_staleness(),
-                     "assignment", "version", 0, "global_batch", batch, "servers", "workers");
+    json_t *batch =
+        number_or_zero(json_object_get(json_object_get(spec, "batching"), "global_batch"));
+    return json_pack(
+        "{s:{s:f, s:o, s:i, s:i, s:f}, s:{s:n, s:n, s:n, s:f, s:f}, s:o, s:o, s:{s:i, s:o}, s:[], s:[]}",
+        "progress", "epoch", 0.0, "epochs", epochs, "step", 0, "samples", 0, "fraction", 0.0,
+        "metrics", "train_loss", "test_loss", "test_accuracy", "samples_per_second", 0.0,
+        "step_seconds", 0.0, "staleness", empty_staleness(), "staleness_recent", empty_staleness(),
+        "assignment", "version", 0, "global_batch", batch, "servers", "workers");
 }
 
-/* Adds to `job` the keys of the live document; a value of another kind than expected is left out. */
+/* Adds to `job` the keys of the live document; a value of another kind than expected is left out.
+ */
 static void merge_live(json_t *job, json_t *base, const json_t *live)
 {
     const char *key;
@@ -86,19 +91,22 @@ static void merge_live(json_t *job, json_t *base, const json_t *live)
     }
 }
 
-json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisReply *live, struct err *e)
+json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisReply *live,
+                           struct err *e)
 {
     if (!reply_field(hash, "state", NULL)) {
         store_no_job(id, e);
         return NULL;
     }
     json_t *spec = doc_or_null(hash, "spec");
-    json_t *job =
-        json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:O, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "id", id, "name", text_or_null(hash, "name"),
-                  "state", text_or_null(hash, "state"), "attempt", number_of(hash, "attempt"), "priority", number_of(hash, "priority"),
-                  "restarts", number_of(hash, "restarts"), "spec", spec, "created", text_or_null(hash, "created"), "started",
-                  text_or_null(hash, "started"), "finished", text_or_null(hash, "finished"), "error", doc_or_null(hash, "error"), "waiting",
-                  text_or_null(hash, "waiting"), "disk_bytes", number_of(hash, "disk_bytes"), "pruned", text_or_null(hash, "pruned"));
+    json_t *job = json_pack(
+        "{s:s, s:o, s:o, s:I, s:I, s:I, s:O, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "id", id, "name",
+        text_or_null(hash, "name"), "state", text_or_null(hash, "state"), "attempt",
+        number_of(hash, "attempt"), "priority", number_of(hash, "priority"), "restarts",
+        number_of(hash, "restarts"), "spec", spec, "created", text_or_null(hash, "created"),
+        "started", text_or_null(hash, "started"), "finished", text_or_null(hash, "finished"),
+        "error", doc_or_null(hash, "error"), "waiting", text_or_null(hash, "waiting"), "disk_bytes",
+        number_of(hash, "disk_bytes"), "pruned", text_or_null(hash, "pruned"));
     json_t *base = empty_live(spec), *doc = reply_json(live, NULL);
     if (job && base) {
         json_t *none = json_object();
@@ -164,7 +172,7 @@ json_t *store_job_get(struct store *s, const char *id, struct err *e)
     return job;
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 struct entry {
     char id[40], name[128];
@@ -224,8 +232,8 @@ static bool matches(const struct entry *at, const char *q)
 }
 
 /* Entries of an index beyond `bound` that match, until there are `want`. */
-static int collect(struct store *s, const char *index, bool rev, const char *bound, const char *q, int want, struct entries *all,
-                   struct err *e)
+static int collect(struct store *s, const char *index, bool rev, const char *bound, const char *q,
+                   int want, struct entries *all, struct err *e)
 {
     char at[32], chunk[16];
     int step = q || want > LIST_CHUNK ? LIST_CHUNK : want;
@@ -272,7 +280,8 @@ static int by_priority(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* A cursor is "NUMBER", "NUMBER.PRIORITY" or "NUMBER.HEX-OF-NAME" of the last job on the page before. */
+/* A cursor is "NUMBER", "NUMBER.PRIORITY" or "NUMBER.HEX-OF-NAME" of the last job on the page
+ * before. */
 static void cursor_print(char *out, size_t n, const struct entry *at, const char *sort)
 {
     int len = snprintf(out, n, "%lld", (long long)at->number);
@@ -310,7 +319,9 @@ static int cursor_parse(const char *text, struct entry *at, const char *sort, st
             at->name[i] = good ? (char)(hi * 16 + lo) : 0;
         }
     }
-    return good && !*end ? 0 : err_set(e, ERR_INVALID, "the cursor '%.60s' is not one of this list", text);
+    return good && !*end
+               ? 0
+               : err_set(e, ERR_INVALID, "the cursor '%.60s' is not one of this list", text);
 }
 
 /* Sorts everything there is and moves what follows the cursor to the front. */
@@ -330,7 +341,8 @@ static void order(struct entries *all, const char *sort, const struct entry *aft
     }
 }
 
-static json_t *page(struct store *s, const struct entries *all, int limit, const char *sort, struct err *e)
+static json_t *page(struct store *s, const struct entries *all, int limit, const char *sort,
+                    struct err *e)
 {
     const char *ids[LIST_LIMIT];
     int n = all->count < limit ? all->count : limit;
@@ -345,10 +357,12 @@ static json_t *page(struct store *s, const struct entries *all, int limit, const
     if (all->count > limit) {
         cursor_print(next, sizeof next, &all->items[limit - 1], sort);
     }
-    return json_pack("{s:o, s:o}", "jobs", jobs, "next", all->count > limit ? json_string(next) : json_null());
+    return json_pack("{s:o, s:o}", "jobs", jobs, "next",
+                     all->count > limit ? json_string(next) : json_null());
 }
 
-json_t *store_job_list(struct store *s, const char *state, const char *q, const char *sort, const char *cursor, int limit, struct err *e)
+json_t *store_job_list(struct store *s, const char *state, const char *q, const char *sort,
+                       const char *cursor, int limit, struct err *e)
 {
     static const char *const sorts[] = {"-created", "created", "priority", "name"};
     char index[64] = "es:jobs", bound[32];
@@ -364,7 +378,8 @@ json_t *store_job_list(struct store *s, const char *state, const char *q, const 
         kind++;
     }
     if (kind == 4) {
-        err_set(e, ERR_INVALID, "jobs are sorted by created, -created, priority or name, not by '%.40s'", sort);
+        err_set(e, ERR_INVALID,
+                "jobs are sorted by created, -created, priority or name, not by '%.40s'", sort);
         return NULL;
     }
     if (state && state[0]) {
@@ -419,16 +434,20 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
     return out;
 }
 
-/* The replies of what store_overview asks: queue, who is cancelled, and the state of each of the ids. */
+/* The replies of what store_overview asks: queue, who is cancelled, and the state of each of the
+ * ids. */
 static json_t *overview_of(redisReply *const *replies, const json_t *ids, struct err *e)
 {
-    json_t *out = json_pack("{s:o*, s:o*, s:{}}", "queued", ids_of(replies[0], e), "cancelling", ids_of(replies[1], e), "states"), *id;
+    json_t *out = json_pack("{s:o*, s:o*, s:{}}", "queued", ids_of(replies[0], e), "cancelling",
+                            ids_of(replies[1], e), "states"),
+           *id;
     size_t i;
     json_array_foreach(ids, i, id) {
         const char *state = NULL;
         int rc = reply_text(replies[2 + i], &state, NULL, e);
         if (rc >= 0) {
-            json_object_set_new(json_object_get(out, "states"), json_string_value(id), rc > 0 ? json_string(state) : json_null());
+            json_object_set_new(json_object_get(out, "states"), json_string_value(id),
+                                rc > 0 ? json_string(state) : json_null());
         }
     }
     if (json_object_size(out) == 3) {

@@ -1,8 +1,9 @@
 /* Nodes, who uses them, and what is known of their speed.
  *
- * A node is a hash: its document, the time of its last heartbeat by Redis's clock, and what an operator asked (drained,
- * disabled). Its state is worked out when it is read, never stored: a node that stops sending is lost without anybody having
- * to notice. A claim is a key of its own, taken by compare-and-set, so two schedulers cannot place two jobs on one node.
+ * A node is a hash: its document, the time of its last heartbeat by Redis's clock, and what an
+ * operator asked (drained, disabled). Its state is worked out when it is read, never stored: a node
+ * that stops sending is lost without anybody having to notice. A claim is a key of its own, taken
+ * by compare-and-set, so two schedulers cannot place two jobs on one node.
  */
 #include "store/internal.h"
 
@@ -30,8 +31,8 @@ static int count_and_free(redisReply *r, int64_t *n, struct err *e)
     "    '{\"name\":' .. cjson.encode(name) .. ',\"change\":\"' .. what .. '\"}')\n"                 \
     "end\n"
 
-/* KEYS nodes, then node keys; ARGV name json of each. Told to browsers when a node is new, was lost or has changed, not at each
- * heartbeat. */
+/* KEYS nodes, then node keys; ARGV name json of each. Told to browsers when a node is new, was lost
+ * or has changed, not at each heartbeat. */
 static struct script put_script = {
     .text = LUA_NODE_EVENT
     "local t = redis.call('TIME')\n"
@@ -50,13 +51,17 @@ static struct script put_script = {
 int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
 {
     size_t n = json_array_size(nodes), made = 0;
-    char(*node_keys)[STORE_KEY] = calloc(n + 1, sizeof *node_keys), **texts = calloc(n + 1, sizeof *texts);
+    char(*node_keys)[STORE_KEY] = calloc(n + 1, sizeof *node_keys),
+    **texts = calloc(n + 1, sizeof *texts);
     const char **keys = calloc(n + 1, sizeof *keys), **args = calloc(2 * n + 1, sizeof *args);
-    int rc = node_keys && texts && keys && args ? 0 : err_set(e, ERR_MEMORY, "cannot register nodes: memory ran out");
+    int rc = node_keys && texts && keys && args
+                 ? 0
+                 : err_set(e, ERR_MEMORY, "cannot register nodes: memory ran out");
     for (; rc == 0 && made < n; made++) {
         const json_t *node = json_array_get(nodes, made);
         const char *name = json_string_value(json_object_get(node, "name"));
-        if ((rc = store_name_key(node_keys[made], "es:node:", name, e)) < 0 || !(texts[made] = store_dump(node, "a node", e))) {
+        if ((rc = store_name_key(node_keys[made], "es:node:", name, e)) < 0 ||
+            !(texts[made] = store_dump(node, "a node", e))) {
             rc = rc < 0 ? rc : store_failed(e);
             break;
         }
@@ -67,7 +72,8 @@ int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
     if (rc == 0 && n > 0) {
         int64_t done = 0;
         keys[0] = "es:nodes";
-        rc = count_and_free(store_script(s, &put_script, (int)n + 1, keys, 2 * (int)n, args, NULL, e), &done, e);
+        rc = count_and_free(
+            store_script(s, &put_script, (int)n + 1, keys, 2 * (int)n, args, NULL, e), &done, e);
     }
     for (size_t i = 0; texts && i < made; i++) {
         free(texts[i]);
@@ -87,7 +93,8 @@ int store_node_put(struct store *s, const json_t *node, struct err *e)
     return rc;
 }
 
-/* KEYS gpu; ARGV json seconds. Apart from the node's document, every change of which is told to browsers. */
+/* KEYS gpu; ARGV json seconds. Apart from the node's document, every change of which is told to
+ * browsers. */
 static struct script gpu_script = {
     .text =
         "redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])\n"
@@ -138,7 +145,8 @@ static json_t *node_json(const redisReply *one, double now)
     }
     const redisReply *hash = one->element[1];
     size_t len = 0;
-    const char *text = reply_field(hash, "json", &len), *at = reply_field(hash, "at", NULL), *job = NULL;
+    const char *text = reply_field(hash, "json", &len), *at = reply_field(hash, "at", NULL),
+               *job = NULL;
     json_t *node = text ? jsonx_parse(text, len, NULL) : NULL;
     if (!json_is_object(node)) {
         json_decref(node);
@@ -150,11 +158,14 @@ static json_t *node_json(const redisReply *one, double now)
     }
     const char *gpu = NULL;
     size_t gpu_bytes = 0;
-    json_t *told = reply_text(one->element[3], &gpu, &gpu_bytes, NULL) > 0 ? jsonx_parse(gpu, gpu_bytes, NULL) : NULL;
+    json_t *told = reply_text(one->element[3], &gpu, &gpu_bytes, NULL) > 0
+                       ? jsonx_parse(gpu, gpu_bytes, NULL)
+                       : NULL;
     if (told) {
         json_object_set_new(node, "gpu", told);
     }
-    bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled"), leaving = json_is_true(json_object_get(node, "leaving"));
+    bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled"),
+         leaving = json_is_true(json_object_get(node, "leaving"));
     const char *state = disabled                   ? "disabled"
                         : age > STORE_NODE_LOST_MS ? "lost"
                         : drained || leaving       ? "draining"
@@ -210,7 +221,8 @@ json_t *store_node_get(struct store *s, const char *name, struct err *e)
 static int by_name(const void *a, const void *b)
 {
     json_t *const *x = a, *const *y = b;
-    const char *p = json_string_value(json_object_get(*x, "name")), *q = json_string_value(json_object_get(*y, "name"));
+    const char *p = json_string_value(json_object_get(*x, "name")),
+               *q = json_string_value(json_object_get(*y, "name"));
     return strcmp(p ? p : "", q ? q : "");
 }
 
@@ -269,7 +281,8 @@ static struct script set_script = {
     "return 1\n",
 };
 
-int store_node_set(struct store *s, const char *name, const char *field, const char *value, struct err *e)
+int store_node_set(struct store *s, const char *name, const char *field, const char *value,
+                   struct err *e)
 {
     char key[STORE_KEY];
     int rc = store_name_key(key, "es:node:", name, e);
@@ -285,7 +298,7 @@ int store_node_set(struct store *s, const char *name, const char *field, const c
     return rc < 0 ? rc : n ? 0 : no_node(name, e);
 }
 
-/* ---- claims ---------------------------------------------------------------------------------------------- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 static struct script claim_script = {
     .text = LUA_NODE_EVENT
@@ -304,7 +317,8 @@ static struct script release_script = {
     "return 1\n",
 };
 
-static int claim(struct store *s, struct script *script, const char *name, const char *job, struct err *e)
+static int claim(struct store *s, struct script *script, const char *name, const char *job,
+                 struct err *e)
 {
     char key[STORE_KEY];
     int rc = store_name_key(key, "es:claim:", name, e);
@@ -327,7 +341,7 @@ int store_node_release(struct store *s, const char *name, const char *job, struc
     return claim(s, &release_script, name, job, e);
 }
 
-/* ---- profiles -------------------------------------------------------------------------------------------- */
+/* ---- profiles -------------------------------------------------------------------------------- */
 
 static int profile_key(char key[STORE_KEY], const char *node, const char *nethash, struct err *e)
 {
@@ -341,7 +355,8 @@ static int profile_key(char key[STORE_KEY], const char *node, const char *nethas
     return store_name_key(key, prefix, nethash, e);
 }
 
-int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile, struct err *e)
+int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile,
+                      struct err *e)
 {
     char key[STORE_KEY];
     int rc = profile_key(key, node, nethash, e);

@@ -6,9 +6,10 @@
  *   DIR/redis/       append-only file
  *   DIR/redis.lock   held while it is being started, so that two coordinators do not start two
  *
- * It is a daemon of its own: it outlives a killed coordinator, and the next one finds it by the socket. What is written is
- * synced before it is answered (appendfsync always): an accepted job survives a power cut. A socket nobody answers on is
- * stale and goes; a server of this folder that has lost its socket is ended first, for two on one append-only file destroy it.
+ * It is a daemon of its own: it outlives a killed coordinator, and the next one finds it by the
+ * socket. What is written is synced before it is answered (appendfsync always): an accepted job
+ * survives a power cut. A socket nobody answers on is stale and goes; a server of this folder that
+ * has lost its socket is ended first, for two on one append-only file destroy it.
  */
 #include "store/internal.h"
 
@@ -29,12 +30,13 @@
 #include "common/proc.h"
 
 enum { SOCKET_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) }; /* 108, with the NUL */
-static const double START_S = 60;                                    /* a long append-only file takes its time to load */
+static const double START_S = 60; /* a long append-only file takes its time to load */
 
 struct place {
     char dir[PATH_MAX];        /* absolute */
     char socket[SOCKET_BYTES]; /* "" if it is not known yet */
-    char pidfile[PATH_MAX + 16], pathfile[PATH_MAX + 16], logfile[PATH_MAX + 16], data[PATH_MAX + 16], lock[PATH_MAX + 16];
+    char pidfile[PATH_MAX + 16], pathfile[PATH_MAX + 16], logfile[PATH_MAX + 16],
+        data[PATH_MAX + 16], lock[PATH_MAX + 16];
 };
 
 static int place_find(struct place *p, const char *dir, struct err *e)
@@ -49,7 +51,8 @@ static int place_find(struct place *p, const char *dir, struct err *e)
     snprintf(p->data, sizeof p->data, "%s/redis", p->dir);
     snprintf(p->lock, sizeof p->lock, "%s/redis.lock", p->dir);
     if (strlen(p->dir) + strlen("/redis.sock") < sizeof p->socket) {
-        snprintf(p->socket, sizeof p->socket, "%.*s/redis.sock", (int)sizeof p->socket - 12, p->dir);
+        snprintf(p->socket, sizeof p->socket, "%.*s/redis.sock", (int)sizeof p->socket - 12,
+                 p->dir);
         return 0;
     }
     size_t n = 0;
@@ -69,13 +72,14 @@ static int place_short(struct place *p, struct err *e)
 {
     char folder[] = "/tmp/evenstep-XXXXXX";
     if (!mkdtemp(folder)) {
-        return err_errno(e, ERR_IO, "cannot make a folder for the socket of redis-server in '/tmp'");
+        return err_errno(e, ERR_IO,
+                         "cannot make a folder for the socket of redis-server in '/tmp'");
     }
     snprintf(p->socket, sizeof p->socket, "%s/redis.sock", folder);
     return proc_write_file(p->pathfile, p->socket, strlen(p->socket), 0600, e);
 }
 
-/* ---- who is there --------------------------------------------------------------------------------------- */
+/* ---- who is there ---------------------------------------------------------------------------- */
 
 /* Is this process a redis-server that works in our folder? */
 static bool is_ours(const struct place *p, long pid)
@@ -104,7 +108,8 @@ static long pid_of(const struct place *p)
     return pid > 1 && is_ours(p, pid) ? pid : 0;
 }
 
-/* 1: it answers (its pid in *pid); 0: nobody listens; -1: somebody listens but does not answer (it loads, or is stuck). */
+/* 1: it answers (its pid in *pid); 0: nobody listens; -1: somebody listens but does not answer (it
+ * loads, or is stuck). */
 static int answers(const struct place *p, int *pid)
 {
     struct timeval limit = {2, 0};
@@ -151,7 +156,8 @@ static bool wait_answer(const struct place *p, int *pid, double seconds)
     }
 }
 
-/* Somebody may listen: 1, it answered; -1, it said nothing for so long; 0, nobody does, or not any more (it was being killed). */
+/* Somebody may listen: 1, it answered; -1, it said nothing for so long; 0, nobody does, or not any
+ * more (it was being killed). */
 static int outwait(const struct place *p, int *pid, double seconds)
 {
     double until = clock_now() + seconds;
@@ -180,7 +186,7 @@ static void end_process(long pid)
     }
 }
 
-/* ---- start and stop ------------------------------------------------------------------------------------- */
+/* ---- start and stop -------------------------------------------------------------------------- */
 
 /* The last lines of its log, for the error message. */
 static void log_tail(const struct place *p, char *out, size_t n)
@@ -228,7 +234,11 @@ static int launch(const struct place *p, struct err *e)
                                 "--stop-writes-on-bgsave-error",
                                 "no",
                                 NULL};
-    struct proc_spec spec = {.argv = argv, .stdout_path = p->logfile, .stderr_path = p->logfile, .cwd = p->data, .new_session = true};
+    struct proc_spec spec = {.argv = argv,
+                             .stdout_path = p->logfile,
+                             .stderr_path = p->logfile,
+                             .cwd = p->data,
+                             .new_session = true};
     pid_t pid = proc_start(&spec, e);
     if (pid < 0) {
         err_prefix(e, "cannot start redis-server");
@@ -240,14 +250,18 @@ static int launch(const struct place *p, struct err *e)
     while (!proc_poll(pid, &code)) {
         if (clock_now() > until) {
             proc_stop(pid, 1);
-            return err_set(e, ERR_UNAVAILABLE, "cannot start redis-server: it did not go into the background within 10 s");
+            return err_set(
+                e, ERR_UNAVAILABLE,
+                "cannot start redis-server: it did not go into the background within 10 s");
         }
         clock_sleep(0.002);
     }
     if (code) {
         char tail[220];
         log_tail(p, tail, sizeof tail);
-        return err_set(e, ERR_UNAVAILABLE, "cannot start redis-server in '%s': it ended with code %d: %s", p->dir, code, tail);
+        return err_set(e, ERR_UNAVAILABLE,
+                       "cannot start redis-server in '%s': it ended with code %d: %s", p->dir, code,
+                       tail);
     }
     return 0;
 }
@@ -259,7 +273,8 @@ static int start_locked(struct place *p, int *pid, struct err *e)
         return 0;
     }
     if (there == -1) {
-        return err_set(e, ERR_UNAVAILABLE, "the private redis-server on '%s' does not answer", p->socket);
+        return err_set(e, ERR_UNAVAILABLE, "the private redis-server on '%s' does not answer",
+                       p->socket);
     }
     long old = pid_of(p);
     if (old) { /* about to listen or about to end, or it has lost its socket */
@@ -291,7 +306,8 @@ static int start_locked(struct place *p, int *pid, struct err *e)
     if (!wait_answer(p, pid, START_S)) {
         char tail[220];
         log_tail(p, tail, sizeof tail);
-        return err_set(e, ERR_UNAVAILABLE, "the private redis-server in '%s' does not answer: %s", p->dir, tail);
+        return err_set(e, ERR_UNAVAILABLE, "the private redis-server in '%s' does not answer: %s",
+                       p->dir, tail);
     }
     return 1;
 }
@@ -314,7 +330,10 @@ int redis_private_start(const char *dir, char *url, int *pid, struct err *e)
             goto out;
         }
         if (clock_now() > until) {
-            rc = err_set(e, ERR_UNAVAILABLE, "cannot start redis-server in '%s': somebody else has been starting it for a minute", p.dir);
+            rc = err_set(
+                e, ERR_UNAVAILABLE,
+                "cannot start redis-server in '%s': somebody else has been starting it for a minute",
+                p.dir);
             goto out;
         }
         clock_sleep(0.01);
@@ -362,7 +381,8 @@ void redis_private_stop(const char *dir)
         end_process(left);
     }
     size_t inside = strlen(p.dir);
-    if (p.socket[0] && strncmp(p.socket, p.dir, inside)) { /* the short folder goes with its server */
+    if (p.socket[0] &&
+        strncmp(p.socket, p.dir, inside)) { /* the short folder goes with its server */
         unlink(p.socket);
         unlink(p.pathfile);
         char *slash = strrchr(p.socket, '/');

@@ -1,8 +1,8 @@
 /* Tracks of rows with their summary: see pyramid.h for the picture.
  *
- * What a newcomer would get wrong: everything is written at a computed offset, never appended, so a write that was cut short
- * (a full disk, a crash) is simply made again at the same place. Floats that are not finite (a diverged loss) are counted in
- * no minimum, maximum or mean.
+ * What a newcomer would get wrong: everything is written at a computed offset, never appended, so a
+ * write that was cut short (a full disk, a crash) is simply made again at the same place. Floats
+ * that are not finite (a diverged loss) are counted in no minimum, maximum or mean.
  */
 #include "store/pyramid.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- buckets --------------------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------- */
 
 void pyramid_empty(struct pyramid_bucket *b)
 {
@@ -29,8 +29,9 @@ void pyramid_empty(struct pyramid_bucket *b)
 
 void pyramid_add(struct pyramid_bucket *b, const struct row *row)
 {
-    const float value[PYRAMID_VALUES] = {row->loss,       row->accuracy, (float)row->batch,     row->compute_s,
-                                         row->exchange_s, row->wait_s,   (float)row->staleness, row->extra[0]};
+    const float value[PYRAMID_VALUES] = {
+        row->loss,       row->accuracy, (float)row->batch,     row->compute_s,
+        row->exchange_s, row->wait_s,   (float)row->staleness, row->extra[0]};
     double samples = row->batch > 0 ? row->batch : 0;
     b->rows++;
     b->samples += samples;
@@ -62,7 +63,7 @@ void pyramid_merge(struct pyramid_bucket *b, const struct pyramid_bucket *other)
     }
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static size_t record_bytes(int level)
 {
@@ -84,7 +85,8 @@ static int64_t whole_records(int fd, int level)
     return fd >= 0 && !fstat(fd, &st) ? (int64_t)st.st_size / (int64_t)record_bytes(level) : 0;
 }
 
-static int write_at(const char *base, int level, int64_t index, const void *records, int n, bool sync, struct err *e)
+static int write_at(const char *base, int level, int64_t index, const void *records, int n,
+                    bool sync, struct err *e)
 {
     char name[PYRAMID_PATH + 8];
     file_name(name, sizeof name, base, level);
@@ -112,7 +114,7 @@ static int write_at(const char *base, int level, int64_t index, const void *reco
     return rc;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int64_t rows_per_bucket(int level)
 {
@@ -172,7 +174,8 @@ int pyramid_writer_add(struct pyramid_writer *w, const struct row *row, struct e
     return rc;
 }
 
-/* After a power cut a level may hold zeroes: it ends before the first bucket that has not its number of rows. */
+/* After a power cut a level may hold zeroes: it ends before the first bucket that has not its
+ * number of rows. */
 static void keep_sound_levels(struct pyramid_reader *r)
 {
     for (int l = 1; l <= PYRAMID_LEVELS; l++) {
@@ -199,7 +202,8 @@ int pyramid_writer_open(struct pyramid_writer *w, const char *base, struct err *
     pyramid_reader_open(&r, base);
     keep_sound_levels(&r);
     int rc = 0;
-    /* Buckets of l1 are read or made again; the upper levels follow from them, whether their files agree or not. */
+    /* Buckets of l1 are read or made again; the upper levels follow from them, whether their files
+     * agree or not. */
     for (int64_t b = 0; b < r.count[0] / PYRAMID_FAN && rc == 0; b++) {
         w->rows = (b + 1) * PYRAMID_FAN;
         if (b < r.count[1]) {
@@ -230,7 +234,7 @@ int pyramid_writer_open(struct pyramid_writer *w, const char *base, struct err *
     return rc;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 void pyramid_reader_open(struct pyramid_reader *r, const char *base)
 {

@@ -1,12 +1,14 @@
-/* One track of rows on disk and its summary: BASE.bin has the rows, BASE.v1 one bucket for every 64 rows, BASE.v2 one for
- * every 64 of those, BASE.v3 again. Inside store/ only; history.h is what others use.
+/* One track of rows on disk and its summary: BASE.bin has the rows, BASE.v1 one bucket for every 64
+ * rows, BASE.v2 one for every 64 of those, BASE.v3 again. Inside store/ only; history.h is what
+ * others use.
  *
  *   rows  |0 … 63|64 … 127| …            sum over rows 50 … 9000 = 14 rows, the buckets in between from the widest
  *   .v1   |  0   |   1    | …            level that fits, and some rows at the end: a few hundred reads at most,
  *   .l2   |        0 … 63          | …   however long the job
  *
- * The levels are a pure function of the rows. Rows are written first, so a level never knows of a row that is not there; a
- * torn record at the end of a file (a crash while writing) is not counted and is written over.
+ * The levels are a pure function of the rows. Rows are written first, so a level never knows of a
+ * row that is not there; a torn record at the end of a file (a crash while writing) is not counted
+ * and is written over.
  */
 #ifndef STORE_PYRAMID_H
 #define STORE_PYRAMID_H
@@ -32,9 +34,11 @@ enum pyramid_value {
 
 struct pyramid_bucket { /* on disk as it is; little-endian hosts only */
     int64_t rows, step_min, step_max;
-    double samples;                                     /* sum of the minibatches */
-    double sum[PYRAMID_VALUES], weight[PYRAMID_VALUES]; /* mean = sum/weight; loss and accuracy are weighted by samples */
-    float min[PYRAMID_VALUES], max[PYRAMID_VALUES];     /* over finite values; min > max: there was none */
+    double samples; /* sum of the minibatches */
+    double sum[PYRAMID_VALUES],
+        weight[PYRAMID_VALUES]; /* mean = sum/weight; loss and accuracy are weighted by samples */
+    float min[PYRAMID_VALUES],
+        max[PYRAMID_VALUES]; /* over finite values; min > max: there was none */
 };
 _Static_assert(sizeof(struct pyramid_bucket) == 224, "a bucket has 224 bytes");
 
@@ -71,7 +75,8 @@ void pyramid_reader_open(struct pyramid_reader *r, const char *base);
 void pyramid_reader_close(struct pyramid_reader *r);
 /* Borrowed until the next call. Never NULL for 0 <= i < count[0] (zeroes where the disk failed). */
 const struct row *pyramid_row(struct pyramid_reader *r, int64_t i);
-const struct pyramid_bucket *pyramid_level(struct pyramid_reader *r, int level, int64_t i); /* level 1 … */
+const struct pyramid_bucket *pyramid_level(struct pyramid_reader *r, int level,
+                                           int64_t i); /* level 1 … */
 /* Adds rows a … b-1 to the bucket. */
 void pyramid_range(struct pyramid_reader *r, int64_t a, int64_t b, struct pyramid_bucket *out);
 

@@ -1,9 +1,11 @@
-/* The connection to Redis: opened at first use, checked before each command, opened again after a failure; commands whose
- * replies have been checked; scripts. Everything else in store/ goes through these few functions; reply.c reads what they return.
+/* The connection to Redis: opened at first use, checked before each command, opened again after a
+ * failure; commands whose replies have been checked; scripts. Everything else in store/ goes
+ * through these few functions; reply.c reads what they return.
  *
- * What a newcomer would get wrong: a command whose reply did not come back may have been carried out. It is therefore never
- * sent twice. A connection that the server closed while it lay idle (a restart of Redis) is noticed before sending, by a look
- * at the socket, so that such a restart costs no call at all.
+ * What a newcomer would get wrong: a command whose reply did not come back may have been carried
+ * out. It is therefore never sent twice. A connection that the server closed while it lay idle (a
+ * restart of Redis) is noticed before sending, by a look at the socket, so that such a restart
+ * costs no call at all.
  */
 #include "store/internal.h"
 
@@ -20,7 +22,7 @@
 
 #include "common/hex.h"
 
-/* ---- opening -------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int parse_db(const char *text, int *db)
 {
@@ -38,10 +40,14 @@ static int parse_unix(struct store *s, const char *rest, struct err *e)
     const char *query = strchr(rest, '?');
     size_t n = query ? (size_t)(query - rest) : strlen(rest);
     if (n == 0 || n > 107) {
-        return err_set(e, ERR_INVALID, "cannot use store '%s': the path of a socket has 1 to 107 bytes, this one %zu", s->url, n);
+        return err_set(
+            e, ERR_INVALID,
+            "cannot use store '%s': the path of a socket has 1 to 107 bytes, this one %zu", s->url,
+            n);
     }
     if (query && (strncmp(query, "?db=", 4) || parse_db(query + 4, &s->db) < 0)) {
-        return err_set(e, ERR_INVALID, "cannot use store '%s': after the path only ?db=NUMBER may follow", s->url);
+        return err_set(e, ERR_INVALID,
+                       "cannot use store '%s': after the path only ?db=NUMBER may follow", s->url);
     }
     s->is_unix = true;
     memcpy(s->address, rest, n);
@@ -62,14 +68,16 @@ static int parse_tcp(struct store *s, const char *rest, struct err *e)
     }
     if (sign) { /* USER@: a role of Redis (docs/deployment.md) */
         if (sign == rest || (size_t)(sign - rest) >= sizeof s->user) {
-            return err_set(e, ERR_INVALID, "cannot use store '%s': the user's name is missing or too long", s->url);
+            return err_set(e, ERR_INVALID,
+                           "cannot use store '%s': the user's name is missing or too long", s->url);
         }
         memcpy(s->user, rest, (size_t)(sign - rest));
         n -= (size_t)(sign - rest) + 1;
         rest = sign + 1;
     }
     if (n == 0 || n >= sizeof host) {
-        return err_set(e, ERR_INVALID, "cannot use store '%s': the host is missing or too long", s->url);
+        return err_set(e, ERR_INVALID, "cannot use store '%s': the host is missing or too long",
+                       s->url);
     }
     memcpy(host, rest, n);
     host[n] = 0;
@@ -78,7 +86,8 @@ static int parse_tcp(struct store *s, const char *rest, struct err *e)
     if (host[0] == '[') { /* an IPv6 address */
         char *close = strchr(host, ']');
         if (!close || (close[1] && close[1] != ':')) {
-            return err_set(e, ERR_INVALID, "cannot use store '%s': a bracket is not closed", s->url);
+            return err_set(e, ERR_INVALID, "cannot use store '%s': a bracket is not closed",
+                           s->url);
         }
         *close = 0;
         name = host + 1;
@@ -88,13 +97,16 @@ static int parse_tcp(struct store *s, const char *rest, struct err *e)
         char *end = NULL;
         long port = strtol(colon + 1, &end, 10);
         if (end == colon + 1 || *end || port < 1 || port > 65535) {
-            return err_set(e, ERR_INVALID, "cannot use store '%s': the port is a number from 1 to 65535", s->url);
+            return err_set(e, ERR_INVALID,
+                           "cannot use store '%s': the port is a number from 1 to 65535", s->url);
         }
         s->port = (int)port;
         *colon = 0;
     }
     if (slash && slash[1] && parse_db(slash + 1, &s->db) < 0) {
-        return err_set(e, ERR_INVALID, "cannot use store '%s': after the slash comes the number of a database", s->url);
+        return err_set(e, ERR_INVALID,
+                       "cannot use store '%s': after the slash comes the number of a database",
+                       s->url);
     }
     snprintf(s->address, sizeof s->address, "%s", name);
     return 0;
@@ -105,11 +117,13 @@ static void on_sigpipe(int sig)
     (void)sig;
 }
 
-/* hiredis writes without MSG_NOSIGNAL. A handler that does nothing, unlike SIG_IGN, is not inherited by programs we start. */
+/* hiredis writes without MSG_NOSIGNAL. A handler that does nothing, unlike SIG_IGN, is not
+ * inherited by programs we start. */
 static void survive_sigpipe(void)
 {
     struct sigaction now;
-    if (!sigaction(SIGPIPE, NULL, &now) && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL) {
+    if (!sigaction(SIGPIPE, NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
+        now.sa_handler == SIG_DFL) {
         struct sigaction sa = {.sa_handler = on_sigpipe, .sa_flags = SA_RESTART};
         sigaction(SIGPIPE, &sa, NULL);
     }
@@ -133,7 +147,8 @@ struct store *store_open(const char *url, const char *password, struct err *e)
     } else if (!strncmp(url, "redis://", 8)) {
         rc = parse_tcp(s, url + 8, e);
     } else {
-        rc = err_set(e, ERR_INVALID, "cannot use store '%s': an address begins with redis:// or unix:", url);
+        rc = err_set(e, ERR_INVALID,
+                     "cannot use store '%s': an address begins with redis:// or unix:", url);
     }
     if (rc < 0) {
         goto fail;
@@ -168,7 +183,7 @@ const char *store_url(const struct store *s)
     return s->url;
 }
 
-/* ---- connecting ----------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 static int away(struct store *s, struct err *e, const char *cause)
 {
@@ -180,28 +195,33 @@ static int away(struct store *s, struct err *e, const char *cause)
 /* Turns an error reply into our error. */
 static int refused(struct store *s, const redisReply *r, struct err *e)
 {
-    static const char *const later[] = {"LOADING", "BUSY", "MASTERDOWN", "READONLY", "MISCONF", "OOM", "CLUSTERDOWN", "TRYAGAIN"};
+    static const char *const later[] = {"LOADING", "BUSY", "MASTERDOWN",  "READONLY",
+                                        "MISCONF", "OOM",  "CLUSTERDOWN", "TRYAGAIN"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
         if (!strncmp(r->str, later[i], strlen(later[i]))) {
             return away(s, e, r->str);
         }
     }
-    if (!strncmp(r->str, "NOAUTH", 6) || !strncmp(r->str, "WRONGPASS", 9) || !strncmp(r->str, "NOPERM", 6) ||
-        strstr(r->str, "invalid password")) {
+    if (!strncmp(r->str, "NOAUTH", 6) || !strncmp(r->str, "WRONGPASS", 9) ||
+        !strncmp(r->str, "NOPERM", 6) || strstr(r->str, "invalid password")) {
         err_set(e, ERR_UNAVAILABLE, "the store at '%s' refused the password: %s", s->url, r->str);
         err_hint(e, "give it in a file, with --store-password-file");
         return -ERR_UNAVAILABLE;
     }
     if (!strncmp(r->str, "WRONGTYPE", 9)) {
-        return err_set(e, ERR_DATA, "the store at '%s' holds another kind of value than expected: %s", s->url, r->str);
+        return err_set(e, ERR_DATA,
+                       "the store at '%s' holds another kind of value than expected: %s", s->url,
+                       r->str);
     }
     return err_set(e, ERR_INTERNAL, "the store at '%s' refused a command: %s", s->url, r->str);
 }
 
-static int greet(struct store *s, redisContext *c, struct err *e, const char *what, const char *value)
+static int greet(struct store *s, redisContext *c, struct err *e, const char *what,
+                 const char *value)
 {
     bool as_user = s->user[0] && !strcmp(what, "AUTH");
-    redisReply *r = as_user ? redisCommand(c, "AUTH %s %s", s->user, value) : redisCommand(c, "%s %s", what, value);
+    redisReply *r = as_user ? redisCommand(c, "AUTH %s %s", s->user, value)
+                            : redisCommand(c, "%s %s", what, value);
     if (!r) {
         return away(s, e, c->errstr);
     }
@@ -213,7 +233,8 @@ static int greet(struct store *s, redisContext *c, struct err *e, const char *wh
 static redisContext *connect_store(struct store *s, struct err *e)
 {
     struct timeval limit = {STORE_CALL_MS / 1000, STORE_CALL_MS % 1000 * 1000};
-    redisContext *c = s->is_unix ? redisConnectUnixWithTimeout(s->address, limit) : redisConnectWithTimeout(s->address, s->port, limit);
+    redisContext *c = s->is_unix ? redisConnectUnixWithTimeout(s->address, limit)
+                                 : redisConnectWithTimeout(s->address, s->port, limit);
     if (!c || c->err) {
         away(s, e, c ? c->errstr : "memory ran out");
         goto fail;
@@ -224,7 +245,8 @@ static redisContext *connect_store(struct store *s, struct err *e)
         away(s, e, "its socket takes no time limit");
         goto fail;
     }
-    if ((s->password && s->password[0] && greet(s, c, e, "AUTH", s->password) < 0) || (s->db && greet(s, c, e, "SELECT", db) < 0)) {
+    if ((s->password && s->password[0] && greet(s, c, e, "AUTH", s->password) < 0) ||
+        (s->db && greet(s, c, e, "SELECT", db) < 0)) {
         goto fail;
     }
     return c;
@@ -273,7 +295,8 @@ static redisReply *check(struct store *s, redisContext **slot, redisReply *r, st
     return r;
 }
 
-redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens, struct err *e)
+redisReply *store_command(struct store *s, int argc, const char **argv, const size_t *lens,
+                          struct err *e)
 {
     if (ready(s, &s->redis, e) < 0) {
         return NULL;
@@ -355,12 +378,15 @@ int store_ping(struct store *s, struct err *e)
     if (!r) {
         return store_failed(e);
     }
-    int rc = reply_is_status(r, "PONG") ? 0 : err_set(e, ERR_UNAVAILABLE, "the store at '%s' does not answer as Redis does", s->url);
+    int rc = reply_is_status(r, "PONG")
+                 ? 0
+                 : err_set(e, ERR_UNAVAILABLE, "the store at '%s' does not answer as Redis does",
+                           s->url);
     freeReplyObject(r);
     return rc;
 }
 
-/* ---- scripts -------------------------------------------------------------------------------------------- */
+/* ---- scripts --------------------------------------------------------------------------------- */
 
 static void hex_digest(const EVP_MD *kind, const void *bytes, size_t n, char *out)
 {
@@ -389,8 +415,8 @@ static const char *hash_of(struct script *script)
     return script->sha;
 }
 
-redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys, int nargs, const char **args,
-                         const size_t *lens, struct err *e)
+redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,
+                         int nargs, const char **args, const size_t *lens, struct err *e)
 {
     const char *sha = hash_of(script);
     char count[16];

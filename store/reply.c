@@ -1,5 +1,5 @@
-/* Reading replies, and making keys: nothing that came from Redis is used before its type was looked at, and nothing that a user
- * typed becomes part of a key before its characters were.
+/* Reading replies, and making keys: nothing that came from Redis is used before its type was looked
+ * at, and nothing that a user typed becomes part of a key before its characters were.
  */
 #include "store/internal.h"
 
@@ -12,11 +12,12 @@
 
 #include "common/jsonx.h"
 
-/* ---- replies -------------------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 static int unexpected(const redisReply *r, const char *wanted, struct err *e)
 {
-    return err_set(e, ERR_DATA, "the store answered with something else than %s (reply type %d)", wanted, r ? r->type : 0);
+    return err_set(e, ERR_DATA, "the store answered with something else than %s (reply type %d)",
+                   wanted, r ? r->type : 0);
 }
 
 int reply_int(const redisReply *r, int64_t *out, struct err *e)
@@ -48,7 +49,8 @@ int reply_array(const redisReply *r, size_t at_least, struct err *e)
     if (r && r->type == REDIS_REPLY_NIL) {
         return 0;
     }
-    if (!r || r->type != REDIS_REPLY_ARRAY || r->elements > INT_MAX || (r->elements && r->elements < at_least)) {
+    if (!r || r->type != REDIS_REPLY_ARRAY || r->elements > INT_MAX ||
+        (r->elements && r->elements < at_least)) {
         return unexpected(r, "a list", e);
     }
     return (int)r->elements;
@@ -73,7 +75,8 @@ int reply_clock(const redisReply *r, double *ms, struct err *e)
 
 bool reply_is_status(const redisReply *r, const char *text)
 {
-    return r && (r->type == REDIS_REPLY_STATUS || r->type == REDIS_REPLY_STRING) && !strcmp(r->str, text);
+    return r && (r->type == REDIS_REPLY_STATUS || r->type == REDIS_REPLY_STRING) &&
+           !strcmp(r->str, text);
 }
 
 json_t *reply_json(const redisReply *r, struct err *e)
@@ -97,7 +100,8 @@ const char *reply_field(const redisReply *pairs, const char *name, size_t *len)
     }
     for (size_t i = 0; i + 1 < pairs->elements; i += 2) {
         const redisReply *k = pairs->element[i], *v = pairs->element[i + 1];
-        if (k->type == REDIS_REPLY_STRING && v->type == REDIS_REPLY_STRING && !strcmp(k->str, name)) {
+        if (k->type == REDIS_REPLY_STRING && v->type == REDIS_REPLY_STRING &&
+            !strcmp(k->str, name)) {
             if (len) {
                 *len = (size_t)v->len;
             }
@@ -116,19 +120,21 @@ int store_done(redisReply *r, const struct err *e)
     return 0;
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct err *e)
 {
     const redisReply *r = list->element[i];
-    if (reply_array(r, 2, e) < 2 || reply_text(r->element[0], &out->id, NULL, e) <= 0 || !store_stream_valid(out->id)) {
+    if (reply_array(r, 2, e) < 2 || reply_text(r->element[0], &out->id, NULL, e) <= 0 ||
+        !store_stream_valid(out->id)) {
         return err_set(e, ERR_DATA, "the store answered with an entry that is none");
     }
     out->fields = r->element[1]->type == REDIS_REPLY_ARRAY ? r->element[1] : NULL;
     return 0;
 }
 
-json_t *reply_entries(const redisReply *list, int n, reply_entry_fn *make, char last[STORE_PLACE], struct err *e)
+json_t *reply_entries(const redisReply *list, int n, reply_entry_fn *make, char last[STORE_PLACE],
+                      struct err *e)
 {
     json_t *out = n < 0 ? NULL : json_array();
     for (int i = 0; out && i < n; i++) {
@@ -159,7 +165,7 @@ int reply_only_stream(const redisReply *r, const redisReply **list, struct err *
     return n <= 0 ? n : reply_stream(r->element[0], &key, list, e);
 }
 
-/* ---- keys and documents --------------------------------------------------------------------------------- */
+/* ---- keys and documents ---------------------------------------------------------------------- */
 
 char *store_dump(const json_t *j, const char *what, struct err *e)
 {
@@ -170,7 +176,8 @@ char *store_dump(const json_t *j, const char *what, struct err *e)
         return NULL;
     }
     if (len > STORE_DOC_BYTES) {
-        err_set(e, ERR_TOO_LARGE, "cannot store %s: it has %zu bytes, and %d are allowed", what, len, STORE_DOC_BYTES);
+        err_set(e, ERR_TOO_LARGE, "cannot store %s: it has %zu bytes, and %d are allowed", what,
+                len, STORE_DOC_BYTES);
         free(text);
         return NULL;
     }
@@ -215,8 +222,10 @@ int store_rows_key(char key[STORE_KEY], const char *id, int rank, struct err *e)
 int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e)
 {
     if (!plain_name(name, 128)) {
-        return err_set(e, ERR_INVALID, "'%.140s' cannot be a name: letters, digits, '-', '_' and '.' are allowed, up to 128",
-                       name ? name : "");
+        return err_set(
+            e, ERR_INVALID,
+            "'%.140s' cannot be a name: letters, digits, '-', '_' and '.' are allowed, up to 128",
+            name ? name : "");
     }
     snprintf(key, STORE_KEY, "%s%s", prefix, name);
     return 0;

@@ -1,9 +1,11 @@
-/* What a rank tells the store: packed rows and its heartbeat, in one journey that brings the control document back; and facts.
+/* What a rank tells the store: packed rows and its heartbeat, in one journey that brings the
+ * control document back; and facts.
  *
- * Every turn of a pulse is one script, because what costs is the journey and the sync of Redis's file behind it, not the rows. What a
- * newcomer would get wrong: the job's own key and that of its control document are arguments, not keys of the script. A user of Redis
- * who may only read them (the workers', docs/deployment.md) could not call the script otherwise. Times of heartbeats are Redis's own,
- * so clocks of hosts need not agree.
+ * Every turn of a pulse is one script, because what costs is the journey and the sync of Redis's
+ * file behind it, not the rows. What a newcomer would get wrong: the job's own key and that of its
+ * control document are arguments, not keys of the script. A user of Redis who may only read them
+ * (the workers', docs/deployment.md) could not call the script otherwise. Times of heartbeats are
+ * Redis's own, so clocks of hosts need not agree.
  */
 #include "store/internal.h"
 
@@ -13,10 +15,10 @@
 
 #include "store/row.h"
 
-/* ---- what a rank reports --------------------------------------------------------------------------------- */
+/* ---- what a rank reports --------------------------------------------------------------------- */
 
-/* KEYS rows beats; ARGV job cap rows rank beat control: packed rows or "", JSON of a heartbeat without its opening brace or "", the
- * key of the control document or "". */
+/* KEYS rows beats; ARGV job cap rows rank beat control: packed rows or "", JSON of a heartbeat
+ * without its opening brace or "", the key of the control document or "". */
 static struct script report_script = {
     .text =
         "if redis.call('EXISTS', ARGV[1]) == 0 then return {0, false} end\n"
@@ -50,14 +52,16 @@ static char *beat_text(int rank, const json_t *beat, struct err *e)
 static int check_rows(int rank, const struct store_report *r, struct err *e)
 {
     if (r->rows_bytes % sizeof(struct row) || r->rows_bytes > STORE_ROWS_BYTES) {
-        return err_set(e, ERR_INVALID, "cannot store rows of rank %d: %zu bytes are no whole rows of %zu, up to %d", rank, r->rows_bytes,
-                       sizeof(struct row), STORE_ROWS_BYTES);
+        return err_set(e, ERR_INVALID,
+                       "cannot store rows of rank %d: %zu bytes are no whole rows of %zu, up to %d",
+                       rank, r->rows_bytes, sizeof(struct row), STORE_ROWS_BYTES);
     }
     return 0;
 }
 
 /* A damaged control document is as good as none: the rows beside it were taken all the same. */
-static int take_report(const char *id, const redisReply *r, struct store_report *report, struct err *e)
+static int take_report(const char *id, const redisReply *r, struct store_report *report,
+                       struct err *e)
 {
     int64_t done = 0;
     int rc = reply_record(r, 2, e);
@@ -68,12 +72,15 @@ static int take_report(const char *id, const redisReply *r, struct store_report 
     return done ? 0 : store_no_job(id, e);
 }
 
-int store_report(struct store *s, const char *id, int rank, struct store_report *report, struct err *e)
+int store_report(struct store *s, const char *id, int rank, struct store_report *report,
+                 struct err *e)
 {
-    char job[STORE_KEY], rows[STORE_KEY], beats[STORE_KEY], control[STORE_KEY] = "", cap[16], field[16];
+    char job[STORE_KEY], rows[STORE_KEY], beats[STORE_KEY], control[STORE_KEY] = "", cap[16],
+                                                            field[16];
     int rc = store_rows_key(rows, id, rank, e);
     report->control = NULL;
-    if (rc < 0 || (rc = check_rows(rank, report, e)) < 0 || (rc = store_job_key(job, id, "", e)) < 0 ||
+    if (rc < 0 || (rc = check_rows(rank, report, e)) < 0 ||
+        (rc = store_job_key(job, id, "", e)) < 0 ||
         (rc = store_job_key(beats, id, ":beats", e)) < 0 ||
         (report->wants_control && (rc = store_job_key(control, id, ":control", e)) < 0)) {
         return rc;
@@ -85,8 +92,11 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
     snprintf(cap, sizeof cap, "%d", (int)STORE_ROWS_ENTRIES);
     snprintf(field, sizeof field, "%d", rank);
     const char *keys[] = {rows, beats};
-    const char *args[] = {job, cap, report->rows_bytes ? report->rows : "", field, beat ? beat : "", control};
-    size_t lens[] = {strlen(job), strlen(cap), report->rows_bytes, strlen(field), beat ? strlen(beat) : 0, strlen(control)};
+    const char *args[] = {
+        job, cap, report->rows_bytes ? report->rows : "", field, beat ? beat : "", control};
+    size_t lens[] = {
+        strlen(job),    strlen(cap), report->rows_bytes, strlen(field), beat ? strlen(beat) : 0,
+        strlen(control)};
     redisReply *r = store_script(s, &report_script, 2, keys, 6, args, lens, e);
     free(beat);
     rc = r ? take_report(id, r, report, e) : store_failed(e);
@@ -96,7 +106,7 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
     return rc;
 }
 
-/* ---- facts up ----------------------------------------------------------------------------------------------- */
+/* ---- facts up -------------------------------------------------------------------------------- */
 
 /* KEYS facts; ARGV cap JSON job. */
 static struct script fact_script = {

@@ -1,4 +1,5 @@
-/* A step row as it travels: fixed size, little-endian, packed by the pulse, unpacked by the monitor and by history. */
+/* A step row as it travels: fixed size, little-endian, packed by the pulse, unpacked by the monitor
+ * and by history. */
 #ifndef STORE_ROW_H
 #define STORE_ROW_H
 

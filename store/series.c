@@ -1,10 +1,11 @@
-/* Reading a history: series of at most so many points, and the last rows of every rank (GET …/series, the timeline).
+/* Reading a history: series of at most so many points, and the last rows of every rank (GET
+ * …/series, the timeline).
  *
  *   source   the rows of one node, or the steps of the job, that count (source.h)
  *   bucket k of P over n rows: rows ceil(k·n/P) … ceil((k+1)·n/P) - 1, its x that of its first row, with least, greatest, mean
  *
- * A bucket is summed by the pyramid, so the cost depends on the points asked for, not on the length of the job, and a lone
- * extreme is in some bucket's min or max whatever the width.
+ * A bucket is summed by the pyramid, so the cost depends on the points asked for, not on the length
+ * of the job, and a lone extreme is in some bucket's min or max whatever the width.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,14 @@
 #include "store/history.h"
 #include "store/source.h"
 
-enum { NAMES_MOST = 16, POINTS_MOST = 20000, POINTS_USUAL = 600, TABLE_MOST = 16384, LAST_MOST = 10000, WINDOWS = 4 };
+enum {
+    NAMES_MOST = 16,
+    POINTS_MOST = 20000,
+    POINTS_USUAL = 600,
+    TABLE_MOST = 16384,
+    LAST_MOST = 10000,
+    WINDOWS = 4
+};
 enum axis { AXIS_STEP, AXIS_SAMPLES, AXIS_TIME, AXES };
 enum kind { KIND_NODE, KIND_JOB, KIND_TEST, KIND_RATE };
 
@@ -45,7 +53,7 @@ static const struct series_name {
 };
 enum { SERIES_NAMES = sizeof series_names / sizeof *series_names };
 
-/* ---- a query ---------------------------------------------------------------------------------------------- */
+/* ---- a query --------------------------------------------------------------------------------- */
 
 struct query {
     char dir[HISTORY_PATH];
@@ -83,7 +91,9 @@ static double samples_at(const struct query *q, int64_t step)
 
 static double x_of(const struct query *q, const struct row *row)
 {
-    return q->axis == AXIS_STEP ? (double)row->step : q->axis == AXIS_TIME ? row->time : samples_at(q, row->step);
+    return q->axis == AXIS_STEP   ? (double)row->step
+           : q->axis == AXIS_TIME ? row->time
+                                  : samples_at(q, row->step);
 }
 
 static int need_steps(struct query *q, struct err *e)
@@ -103,7 +113,8 @@ static int make_table(struct query *q, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    int64_t n = q->steps.rows, stride = n <= TABLE_MOST ? 1 : PYRAMID_FAN * (n / PYRAMID_FAN / TABLE_MOST + 1);
+    int64_t n = q->steps.rows,
+            stride = n <= TABLE_MOST ? 1 : PYRAMID_FAN * (n / PYRAMID_FAN / TABLE_MOST + 1);
     q->table_step = calloc((size_t)(n / stride) + 3, sizeof *q->table_step);
     q->table_samples = calloc((size_t)(n / stride) + 3, sizeof *q->table_samples);
     if (!q->table_step || !q->table_samples) {
@@ -148,7 +159,7 @@ static void source_clip(struct query *q, struct source *s, int64_t *a, int64_t *
     *b = *b < *a ? *a : *b;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* Seven digits, as a float has them: 0.1f is 0.1. */
 static double rounded(double v)
@@ -171,13 +182,15 @@ static json_t *number(double v, bool whole)
 
 static json_t *series_new(const char *name, const char *node, int64_t total)
 {
-    return json_pack("{s:s, s:s?, s:I, s:[], s:[], s:[], s:[]}", "name", name, "node", node, "total_points", (json_int_t)total, "x", "min",
-                     "max", "mean");
+    return json_pack("{s:s, s:s?, s:I, s:[], s:[], s:[], s:[]}", "name", name, "node", node,
+                     "total_points", (json_int_t)total, "x", "min", "max", "mean");
 }
 
-static void series_put(json_t *series, const struct query *q, double x, double min, double max, double mean, bool whole)
+static void series_put(json_t *series, const struct query *q, double x, double min, double max,
+                       double mean, bool whole)
 {
-    json_t *at = q->axis == AXIS_TIME ? json_real(round(x * 1e6) / 1e6) : json_integer((json_int_t)llround(x));
+    json_t *at = q->axis == AXIS_TIME ? json_real(round(x * 1e6) / 1e6)
+                                      : json_integer((json_int_t)llround(x));
     json_array_append_new(json_object_get(series, "x"), at);
     json_array_append_new(json_object_get(series, "min"), number(min, whole));
     json_array_append_new(json_object_get(series, "max"), number(max, whole));
@@ -198,7 +211,8 @@ static void answer_source(struct query *q, enum kind kind, struct source *s, con
         }
     }
     for (int64_t i = 0; i < buckets; i++) {
-        int64_t from = a + (i * n + buckets - 1) / buckets, to = a + ((i + 1) * n + buckets - 1) / buckets;
+        int64_t from = a + (i * n + buckets - 1) / buckets,
+                to = a + ((i + 1) * n + buckets - 1) / buckets;
         struct pyramid_bucket bucket;
         pyramid_empty(&bucket);
         struct row first = source_row(s, from);
@@ -239,16 +253,18 @@ static void answer_points(struct query *q, int k, const struct point *points, in
     json_array_append_new(q->found[k], series);
 }
 
-/* Samples per second of the job: over windows of steps, samples of a window by the time from the last step before it to its
- * last. A window has at least four steps, or with a step for each gradient two gradients of every worker: single steps of
- * several workers may be apart by nothing. */
+/* Samples per second of the job: over windows of steps, samples of a window by the time from the
+ * last step before it to its last. A window has at least four steps, or with a step for each
+ * gradient two gradients of every worker: single steps of several workers may be apart by nothing.
+ */
 static int answer_rate(struct query *q, int k, int workers, struct err *e)
 {
     int64_t a, b, n = 0;
     struct source *s = &q->steps;
     source_clip(q, s, &a, &b);
     bool single = b > a && source_row(s, b - 1).local_step <= 1;
-    int64_t width = single && workers > 2 ? 2 * workers : 4, rows = b - a - 1, least = rows / ((int64_t)q->points * WINDOWS);
+    int64_t width = single && workers > 2 ? 2 * workers : 4, rows = b - a - 1,
+            least = rows / ((int64_t)q->points * WINDOWS);
     width = width > least ? width : least;
     width = rows < width ? rows : width;
     int64_t windows = width > 0 ? rows / width : 0;
@@ -304,9 +320,12 @@ static int answer_tests(struct query *q, struct err *e)
         int64_t m = 0;
         for (int i = 0; i < alive.n && name->kind == KIND_TEST; i++) {
             for (int64_t p = alive.items[i].a; p < alive.items[i].b; p++) {
-                double x = q->axis == AXIS_STEP ? (double)all[p].step : q->axis == AXIS_TIME ? all[p].time : all[p].samples;
+                double x = q->axis == AXIS_STEP   ? (double)all[p].step
+                           : q->axis == AXIS_TIME ? all[p].time
+                                                  : all[p].samples;
                 double value = name->value ? all[p].accuracy : all[p].loss;
-                if (isfinite(value) && (isnan(q->from) || x >= q->from) && (isnan(q->to) || x <= q->to)) {
+                if (isfinite(value) && (isnan(q->from) || x >= q->from) &&
+                    (isnan(q->to) || x <= q->to)) {
                     points[m++] = (struct point){x, value, 1};
                 }
             }
@@ -351,7 +370,8 @@ static int answer_nodes(struct query *q, struct err *e)
     int rc = 0;
     json_array_foreach(nodes, i, node) {
         struct source s;
-        if ((rc = source_init(&s, q->dir, e)) == 0 && (rc = source_node(&s, q->meta, json_string_value(node), e)) == 0) {
+        if ((rc = source_init(&s, q->dir, e)) == 0 &&
+            (rc = source_node(&s, q->meta, json_string_value(node), e)) == 0) {
             answer_source(q, KIND_NODE, &s, json_string_value(node));
         }
         source_release(&s);
@@ -363,9 +383,10 @@ static int answer_nodes(struct query *q, struct err *e)
     return rc;
 }
 
-/* ---- what was asked --------------------------------------------------------------------------------------- */
+/* ---- what was asked -------------------------------------------------------------------------- */
 
-static int unknown(const char *what, const char *given, const char *const *names, int n, struct err *e)
+static int unknown(const char *what, const char *given, const char *const *names, int n,
+                   struct err *e)
 {
     const char *near = jsonx_nearest(given, names, n);
     err_set(e, ERR_INVALID, "there is no %s '%.60s'", what, given);
@@ -406,7 +427,8 @@ static int parse_names(struct query *q, const char *names, struct err *e)
     return q->n ? 0 : err_set(e, ERR_INVALID, "no series is asked for");
 }
 
-static int query_init(struct query *q, const char *job_dir, const char *names, const char *x, struct err *e)
+static int query_init(struct query *q, const char *job_dir, const char *names, const char *x,
+                      struct err *e)
 {
     int axis = 0;
     x = x && x[0] ? x : axis_names[0];
@@ -418,7 +440,8 @@ static int query_init(struct query *q, const char *job_dir, const char *names, c
     }
     q->axis = (enum axis)axis;
     if (strlen(job_dir) + 16 > sizeof q->dir) {
-        return err_set(e, ERR_IO, "cannot read the history in '%.200s': the path is too long", job_dir);
+        return err_set(e, ERR_IO, "cannot read the history in '%.200s': the path is too long",
+                       job_dir);
     }
     snprintf(q->dir, sizeof q->dir, "%s/history", job_dir);
     int rc = parse_names(q, names ? names : "", e);
@@ -466,7 +489,9 @@ static int query_run(struct query *q, struct err *e)
         }
         answer_source(q, KIND_JOB, &q->steps, NULL);
         for (int k = 0; k < q->n && rc == 0; k++) {
-            rc = series_names[q->names[k]].kind == KIND_RATE ? answer_rate(q, k, history_meta_ranks(q->meta), e) : 0;
+            rc = series_names[q->names[k]].kind == KIND_RATE
+                     ? answer_rate(q, k, history_meta_ranks(q->meta), e)
+                     : 0;
         }
     }
     if (rc == 0 && asks_for(q, KIND_TEST)) {
@@ -475,9 +500,14 @@ static int query_run(struct query *q, struct err *e)
     return rc == 0 && asks_for(q, KIND_NODE) ? answer_nodes(q, e) : rc;
 }
 
-json_t *history_series(const char *job_dir, const char *names, const char *x, double from, double to, int points, struct err *e)
+json_t *history_series(const char *job_dir, const char *names, const char *x, double from,
+                       double to, int points, struct err *e)
 {
-    struct query q = {.from = from, .to = to, .points = points < 1 ? POINTS_USUAL : points > POINTS_MOST ? POINTS_MOST : points};
+    struct query q = {.from = from,
+                      .to = to,
+                      .points = points < 1             ? POINTS_USUAL
+                                : points > POINTS_MOST ? POINTS_MOST
+                                                       : points};
     json_t *out = NULL;
     if (query_init(&q, job_dir, names, x, e) == 0 && query_run(&q, e) == 0) {
         json_t *series = json_array();
@@ -490,18 +520,21 @@ json_t *history_series(const char *job_dir, const char *names, const char *x, do
     return out;
 }
 
-/* ---- the last rows ---------------------------------------------------------------------------------------- */
+/* ---- the last rows --------------------------------------------------------------------------- */
 
 static json_t *row_json(const struct row *row)
 {
-    json_t *loss = number(row->loss, false), *accuracy = number(row->accuracy, false), *own = number(row->extra[0], false);
-    return json_pack("{s:I, s:I, s:i, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:i, s:I, s:o}", "step", (json_int_t)row->step, "local_step",
-                     (json_int_t)row->local_step, "attempt", row->attempt, "time", isfinite(row->time) ? row->time : 0.0, "epoch",
-                     isfinite(row->epoch) ? row->epoch : 0.0, "batch", row->batch, "loss", loss, "accuracy", accuracy, "compute_seconds",
+    json_t *loss = number(row->loss, false), *accuracy = number(row->accuracy, false),
+           *own = number(row->extra[0], false);
+    return json_pack("{s:I, s:I, s:i, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:i, s:I, s:o}",
+                     "step", (json_int_t)row->step, "local_step", (json_int_t)row->local_step,
+                     "attempt", row->attempt, "time", isfinite(row->time) ? row->time : 0.0,
+                     "epoch", isfinite(row->epoch) ? row->epoch : 0.0, "batch", row->batch, "loss",
+                     loss, "accuracy", accuracy, "compute_seconds",
                      isfinite(row->compute_s) ? rounded(row->compute_s) : 0.0, "exchange_seconds",
                      isfinite(row->exchange_s) ? rounded(row->exchange_s) : 0.0, "wait_seconds",
-                     isfinite(row->wait_s) ? rounded(row->wait_s) : 0.0, "staleness", row->staleness, "bytes", (json_int_t)row->bytes,
-                     "strategy_value", own);
+                     isfinite(row->wait_s) ? rounded(row->wait_s) : 0.0, "staleness",
+                     row->staleness, "bytes", (json_int_t)row->bytes, "strategy_value", own);
 }
 
 json_t *history_last(const char *job_dir, int n, struct err *e)
@@ -511,19 +544,23 @@ json_t *history_last(const char *job_dir, int n, struct err *e)
     json_t *meta = history_meta_load(dir, e), *out = json_array();
     const json_t *layouts = json_object_get(meta, "layouts");
     const json_t *layout = json_array_get(layouts, json_array_size(layouts) - 1);
-    const json_t *nodes = json_object_get(layout, "nodes"), *starts = json_object_get(layout, "from");
+    const json_t *nodes = json_object_get(layout, "nodes"),
+                 *starts = json_object_get(layout, "from");
     int rc = meta ? 0 : -ERR_DATA;
     n = n < 0 ? 0 : n > LAST_MOST ? LAST_MOST : n;
     for (size_t r = 0; r < json_array_size(nodes) && rc == 0; r++) {
         struct source s;
         int64_t from = (int64_t)json_integer_value(json_array_get(starts, r));
-        if ((rc = source_init(&s, dir, e)) == 0 && (rc = source_rank(&s, meta, (int)r, from, e)) == 0) {
+        if ((rc = source_init(&s, dir, e)) == 0 &&
+            (rc = source_rank(&s, meta, (int)r, from, e)) == 0) {
             json_t *rows = json_array();
             for (int64_t i = s.rows > n ? s.rows - n : 0; i < s.rows; i++) {
                 struct row row = source_row(&s, i);
                 json_array_append_new(rows, row_json(&row));
             }
-            json_array_append_new(out, json_pack("{s:O, s:i, s:o}", "node", json_array_get(nodes, r), "rank", (int)r, "rows", rows));
+            json_array_append_new(out,
+                                  json_pack("{s:O, s:i, s:o}", "node", json_array_get(nodes, r),
+                                            "rank", (int)r, "rows", rows));
         }
         source_release(&s);
     }

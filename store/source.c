@@ -9,7 +9,8 @@ enum { TRACK_STEPS = -1, TRACK_TAIL = -2, TRACK_NONE = -3 };
 
 int source_init(struct source *s, const char *dir, struct err *e)
 {
-    *s = (struct source){.dir = dir, .open_track = TRACK_NONE, .reader = calloc(1, sizeof *s->reader)};
+    *s = (struct source){
+        .dir = dir, .open_track = TRACK_NONE, .reader = calloc(1, sizeof *s->reader)};
     return s->reader ? 0 : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
 }
 
@@ -54,7 +55,8 @@ static int source_part(struct source *s, int track, int64_t a, int64_t b, struct
 }
 
 /* Adds positions [a, b) of a track, b < 0: to its end, without what is superseded. */
-static int source_add(struct source *s, const json_t *meta, int track, int64_t a, int64_t b, struct err *e)
+static int source_add(struct source *s, const json_t *meta, int track, int64_t a, int64_t b,
+                      struct err *e)
 {
     char name[32] = "steps";
     struct spans dead = {0}, alive = {0};
@@ -125,9 +127,10 @@ void source_range(struct source *s, int64_t a, int64_t b, struct pyramid_bucket 
     }
 }
 
-/* ---- the nodes and the steps ------------------------------------------------------------------------------ */
+/* ---- the nodes and the steps ----------------------------------------------------------------- */
 
-/* Where the rows of a rank begin in the first layout after k that has this rank; -1: they go on to the end. */
+/* Where the rows of a rank begin in the first layout after k that has this rank; -1: they go on to
+ * the end. */
 static int64_t layout_end(const json_t *layouts, size_t k, size_t rank)
 {
     while (++k < json_array_size(layouts)) {
@@ -145,11 +148,13 @@ int source_node(struct source *s, const json_t *meta, const char *node, struct e
     const json_t *layouts = json_object_get(meta, "layouts");
     int rc = 0;
     for (size_t k = 0; k < json_array_size(layouts) && rc == 0; k++) {
-        const json_t *layout = json_array_get(layouts, k), *nodes = json_object_get(layout, "nodes");
+        const json_t *layout = json_array_get(layouts, k),
+                     *nodes = json_object_get(layout, "nodes");
         for (size_t r = 0; r < json_array_size(nodes) && rc == 0; r++) {
             const char *name = json_string_value(json_array_get(nodes, r));
             if (name && !strcmp(name, node)) {
-                int64_t from = (int64_t)json_integer_value(json_array_get(json_object_get(layout, "from"), r));
+                int64_t from =
+                    (int64_t)json_integer_value(json_array_get(json_object_get(layout, "from"), r));
                 rc = source_add(s, meta, (int)r, from < 0 ? 0 : from, layout_end(layouts, k, r), e);
             }
         }
@@ -158,7 +163,8 @@ int source_node(struct source *s, const json_t *meta, const char *node, struct e
 }
 
 /* Rows of a rank past the last step that is merged, from its end backwards. */
-static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, int rank, int64_t past, struct err *e)
+static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, int rank,
+                    int64_t past, struct err *e)
 {
     struct source s;
     int rc = source_init(&s, dir, e);
@@ -186,7 +192,8 @@ int source_steps(struct source *s, const json_t *meta, struct err *e)
     }
     if (rc == 0 && m.n) {
         s->tail = calloc((size_t)m.n, sizeof *s->tail);
-        rc = s->tail ? source_part(s, TRACK_TAIL, 0, m.n, e) : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+        rc = s->tail ? source_part(s, TRACK_TAIL, 0, m.n, e)
+                     : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
     }
     for (int i = 0; i < m.n && rc == 0; i++) {
         s->tail[i] = step_merge_row(&m.items[i]);

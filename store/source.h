@@ -1,9 +1,11 @@
-/* What a series is made of: the rows of one node, or the steps of the job, that count. Inside store/ only.
+/* What a series is made of: the rows of one node, or the steps of the job, that count. Inside
+ * store/ only.
  *
  *   source = parts of tracks, one after the other:   rows-1 [0, 80)  rows-0 [100, 190)  …
- * A node may have been another rank before a restart, and what a restart superseded is left out; whoever reads a source sees
- * rows 0 … rows-1 without gaps. Steps that are not in steps.bin yet, because some rank has still to report, are merged from
- * the ends of the ranks' files, so a reader is never behind the rows.
+ * A node may have been another rank before a restart, and what a restart superseded is left out;
+ * whoever reads a source sees rows 0 … rows-1 without gaps. Steps that are not in steps.bin yet,
+ * because some rank has still to report, are merged from the ends of the ranks' files, so a reader
+ * is never behind the rows.
  */
 #ifndef STORE_SOURCE_H
 #define STORE_SOURCE_H
@@ -32,7 +34,8 @@ struct source {
 /* source_release after any of them, failed or not. */
 int source_init(struct source *s, const char *dir, struct err *e);
 void source_release(struct source *s);
-int source_rank(struct source *s, const json_t *meta, int rank, int64_t from, struct err *e); /* from a position on */
+int source_rank(struct source *s, const json_t *meta, int rank, int64_t from,
+                struct err *e); /* from a position on */
 int source_node(struct source *s, const json_t *meta, const char *node, struct err *e);
 int source_steps(struct source *s, const json_t *meta, struct err *e);
 

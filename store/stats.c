@@ -1,7 +1,8 @@
-/* Counters of the service for /metrics, and small secrets with a lifetime (links and sessions of the dashboard).
+/* Counters of the service for /metrics, and small secrets with a lifetime (links and sessions of
+ * the dashboard).
  *
- * Secrets are taken with GETDEL: of two browsers that come with one code, one gets it. Whoever stores a token here stores
- * its hash; this file does not look into values.
+ * Secrets are taken with GETDEL: of two browsers that come with one code, one gets it. Whoever
+ * stores a token here stores its hash; this file does not look into values.
  */
 #include "store/internal.h"
 
@@ -32,7 +33,11 @@ static int add_counts(struct store *s, json_t *out, struct err *e)
         int64_t n = 0;
         rc = reply_int(r->element[i], &n, e);
         json_t *at = i < JOB_STATE_COUNT ? jobs : out;
-        json_object_set_new(at, i < JOB_STATE_COUNT ? names[i] : i == JOB_STATE_COUNT ? "nodes" : "events", json_integer(n));
+        json_object_set_new(at,
+                            i < JOB_STATE_COUNT    ? names[i]
+                            : i == JOB_STATE_COUNT ? "nodes"
+                                                   : "events",
+                            json_integer(n));
     }
     json_object_set_new(out, "jobs", jobs);
     if (r) {
@@ -58,13 +63,16 @@ static int add_info(struct store *s, json_t *out, struct err *e)
         if (r) {
             freeReplyObject(r);
         }
-        return got < 0 ? -1 : err_set(e, ERR_DATA, "the store answered with nothing, not with what INFO says");
+        return got < 0 ? -1
+                       : err_set(e, ERR_DATA,
+                                 "the store answered with nothing, not with what INFO says");
     }
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         char needle[64];
         snprintf(needle, sizeof needle, "\n%s:", wanted[i].field);
         const char *at = strstr(text, needle);
-        json_object_set_new(out, wanted[i].name, json_integer(at ? strtoll(at + strlen(needle), NULL, 10) : 0));
+        json_object_set_new(out, wanted[i].name,
+                            json_integer(at ? strtoll(at + strlen(needle), NULL, 10) : 0));
     }
     const char *version = strstr(text, "\nredis_version:");
     size_t len = version ? strcspn(version + 15, "\r\n") : 0;
@@ -83,7 +91,7 @@ json_t *store_stats(struct store *s, struct err *e)
     return out;
 }
 
-/* ---- secrets --------------------------------------------------------------------------------------------- */
+/* ---- secrets --------------------------------------------------------------------------------- */
 
 /* Any text may be a key: it is hashed. */
 static void secret_key(char key[STORE_KEY], const char *name)
@@ -93,12 +101,13 @@ static void secret_key(char key[STORE_KEY], const char *name)
     snprintf(key, STORE_KEY, "es:secret:%s", hash);
 }
 
-int store_secret_put(struct store *s, const char *key, const char *value, int seconds, struct err *e)
+int store_secret_put(struct store *s, const char *key, const char *value, int seconds,
+                     struct err *e)
 {
     char at[STORE_KEY];
     secret_key(at, key);
-    redisReply *r =
-        seconds > 0 ? store_commandf(s, e, "SET %s %s EX %d", at, value, seconds) : store_commandf(s, e, "SET %s %s", at, value);
+    redisReply *r = seconds > 0 ? store_commandf(s, e, "SET %s %s EX %d", at, value, seconds)
+                                : store_commandf(s, e, "SET %s %s", at, value);
     return store_done(r, e);
 }
 

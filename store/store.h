@@ -1,7 +1,9 @@
-/* The store: where a job's facts are kept, in Redis and (rows) on disk. The only code that speaks Redis.
+/* The store: where a job's facts are kept, in Redis and (rows) on disk. The only code that speaks
+ * Redis.
  *
- * One connection per thread: a struct store belongs to one thread. Calls block at most 2 s; with Redis away they
- * return ERR_UNAVAILABLE, and the next call tries to connect again. Keys (docs/store-schema.md), all beginning "es:":
+ * One connection per thread: a struct store belongs to one thread. Calls block at most 2 s; with
+ * Redis away they return ERR_UNAVAILABLE, and the next call tries to connect again. Keys
+ * (docs/store-schema.md), all beginning "es:":
  *
  *   es:jobs            zset  id by order of creation    es:queue  zset  id by (-priority, creation)
  *   es:state:STATE     zset  id by order of creation    es:jobs:number  the last number of a job
@@ -22,8 +24,8 @@
  *   es:claim:NAME      string  job id that uses the node  es:profile:NODE:NETHASH  string  JSON
  *   es:idempotency:SHA256  string  job id and digest of its spec    es:secret:SHA256  string
  *
- * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so nobody brings pieces of a deleted
- * one back. Needs Redis 6.2 or newer.
+ * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so nobody
+ * brings pieces of a deleted one back. Needs Redis 6.2 or newer.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -37,55 +39,67 @@
 
 struct store;
 
-/* "redis://[user@]host:port/db", "unix:PATH" or "unix:PATH?db=N". The password may be NULL; it is copied. Does not connect yet. */
+/* "redis://[user@]host:port/db", "unix:PATH" or "unix:PATH?db=N". The password may be NULL; it is
+ * copied. Does not connect yet. */
 struct store *store_open(const char *url, const char *password, struct err *e);
 void store_close(struct store *s);
 int store_ping(struct store *s, struct err *e);
 const char *store_url(const struct store *s);
 
-/* ---- the private server (redis.c) ----------------------------------------------------------------------- */
-/* Starts redis-server on DIR/redis.sock with an append-only file in DIR/redis, or finds the one that is there (by its socket
- * and pid file; it outlives a killed coordinator). Puts "unix:DIR/redis.sock" into url[512]. Owned: 1 if it was started. */
+/* ---- the private server (redis.c) ------------------------------------------------------------ */
+/* Starts redis-server on DIR/redis.sock with an append-only file in DIR/redis, or finds the one
+ * that is there (by its socket and pid file; it outlives a killed coordinator). Puts
+ * "unix:DIR/redis.sock" into url[512]. Owned: 1 if it was started. */
 int redis_private_start(const char *dir, char *url, int *pid, struct err *e);
 /* Asks it to save and end, and waits for it. */
 void redis_private_stop(const char *dir);
 
-/* ---- jobs (jobs.c) -------------------------------------------------------------------------------------- */
+/* ---- jobs (jobs.c) --------------------------------------------------------------------------- */
 enum { STORE_ID = 17 }; /* 16 hex digits */
-/* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that was used before, gives the
- * job it made and returns 1 (ERR_CONFLICT if the spec differs). */
-int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key, char id[STORE_ID], struct err *e);
-/* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with ERR_NOT_FOUND. */
+/* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
+ * was used before, gives the job it made and returns 1 (ERR_CONFLICT if the spec differs). */
+int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
+                     char id[STORE_ID], struct err *e);
+/* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
+ * ERR_NOT_FOUND. */
 json_t *store_job_get(struct store *s, const char *id, struct err *e);
-/* {"jobs": [...], "next": cursor or null}. Newest first; sort: "created" "-created" "priority" "name"; state: filter or NULL; q: part of
- * the name or NULL. */
-json_t *store_job_list(struct store *s, const char *state, const char *q, const char *sort, const char *cursor, int limit, struct err *e);
-/* Compare-and-set along job/state.c's arrows, sets started/finished, publishes the event. ERR_CONFLICT if the state is not `from`
- * (message names what it is). `error`: NULL, or {"code","message","rank","node","attempt"}. */
-int store_job_transition(struct store *s, const char *id, enum job_state from, enum job_state to, const json_t *error, struct err *e);
+/* {"jobs": [...], "next": cursor or null}. Newest first; sort: "created" "-created" "priority"
+ * "name"; state: filter or NULL; q: part of the name or NULL. */
+json_t *store_job_list(struct store *s, const char *state, const char *q, const char *sort,
+                       const char *cursor, int limit, struct err *e);
+/* Compare-and-set along job/state.c's arrows, sets started/finished, publishes the event.
+ * ERR_CONFLICT if the state is not `from` (message names what it is). `error`: NULL, or
+ * {"code","message","rank","node","attempt"}. */
+int store_job_transition(struct store *s, const char *id, enum job_state from, enum job_state to,
+                         const json_t *error, struct err *e);
 int store_job_state(struct store *s, const char *id, enum job_state *out, struct err *e);
-/* What a user asked: "cancel", "pause", "resume". Picks the arrow for the state it finds. ERR_CONFLICT says why not. */
+/* What a user asked: "cancel", "pause", "resume". Picks the arrow for the state it finds.
+ * ERR_CONFLICT says why not. */
 int store_job_request(struct store *s, const char *id, const char *what, struct err *e);
 int store_job_delete(struct store *s, const char *id, struct err *e); /* 409 if it has not ended */
 int store_job_set_priority(struct store *s, const char *id, int priority, struct err *e);
 /* Fields of the hash. NULL value removes. store_job_field gives a malloc'd string or NULL. */
-int store_job_set(struct store *s, const char *id, const char *field, const char *value, struct err *e);
+int store_job_set(struct store *s, const char *id, const char *field, const char *value,
+                  struct err *e);
 char *store_job_field(struct store *s, const char *id, const char *field, struct err *e);
 int64_t store_job_increment(struct store *s, const char *id, const char *field, struct err *e);
 /* Ids in one state, oldest first (queued: in queue order). Array of strings. */
 json_t *store_job_ids(struct store *s, enum job_state state, struct err *e);
 
-/* JSON documents of a job: "plan" "control" "live"; and "detail:NAME". NULL without error: there is none. */
-int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value, struct err *e);
+/* JSON documents of a job: "plan" "control" "live"; and "detail:NAME". NULL without error: there is
+ * none. */
+int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value,
+                  struct err *e);
 json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct err *e);
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
-/* What a scheduler asks again and again, in one journey: {"queued": [ids in queue order], "cancelling": [ids], "states": {ID: name, or
- * null: no such job}}, the last of the ids that were given (array of strings). */
+/* What a scheduler asks again and again, in one journey: {"queued": [ids in queue order],
+ * "cancelling": [ids], "states": {ID: name, or null: no such job}}, the last of the ids that were
+ * given (array of strings). */
 json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 
-/* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) -------------------------- */
+/* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
 /* A turn of a rank's pulse. All of it is borrowed but `control`. */
 struct store_report {
@@ -95,7 +109,8 @@ struct store_report {
     bool wants_control;
     json_t *control; /* out: the document, or NULL: there is none; the caller's */
 };
-int store_report(struct store *s, const char *id, int rank, struct store_report *report, struct err *e);
+int store_report(struct store *s, const char *id, int rank, struct store_report *report,
+                 struct err *e);
 int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e);
 struct store_tail {
     int rank;
@@ -103,20 +118,26 @@ struct store_tail {
 };
 /* Takes an entry; negative: it is not taken, and the reading ends with that. */
 typedef int store_rows_fn(void *ctx, int rank, const void *rows, size_t bytes, struct err *e);
-/* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how many the busiest had. With facts_at,
- * none are handed out where a fact waits beyond that place: *facts is set. Else both are NULL. */
-int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n, int count, const char *facts_at, bool *facts,
-                    store_rows_fn *fn, void *ctx, struct err *e);
+/* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how
+ * many the busiest had. With facts_at, none are handed out where a fact waits beyond that place:
+ * *facts is set. Else both are NULL. */
+int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n,
+                    int count, const char *facts_at, bool *facts, store_rows_fn *fn, void *ctx,
+                    struct err *e);
 /* Rows up to there go: they are on disk. */
-int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n, struct err *e);
-json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count, struct err *e); /* array, last updated */
+int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,
+                    struct err *e);
+json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count,
+                         struct err *e); /* array, last updated */
 /* {"0": {...}}; each has "at" in ms by Redis's clock, and "age" in s */
 json_t *store_beats(struct store *s, const char *id, struct err *e);
 int store_beats_clear(struct store *s, const char *id, struct err *e);
 
-/* ---- events (events.c): what browsers are told ------------------------------------------------------------ */
-/* job may be "" (nodes). Types: "job" "live" "rows" "evaluation" "assignment" "staleness" "node" "log" "deleted". */
-int store_event(struct store *s, const char *job, const char *type, const json_t *body, struct err *e);
+/* ---- events (events.c): what browsers are told ----------------------------------------------- */
+/* job may be "" (nodes). Types: "job" "live" "rows" "evaluation" "assignment" "staleness" "node"
+ * "log" "deleted". */
+int store_event(struct store *s, const char *job, const char *type, const json_t *body,
+                struct err *e);
 /* Documents and events of a job that are new together, in one journey: all of them or none. */
 enum { STORE_NEWS = 4 };
 struct store_news {
@@ -124,53 +145,69 @@ struct store_news {
     const char *event; /* type of the event that carries it, or NULL */
     const json_t *body;
 };
-int store_publish(struct store *s, const char *id, const struct store_news *news, int n, struct err *e);
-/* Events after `last` ("$": from now on; it is updated). [{"id","job","type","data"}]; data is JSON as text. block_ms 0: does not wait.
- * *gap: `last` is older than the oldest kept. */
-json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms, bool *gap, struct err *e);
+int store_publish(struct store *s, const char *id, const struct store_news *news, int n,
+                  struct err *e);
+/* Events after `last` ("$": from now on; it is updated). [{"id","job","type","data"}]; data is JSON
+ * as text. block_ms 0: does not wait. *gap: `last` is older than the oldest kept. */
+json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms,
+                          bool *gap, struct err *e);
 
-/* ---- nodes (nodes.c) ------------------------------------------------------------------------------------ */
-/* node: {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{},"quantum", …}. Heartbeat with each call. */
+/* ---- nodes (nodes.c) ------------------------------------------------------------------------- */
+/* node:
+ * {"name","host","device","memory_bytes","threads","slowdown","labels":{},"versions":{},"quantum",
+ * …}. Heartbeat with each call. */
 int store_node_put(struct store *s, const json_t *node, struct err *e);
-int store_nodes_put(struct store *s, const json_t *nodes, struct err *e); /* of an array of them, in one journey */
+int store_nodes_put(struct store *s, const json_t *nodes,
+                    struct err *e); /* of an array of them, in one journey */
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);
-int store_node_set(struct store *s, const char *name, const char *field, const char *value, struct err *e); /* "drained", "disabled" */
+int store_node_set(struct store *s, const char *name, const char *field, const char *value,
+                   struct err *e); /* "drained", "disabled" */
 /* Claims a node for a job: 1 claimed (or already by this job), 0 by another. */
 int store_node_claim(struct store *s, const char *name, const char *job, struct err *e);
 int store_node_release(struct store *s, const char *name, const char *job, struct err *e);
-int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile, struct err *e);
+int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile,
+                      struct err *e);
 json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e);
 
-/* ---- hosts (hosts.c): agents, and sealed messages (common/sign.h) to and from them ------------------------ */
-/* host: {"name","instance","address","versions", …}. Heartbeat with each call. ERR_CONFLICT while another instance offers that name. */
+/* ---- hosts (hosts.c): agents, and sealed messages (common/sign.h) to and from them ----------- */
+/* host: {"name","instance","address","versions", …}. Heartbeat with each call. ERR_CONFLICT while
+ * another instance offers that name. */
 int store_host_put(struct store *s, const json_t *host, struct err *e);
-json_t *store_host_get(struct store *s, const char *name, struct err *e); /* adds "lost", "heartbeat_age_seconds" */
+json_t *store_host_get(struct store *s, const char *name,
+                       struct err *e); /* adds "lost", "heartbeat_age_seconds" */
 json_t *store_hosts(struct store *s, struct err *e);
-int store_host_remove(struct store *s, const char *name, const char *instance, struct err *e); /* if it is that instance's */
-/* A box keeps its last 64 messages, until `seconds` after the newest. Take: the oldest, the caller frees; NULL without error: none.
- * block_ms: how long one is waited for. */
+int store_host_remove(struct store *s, const char *name, const char *instance,
+                      struct err *e); /* if it is that instance's */
+/* A box keeps its last 64 messages, until `seconds` after the newest. Take: the oldest, the caller
+ * frees; NULL without error: none. block_ms: how long one is waited for. */
 int store_mail_put(struct store *s, const char *box, const char *text, int seconds, struct err *e);
 char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e);
-int store_lease_set(struct store *s, const char *name, int seconds, struct err *e); /* 0: gives it back */
-int store_lease_there(struct store *s, const char *name, struct err *e);            /* 1, 0 or negative */
+int store_lease_set(struct store *s, const char *name, int seconds,
+                    struct err *e);                                      /* 0: gives it back */
+int store_lease_there(struct store *s, const char *name, struct err *e); /* 1, 0 or negative */
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */
 int store_refused_add(struct store *s, const char *what, struct err *e);
 json_t *store_refused(struct store *s, struct err *e);
-/* Hosts that were refused of late: {"host", "address", "message", "hint"}, one per host, the newest; read with "age_seconds", by name. One
- * that has not asked again for 30 s is left out, and at most 32 are kept. */
+/* Hosts that were refused of late: {"host", "address", "message", "hint"}, one per host, the
+ * newest; read with "age_seconds", by name. One that has not asked again for 30 s is left out, and
+ * at most 32 are kept. */
 int store_refusal_put(struct store *s, const json_t *refusal, struct err *e);
 int store_refusal_remove(struct store *s, const char *host, struct err *e);
 json_t *store_refusals(struct store *s, struct err *e);
 
-/* ---- stats (stats.c): counters of the service for /metrics ---------------------------------------------- */
-json_t *store_stats(struct store *s, struct err *e); /* {"jobs": {"queued": n, …}, "memory_bytes", "connected_clients", …} */
-/* Small secrets and links: key → value with a lifetime in seconds (0: for ever); take removes it. */
-int store_secret_put(struct store *s, const char *key, const char *value, int seconds, struct err *e);
+/* ---- stats (stats.c): counters of the service for /metrics ----------------------------------- */
+json_t *
+store_stats(struct store *s,
+            struct err *e); /* {"jobs": {"queued": n, …}, "memory_bytes", "connected_clients", …} */
+/* Small secrets and links: key → value with a lifetime in seconds (0: for ever); take removes it.
+ */
+int store_secret_put(struct store *s, const char *key, const char *value, int seconds,
+                     struct err *e);
 char *store_secret_get(struct store *s, const char *key, struct err *e);
 char *store_secret_take(struct store *s, const char *key, struct err *e);
 

@@ -1,8 +1,10 @@
-/* See artifact.h. Which tensors a file holds and what it says of itself; and the way back, from a file into a network, tensor by tensor.
+/* See artifact.h. Which tensors a file holds and what it says of itself; and the way back, from a
+ * file into a network, tensor by tensor.
  *
- * What a newcomer would get wrong: a file that was written elsewhere may have statistics of all norms or of none (a server has none); one
- * that has some must have all. What `allow` names is left as it was, and said. Reading and checking are one walk over the tensors: whoever
- * reads ends at the first that does not fit, whoever checks hears of all.
+ * What a newcomer would get wrong: a file that was written elsewhere may have statistics of all
+ * norms or of none (a server has none); one that has some must have all. What `allow` names is left
+ * as it was, and said. Reading and checking are one walk over the tensors: whoever reads ends at
+ * the first that does not fit, whoever checks hears of all.
  */
 #include "worker/artifact.h"
 
@@ -18,7 +20,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* ---- what a file says of itself ------------------------------------------------------------------------------------ */
+/* ---- what a file says of itself -------------------------------------------------------------- */
 
 void artifact_set(json_t *meta, const char *key, json_t *value)
 {
@@ -59,7 +61,9 @@ json_t *artifact_describe(const char *kind, const struct jobspec *spec)
         artifact_set(meta, "normalize", normalize);
     }
     if (spec->data.augment.crop) { /* from the middle of the picture */
-        artifact_set(meta, "crop", json_pack("[i,i]", spec->data.augment.crop_size[0], spec->data.augment.crop_size[1]));
+        artifact_set(
+            meta, "crop",
+            json_pack("[i,i]", spec->data.augment.crop_size[0], spec->data.augment.crop_size[1]));
     }
     if (json_object_get(spec->json, "data")) {
         artifact_set(meta, "data", json_incref(json_object_get(spec->json, "data")));
@@ -68,9 +72,10 @@ json_t *artifact_describe(const char *kind, const struct jobspec *spec)
     return meta;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-static int add_tensors(struct safetensor *out, int n, const struct tensor *from, int count, const float *block)
+static int add_tensors(struct safetensor *out, int n, const struct tensor *from, int count,
+                       const float *block)
 {
     for (int i = 0; i < count; i++) {
         struct safetensor *t = &out[n++];
@@ -83,8 +88,8 @@ static int add_tensors(struct safetensor *out, int n, const struct tensor *from,
     return n;
 }
 
-int artifact_save(const char *path, const struct network *net, const struct run_state *state, bool optim, const json_t *metadata,
-                  struct err *e)
+int artifact_save(const char *path, const struct network *net, const struct run_state *state,
+                  bool optim, const json_t *metadata, struct err *e)
 {
     struct safetensor *list = calloc((size_t)(net->n_tensors + net->n_stats + 1), sizeof(*list));
     if (!list) {
@@ -107,7 +112,8 @@ int artifact_save(const char *path, const struct network *net, const struct run_
     return rc;
 }
 
-int artifact_write(const char *job_dir, const char *name, const struct jobspec *spec, const struct run_state *state, struct err *e)
+int artifact_write(const char *job_dir, const char *name, const struct jobspec *spec,
+                   const struct run_state *state, struct err *e)
 {
     char dir[PATH_BYTES - 128], path[PATH_BYTES];
     snprintf(dir, sizeof(dir), "%s/artifacts", job_dir);
@@ -119,7 +125,10 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
     snprintf(path, sizeof(path), "%s/%s.safetensors", dir, name);
     json_t *meta = artifact_describe("evenstep-model", spec);
     set_number(meta, "step", (double)state->version);
-    set_number(meta, "epoch", state->cursor.samples > 0 ? (double)state->applied_samples / (double)state->cursor.samples : 0);
+    set_number(meta, "epoch",
+               state->cursor.samples > 0
+                   ? (double)state->applied_samples / (double)state->cursor.samples
+                   : 0);
     if (state->test_accuracy >= 0) {
         set_number(meta, "test_accuracy", state->test_accuracy);
         set_number(meta, "test_loss", state->test_loss);
@@ -129,7 +138,7 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
     return rc;
 }
 
-/* ---- from a file into a network ------------------------------------------------------------------------------------ */
+/* ---- from a file into a network -------------------------------------------------------------- */
 
 static void shape_text(char *out, size_t bytes, const int64_t *dim, int rank)
 {
@@ -159,7 +168,8 @@ static bool checks_only(const struct taking *t)
 }
 
 /* Something does not fit: an error, which ends the reading, or one of a check's problems. */
-__attribute__((format(printf, 4, 5))) static int refuse(struct taking *t, enum err_code code, struct err *e, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static int refuse(struct taking *t, enum err_code code,
+                                                        struct err *e, const char *fmt, ...)
 {
     char text[500];
     va_list args;
@@ -233,7 +243,8 @@ static int take_tensor(struct taking *taking, const struct tensor *t, float *blo
 static bool belongs(const struct network *net, const char *name)
 {
     size_t n = strlen(name), tail = strlen(".num_batches_tracked");
-    if (strncmp(name, "optimizer.", 10) == 0 || (n > tail && strcmp(name + n - tail, ".num_batches_tracked") == 0)) {
+    if (strncmp(name, "optimizer.", 10) == 0 ||
+        (n > tail && strcmp(name + n - tail, ".num_batches_tracked") == 0)) {
         return true;
     }
     for (int i = 0; i < net->n_tensors; i++) {
@@ -275,20 +286,24 @@ static int take_all(struct taking *t, float *params, float *stats, struct err *e
     }
     for (int i = 0; rc == 0 && t->how && i < t->how->n_allow; i++) {
         if (!t->met[i]) {
-            rc = refuse(t, ERR_INVALID, e, "'allow' names '%s', but neither the network nor the file has such a tensor", t->how->allow[i]);
+            rc =
+                refuse(t, ERR_INVALID, e,
+                       "'allow' names '%s', but neither the network nor the file has such a tensor",
+                       t->how->allow[i]);
         }
     }
     return rc;
 }
 
-int artifact_take(const struct safetensors *file, const struct network *net, const struct init_spec *how, float *params, float *stats,
-                  struct err *e)
+int artifact_take(const struct safetensors *file, const struct network *net,
+                  const struct init_spec *how, float *params, float *stats, struct err *e)
 {
     struct taking t = {.file = file, .net = net, .how = how};
     buf_init(&t.left_out, 3000);
     int rc = take_all(&t, params, stats, e);
     if (rc == 0 && t.n_left_out > 0) {
-        log_warn("checkpoint", "tensors of init were left out", "count=%d tensors=\"%s\"", t.n_left_out,
+        log_warn("checkpoint", "tensors of init were left out", "count=%d tensors=\"%s\"",
+                 t.n_left_out,
                  t.left_out.failed || !t.left_out.data ? "too many to name" : t.left_out.data);
         rc = t.n_left_out;
     }
@@ -296,7 +311,8 @@ int artifact_take(const struct safetensors *file, const struct network *net, con
     return rc;
 }
 
-int artifact_read(const char *path, const struct network *net, const struct init_spec *how, float *params, float *stats, struct err *e)
+int artifact_read(const char *path, const struct network *net, const struct init_spec *how,
+                  float *params, float *stats, struct err *e)
 {
     struct safetensors s;
     int rc = safetensors_open(&s, path, false, e);
@@ -308,8 +324,8 @@ int artifact_read(const char *path, const struct network *net, const struct init
     return rc < 0 ? err_prefix(e, "cannot use '%.200s'", path) : rc;
 }
 
-void artifact_check(const char *path, const struct network *net, const struct init_spec *how, const char *pointer,
-                    struct jsonx_problems *problems)
+void artifact_check(const char *path, const struct network *net, const struct init_spec *how,
+                    const char *pointer, struct jsonx_problems *problems)
 {
     struct safetensors file;
     struct err why = {0};
@@ -317,7 +333,8 @@ void artifact_check(const char *path, const struct network *net, const struct in
         jsonx_problem(problems, pointer, "%s", why.message);
         return;
     }
-    struct taking t = {.file = &file, .net = net, .how = how, .problems = problems, .pointer = pointer};
+    struct taking t = {
+        .file = &file, .net = net, .how = how, .problems = problems, .pointer = pointer};
     buf_init(&t.left_out, 3000);
     take_all(&t, NULL, NULL, &why);
     buf_release(&t.left_out);

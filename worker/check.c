@@ -1,5 +1,5 @@
-/* Checks that need data sets or strategies, which the coordinator (built without them) leaves to this program: see check.h.
- * Mistakes in a job are its answer, not its failure.
+/* Checks that need data sets or strategies, which the coordinator (built without them) leaves to
+ * this program: see check.h. Mistakes in a job are its answer, not its failure.
  */
 #include "worker/check.h"
 
@@ -61,23 +61,27 @@ int check_device(const char *name, struct err *e)
     }
     bool cpu = strcmp(dev->ops->name, "cpu") == 0;
     snprintf(own, sizeof(own), "cpu:%d", dev->ops->threads(dev));
-    json_t *out = json_pack("{s:s, s:s, s:I, s:i, s:o, s:s?}", "device",
-                            cpu   ? own
-                            : any ? "cuda:0"
-                                  : name,
-                            "description", dev->ops->describe(dev), "memory_bytes", (json_int_t)dev->ops->memory_bytes(dev), "threads",
-                            dev->ops->threads(dev), "precisions", precisions_of(dev), "why", any && cpu ? why.message : NULL);
+    json_t *out =
+        json_pack("{s:s, s:s, s:I, s:i, s:o, s:s?}", "device",
+                  cpu   ? own
+                  : any ? "cuda:0"
+                        : name,
+                  "description", dev->ops->describe(dev), "memory_bytes",
+                  (json_int_t)dev->ops->memory_bytes(dev), "threads", dev->ops->threads(dev),
+                  "precisions", precisions_of(dev), "why", any && cpu ? why.message : NULL);
     dev_close(dev);
     return print(out, e);
 }
 
 /* Samples of the training part, or 0 with a problem. */
-static int64_t check_data(const struct jobspec *spec, const char *roots, json_t *out, struct jsonx_problems *problems)
+static int64_t check_data(const struct jobspec *spec, const char *roots, json_t *out,
+                          struct jsonx_problems *problems)
 {
     struct dataset d;
     struct err why = {0};
     if (dataset_peek(&d, &spec->data, roots, &why) < 0) {
-        jsonx_problem(problems, spec->data.format == CAT_FORMAT_GLYPHS ? "/data" : "/data/path", "%s", why.message);
+        jsonx_problem(problems, spec->data.format == CAT_FORMAT_GLYPHS ? "/data" : "/data/path",
+                      "%s", why.message);
         return 0;
     }
     int64_t samples = d.train.samples;
@@ -99,7 +103,8 @@ static void check_batching(const struct jobspec *spec, json_t *out, struct jsonx
         jsonx_problem(problems, "/batching", "%s", first ? why.message : "memory ran out");
     } else {
         for (int i = 0; i < spec->workers; i++) {
-            json_array_append_new(memory, json_integer((json_int_t)dev_memory_needed(&spec->network, &spec->optimizer, first->sizes[i])));
+            json_array_append_new(memory, json_integer((json_int_t)dev_memory_needed(
+                                              &spec->network, &spec->optimizer, first->sizes[i])));
         }
     }
     free(first);
@@ -118,7 +123,8 @@ int check_spec(const char *spec_file, const char *roots, const char *init, struc
     if (spec) {
         const struct strategy_ops *ops = strategy_find(spec->strategy.type);
         if (!ops) {
-            jsonx_problem(&problems, "/strategy/type", "this build has no strategy '%s'", catalog_get(spec->strategy.type)->name);
+            jsonx_problem(&problems, "/strategy/type", "this build has no strategy '%s'",
+                          catalog_get(spec->strategy.type)->name);
         }
         int64_t samples = check_data(spec, roots, out, &problems);
         if (init) {

@@ -1,9 +1,10 @@
-/* Checkpoints on disk (see checkpoint.h): which progress a file holds, which files are kept, and which one is the newest that can be
- * trusted.
+/* Checkpoints on disk (see checkpoint.h): which progress a file holds, which files are kept, and
+ * which one is the newest that can be trusted.
  *
- * A checkpoint has the same tensors as an artifact, under the same names and in the same shapes, and besides them the optimizer's
- * state as one vector; so any checkpoint can serve as `init`. Progress stands in metadata.progress as JSON text. The checksum
- * covers it: a resumed job must not trust a cursor that was altered any more than a weight.
+ * A checkpoint has the same tensors as an artifact, under the same names and in the same shapes,
+ * and besides them the optimizer's state as one vector; so any checkpoint can serve as `init`.
+ * Progress stands in metadata.progress as JSON text. The checksum covers it: a resumed job must not
+ * trust a cursor that was altered any more than a weight.
  */
 #include "worker/checkpoint.h"
 
@@ -21,7 +22,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* ---- progress -------------------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 static json_t *slice_json(const struct slice *s)
 {
@@ -36,10 +37,12 @@ static json_t *progress_json(const struct jobspec *spec, const struct run_state 
     for (int i = 0; i < state->n_out; i++) {
         json_array_append_new(out, slice_json(&state->out[i]));
     }
-    json_t *j = json_pack("{s:I, s:I, s:{s:I, s:I, s:I, s:I}, s:o, s:s}", "version", (json_int_t)state->version, "applied_samples",
-                          (json_int_t)state->applied_samples, "cursor", "samples", (json_int_t)state->cursor.samples, "epochs",
-                          (json_int_t)state->cursor.epochs, "epoch", (json_int_t)state->cursor.epoch, "position",
-                          (json_int_t)state->cursor.position, "out", out, "network", hash);
+    json_t *j =
+        json_pack("{s:I, s:I, s:{s:I, s:I, s:I, s:I}, s:o, s:s}", "version",
+                  (json_int_t)state->version, "applied_samples", (json_int_t)state->applied_samples,
+                  "cursor", "samples", (json_int_t)state->cursor.samples, "epochs",
+                  (json_int_t)state->cursor.epochs, "epoch", (json_int_t)state->cursor.epoch,
+                  "position", (json_int_t)state->cursor.position, "out", out, "network", hash);
     json_object_set_new(j, "optimizer", json_string(catalog_get(spec->optimizer.type)->name));
     json_object_set_new(j, "strategy", json_string(catalog_get(spec->strategy.type)->name));
     if (state->extra) {
@@ -58,36 +61,41 @@ static int progress_read(const json_t *j, struct run_state *state, struct err *e
     const json_t *cursor = json_object_get(j, "cursor"), *out = json_object_get(j, "out");
     state->version = integer(j, "version");
     state->applied_samples = integer(j, "applied_samples");
-    state->cursor =
-        (struct cursor){integer(cursor, "samples"), integer(cursor, "epochs"), integer(cursor, "epoch"), integer(cursor, "position")};
+    state->cursor = (struct cursor){integer(cursor, "samples"), integer(cursor, "epochs"),
+                                    integer(cursor, "epoch"), integer(cursor, "position")};
     state->n_out = (int)json_array_size(out);
-    if (state->cursor.samples < 1 || state->version < 0 || state->applied_samples < 0 || state->cursor.epoch < 0 ||
-        state->cursor.position < 0 || state->cursor.position > state->cursor.samples ||
+    if (state->cursor.samples < 1 || state->version < 0 || state->applied_samples < 0 ||
+        state->cursor.epoch < 0 || state->cursor.position < 0 ||
+        state->cursor.position > state->cursor.samples ||
         state->n_out > (int)(sizeof(state->out) / sizeof(state->out[0]))) {
         return err_set(e, ERR_DATA, "its progress is malformed");
     }
     for (int i = 0; i < state->n_out; i++) {
         const json_t *s = json_array_get(out, (size_t)i);
         struct slice *one = &state->out[i];
-        *one = (struct slice){json_integer_value(json_array_get(s, 0)), json_integer_value(json_array_get(s, 1)),
+        *one = (struct slice){json_integer_value(json_array_get(s, 0)),
+                              json_integer_value(json_array_get(s, 1)),
                               json_integer_value(json_array_get(s, 2))};
-        if (one->epoch < 0 || one->start < 0 || one->count < 1 || one->start > state->cursor.samples - one->count) {
+        if (one->epoch < 0 || one->start < 0 || one->count < 1 ||
+            one->start > state->cursor.samples - one->count) {
             return err_set(e, ERR_DATA, "its slice %d is of samples that are not there", i);
         }
     }
     return 0;
 }
 
-/* ---- checkpoints ------------------------------------------------------------------------------------------ */
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
 static int checkpoint_filter(const struct dirent *d)
 {
     int64_t step = 0;
     int end = 0;
-    return sscanf(d->d_name, "step-%ld.safetensors%n", &step, &end) == 1 && end > 0 && d->d_name[end] == '\0';
+    return sscanf(d->d_name, "step-%ld.safetensors%n", &step, &end) == 1 && end > 0 &&
+           d->d_name[end] == '\0';
 }
 
-/* Names are zero-padded, so the order of the alphabet is that of steps; newest last. Returns their number, negative on failure. */
+/* Names are zero-padded, so the order of the alphabet is that of steps; newest last. Returns their
+ * number, negative on failure. */
 static int list_checkpoints(const char *dir, struct dirent ***names)
 {
     int n = scandir(dir, names, checkpoint_filter, alphasort);
@@ -116,8 +124,8 @@ static void drop_old(const char *dir, int keep)
     free_names(names, n);
 }
 
-int checkpoint_write(const char *job_dir, const struct jobspec *spec, const struct run_state *state, int keep, char *path,
-                     size_t path_bytes, struct err *e)
+int checkpoint_write(const char *job_dir, const struct jobspec *spec, const struct run_state *state,
+                     int keep, char *path, size_t path_bytes, struct err *e)
 {
     char dir[PATH_BYTES - 64];
     snprintf(dir, sizeof(dir), "%s/checkpoints", job_dir);
@@ -174,7 +182,8 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
         rc = out->params && out->stats && out->optim ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
     }
     if (rc == 0) {
-        network_init(net, spec->seed, out->params, out->stats); /* statistics may be absent: servers have none */
+        network_init(net, spec->seed, out->params,
+                     out->stats); /* statistics may be absent: servers have none */
         rc = artifact_take(&s, net, NULL, out->params, out->stats, e);
     }
     if (rc == 0) {
@@ -199,7 +208,8 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
 }
 
 /* 0 found, 1 there is none, negative: unreadable. */
-static int newest_in(const char *dir, const struct jobspec *spec, struct checkpoint *out, struct err *e)
+static int newest_in(const char *dir, const struct jobspec *spec, struct checkpoint *out,
+                     struct err *e)
 {
     struct dirent **names;
     char path[PATH_BYTES];
@@ -215,7 +225,8 @@ static int newest_in(const char *dir, const struct jobspec *spec, struct checkpo
         snprintf(path, sizeof(path), "%.3700s/%s", dir, names[i]->d_name);
         rc = load(out, path, spec, &why);
         if (rc < 0) {
-            log_warn("checkpoint", "skipped a checkpoint that cannot be used", "why=%s", log_quote(quoted, sizeof(quoted), why.message));
+            log_warn("checkpoint", "skipped a checkpoint that cannot be used", "why=%s",
+                     log_quote(quoted, sizeof(quoted), why.message));
             rc = 1;
         }
     }
@@ -223,14 +234,16 @@ static int newest_in(const char *dir, const struct jobspec *spec, struct checkpo
     return rc;
 }
 
-int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct checkpoint *out, struct err *e)
+int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct checkpoint *out,
+                      struct err *e)
 {
     char dir[PATH_BYTES - 300];
     snprintf(dir, sizeof(dir), "%s/checkpoints", job_dir);
     return newest_in(dir, spec, out, e);
 }
 
-int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpoint *out, struct err *e)
+int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpoint *out,
+                    struct err *e)
 {
     struct stat st;
     memset(out, 0, sizeof(*out));
@@ -238,7 +251,11 @@ int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpo
         return err_errno(e, ERR_NOT_FOUND, "cannot continue from '%.200s'", path);
     }
     int rc = S_ISDIR(st.st_mode) ? newest_in(path, spec, out, e) : load(out, path, spec, e);
-    return rc == 1 ? err_set(e, ERR_NOT_FOUND, "cannot continue from '%.200s': it holds no checkpoint of this network", path) : rc;
+    return rc == 1
+               ? err_set(e, ERR_NOT_FOUND,
+                         "cannot continue from '%.200s': it holds no checkpoint of this network",
+                         path)
+               : rc;
 }
 
 void checkpoint_release(struct checkpoint *c)

@@ -1,5 +1,6 @@
-/* The worker's configuration (see config.h). The plan comes from the coordinator through the store; it is checked all the same,
- * because a worker and a coordinator of different versions must fail with a sentence and not with a crash.
+/* The worker's configuration (see config.h). The plan comes from the coordinator through the store;
+ * it is checked all the same, because a worker and a coordinator of different versions must fail
+ * with a sentence and not with a crash.
  */
 #include "worker/config.h"
 
@@ -14,26 +15,36 @@ static const struct opt table[] = {
      "trains this job: its plan is read from the store (started by mpirun, one rank more than workers)"},
     {"attempt", "N", OPT_INT, "1", 1, 30000, "number of this launch"},
     {"store", "URL", OPT_STRING, NULL, 0, 0, "the store: redis://HOST:PORT or unix:PATH"},
-    {"store-password", "TEXT", OPT_STRING, NULL, 0, 0, "its password (use the environment, EVENSTEP_STORE_PASSWORD)"},
-    {"local", "SPEC", OPT_STRING, NULL, 0, 0, "trains this job spec without a store, rows to standard output as CSV"},
-    {"check", "SPEC", OPT_STRING, NULL, 0, 0, "checks this job spec against the data sets, prints JSON"},
-    {"init", "FILE", OPT_STRING, NULL, 0, 0, "with --check: the file that the spec's `init` is, checked too"},
+    {"store-password", "TEXT", OPT_STRING, NULL, 0, 0,
+     "its password (use the environment, EVENSTEP_STORE_PASSWORD)"},
+    {"local", "SPEC", OPT_STRING, NULL, 0, 0,
+     "trains this job spec without a store, rows to standard output as CSV"},
+    {"check", "SPEC", OPT_STRING, NULL, 0, 0,
+     "checks this job spec against the data sets, prints JSON"},
+    {"init", "FILE", OPT_STRING, NULL, 0, 0,
+     "with --check: the file that the spec's `init` is, checked too"},
     {"probe", "DEVICE", OPT_STRING, NULL, 0, 0,
      "prints as JSON what this device is (cpu:THREADS, cuda:INDEX, auto), or why it cannot be used"},
-    {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0, "prints the data sets beneath these folders as JSON"},
+    {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0,
+     "prints the data sets beneath these folders as JSON"},
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
     {"evaluate", "MODEL", OPT_STRING, NULL, 0, 0, "evaluates this safetensors file, prints JSON"},
     {"data-set", "FOLDER", OPT_STRING, NULL, 0, 0,
      "data set of --evaluate: a folder, a name beneath the roots, or glyphs (default: what it was trained on)"},
     {"format", "NAME", OPT_STRING, NULL, 0, 0, "format of --data-set (default: found out)"},
-    {"spec", "FILE", OPT_STRING, NULL, 0, 0, "job spec with the model and data of --evaluate, for files that do not say them"},
+    {"spec", "FILE", OPT_STRING, NULL, 0, 0,
+     "job spec with the model and data of --evaluate, for files that do not say them"},
     {"part", "NAME", OPT_STRING, "test", 0, 0, "part of --data-set: test or train"},
     {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time of --evaluate"},
-    {"outputs", "FILE", OPT_STRING, NULL, 0, 0, "writes the network's outputs of --evaluate as .npy"},
-    {"roots", "ROOTS", OPT_STRING, NULL, 0, 0, "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
+    {"outputs", "FILE", OPT_STRING, NULL, 0, 0,
+     "writes the network's outputs of --evaluate as .npy"},
+    {"roots", "ROOTS", OPT_STRING, NULL, 0, 0,
+     "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where --local puts checkpoints and artifacts"},
-    {"device", "NAME", OPT_STRING, "cpu:1", 0, 0, "device of every worker of --local, and of --evaluate"},
-    {"slowdown", "LIST", OPT_STRING, "1", 0, 0, "emulated slowdown of each worker of --local, separated by commas"},
+    {"device", "NAME", OPT_STRING, "cpu:1", 0, 0,
+     "device of every worker of --local, and of --evaluate"},
+    {"slowdown", "LIST", OPT_STRING, "1", 0, 0,
+     "emulated slowdown of each worker of --local, separated by commas"},
     {"order", "FILE", OPT_STRING, NULL, 0, 0,
      "JSON array of ranks: the server of --local takes their gradients in this order (that of a virtual run gives its bits)"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
@@ -43,11 +54,13 @@ static const struct opt table[] = {
 int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
 {
     memset(c, 0, sizeof(*c));
-    int rc = opt_begin(table, "evenstep-worker --job ID --attempt N --store URL", argc, argv, &c->options, e);
+    int rc = opt_begin(table, "evenstep-worker --job ID --attempt N --store URL", argc, argv,
+                       &c->options, e);
     if (rc != 0) {
         return rc;
     }
-    const char *datasets = opt_string(c->options, "datasets"), *check = opt_string(c->options, "check");
+    const char *datasets = opt_string(c->options, "datasets"),
+               *check = opt_string(c->options, "check");
     const char *local = opt_string(c->options, "local"), *fallback = getenv("EVENSTEP_DATA");
     c->job = opt_string(c->options, "job");
     c->attempt = (int)opt_int(c->options, "attempt");
@@ -63,8 +76,9 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
               : local                              ? WORKER_LOCAL
                                                    : WORKER_JOB;
     if (c->mode == WORKER_JOB && (!c->job || !c->store_url)) {
-        return err_set(e, ERR_INVALID,
-                       "evenstep-worker needs --job and --store, or one of --local, --check, --probe, --datasets, --evaluate (see --help)");
+        return err_set(
+            e, ERR_INVALID,
+            "evenstep-worker needs --job and --store, or one of --local, --check, --probe, --datasets, --evaluate (see --help)");
     }
     return 0;
 }
@@ -78,7 +92,8 @@ struct jobspec *config_load_spec(const char *path, struct jsonx_problems *proble
         return spec;
     }
     if (j && problems->count > 0) {
-        err_set(e, ERR_INVALID, "the job spec is not valid: %s %s", problems->items[0].pointer, problems->items[0].message);
+        err_set(e, ERR_INVALID, "the job spec is not valid: %s %s", problems->items[0].pointer,
+                problems->items[0].message);
     }
     json_decref(j);
     if (spec) {
@@ -88,7 +103,7 @@ struct jobspec *config_load_spec(const char *path, struct jsonx_problems *proble
     return NULL;
 }
 
-/* ---- the plan --------------------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static int plan_spec(struct worker_config *c, const json_t *plan, size_t workers, struct err *e)
 {
@@ -98,7 +113,8 @@ static int plan_spec(struct worker_config *c, const json_t *plan, size_t workers
         json_decref(j);
         return err_set(e, ERR_DATA, "the plan has no spec");
     }
-    json_object_set_new(j, "workers", json_integer((json_int_t)workers)); /* a restart may have fewer */
+    json_object_set_new(j, "workers",
+                        json_integer((json_int_t)workers)); /* a restart may have fewer */
     int rc = jobspec_read(c->spec, j, e);
     json_decref(j);
     return rc < 0 ? err_prefix(e, "the plan's spec is not valid") : rc;
@@ -138,7 +154,8 @@ static int plan_sizes(struct worker_config *c, const json_t *plan, size_t worker
         sum += c->first_sizes[i] > 0 ? c->first_sizes[i] : 0;
     }
     if (json_array_size(sizes) != workers || sum != c->spec->batching.global_batch) {
-        return err_set(e, ERR_DATA, "the plan's minibatches do not sum to the global batch of %d", c->spec->batching.global_batch);
+        return err_set(e, ERR_DATA, "the plan's minibatches do not sum to the global batch of %d",
+                       c->spec->batching.global_batch);
     }
     return 0;
 }
@@ -190,7 +207,8 @@ int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e)
     c->nodes = calloc(n, sizeof(*c->nodes));
     c->job_dir = dup_text(plan, "job_dir");
     c->init_path = dup_text(plan, "init_path");
-    const char *own = getenv("EVENSTEP_NODE_DATA"); /* an agent started us: this host has folders of its own */
+    const char *own =
+        getenv("EVENSTEP_NODE_DATA"); /* an agent started us: this host has folders of its own */
     c->data_roots = own && *own ? strdup(own) : dup_roots(plan);
     const char *bytes = getenv("EVENSTEP_NODE_CACHE_BYTES");
     c->cache = getenv("EVENSTEP_NODE_CACHE");
@@ -205,7 +223,7 @@ int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e)
     return plan_sizes(c, plan, n, e);
 }
 
-/* ---- without a store -------------------------------------------------------------------------------------- */
+/* ---- without a store ------------------------------------------------------------------------- */
 
 int config_make_local(struct worker_config *c, struct err *e)
 {
@@ -221,8 +239,9 @@ int config_make_local(struct worker_config *c, struct err *e)
     c->servers = c->spec->strategy.servers > 0 ? c->spec->strategy.servers : 1;
     c->data_roots = strdup(c->roots);
     c->job_dir = c->out ? strdup(c->out) : NULL;
-    int rc = first && c->nodes && c->data_roots ? assign_first(first, &c->spec->batching, n, NULL, 4, e)
-                                                : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
+    int rc = first && c->nodes && c->data_roots
+                 ? assign_first(first, &c->spec->batching, n, NULL, 4, e)
+                 : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
     const char *factor = opt_string(c->options, "slowdown");
     for (int i = 0; rc >= 0 && i < n; i++) {
         struct worker_node *node = &c->nodes[i];
@@ -240,7 +259,8 @@ int config_make_local(struct worker_config *c, struct err *e)
     if (rc >= 0 && opt_string(c->options, "order")) {
         c->order = jsonx_load(opt_string(c->options, "order"), 64 << 20, e);
         rc = json_is_array(c->order) ? 0
-             : c->order              ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks", opt_string(c->options, "order"))
+             : c->order              ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks",
+                                               opt_string(c->options, "order"))
                                      : -ERR_INVALID;
     }
     if (rc >= 0 && c->spec->init[0]) {

@@ -1,4 +1,5 @@
-/* What a worker process is told: its command line, and the plan of the attempt that it reads from the store (or, with
+/* What a worker process is told: its command line, and the plan of the attempt that it reads from
+ * the store (or, with
  * --local, makes itself from a spec).
  */
 #ifndef WORKER_CONFIG_H
@@ -7,7 +8,14 @@
 #include "common/opt.h"
 #include "job/spec.h"
 
-enum worker_mode { WORKER_JOB, WORKER_LOCAL, WORKER_CHECK, WORKER_PROBE, WORKER_DATASETS, WORKER_EVALUATE };
+enum worker_mode {
+    WORKER_JOB,
+    WORKER_LOCAL,
+    WORKER_CHECK,
+    WORKER_PROBE,
+    WORKER_DATASETS,
+    WORKER_EVALUATE
+};
 
 struct worker_node {
     char name[64], host[256], device[64];
@@ -28,7 +36,7 @@ struct worker_config {
     char *data_roots;          /* owned */
     const char *cache;         /* where received data sets are kept; NULL: nowhere */
     int64_t cache_bytes;       /* at most */
-    json_t *order;             /* of --local: whose gradients a server takes, in this order; owned, or NULL */
+    json_t *order; /* of --local: whose gradients a server takes, in this order; owned, or NULL */
     int first_version;
     int first_sizes[SPEC_WORKERS];
     double speeds[SPEC_WORKERS];
@@ -36,11 +44,13 @@ struct worker_config {
 
 /* Parses the command line. The struct is about 13 KB. 1: help was printed. */
 int config_parse(struct worker_config *c, int argc, char **argv, struct err *e);
-/* The plan document (see the launcher). Replaces the job's worker count by the number of nodes that the attempt has. */
+/* The plan document (see the launcher). Replaces the job's worker count by the number of nodes that
+ * the attempt has. */
 int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e);
 /* --local: one node per worker of the spec, all on this machine. */
 int config_make_local(struct worker_config *c, struct err *e);
-/* Loads and validates a spec; every problem goes into `problems`. The caller frees with jobspec_release and free. NULL on failure. */
+/* Loads and validates a spec; every problem goes into `problems`. The caller frees with
+ * jobspec_release and free. NULL on failure. */
 struct jobspec *config_load_spec(const char *path, struct jsonx_problems *problems, struct err *e);
 void config_release(struct worker_config *c);
 

@@ -1,5 +1,6 @@
-/* Evaluates a model's file (see evaluate.h). The file says what the network is and what its pictures must have gone through; the
- * three become a job spec, which the same code reads that reads a job's, so nothing has to be checked a second time:
+/* Evaluates a model's file (see evaluate.h). The file says what the network is and what its
+ * pictures must have gone through; the three become a job spec, which the same code reads that
+ * reads a job's, so nothing has to be checked a second time:
  *
  *   metadata (network, normalize, crop, data, seed) or --spec, then --data   ─►   job spec   ─►   network, samples   ─►   device
  */
@@ -38,7 +39,7 @@ struct evaluate {
     FILE *npy;
 };
 
-/* ---- the job spec of it --------------------------------------------------------------------------------------- */
+/* ---- the job spec of it ---------------------------------------------------------------------- */
 
 static json_t *meta_json(const struct safetensors *s, const char *key)
 {
@@ -54,7 +55,8 @@ static json_t *base_spec(const struct evaluate_ask *ask, const struct safetensor
         err_prefix(e, "cannot read the job spec");
         return NULL;
     }
-    json_t *network = meta_json(s, "network"), *data = meta_json(s, "data"), *crop = meta_json(s, "crop"), *seed = meta_json(s, "seed");
+    json_t *network = meta_json(s, "network"), *data = meta_json(s, "data"),
+           *crop = meta_json(s, "crop"), *seed = meta_json(s, "seed");
     if (network && !ask->spec) {
         json_object_set(base, "model", network);
     }
@@ -62,7 +64,8 @@ static json_t *base_spec(const struct evaluate_ask *ask, const struct safetensor
         json_object_set(base, "data", data);
     }
     if (!ask->spec) { /* a file without windows has none, whatever its network's recipe */
-        json_object_set_new(base, "augment", crop ? json_pack("{s:{s:O}}", "crop", "size", crop) : json_object());
+        json_object_set_new(base, "augment",
+                            crop ? json_pack("{s:{s:O}}", "crop", "size", crop) : json_object());
     }
     if (json_is_integer(seed) && !ask->spec) {
         json_object_set(base, "seed", seed);
@@ -89,12 +92,16 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
     if (!ask->data) {
         return json_object_get(data, "format")
                    ? 0
-                   : err_set(e, ERR_INVALID, "'%.200s' does not say what it was trained on; name a data set with --data", ask->model);
+                   : err_set(
+                         e, ERR_INVALID,
+                         "'%.200s' does not say what it was trained on; name a data set with --data",
+                         ask->model);
     }
     bool folder = realpath(ask->data, real) && stat(real, &st) == 0 && S_ISDIR(st.st_mode);
     if (!folder && strcmp(ask->data, "glyphs") == 0) {
         const char *trained_on = json_string_value(json_object_get(data, "format"));
-        if (!trained_on || strcmp(trained_on, "glyphs") != 0) { /* else as many, drawn from the same seed */
+        if (!trained_on ||
+            strcmp(trained_on, "glyphs") != 0) { /* else as many, drawn from the same seed */
             json_object_set_new(data, "format", json_string("glyphs"));
             json_object_del(data, "path");
             json_object_del(data, "labels");
@@ -112,11 +119,13 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    const struct catalog_entry *format =
-        ask->format ? catalog_find(CATALOG_FORMAT, ask->format) : catalog_get(dataset_detect(v->roots, path));
+    const struct catalog_entry *format = ask->format ? catalog_find(CATALOG_FORMAT, ask->format)
+                                                     : catalog_get(dataset_detect(v->roots, path));
     if (!format) {
-        return ask->format ? err_set(e, ERR_INVALID, "there is no data format '%.40s'", ask->format)
-                           : err_set(e, ERR_DATA, "'%.200s' is no data set of a format that is known here", ask->data);
+        return ask->format
+                   ? err_set(e, ERR_INVALID, "there is no data format '%.40s'", ask->format)
+                   : err_set(e, ERR_DATA, "'%.200s' is no data set of a format that is known here",
+                             ask->data);
     }
     const char *before = json_string_value(json_object_get(data, "format"));
     if (before && strcmp(before, format->name) != 0) { /* parameters of the other format */
@@ -133,7 +142,8 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
 
 static int parse_spec(struct evaluate *v, const json_t *base, struct err *e)
 {
-    static const char *const kept[] = {"model", "data", "augment", "seed"}; /* whatever else --spec has is of no matter here */
+    static const char *const kept[] = {"model", "data", "augment",
+                                       "seed"}; /* whatever else --spec has is of no matter here */
     json_t *spec = json_pack("{s:{s:i}}", "batching", "global_batch", v->ask->batch);
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (json_object_get(base, kept[i])) {
@@ -170,7 +180,7 @@ static int read_spec(struct evaluate *v, struct err *e)
     return rc;
 }
 
-/* ---- the parts ------------------------------------------------------------------------------------------------- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
 static int open_model(struct evaluate *v, struct err *e)
 {
@@ -196,7 +206,9 @@ static int open_data(struct evaluate *v, struct err *e)
     if (v->data.y_labels) {
         v->classes = v->outputs;
         v->confusion = calloc((size_t)v->classes * (size_t)v->classes, sizeof(*v->confusion));
-        rc = v->confusion ? 0 : err_set(e, ERR_MEMORY, "cannot hold the confusion matrix: memory ran out");
+        rc = v->confusion
+                 ? 0
+                 : err_set(e, ERR_MEMORY, "cannot hold the confusion matrix: memory ran out");
     }
     return rc < 0 ? rc : dataset_check(&v->data, &v->spec.data, &v->spec.network, e);
 }
@@ -207,7 +219,8 @@ static int open_device(struct evaluate *v, struct err *e)
     if (!v->dev) {
         return -(int)e->code;
     }
-    int rc = v->dev->ops->replica_init(v->dev, &v->replica, &v->spec.network, &v->spec.optimizer, e);
+    int rc =
+        v->dev->ops->replica_init(v->dev, &v->replica, &v->spec.network, &v->spec.optimizer, e);
     if (rc < 0) {
         return rc;
     }
@@ -235,15 +248,17 @@ static int open_npy(struct evaluate *v, struct err *e)
     }
     memset(head, ' ', sizeof(head));
     memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    int n = snprintf(head + 10, sizeof(head) - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %d), }",
+    int n = snprintf(head + 10, sizeof(head) - 10,
+                     "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %d), }",
                      (long long)v->part->samples, v->outputs);
     head[10 + n] = ' ';
     head[sizeof(head) - 1] = '\n';
-    return v->npy && fwrite(head, 1, sizeof(head), v->npy) == sizeof(head) ? 0
-                                                                           : err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
+    return v->npy && fwrite(head, 1, sizeof(head), v->npy) == sizeof(head)
+               ? 0
+               : err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
 }
 
-/* ---- the pass over the samples ------------------------------------------------------------------------------------ */
+/* ---- the pass over the samples --------------------------------------------------------------- */
 
 static void no_mark(void *ctx, int bucket)
 {
@@ -260,7 +275,8 @@ static int largest(const float *logits, int n)
     return best;
 }
 
-static int chunk(struct evaluate *v, int64_t first, int64_t n, float *x, void *y, int64_t *index, float *logits, struct err *e)
+static int chunk(struct evaluate *v, int64_t first, int64_t n, float *x, void *y, int64_t *index,
+                 float *logits, struct err *e)
 {
     struct visit visit = {.training = false};
     struct dev_result result = {.finite = true};
@@ -274,11 +290,13 @@ static int chunk(struct evaluate *v, int64_t first, int64_t n, float *x, void *y
         return rc;
     }
     if (!result.finite) {
-        return err_set(e, ERR_DATA, "the loss is not finite within the samples %lld to %lld", (long long)first, (long long)(first + n - 1));
+        return err_set(e, ERR_DATA, "the loss is not finite within the samples %lld to %lld",
+                       (long long)first, (long long)(first + n - 1));
     }
     v->loss += result.loss;
     for (int64_t i = 0; v->confusion && i < n; i++) {
-        v->confusion[((int32_t *)y)[i] * v->classes + largest(logits + i * v->outputs, v->outputs)]++;
+        v->confusion[((int32_t *)y)[i] * v->classes +
+                     largest(logits + i * v->outputs, v->outputs)]++;
     }
     size_t floats = (size_t)n * (size_t)v->outputs;
     return !v->npy || fwrite(logits, sizeof(float), floats, v->npy) == floats
@@ -290,10 +308,14 @@ static int pass(struct evaluate *v, struct err *e)
 {
     struct shape shape = dataset_shape(&v->data, &v->spec.data);
     size_t batch = (size_t)v->ask->batch, wide = (size_t)(v->data.y_labels ? 1 : v->data.target);
-    float *x = malloc(batch * shape_count(&shape) * sizeof(float)), *logits = malloc(batch * (size_t)v->outputs * sizeof(float));
+    float *x = malloc(batch * shape_count(&shape) * sizeof(float)),
+          *logits = malloc(batch * (size_t)v->outputs * sizeof(float));
     void *y = malloc(batch * wide * sizeof(float));
     int64_t *index = malloc(batch * sizeof(*index));
-    int rc = x && y && index && logits ? 0 : err_set(e, ERR_MEMORY, "cannot hold a minibatch of %zu samples: memory ran out", batch);
+    int rc = x && y && index && logits
+                 ? 0
+                 : err_set(e, ERR_MEMORY, "cannot hold a minibatch of %zu samples: memory ran out",
+                           batch);
     for (int64_t done = 0; rc >= 0 && done < v->part->samples; done += (int64_t)batch) {
         int64_t left = v->part->samples - done;
         rc = chunk(v, done, left < (int64_t)batch ? left : (int64_t)batch, x, y, index, logits, e);
@@ -305,20 +327,23 @@ static int pass(struct evaluate *v, struct err *e)
     return rc;
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
-/* The lines of a file beside the data that names the classes; NULL if there is none with enough of them. New reference. */
+/* The lines of a file beside the data that names the classes; NULL if there is none with enough of
+ * them. New reference. */
 static json_t *class_names(const struct evaluate *v)
 {
-    static const char *const files[] = {"classes.txt", "batches.meta.txt", "fine_label_names.txt", "coarse_label_names.txt"};
+    static const char *const files[] = {"classes.txt", "batches.meta.txt", "fine_label_names.txt",
+                                        "coarse_label_names.txt"};
     char dir[PATH_MAX], path[PATH_MAX];
     if (!v->spec.data.path[0] || dataset_find(v->roots, v->spec.data.path, dir, NULL) < 0) {
         return NULL;
     }
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         bool of_other_labels = (i == 2 && v->spec.data.coarse) || (i == 3 && !v->spec.data.coarse);
-        char *text =
-            !of_other_labels && dataset_file(v->roots, dir, files[i], path, NULL) == 0 ? proc_read_file(path, 1 << 20, NULL, NULL) : NULL;
+        char *text = !of_other_labels && dataset_file(v->roots, dir, files[i], path, NULL) == 0
+                         ? proc_read_file(path, 1 << 20, NULL, NULL)
+                         : NULL;
         json_t *names = json_array();
         for (char *p = text; p && *p; p += strspn(p, "\r\n")) {
             size_t n = strcspn(p, "\r\n");
@@ -351,11 +376,14 @@ static void add_classes(const struct evaluate *v, json_t *out)
             answers += v->confusion[k * v->classes + c];
             json_array_append_new(row, json_integer(v->confusion[c * v->classes + k]));
         }
-        json_t *one = json_pack("{s:i, s:I, s:I, s:I}", "class", c, "samples", (json_int_t)samples, "right", (json_int_t)right, "answers",
-                                (json_int_t)answers);
-        json_object_set_new(one, "name", names ? json_incref(json_array_get(names, (size_t)c)) : json_null());
-        json_object_set_new(one, "accuracy", samples ? json_real(share(right, samples)) : json_null());
-        json_object_set_new(one, "precision", answers ? json_real(share(right, answers)) : json_null());
+        json_t *one = json_pack("{s:i, s:I, s:I, s:I}", "class", c, "samples", (json_int_t)samples,
+                                "right", (json_int_t)right, "answers", (json_int_t)answers);
+        json_object_set_new(one, "name",
+                            names ? json_incref(json_array_get(names, (size_t)c)) : json_null());
+        json_object_set_new(one, "accuracy",
+                            samples ? json_real(share(right, samples)) : json_null());
+        json_object_set_new(one, "precision",
+                            answers ? json_real(share(right, answers)) : json_null());
         json_array_append_new(classes, one);
         json_array_append_new(matrix, row);
         all += right;
@@ -370,14 +398,17 @@ static void add_classes(const struct evaluate *v, json_t *out)
 static json_t *answer(const struct evaluate *v)
 {
     const struct data_spec *d = &v->spec.data;
-    json_t *out = json_pack("{s:s, s:I, s:{s:s, s:s, s:s, s:s}, s:s, s:I, s:f}", "model", v->ask->model, "parameters",
-                            (json_int_t)v->spec.network.n_params, "data", "format", catalog_get(d->format)->name, "path", d->path, "part",
-                            v->ask->part, "digest", v->data.digest, "device", v->dev->ops->name, "samples", (json_int_t)v->part->samples,
-                            "loss", v->loss / (double)v->part->samples);
+    json_t *out =
+        json_pack("{s:s, s:I, s:{s:s, s:s, s:s, s:s}, s:s, s:I, s:f}", "model", v->ask->model,
+                  "parameters", (json_int_t)v->spec.network.n_params, "data", "format",
+                  catalog_get(d->format)->name, "path", d->path, "part", v->ask->part, "digest",
+                  v->data.digest, "device", v->dev->ops->name, "samples",
+                  (json_int_t)v->part->samples, "loss", v->loss / (double)v->part->samples);
     if (v->confusion) {
         add_classes(v, out);
     } else {
-        json_object_update_new(out, json_pack("{s:n, s:n, s:n, s:n}", "accuracy", "right", "classes", "confusion"));
+        json_object_update_new(
+            out, json_pack("{s:n, s:n, s:n, s:n}", "accuracy", "right", "classes", "confusion"));
     }
     return out;
 }
@@ -416,7 +447,8 @@ int evaluate_run(const struct evaluate_ask *ask, struct err *e)
     snprintf(v->roots, sizeof(v->roots), "%s", ask->roots);
     int rc = strcmp(ask->part, "test") == 0 || strcmp(ask->part, "train") == 0
                  ? 0
-                 : err_set(e, ERR_INVALID, "a data set has the parts 'test' and 'train', not '%.40s'", ask->part);
+                 : err_set(e, ERR_INVALID,
+                           "a data set has the parts 'test' and 'train', not '%.40s'", ask->part);
     rc = rc < 0 ? rc : read_spec(v, e);
     rc = rc < 0 ? rc : open_model(v, e);
     rc = rc < 0 ? rc : open_data(v, e);
@@ -426,8 +458,9 @@ int evaluate_run(const struct evaluate_ask *ask, struct err *e)
     if (rc >= 0 && v->npy && fflush(v->npy) != 0) {
         rc = err_errno(e, ERR_IO, "cannot write '%.200s'", ask->outputs);
     }
-    json_t *out =
-        rc < 0 ? json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(e->code), "message", e->message, "hint", e->hint) : answer(v);
+    json_t *out = rc < 0 ? json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(e->code),
+                                     "message", e->message, "hint", e->hint)
+                         : answer(v);
     char *text = jsonx_dump(out, false, NULL);
     if (!text || puts(text) < 0 || fflush(stdout) != 0) {
         rc = rc < 0 ? rc : err_set(e, ERR_IO, "cannot print the answer");

@@ -1,12 +1,14 @@
-/* A model's file evaluated on a data set, without a service: `evenstep-worker --evaluate MODEL`, which `evenstep evaluate` runs. */
+/* A model's file evaluated on a data set, without a service: `evenstep-worker --evaluate MODEL`,
+ * which `evenstep evaluate` runs. */
 #ifndef WORKER_EVALUATE_H
 #define WORKER_EVALUATE_H
 
 #include "common/err.h"
 
 struct evaluate_ask {
-    const char *model;  /* a safetensors file */
-    const char *data;   /* a folder, a data set beneath the roots, "glyphs"; NULL: what it was trained on */
+    const char *model; /* a safetensors file */
+    const char
+        *data; /* a folder, a data set beneath the roots, "glyphs"; NULL: what it was trained on */
     const char *format; /* NULL: found out from the folder's files */
     const char *spec;   /* a job spec that says network and data, for files that do not; or NULL */
     const char *part;   /* "test" or "train" */
@@ -15,9 +17,11 @@ struct evaluate_ask {
     const char *roots;
     int batch;
 };
-/* Prints JSON on standard output: {"model", "parameters", "data": {…}, "device", "samples", "loss", "accuracy", "classes": [{"class",
- * "name", "samples", "right", "accuracy", "answers", "precision"}], "confusion": [[…]]}, rows what it is, columns what was answered; the
- * last three are null for targets that are no labels. {"error": {"code", "message", "hint"}} when it fails; then it is negative too. */
+/* Prints JSON on standard output: {"model", "parameters", "data": {…}, "device", "samples", "loss",
+ * "accuracy", "classes": [{"class", "name", "samples", "right", "accuracy", "answers",
+ * "precision"}], "confusion": [[…]]}, rows what it is, columns what was answered; the last three
+ * are null for targets that are no labels. {"error": {"code", "message", "hint"}} when it fails;
+ * then it is negative too. */
 int evaluate_run(const struct evaluate_ask *ask, struct err *e);
 
 #endif

@@ -5,9 +5,10 @@
  *     everybody ── still need it (it is not among the received ones) ──► keeper
  *     keeper    ── how many; if any, the files in pieces ────► everybody, those who need them write
  *
- * Pieces go to all ranks along the tree of a broadcast: a rank that needs none drops them, and no rank can wait for one that never comes.
- * Usually everybody has the same data set, and a few words are all that is exchanged. The digest is over values, so a host whose files are
- * packed otherwise keeps its own; what arrives is opened and its digest compared like everybody's.
+ * Pieces go to all ranks along the tree of a broadcast: a rank that needs none drops them, and no
+ * rank can wait for one that never comes. Usually everybody has the same data set, and a few words
+ * are all that is exchanged. The digest is over values, so a host whose files are packed otherwise
+ * keeps its own; what arrives is opened and its digest compared like everybody's.
  */
 #include "worker/fetch.h"
 
@@ -62,12 +63,13 @@ static int hand_out(struct trip *t, void *data, size_t bytes, struct err *e)
     return comm_broadcast(t->f->comm, t->f->comm->workers, data, (bytes + 3) / 4, e);
 }
 
-/* ---- this host's own, and the received ones -------------------------------------------------------------------------- */
+/* ---- this host's own, and the received ones -------------------------------------------------- */
 
 static int open_own(struct trip *t, struct err *e)
 {
     const struct fetch *f = t->f;
-    int rc = t->trains ? dataset_open(t->d, f->spec, f->seed, f->roots, e) : dataset_peek(t->d, f->spec, f->roots, e);
+    int rc = t->trains ? dataset_open(t->d, f->spec, f->seed, f->roots, e)
+                       : dataset_peek(t->d, f->spec, f->roots, e);
     t->opened = rc == 0;
     return rc;
 }
@@ -92,19 +94,21 @@ static int open_received(struct trip *t, struct err *e)
     }
     struct data_spec spec = *f->spec;
     snprintf(spec.path, sizeof(spec.path), RECEIVED_PATH);
-    int rc = t->trains ? dataset_open(t->d, &spec, f->seed, root, e) : dataset_peek(t->d, &spec, root, e);
+    int rc = t->trains ? dataset_open(t->d, &spec, f->seed, root, e)
+                       : dataset_peek(t->d, &spec, root, e);
     t->opened = rc == 0;
     if (rc == 0 && !needs(t)) {
         return 1;
     }
     if (rc == 0) {
-        rc = err_set(e, ERR_DATA, "the received data set '%.100s' is not what the keeper has", f->spec->path);
+        rc = err_set(e, ERR_DATA, "the received data set '%.100s' is not what the keeper has",
+                     f->spec->path);
     }
     received_drop(&f->received, key);
     return rc;
 }
 
-/* ---- who needs what ----------------------------------------------------------------------------------------------------- */
+/* ---- who needs what -------------------------------------------------------------------------- */
 
 /* On the keeper: does anybody lack it, or have another one than the others? */
 static int ask_all(struct trip *t, bool *wanted, struct err *e)
@@ -122,7 +126,8 @@ static int ask_all(struct trip *t, bool *wanted, struct err *e)
         }
         report.digest[sizeof(report.digest) - 1] = 0;
         bool values = report.have == HAS_VALUES;
-        *wanted |= report.have == LACKS || (values && first[0] && strcmp(first, report.digest) != 0);
+        *wanted |=
+            report.have == LACKS || (values && first[0] && strcmp(first, report.digest) != 0);
         if (values && !first[0]) {
             snprintf(first, sizeof(first), "%s", report.digest);
         }
@@ -130,7 +135,8 @@ static int ask_all(struct trip *t, bool *wanted, struct err *e)
     return 0;
 }
 
-/* What everybody is told where somebody wants the data set: digest, key and files, or why it cannot be had. */
+/* What everybody is told where somebody wants the data set: digest, key and files, or why it cannot
+ * be had. */
 static json_t *offer(struct trip *t, const struct err *own)
 {
     const struct fetch *f = t->f;
@@ -176,7 +182,10 @@ static int tell_verdict(struct trip *t, struct err *e)
     free(text);
     free(room);
     const char *why = json_string_value(json_object_get(t->verdict, "error"));
-    return rc == 0 && why ? err_set(e, ERR_NOT_FOUND, "a host lacks the data set, and the keeper cannot send it: %s", why) : rc;
+    return rc == 0 && why
+               ? err_set(e, ERR_NOT_FOUND,
+                         "a host lacks the data set, and the keeper cannot send it: %s", why)
+               : rc;
 }
 
 static int agree(struct trip *t, const struct err *own, struct err *e)
@@ -188,7 +197,8 @@ static int agree(struct trip *t, const struct err *own, struct err *e)
         t->verdict = rc < 0 ? NULL : wanted ? offer(t, own) : json_object();
     } else {
         struct report report = {.have = !t->opened ? LACKS : t->trains ? HAS_VALUES : HAS_COUNTS};
-        snprintf(report.digest, sizeof(report.digest), "%s", t->opened && t->trains ? t->d->digest : "");
+        snprintf(report.digest, sizeof(report.digest), "%s",
+                 t->opened && t->trains ? t->d->digest : "");
         rc = send_report(t, TAG_HAVE, &report, e);
     }
     return rc < 0 ? rc : tell_verdict(t, e);
@@ -216,7 +226,7 @@ static int count_needs(struct trip *t, int *out, struct err *e)
     return rc;
 }
 
-/* ---- the files ------------------------------------------------------------------------------------------------------------- */
+/* ---- the files ------------------------------------------------------------------------------- */
 
 static void tell_received(const struct trip *t, int64_t bytes, int64_t of_bytes)
 {
@@ -226,20 +236,24 @@ static void tell_received(const struct trip *t, int64_t bytes, int64_t of_bytes)
 }
 
 /* Shows how far it is: in the keeper's log every tenth, in the heartbeat of whoever receives it. */
-static void show_progress(const struct trip *t, int64_t done, int64_t piece, int64_t all, bool receives)
+static void show_progress(const struct trip *t, int64_t done, int64_t piece, int64_t all,
+                          bool receives)
 {
     if (receives) {
         tell_received(t, done, all);
     }
-    int64_t tenth = all > 0 ? 10 * done / all : 10, before = all > 0 ? 10 * (done - piece) / all : 0;
+    int64_t tenth = all > 0 ? 10 * done / all : 10,
+            before = all > 0 ? 10 * (done - piece) / all : 0;
     still_loading((void *)(uintptr_t)t->f);
     if (t->keeper && tenth != before) {
-        log_info("data", "sends the data set to hosts that lack it", "path=%s percent=%d bytes=%lld", t->f->spec->path, (int)(10 * tenth),
+        log_info("data", "sends the data set to hosts that lack it",
+                 "path=%s percent=%d bytes=%lld", t->f->spec->path, (int)(10 * tenth),
                  (long long)all);
     }
 }
 
-static int pass_file(struct trip *t, const json_t *file, struct incoming *in, int64_t *done, int64_t all, struct err *e)
+static int pass_file(struct trip *t, const json_t *file, struct incoming *in, int64_t *done,
+                     int64_t all, struct err *e)
 {
     const char *name = json_string_value(json_object_get(file, "name"));
     int64_t left = json_integer_value(json_object_get(file, "bytes"));
@@ -250,7 +264,10 @@ static int pass_file(struct trip *t, const json_t *file, struct incoming *in, in
         for (size_t at = 0; t->keeper && rc == 0 && at < n;) {
             ssize_t got = read(fd, (char *)t->piece + at, n - at);
             at += got > 0 ? (size_t)got : 0;
-            rc = got > 0 ? 0 : err_set(e, ERR_DATA, "the file '%s' of data set '%s' changed while it was sent", name, t->f->spec->path);
+            rc = got > 0 ? 0
+                         : err_set(e, ERR_DATA,
+                                   "the file '%s' of data set '%s' changed while it was sent", name,
+                                   t->f->spec->path);
         }
         rc = rc < 0 ? rc : hand_out(t, t->piece, n, e);
         rc = rc < 0 || !in ? rc : received_write(in, t->piece, n, e);
@@ -282,7 +299,9 @@ static int pass_files(struct trip *t, struct err *e)
     }
     if (rc == 0 && wants) {
         rc = open_received(t, e);
-        rc = rc == 0 ? err_set(e, ERR_DATA, "the data set '%.100s' was received, but is not there", t->f->spec->path) : rc;
+        rc = rc == 0 ? err_set(e, ERR_DATA, "the data set '%.100s' was received, but is not there",
+                               t->f->spec->path)
+                     : rc;
     }
     return rc < 0 ? rc : 0;
 }
@@ -295,7 +314,8 @@ static int share(struct trip *t, const struct err *own, struct err *e)
     }
     if (rc == 0 && n > 0) {
         t->piece = malloc(CHUNK);
-        rc = t->piece ? pass_files(t, e) : err_set(e, ERR_MEMORY, "cannot pass the data set on: memory ran out");
+        rc = t->piece ? pass_files(t, e)
+                      : err_set(e, ERR_MEMORY, "cannot pass the data set on: memory ran out");
     }
     if (rc < 0) {
         comm_abandon(t->f->comm); /* the piece may be on its way */
@@ -317,7 +337,8 @@ int fetch_dataset(const struct fetch *f, bool trains, struct dataset *d, struct 
     }
     if (shared) {
         double deadline = f->comm->deadline;
-        f->comm->deadline = 0; /* a large data set takes its time; who does nothing meanwhile is found by the heartbeats */
+        f->comm->deadline = 0; /* a large data set takes its time; who does nothing meanwhile is
+                                  found by the heartbeats */
         rc = share(&t, &own, e);
         f->comm->deadline = deadline;
     }

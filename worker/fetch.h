@@ -1,5 +1,6 @@
-/* A rank's data set: its own, or the keeper's (SEMANTICS.md 9). Where a host lacks the data set, or has another one of the same name, the
- * keeper sends its files, and the host keeps them (worker/data/received.h). */
+/* A rank's data set: its own, or the keeper's (SEMANTICS.md 9). Where a host lacks the data set, or
+ * has another one of the same name, the keeper sends its files, and the host keeps them
+ * (worker/data/received.h). */
 #ifndef WORKER_FETCH_H
 #define WORKER_FETCH_H
 
@@ -17,7 +18,8 @@ struct fetch {
     struct received received;
 };
 
-/* Fills d: with samples on a rank that trains, else with counts alone. Collective: every rank of the attempt calls it. */
+/* Fills d: with samples on a rank that trains, else with counts alone. Collective: every rank of
+ * the attempt calls it. */
 int fetch_dataset(const struct fetch *f, bool trains, struct dataset *d, struct err *e);
 
 #endif

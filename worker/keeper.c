@@ -1,6 +1,6 @@
-/* The keeper: rank W, without a device. It starts the run for everybody, then is the first server (or, where a strategy needs
- * none, takes states from rank 0), and is the only one that writes checkpoints and artifacts. Further servers (rank > W)
- * run the same code without the files.
+/* The keeper: rank W, without a device. It starts the run for everybody, then is the first server
+ * (or, where a strategy needs none, takes states from rank 0), and is the only one that writes
+ * checkpoints and artifacts. Further servers (rank > W) run the same code without the files.
  *
  * It keeps no samples: the data set's counts are all that a cursor needs.
  */
@@ -90,7 +90,8 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
     }
     *copy = *state;
     copy->extra = with_elapsed(k, state);
-    int rc = checkpoint_write(k->env->job_dir, k->env->spec, copy, k->env->spec->checkpoint_keep, path, sizeof(path), e);
+    int rc = checkpoint_write(k->env->job_dir, k->env->spec, copy, k->env->spec->checkpoint_keep,
+                              path, sizeof(path), e);
     json_decref(copy->extra);
     free(copy);
     if (rc == 0) {
@@ -99,12 +100,13 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
     return rc;
 }
 
-/* A full disk costs safety, not the run: what was saved before stands, and it is tried again the next time. */
+/* A full disk costs safety, not the run: what was saved before stands, and it is tried again the
+ * next time. */
 static int pass_over(const struct run_state *state, struct err *e)
 {
     char quoted[600];
-    log_warn("keeper", "could not save; training goes on", "step=%lld why=%s", (long long)state->version,
-             log_quote(quoted, sizeof(quoted), e ? e->message : ""));
+    log_warn("keeper", "could not save; training goes on", "step=%lld why=%s",
+             (long long)state->version, log_quote(quoted, sizeof(quoted), e ? e->message : ""));
     err_clear(e);
     return 0;
 }
@@ -120,7 +122,8 @@ static int save(void *ctx, const struct run_state *state, struct err *e)
     bool artifact = state->why == SAVE_BEST || state->why == SAVE_FINAL,
          optional = state->why == SAVE_CHECKPOINT || state->why == SAVE_BEST;
     int rc = artifact ? save_artifact(k, state, e) : save_checkpoint(k, state, e);
-    if (rc == 0 && state->why == SAVE_FINAL) { /* another job may go on from here (`init.continue`) */
+    if (rc == 0 &&
+        state->why == SAVE_FINAL) { /* another job may go on from here (`init.continue`) */
         rc = save_checkpoint(k, state, e);
         optional = true;
     }
@@ -128,10 +131,13 @@ static int save(void *ctx, const struct run_state *state, struct err *e)
     return rc < 0 && optional ? pass_over(state, e) : rc;
 }
 
-static int find_strategy(const struct trainer_env *env, const struct strategy_ops **out, struct err *e)
+static int find_strategy(const struct trainer_env *env, const struct strategy_ops **out,
+                         struct err *e)
 {
     *out = strategy_find(env->spec->strategy.type);
-    return *out ? 0 : err_set(e, ERR_UNSUPPORTED, "this build has no strategy '%s'", catalog_get(env->spec->strategy.type)->name);
+    return *out ? 0
+                : err_set(e, ERR_UNSUPPORTED, "this build has no strategy '%s'",
+                          catalog_get(env->spec->strategy.type)->name);
 }
 
 int keeper_run(struct trainer_env *env, struct err *e)
@@ -152,7 +158,8 @@ int keeper_run(struct trainer_env *env, struct err *e)
     if (rc < 0) {
         goto out;
     }
-    rc = first ? start_give(&k->start, env, env->data ? env->data->train.samples : 0, e) : start_receive(&k->start, env, e);
+    rc = first ? start_give(&k->start, env, env->data ? env->data->train.samples : 0, e)
+               : start_receive(&k->start, env, e);
     if (rc < 0) {
         goto out;
     }
@@ -162,7 +169,8 @@ int keeper_run(struct trainer_env *env, struct err *e)
         rc = -ERR_MEMORY;
         goto out;
     }
-    start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples, env->data ? env->data->test.samples : 0, decay, mean_of);
+    start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples,
+                   env->data ? env->data->test.samples : 0, decay, mean_of);
     k->rank.ctx = k;
     k->rank.row = tell_row;
     k->rank.evaluated = tell_evaluated;
@@ -179,7 +187,8 @@ int keeper_run(struct trainer_env *env, struct err *e)
 out:
     t->phase(t->ctx, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
-        return rc; /* the communication thread may still work on our blocks, and this process ends: free nothing beneath it */
+        return rc; /* the communication thread may still work on our blocks, and this process ends:
+                      free nothing beneath it */
     }
     start_release(&k->start);
     free(decay);

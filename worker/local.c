@@ -26,16 +26,17 @@ static void on_phase(void *ctx, enum phase p)
 static void on_row(void *ctx, const struct step_row *r)
 {
     (void)ctx;
-    print_line("row,%d,%lld,%lld,%.6f,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%d,%.6f\n", r->rank, (long long)r->step, (long long)r->local_step,
-               r->epoch, r->batch, (double)r->loss, (double)r->accuracy, (double)r->compute_s, (double)r->exchange_s, (double)r->wait_s,
+    print_line("row,%d,%lld,%lld,%.6f,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%d,%.6f\n", r->rank,
+               (long long)r->step, (long long)r->local_step, r->epoch, r->batch, (double)r->loss,
+               (double)r->accuracy, (double)r->compute_s, (double)r->exchange_s, (double)r->wait_s,
                r->staleness, r->time);
 }
 
 static void on_evaluated(void *ctx, const struct evaluation *v)
 {
     (void)ctx;
-    print_line("evaluation,%lld,%.6f,%.6f,%.6f,%.6f,%lld,%d\n", (long long)v->step, v->epoch, v->time, v->loss, v->accuracy,
-               (long long)v->samples, v->final);
+    print_line("evaluation,%lld,%.6f,%.6f,%.6f,%.6f,%lld,%d\n", (long long)v->step, v->epoch,
+               v->time, v->loss, v->accuracy, (long long)v->samples, v->final);
 }
 
 static void on_profile(void *ctx, const struct profile *p)

@@ -1,4 +1,5 @@
-/* Telemetry without a store: every row, test figure, profile and file as a line of CSV on standard output. For tests and trials
+/* Telemetry without a store: every row, test figure, profile and file as a line of CSV on standard
+ * output. For tests and trials
  * (`evenstep-worker --local`). Under mpirun all ranks share the output; a line is one write.
  *
  *   row,RANK,STEP,LOCAL_STEP,EPOCH,BATCH,LOSS,ACCURACY,COMPUTE_S,EXCHANGE_S,WAIT_S,STALENESS,TIME

@@ -1,11 +1,13 @@
-/* evenstep-worker: one MPI rank of a job. Ranks 0 … W-1 train (trainer.c), rank W and up keep and serve (keeper.c); a rank
- * reads the attempt's plan from the store, then speaks to it only through the pulse.
+/* evenstep-worker: one MPI rank of a job. Ranks 0 … W-1 train (trainer.c), rank W and up keep and
+ * serve (keeper.c); a rank reads the attempt's plan from the store, then speaks to it only through
+ * the pulse.
  *
  *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device ─► trainer or keeper ─► "ended" ─► MPI_Finalize
  *
- * Two things must happen before anything else. OpenMP's threads would burn the cores that other ranks compute on while they wait, and
- * the runtime reads OMP_WAIT_POLICY as it is loaded: so the program sets it and executes itself again. And a rank must not
- * outlive the daemon that started it: PR_SET_PDEATHSIG. Exit codes are hints; what happened is in the store.
+ * Two things must happen before anything else. OpenMP's threads would burn the cores that other
+ * ranks compute on while they wait, and the runtime reads OMP_WAIT_POLICY as it is loaded: so the
+ * program sets it and executes itself again. And a rank must not outlive the daemon that started
+ * it: PR_SET_PDEATHSIG. Exit codes are hints; what happened is in the store.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -50,18 +52,20 @@ struct process {
     int rank;
 };
 
-/* ---- before MPI ------------------------------------------------------------------------------------------- */
+/* ---- before MPI ------------------------------------------------------------------------------ */
 
 static void wait_passively(char **argv)
 {
     if (!getenv("OMP_WAIT_POLICY")) {
         setenv("OMP_WAIT_POLICY", "passive", 1);
         execv("/proc/self/exe", argv);
-        log_warn("worker", "cannot execute itself again; OpenMP's threads may wait busily", "%s", "");
+        log_warn("worker", "cannot execute itself again; OpenMP's threads may wait busily", "%s",
+                 "");
     }
 }
 
-/* What holds for this host alone comes as EVENSTEP_MCA_…: mpirun overwrites OMPI_MCA_… with what holds for all. */
+/* What holds for this host alone comes as EVENSTEP_MCA_…: mpirun overwrites OMPI_MCA_… with what
+ * holds for all. */
 static void adopt_host_settings(void)
 {
     static const char prefix[] = "EVENSTEP_MCA_";
@@ -101,7 +105,9 @@ static int read_plan(struct worker_config *c, struct err *e)
     }
     store_close(s);
     if (!plan) {
-        return e && e->code != ERR_NONE ? -(int)e->code : err_set(e, ERR_NOT_FOUND, "the store has no plan for job '%s'", c->job);
+        return e && e->code != ERR_NONE
+                   ? -(int)e->code
+                   : err_set(e, ERR_NOT_FOUND, "the store has no plan for job '%s'", c->job);
     }
     int rc = config_read_plan(c, plan, e);
     json_decref(plan);
@@ -119,7 +125,11 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n > 0 ? n : 0] = '\0';
     snprintf(ranks, sizeof(ranks), "%d", c->spec->workers + c->servers);
-    const char *fixed[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np", ranks, self};
+    const char *fixed[] = {"mpirun",    "--oversubscribe",
+                           "--bind-to", "none",
+                           "--mca",     "mpi_yield_when_idle",
+                           "1",         "-np",
+                           ranks,       self};
     enum { FIXED = sizeof(fixed) / sizeof(fixed[0]) };
     int given = 0;
     while (argv[given]) {
@@ -136,7 +146,7 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     return err_errno(e, ERR_IO, "cannot start mpirun");
 }
 
-/* ---- one rank --------------------------------------------------------------------------------------------- */
+/* ---- one rank -------------------------------------------------------------------------------- */
 
 static double thread_age(void *ctx)
 {
@@ -207,8 +217,8 @@ static int open_rank(struct process *w, struct err *e)
     log_set_context(context);
     int rc = open_telemetry(w, node, e);
     if (rc == 0 && size != workers + c->servers) {
-        rc = err_set(e, ERR_INVALID, "mpirun started %d ranks, %d workers and %d servers need %d", size, workers, c->servers,
-                     workers + c->servers);
+        rc = err_set(e, ERR_INVALID, "mpirun started %d ranks, %d workers and %d servers need %d",
+                     size, workers, c->servers, workers + c->servers);
     }
     if (rc == 0) {
         rc = comm_init(&w->comm, w->transport, workers, c->servers, e);
@@ -219,7 +229,8 @@ static int open_rank(struct process *w, struct err *e)
     }
     if (rc == 0) {
         w->telemetry.phase(w->telemetry.ctx, PHASE_LOAD);
-        struct fetch f = {&w->comm, &w->telemetry, &c->spec->data, c->spec->seed, c->data_roots, {c->cache, c->cache_bytes}};
+        struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
+                          c->spec->seed, c->data_roots, {c->cache, c->cache_bytes}};
         rc = fetch_dataset(&f, trains, &w->data, e);
         w->data_there = rc == 0;
     }
@@ -259,8 +270,8 @@ static int run_rank(struct process *w, struct err *e)
         return rc;
     }
     dev_tune(env->dev, c->nodes[w->rank].tuning);
-    log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->nodes[w->rank].name, c->nodes[w->rank].device,
-             c->nodes[w->rank].slowdown);
+    log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->nodes[w->rank].name,
+             c->nodes[w->rank].device, c->nodes[w->rank].slowdown);
     rc = trainer_run(env, e);
     if (rc >= 0) {
         dev_close(env->dev);
@@ -268,13 +279,15 @@ static int run_rank(struct process *w, struct err *e)
     return rc;
 }
 
-/* The keeper speaks last: when all went well, only it tells the outcome, after its last file is written. */
+/* The keeper speaks last: when all went well, only it tells the outcome, after its last file is
+ * written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
     static const char *const outcomes[] = {"finished", "paused", "stopped"};
     char quoted[700];
     if (rc < 0) {
-        log_error("worker", "failed", "code=%s why=%s", err_name(e->code), log_quote(quoted, sizeof(quoted), e->message));
+        log_error("worker", "failed", "code=%s why=%s", err_name(e->code),
+                  log_quote(quoted, sizeof(quoted), e->message));
     }
     if (w->pulse && (rc < 0 || w->rank == w->config.spec->workers)) {
         pulse_ended(w->pulse, rc < 0 ? "failed" : outcomes[rc], rc < 0 ? e : NULL);
@@ -286,7 +299,8 @@ static int run_mpi(struct process *w, struct err *e)
 {
     int provided = 0;
     comm_mpi_prepare();
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS || provided < MPI_THREAD_MULTIPLE) {
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
+        provided < MPI_THREAD_MULTIPLE) {
         return err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
     }
     struct sigaction term = {.sa_handler = on_term};
@@ -340,13 +354,15 @@ int main(int argc, char **argv)
             rc = check_device(opt_string(w->config.options, "probe"), &e);
             break;
         case WORKER_CHECK:
-            rc = check_spec(w->config.spec_file, w->config.roots, opt_string(w->config.options, "init"), &e);
+            rc = check_spec(w->config.spec_file, w->config.roots,
+                            opt_string(w->config.options, "init"), &e);
             break;
         case WORKER_EVALUATE:
             rc = evaluate(&w->config, &e);
             break;
         case WORKER_LOCAL:
-            rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&w->config, &e) : launch_local(&w->config, argv, &e);
+            rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&w->config, &e)
+                                                : launch_local(&w->config, argv, &e);
             rc = rc < 0 ? rc : run_mpi(w, &e);
             break;
         case WORKER_JOB:
@@ -358,7 +374,8 @@ int main(int argc, char **argv)
     }
     if (rc < 0) {
         char quoted[700];
-        log_error("worker", "cannot run", "code=%s why=%s", err_name(e.code), log_quote(quoted, sizeof(quoted), e.message));
+        log_error("worker", "cannot run", "code=%s why=%s", err_name(e.code),
+                  log_quote(quoted, sizeof(quoted), e.message));
     }
     config_release(&w->config);
     free(w);

@@ -1,7 +1,9 @@
-/* The pulse's two sides (see pulse.h): the telemetry calls, made by the main thread, and the thread that owns the connection.
+/* The pulse's two sides (see pulse.h): the telemetry calls, made by the main thread, and the thread
+ * that owns the connection.
  *
- * What a newcomer would get wrong: a row leaves the queue only after the store took it, and the queue may have dropped that very
- * row meanwhile, so rows are known by their number since the start and never by their place in the ring.
+ * What a newcomer would get wrong: a row leaves the queue only after the store took it, and the
+ * queue may have dropped that very row meanwhile, so rows are known by their number since the start
+ * and never by their place in the ring.
  */
 #include "worker/pulse.h"
 
@@ -52,7 +54,7 @@ struct pulse {
     double stop_by;
 };
 
-/* ---- the trainer's side ----------------------------------------------------------------------------------- */
+/* ---- the trainer's side ---------------------------------------------------------------------- */
 
 static void on_phase(void *ctx, enum phase phase)
 {
@@ -60,7 +62,8 @@ static void on_phase(void *ctx, enum phase phase)
     pthread_mutex_lock(&p->lock);
     p->phase = phase;
     p->progress_at = clock_now();
-    if (phase == PHASE_CHECKPOINT) { /* rows of the steps that it covers are nowhere else once this rank is killed */
+    if (phase == PHASE_CHECKPOINT) { /* rows of the steps that it covers are nowhere else once this
+                                        rank is killed */
         pthread_cond_signal(&p->wake);
     }
     pthread_mutex_unlock(&p->lock);
@@ -135,22 +138,25 @@ void pulse_fact(struct pulse *p, json_t *fact)
 
 static void on_evaluated(void *ctx, const struct evaluation *v)
 {
-    pulse_fact(ctx,
-               json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:I, s:b}", "type", "evaluation", "step", (json_int_t)v->step, "epoch", v->epoch,
-                         "time", v->time, "loss", v->loss, "accuracy", v->accuracy, "samples", (json_int_t)v->samples, "final", v->final));
+    pulse_fact(ctx, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:I, s:b}", "type", "evaluation",
+                              "step", (json_int_t)v->step, "epoch", v->epoch, "time", v->time,
+                              "loss", v->loss, "accuracy", v->accuracy, "samples",
+                              (json_int_t)v->samples, "final", v->final));
 }
 
 static void on_profile(void *ctx, const struct profile *profile)
 {
     struct pulse *p = ctx;
-    pulse_fact(p, json_pack("{s:s, s:i, s:s, s:f, s:f, s:i, s:b}", "type", "profile", "rank", p->rank, "node", p->node, "a", profile->a,
-                            "k", profile->k, "max_batch", profile->max_batch, "calibrated", 1));
+    pulse_fact(p, json_pack("{s:s, s:i, s:s, s:f, s:f, s:i, s:b}", "type", "profile", "rank",
+                            p->rank, "node", p->node, "a", profile->a, "k", profile->k, "max_batch",
+                            profile->max_batch, "calibrated", 1));
 }
 
 static void on_tuned(void *ctx, json_t *tuning)
 {
     struct pulse *p = ctx;
-    pulse_fact(p, json_pack("{s:s, s:i, s:s, s:o}", "type", "tuning", "rank", p->rank, "node", p->node, "tuning", tuning));
+    pulse_fact(p, json_pack("{s:s, s:i, s:s, s:o}", "type", "tuning", "rank", p->rank, "node",
+                            p->node, "tuning", tuning));
 }
 
 static void on_saved(void *ctx, const char *kind, const char *path, int64_t step, double time)
@@ -160,11 +166,12 @@ static void on_saved(void *ctx, const char *kind, const char *path, int64_t step
     pthread_mutex_lock(&p->lock);
     p->step = step > p->step ? step : p->step;
     pthread_mutex_unlock(&p->lock);
-    pulse_fact(p,
-               json_pack("{s:s, s:s, s:I, s:f}", "type", kind, checkpoint ? "path" : "name", path, "step", (json_int_t)step, "time", time));
+    pulse_fact(p, json_pack("{s:s, s:s, s:I, s:f}", "type", kind, checkpoint ? "path" : "name",
+                            path, "step", (json_int_t)step, "time", time));
 }
 
-/* Counters go on from the checkpoint: as the server kept them for each worker, else (sync: nothing is stale) in equal shares. */
+/* Counters go on from the checkpoint: as the server kept them for each worker, else (sync: nothing
+ * is stale) in equal shares. */
 static void restore_counters(struct pulse *p, const struct run_state *state)
 {
     const json_t *kept = json_object_get(state->extra, "staleness");
@@ -176,7 +183,8 @@ static void restore_counters(struct pulse *p, const struct run_state *state)
         p->updates = p->staleness.count;
         return;
     }
-    p->samples = state->applied_samples / p->workers + (p->rank < state->applied_samples % p->workers);
+    p->samples =
+        state->applied_samples / p->workers + (p->rank < state->applied_samples % p->workers);
     p->updates = state->version;
     for (int64_t i = 0; i < p->updates; i++) {
         staleness_add(&p->staleness, 0, (int)(p->samples / p->updates));
@@ -193,7 +201,8 @@ static void on_restored(void *ctx, const struct run_state *state)
     }
     pthread_mutex_unlock(&p->lock);
     if (p->rank == p->workers) {
-        pulse_fact(p, json_pack("{s:s, s:I}", "type", "restored", "version", (json_int_t)state->version));
+        pulse_fact(
+            p, json_pack("{s:s, s:I}", "type", "restored", "version", (json_int_t)state->version));
     }
 }
 
@@ -236,11 +245,12 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
 
 void pulse_ended(struct pulse *p, const char *outcome, const struct err *why)
 {
-    pulse_fact(p, json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "type", "ended", "outcome", outcome, "code",
-                            why ? err_name(why->code) : "none", "message", why ? why->message : "", "rank", p->rank, "node", p->node));
+    pulse_fact(p, json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "type", "ended", "outcome", outcome,
+                            "code", why ? err_name(why->code) : "none", "message",
+                            why ? why->message : "", "rank", p->rank, "node", p->node));
 }
 
-/* ---- the thread's side ------------------------------------------------------------------------------------ */
+/* ---- the thread's side ----------------------------------------------------------------------- */
 
 static int send_facts(struct pulse *p)
 {
@@ -265,11 +275,14 @@ static int send_facts(struct pulse *p)
     }
 }
 
-/* Age of the trainer's last work: a thread that waits for something that never comes uses no CPU, a slow one does. */
+/* Age of the trainer's last work: a thread that waits for something that never comes uses no CPU, a
+ * slow one does. */
 static double work_age(struct pulse *p)
 {
     struct timespec t;
-    double now = clock_now(), worked = clock_gettime(p->trainer, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec : p->worked;
+    double now = clock_now(), worked = clock_gettime(p->trainer, &t) == 0
+                                           ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec
+                                           : p->worked;
     if (worked - p->worked >= WORKING * (now - p->worked_at)) {
         p->worked = worked;
         p->worked_at = now;
@@ -281,17 +294,20 @@ static json_t *beat_json(struct pulse *p)
 {
     double comm_age = p->comm_age ? p->comm_age(p->comm_ctx) : 0;
     pthread_mutex_lock(&p->lock);
-    json_t *beat = json_pack("{s:i, s:s, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:I, s:I, s:i, s:o, s:I}", "rank", p->rank, "node", p->node,
-                             "attempt", p->attempt, "phase", phase_name(p->phase), "progress_age", clock_now() - p->progress_at, "work_age",
-                             work_age(p), "comm_age", comm_age, "step", (json_int_t)p->step, "epoch", p->epoch, "samples",
-                             (json_int_t)p->samples, "updates", (json_int_t)p->updates, "batch", p->batch, "staleness",
-                             staleness_dump(&p->staleness), "rows_dropped", (json_int_t)p->dropped);
+    json_t *beat = json_pack(
+        "{s:i, s:s, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:I, s:I, s:i, s:o, s:I}", "rank", p->rank,
+        "node", p->node, "attempt", p->attempt, "phase", phase_name(p->phase), "progress_age",
+        clock_now() - p->progress_at, "work_age", work_age(p), "comm_age", comm_age, "step",
+        (json_int_t)p->step, "epoch", p->epoch, "samples", (json_int_t)p->samples, "updates",
+        (json_int_t)p->updates, "batch", p->batch, "staleness", staleness_dump(&p->staleness),
+        "rows_dropped", (json_int_t)p->dropped);
     if (beat && p->rank >= p->workers) {
         json_object_set_new(beat, "busy_fraction", json_real(p->busy_fraction));
     }
     if (beat && p->receives > 0) {
         json_object_set_new(beat, "receiving",
-                            json_pack("{s:I, s:I}", "bytes", (json_int_t)p->received, "of_bytes", (json_int_t)p->receives));
+                            json_pack("{s:I, s:I}", "bytes", (json_int_t)p->received, "of_bytes",
+                                      (json_int_t)p->receives));
     }
     pthread_mutex_unlock(&p->lock);
     return beat;
@@ -322,14 +338,15 @@ static void take_control(struct pulse *p, const json_t *j)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Sends packed rows until none is left or the store is away; -1 then. The last of them go with the heartbeat, if one is due; control
- * comes back with either. */
+/* Sends packed rows until none is left or the store is away; -1 then. The last of them go with the
+ * heartbeat, if one is due; control comes back with either. */
 static int report(struct pulse *p, bool beats)
 {
     struct row batch[ROWS_AT_ONCE];
     for (;;) {
         pthread_mutex_lock(&p->lock);
-        uint64_t first = p->first_row, left = p->n_rows - first, n = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+        uint64_t first = p->first_row, left = p->n_rows - first,
+                 n = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
         for (uint64_t i = 0; i < n; i++) {
             batch[i] = p->rows[(first + i) % ROWS];
         }
@@ -355,8 +372,8 @@ static int report(struct pulse *p, bool beats)
     }
 }
 
-/* Rows go before facts, for the fact that ends a job comes last; and heartbeats after them, for what a heartbeat tells (a phase) is
- * made sense of by facts. */
+/* Rows go before facts, for the fact that ends a job comes last; and heartbeats after them, for
+ * what a heartbeat tells (a phase) is made sense of by facts. */
 static int send_all(struct pulse *p, bool beats)
 {
     pthread_mutex_lock(&p->lock);
@@ -368,15 +385,16 @@ static int send_all(struct pulse *p, bool beats)
     return report(p, beats);
 }
 
-/* Sleeps until the next turn, or until something urgent is queued. Turns are at the same moments in all ranks, by the clock on the
- * wall: what comes to Redis together is synced to its file together, and the coordinator reads it right after. Returns whether the
- * pulse is to end. */
+/* Sleeps until the next turn, or until something urgent is queued. Turns are at the same moments in
+ * all ranks, by the clock on the wall: what comes to Redis together is synced to its file together,
+ * and the coordinator reads it right after. Returns whether the pulse is to end. */
 static bool sleep_turn(struct pulse *p)
 {
     struct timespec wall, until;
     clock_gettime(CLOCK_REALTIME, &wall);
     clock_gettime(CLOCK_MONOTONIC, &until); /* somebody may set the other one */
-    int64_t left = turn_ns - (wall.tv_sec * 1000000000LL + wall.tv_nsec) % turn_ns, next = until.tv_nsec + left;
+    int64_t left = turn_ns - (wall.tv_sec * 1000000000LL + wall.tv_nsec) % turn_ns,
+            next = until.tv_nsec + left;
     until.tv_sec += next / 1000000000LL;
     until.tv_nsec = next % 1000000000LL;
     pthread_mutex_lock(&p->lock);
@@ -402,7 +420,8 @@ static void *pulse_main(void *arg)
         beat_at = rc >= 0 && beats ? now + beat_seconds : beat_at;
         if (away != (rc < 0)) {
             away = rc < 0;
-            log_write(away ? LOG_WARN : LOG_INFO, "pulse", away ? "the store is away, training goes on" : "the store is back", "rank=%d",
+            log_write(away ? LOG_WARN : LOG_INFO, "pulse",
+                      away ? "the store is away, training goes on" : "the store is back", "rank=%d",
                       p->rank);
         }
         if (stopping && (rc >= 0 || clock_now() >= p->stop_by)) {
@@ -414,7 +433,7 @@ static void *pulse_main(void *arg)
     }
 }
 
-/* ---- start and end ---------------------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static void release(struct pulse *p)
 {

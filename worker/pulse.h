@@ -1,9 +1,11 @@
-/* The pulse: the one thread of a rank that speaks to the store. Rows, facts and heartbeats go up, the control document
- * comes down. Training never waits for it: the trainer's side only copies into queues under a lock held for moments.
+/* The pulse: the one thread of a rank that speaks to the store. Rows, facts and heartbeats go up,
+ * the control document comes down. Training never waits for it: the trainer's side only copies into
+ * queues under a lock held for moments.
  *
- * Rows wait in a bounded queue until Redis took them; when it is full the oldest is dropped and counted. Counters (samples, updates,
- * staleness) are cumulative and travel in the heartbeat, so that accounting never depends on rows. With Redis away everything goes on,
- * with the last control that was read.
+ * Rows wait in a bounded queue until Redis took them; when it is full the oldest is dropped and
+ * counted. Counters (samples, updates, staleness) are cumulative and travel in the heartbeat, so
+ * that accounting never depends on rows. With Redis away everything goes on, with the last control
+ * that was read.
  */
 #ifndef WORKER_PULSE_H
 #define WORKER_PULSE_H

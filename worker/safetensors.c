@@ -1,5 +1,6 @@
-/* Reading and writing safetensors (see safetensors.h). What is read may come from anywhere, so every number of the header is
- * compared with the file's size before it is used; what is written becomes visible under its name only when it is whole.
+/* Reading and writing safetensors (see safetensors.h). What is read may come from anywhere, so
+ * every number of the header is compared with the file's size before it is used; what is written
+ * becomes visible under its name only when it is whole.
  */
 #include "worker/safetensors.h"
 
@@ -20,10 +21,11 @@
 
 enum { HEAD_MAX = 16 << 20, SUM_DIGITS = 64, SUM_TEXT = SUM_DIGITS + 1 };
 
-/* ---- checksum --------------------------------------------------------------------------------------------
+/* ---- checksum
+ * --------------------------------------------------------------------------------------------
  *
- * SHA-256 over the whole file, length of the header included, with zeros where the checksum itself stands. So there is no byte of the
- * file that can change without being noticed.
+ * SHA-256 over the whole file, length of the header included, with zeros where the checksum itself
+ * stands. So there is no byte of the file that can change without being noticed.
  */
 
 static const char sum_key[] = "\"checksum\":\"";
@@ -36,8 +38,8 @@ static void sum_print(EVP_MD_CTX *md, char out[SUM_TEXT])
     hex_of(out, sum, SUM_DIGITS / 2);
 }
 
-/* Where the digits stand in a header; NULL if they do not stand there as we write them. A text inside the JSON cannot look like this:
- * its quotes are escaped. */
+/* Where the digits stand in a header; NULL if they do not stand there as we write them. A text
+ * inside the JSON cannot look like this: its quotes are escaped. */
 static char *find_sum(const char *head, size_t bytes, const char *digits)
 {
     char text[sizeof(sum_key) + SUM_DIGITS + 1];
@@ -58,7 +60,7 @@ static EVP_MD_CTX *sum_begin(const char *head, size_t bytes, const char *digits_
     return md;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static json_t *header_json(const struct safetensor *tensors, int n, const json_t *metadata)
 {
@@ -76,15 +78,16 @@ static json_t *header_json(const struct safetensor *tensors, int n, const json_t
         for (int d = 0; d < t->rank; d++) {
             json_array_append_new(shape, json_integer(t->dim[d]));
         }
-        json_object_set_new(
-            head, t->name,
-            json_pack("{s:s, s:o, s:[I,I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)(at + size)));
+        json_object_set_new(head, t->name,
+                            json_pack("{s:s, s:o, s:[I,I]}", "dtype", "F32", "shape", shape,
+                                      "data_offsets", (json_int_t)at, (json_int_t)(at + size)));
         at += size;
     }
     return head;
 }
 
-static char *make_header(const struct safetensor *tensors, int n, const json_t *metadata, size_t *bytes, struct err *e)
+static char *make_header(const struct safetensor *tensors, int n, const json_t *metadata,
+                         size_t *bytes, struct err *e)
 {
     json_t *head = header_json(tensors, n, metadata);
     char *text = json_dumps(head, JSON_COMPACT);
@@ -99,7 +102,8 @@ static char *make_header(const struct safetensor *tensors, int n, const json_t *
         memset(out + 8 + length, ' ', padded - length);
         *bytes = 8 + padded;
         char sum[SUM_TEXT];
-        const char *digits = json_string_value(json_object_get(json_object_get(head, "__metadata__"), "checksum"));
+        const char *digits =
+            json_string_value(json_object_get(json_object_get(head, "__metadata__"), "checksum"));
         char *digits_at = find_sum(out, *bytes, digits);
         BUG_ON(!digits_at);
         EVP_MD_CTX *md = sum_begin(out, *bytes, digits_at);
@@ -143,13 +147,15 @@ static void sync_folder(const char *path)
     }
 }
 
-int safetensors_write(const char *path, const struct safetensor *tensors, int n, const json_t *metadata, struct err *e)
+int safetensors_write(const char *path, const struct safetensor *tensors, int n,
+                      const json_t *metadata, struct err *e)
 {
     char temporary[4096 + 32];
     size_t head_bytes = 0;
     const char *slash = strrchr(path, '/');
     int folder = slash ? (int)(slash + 1 - path) : 0; /* a name with a dot is listed nowhere */
-    snprintf(temporary, sizeof(temporary), "%.*s.%s.%ld.tmp", folder, path, path + folder, (long)getpid());
+    snprintf(temporary, sizeof(temporary), "%.*s.%s.%ld.tmp", folder, path, path + folder,
+             (long)getpid());
     char *head = make_header(tensors, n, metadata, &head_bytes, e);
     if (!head) {
         return err_prefix(e, "cannot write '%.200s'", path);
@@ -199,15 +205,16 @@ void safetensors_drop_torn(const char *dir)
     }
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-static int read_tensor(const struct safetensors *s, struct safetensor *t, const char *name, const json_t *j, struct err *e)
+static int read_tensor(const struct safetensors *s, struct safetensor *t, const char *name,
+                       const json_t *j, struct err *e)
 {
     const char *type = json_string_value(json_object_get(j, "dtype"));
     const json_t *shape = json_object_get(j, "shape"), *at = json_object_get(j, "data_offsets");
     size_t room = s->map_bytes - s->data_at;
-    if (!type || !json_is_array(shape) || json_array_size(at) != 2 || strlen(name) >= sizeof(t->name) ||
-        json_array_size(shape) > SAFETENSORS_RANK) {
+    if (!type || !json_is_array(shape) || json_array_size(at) != 2 ||
+        strlen(name) >= sizeof(t->name) || json_array_size(shape) > SAFETENSORS_RANK) {
         return err_set(e, ERR_DATA, "the entry of tensor '%.100s' is malformed", name);
     }
     memcpy(t->name, name, strlen(name) + 1);
@@ -216,19 +223,23 @@ static int read_tensor(const struct safetensors *s, struct safetensor *t, const 
     for (int i = 0; i < t->rank; i++) {
         t->dim[i] = json_integer_value(json_array_get(shape, (size_t)i));
         if (t->dim[i] < 0 || (t->dim[i] > 0 && t->count > room / (size_t)t->dim[i])) {
-            return err_set(e, ERR_DATA, "tensor '%s' has the size %lld on axis %d", name, (long long)t->dim[i], i);
+            return err_set(e, ERR_DATA, "tensor '%s' has the size %lld on axis %d", name,
+                           (long long)t->dim[i], i);
         }
         t->count *= (size_t)t->dim[i];
     }
-    json_int_t first = json_integer_value(json_array_get(at, 0)), last = json_integer_value(json_array_get(at, 1));
+    json_int_t first = json_integer_value(json_array_get(at, 0)),
+               last = json_integer_value(json_array_get(at, 1));
     if (first < 0 || last < first || (size_t)last > room) {
-        return err_set(e, ERR_DATA, "tensor '%s' stands at bytes %lld to %lld, the file has %zu", name, (long long)first, (long long)last,
-                       room);
+        return err_set(e, ERR_DATA, "tensor '%s' stands at bytes %lld to %lld, the file has %zu",
+                       name, (long long)first, (long long)last, room);
     }
     if (strcmp(type, "F32") != 0) {
-        t->count = 0; /* such as PyTorch's num_batches_tracked; whoever needs it sees that it is empty */
+        t->count =
+            0; /* such as PyTorch's num_batches_tracked; whoever needs it sees that it is empty */
     } else if (t->count * sizeof(float) != (size_t)(last - first)) {
-        return err_set(e, ERR_DATA, "tensor '%s' has %lld bytes, its shape needs %zu", name, (long long)(last - first), t->count * 4);
+        return err_set(e, ERR_DATA, "tensor '%s' has %lld bytes, its shape needs %zu", name,
+                       (long long)(last - first), t->count * 4);
     }
     t->data = (const char *)s->map + s->data_at + first;
     return 0;
@@ -242,7 +253,8 @@ static int read_header(struct safetensors *s, struct err *e)
     }
     memcpy(&length, s->map, 8);
     if (length > HEAD_MAX || length > s->map_bytes - 8) {
-        return err_set(e, ERR_DATA, "its header should have %llu bytes, the file has %zu", (unsigned long long)length, s->map_bytes);
+        return err_set(e, ERR_DATA, "its header should have %llu bytes, the file has %zu",
+                       (unsigned long long)length, s->map_bytes);
     }
     s->data_at = 8 + (size_t)length;
     json_t *head = jsonx_parse((const char *)s->map + 8, (size_t)length, e);
@@ -285,7 +297,9 @@ static int verify_sum(const struct safetensors *s, bool needed, struct err *e)
     }
     if (!at || strcmp(sum, told) != 0) {
         err_set(e, ERR_DATA, "its checksum does not fit: the file was cut off or altered");
-        err_hint(e, "a program that changes such a file on purpose leaves 'checksum' out of its metadata");
+        err_hint(
+            e,
+            "a program that changes such a file on purpose leaves 'checksum' out of its metadata");
         return -ERR_DATA;
     }
     return 0;

@@ -1,6 +1,7 @@
-/* The start of a run (see start.h). Blocks travel as they stand in memory; the header tells their lengths, so that a rank
- * whose replica is of another size sees it. If the keeper cannot start, its sentence travels in place of the progress: every
- * rank then ends with the cause, instead of waiting for a sender that is gone.
+/* The start of a run (see start.h). Blocks travel as they stand in memory; the header tells their
+ * lengths, so that a rank whose replica is of another size sees it. If the keeper cannot start, its
+ * sentence travels in place of the progress: every rank then ends with the cause, instead of
+ * waiting for a sender that is gone.
  */
 #include "worker/start.h"
 
@@ -23,12 +24,15 @@ static json_t *progress(const struct start *s)
     const struct run_state *st = &s->from.state;
     json_t *out = json_array();
     for (int i = 0; i < st->n_out; i++) {
-        json_array_append_new(
-            out, json_pack("[I,I,I]", (json_int_t)st->out[i].epoch, (json_int_t)st->out[i].start, (json_int_t)st->out[i].count));
+        json_array_append_new(out, json_pack("[I,I,I]", (json_int_t)st->out[i].epoch,
+                                             (json_int_t)st->out[i].start,
+                                             (json_int_t)st->out[i].count));
     }
-    json_t *j = json_pack("{s:I, s:I, s:[I,I,I,I], s:o}", "version", (json_int_t)st->version, "applied", (json_int_t)st->applied_samples,
-                          "cursor", (json_int_t)st->cursor.samples, (json_int_t)st->cursor.epochs, (json_int_t)st->cursor.epoch,
-                          (json_int_t)st->cursor.position, "out", out);
+    json_t *j =
+        json_pack("{s:I, s:I, s:[I,I,I,I], s:o}", "version", (json_int_t)st->version, "applied",
+                  (json_int_t)st->applied_samples, "cursor", (json_int_t)st->cursor.samples,
+                  (json_int_t)st->cursor.epochs, (json_int_t)st->cursor.epoch,
+                  (json_int_t)st->cursor.position, "out", out);
     if (st->extra) {
         json_object_set(j, "extra", st->extra);
     }
@@ -67,7 +71,9 @@ static int blocks_alloc(struct start *s, struct err *e)
     s->from.params = calloc(st->n_params + 1, sizeof(float));
     s->from.optim = calloc(st->n_optim + 1, sizeof(float));
     s->from.stats = calloc(st->n_stats + 1, sizeof(float));
-    return s->from.params && s->from.optim && s->from.stats ? 0 : err_set(e, ERR_MEMORY, "cannot hold the parameters: memory ran out");
+    return s->from.params && s->from.optim && s->from.stats
+               ? 0
+               : err_set(e, ERR_MEMORY, "cannot hold the parameters: memory ran out");
 }
 
 static void point_blocks(struct start *s)
@@ -85,8 +91,10 @@ static int check_samples(const struct start *s, int64_t samples, struct err *e)
     if (s->from.state.cursor.samples == samples) {
         return 0;
     }
-    return err_set(e, ERR_DATA, "the checkpoint '%.200s' was made with %lld training samples, the data set has %lld", s->from.path,
-                   (long long)s->from.state.cursor.samples, (long long)samples);
+    return err_set(
+        e, ERR_DATA,
+        "the checkpoint '%.200s' was made with %lld training samples, the data set has %lld",
+        s->from.path, (long long)s->from.state.cursor.samples, (long long)samples);
 }
 
 static int check_same(const char *what, const char *then, int now, struct err *e)
@@ -94,26 +102,31 @@ static int check_same(const char *what, const char *then, int now, struct err *e
     if (strcmp(then, catalog_get(now)->name) == 0) {
         return 0;
     }
-    err_set(e, ERR_INVALID, "the checkpoint is of a job with the %s '%s', this one has '%s'", what, then, catalog_get(now)->name);
+    err_set(e, ERR_INVALID, "the checkpoint is of a job with the %s '%s', this one has '%s'", what,
+            then, catalog_get(now)->name);
     err_hint(e, "without \"continue\", its parameters alone are taken");
     return -ERR_INVALID;
 }
 
 /* Whether a job can go on from this checkpoint. */
-static int check_continues(const struct start *s, const struct jobspec *spec, int64_t samples, struct err *e)
+static int check_continues(const struct start *s, const struct jobspec *spec, int64_t samples,
+                           struct err *e)
 {
     long long done = s->from.state.cursor.epoch, epochs = (long long)spec->epochs;
     int rc = samples > 0 ? check_samples(s, samples, e) : 0;
     rc = rc < 0 ? rc : check_same("optimizer", s->from.optimizer, spec->optimizer.type, e);
     rc = rc < 0 ? rc : check_same("strategy", s->from.strategy, spec->strategy.type, e);
     if (rc == 0 && epochs <= done) {
-        rc = err_set(e, ERR_INVALID, "there is nothing left to do: %lld epochs are done, and 'epochs' is %lld", done, epochs);
+        rc = err_set(e, ERR_INVALID,
+                     "there is nothing left to do: %lld epochs are done, and 'epochs' is %lld",
+                     done, epochs);
         err_hint(e, "'epochs' counts from the first job's start; ask for more than it did");
     }
     return rc;
 }
 
-/* `init.continue`: as if the job that ended had been given our number of epochs, from its newest checkpoint on. */
+/* `init.continue`: as if the job that ended had been given our number of epochs, from its newest
+ * checkpoint on. */
 static int continue_job(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
     struct cursor *c = &s->from.state.cursor;
@@ -124,12 +137,13 @@ static int continue_job(struct start *s, struct trainer_env *env, int64_t sample
     }
     c->epochs = (int64_t)env->spec->epochs;
     s->restored = true;
-    log_info("start", "goes on where another job ended", "path=%s version=%lld epoch=%lld", s->from.path, (long long)s->from.state.version,
-             (long long)c->epoch);
+    log_info("start", "goes on where another job ended", "path=%s version=%lld epoch=%lld",
+             s->from.path, (long long)s->from.state.version, (long long)c->epoch);
     return 0;
 }
 
-void start_check_init(const struct jobspec *spec, const char *init_path, int64_t samples, struct jsonx_problems *problems)
+void start_check_init(const struct jobspec *spec, const char *init_path, int64_t samples,
+                      struct jsonx_problems *problems)
 {
     struct start s = {0};
     struct err why = {0};
@@ -159,7 +173,8 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
         }
         s->restored = true;
         s->elapsed = json_number_value(json_object_get(s->from.extra, "elapsed"));
-        log_info("start", "restored from a checkpoint", "path=%s version=%lld", s->from.path, (long long)s->from.state.version);
+        log_info("start", "restored from a checkpoint", "path=%s version=%lld", s->from.path,
+                 (long long)s->from.state.version);
         return 0;
     }
     if (env->init_path && spec->init_how.go_on) {
@@ -171,7 +186,9 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
     rc = blocks_alloc(s, e);
     if (rc == 0) {
         network_init(net, spec->seed, s->from.params, s->from.stats);
-        rc = env->init_path ? artifact_read(env->init_path, net, &spec->init_how, s->from.params, s->from.stats, e) : 0;
+        rc = env->init_path ? artifact_read(env->init_path, net, &spec->init_how, s->from.params,
+                                            s->from.stats, e)
+                            : 0;
     }
     return rc < 0 ? rc : 0;
 }
@@ -194,7 +211,8 @@ static int broadcast_text(struct trainer_env *env, char **text, int64_t bytes, s
 
 static int broadcast_head(struct trainer_env *env, struct start_head *head, struct err *e)
 {
-    return comm_broadcast(env->comm, env->comm->workers, (float *)(void *)head, sizeof(*head) / 4, e);
+    return comm_broadcast(env->comm, env->comm->workers, (float *)(void *)head, sizeof(*head) / 4,
+                          e);
 }
 
 static int broadcast_blocks(struct start *s, struct trainer_env *env, struct err *e)
@@ -203,7 +221,8 @@ static int broadcast_blocks(struct start *s, struct trainer_env *env, struct err
     float *blocks[] = {s->from.params, s->from.optim, s->from.stats};
     size_t counts[] = {st->n_params, st->n_optim, st->n_stats};
     for (int i = 0; i < 3; i++) {
-        int rc = counts[i] ? comm_broadcast(env->comm, env->comm->workers, blocks[i], counts[i], e) : 0;
+        int rc =
+            counts[i] ? comm_broadcast(env->comm, env->comm->workers, blocks[i], counts[i], e) : 0;
         if (rc < 0) {
             return rc;
         }
@@ -211,7 +230,8 @@ static int broadcast_blocks(struct start *s, struct trainer_env *env, struct err
     return 0;
 }
 
-/* Ranks prepare for different times from here on, 20 seconds and more under a quota; what they tell has one clock. */
+/* Ranks prepare for different times from here on, 20 seconds and more under a quota; what they tell
+ * has one clock. */
 static int begin(struct start *s, struct trainer_env *env, struct err *e)
 {
     int rc = env->virtual_time ? 0 : comm_meet(env->comm, e);
@@ -223,7 +243,8 @@ int start_give(struct start *s, struct trainer_env *env, int64_t samples, struct
 {
     struct err why = {0};
     memset(s, 0, sizeof(*s));
-    int found = samples > 0 ? find_start(s, env, samples, &why) : err_set(&why, ERR_DATA, "there are no training samples");
+    int found = samples > 0 ? find_start(s, env, samples, &why)
+                            : err_set(&why, ERR_DATA, "there are no training samples");
     struct run_state *st = &s->from.state;
     json_t *j = found < 0 ? NULL : progress(s);
     char *text = found < 0 ? strdup(why.message) : jsonx_dump(j, false, NULL);
@@ -272,8 +293,10 @@ int start_receive(struct start *s, struct trainer_env *env, struct err *e)
     if (rc == 0 && head.code != ERR_NONE) {
         rc = err_set(e, (enum err_code)head.code, "the keeper cannot start the run: %s", text);
     }
-    if (rc == 0 && (head.n_params != (int64_t)net->n_params || head.n_stats != (int64_t)net->n_stat_floats)) {
-        rc = err_set(e, ERR_PEER, "the keeper's network has %lld parameters, ours has %zu", (long long)head.n_params, net->n_params);
+    if (rc == 0 &&
+        (head.n_params != (int64_t)net->n_params || head.n_stats != (int64_t)net->n_stat_floats)) {
+        rc = err_set(e, ERR_PEER, "the keeper's network has %lld parameters, ours has %zu",
+                     (long long)head.n_params, net->n_params);
     }
     if (rc == 0) {
         rc = take_progress(s, text, (size_t)head.text_bytes - 1, e);
@@ -299,8 +322,8 @@ void start_release(struct start *s)
     checkpoint_release(&s->from);
 }
 
-void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s, int64_t train, int64_t test, uint8_t *decay,
-                    int32_t *mean_of)
+void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s,
+                    int64_t train, int64_t test, uint8_t *decay, int32_t *mean_of)
 {
     const struct network *net = &env->spec->network;
     out->spec = env->spec;
@@ -360,8 +383,10 @@ int start_compare_data(struct trainer_env *env, const char *digest, struct err *
     int rc = comm_broadcast(env->comm, 0, carrier, 16, e);
     memcpy(first, carrier, sizeof(carrier));
     if (rc == 0 && digest && strcmp(first, digest) != 0) {
-        rc = err_set(e, ERR_DATA, "the data set of rank %d is not that of rank 0: the digests of their values are %.12s… and %.12s…",
-                     env->comm->rank, digest, first);
+        rc = err_set(
+            e, ERR_DATA,
+            "the data set of rank %d is not that of rank 0: the digests of their values are %.12s… and %.12s…",
+            env->comm->rank, digest, first);
     }
     return rc;
 }

@@ -4,8 +4,10 @@
 const char *phase_name(enum phase p)
 {
     static const char *const names[] = {
-        [PHASE_LOAD] = "loading",        [PHASE_PREPARE] = "preparing",     [PHASE_COMPUTE] = "computing", [PHASE_EXCHANGE] = "exchange",
-        [PHASE_EVALUATE] = "evaluating", [PHASE_CHECKPOINT] = "checkpoint", [PHASE_SERVE] = "serving",     [PHASE_DONE] = "done",
+        [PHASE_LOAD] = "loading",        [PHASE_PREPARE] = "preparing",
+        [PHASE_COMPUTE] = "computing",   [PHASE_EXCHANGE] = "exchange",
+        [PHASE_EVALUATE] = "evaluating", [PHASE_CHECKPOINT] = "checkpoint",
+        [PHASE_SERVE] = "serving",       [PHASE_DONE] = "done",
     };
     return names[p];
 }

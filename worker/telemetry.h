@@ -1,10 +1,20 @@
-/* Where a trainer's facts go and its orders come from: the pulse (Redis) in a worker, the report in the simulator. */
+/* Where a trainer's facts go and its orders come from: the pulse (Redis) in a worker, the report in
+ * the simulator. */
 #ifndef WORKER_TELEMETRY_H
 #define WORKER_TELEMETRY_H
 
 #include "worker/exchange/strategy.h"
 
-enum phase { PHASE_LOAD, PHASE_PREPARE, PHASE_COMPUTE, PHASE_EXCHANGE, PHASE_EVALUATE, PHASE_CHECKPOINT, PHASE_SERVE, PHASE_DONE };
+enum phase {
+    PHASE_LOAD,
+    PHASE_PREPARE,
+    PHASE_COMPUTE,
+    PHASE_EXCHANGE,
+    PHASE_EVALUATE,
+    PHASE_CHECKPOINT,
+    PHASE_SERVE,
+    PHASE_DONE
+};
 const char *phase_name(enum phase p); /* "computing", "exchange", … */
 
 struct telemetry {
@@ -12,13 +22,21 @@ struct telemetry {
     void (*phase)(void *ctx, enum phase p);
     void (*row)(void *ctx, const struct step_row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
-    void (*profile)(void *ctx, const struct profile *p); /* step time of this node, calibrated at start */
-    void (*saved)(void *ctx, const char *kind, const char *path, int64_t step, double time); /* checkpoint or artifact */
+    void (*profile)(void *ctx,
+                    const struct profile *p); /* step time of this node, calibrated at start */
+    void (*saved)(void *ctx, const char *kind, const char *path, int64_t step,
+                  double time); /* checkpoint or artifact */
     void (*control)(void *ctx, struct control *out);
-    void (*restored)(void *ctx, const struct run_state *state);   /* the attempt starts from this checkpoint; may be NULL */
-    void (*received)(void *ctx, int64_t bytes, int64_t of_bytes); /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
-    void (*tuned)(void *ctx, json_t *tuning); /* what the device measured (dev_tuning); a reference is taken over; may be NULL */
-    void (*served)(void *ctx, int64_t version, double busy_fraction); /* of a server, after an update; may be NULL */
+    void (*restored)(
+        void *ctx,
+        const struct run_state *state); /* the attempt starts from this checkpoint; may be NULL */
+    void (*received)(
+        void *ctx, int64_t bytes,
+        int64_t of_bytes); /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
+    void (*tuned)(void *ctx, json_t *tuning); /* what the device measured (dev_tuning); a reference
+                                                 is taken over; may be NULL */
+    void (*served)(void *ctx, int64_t version,
+                   double busy_fraction); /* of a server, after an update; may be NULL */
 };
 
 #endif

@@ -1,12 +1,14 @@
-/* The trainer: one worker rank from its start to its end, the same over MPI and on the virtual clock.
+/* The trainer: one worker rank from its start to its end, the same over MPI and on the virtual
+ * clock.
  *
  *     receive start ─► calibrate ─► strategy start ─► ┌ next ─► load slice ─► compute, buckets leave as they are ready ─► on_gradients ┐
  *                                                      └───────────────────────◄──────────────────────────────────────────────────────┘
  *
- * Which samples, how many, when to evaluate and when to end: all of that is the strategy's. The trainer knows the network, the
- * data and the device, which the strategy never sees. Time spent computing is measured here, up to the last gradient and
- * without the time spent handing buckets over: under a barrier everybody's step takes equally long, and only this figure tells who
- * is slow (DESIGN.md decision 10). Nothing is allocated in a step.
+ * Which samples, how many, when to evaluate and when to end: all of that is the strategy's. The
+ * trainer knows the network, the data and the device, which the strategy never sees. Time spent
+ * computing is measured here, up to the last gradient and without the time spent handing buckets
+ * over: under a barrier everybody's step takes equally long, and only this figure tells who is slow
+ * (DESIGN.md decision 10). Nothing is allocated in a step.
  */
 #include "worker/trainer.h"
 
@@ -38,7 +40,7 @@ struct trainer {
     struct profile told; /* what the coordinator knows of this node; count 0: nothing */
 };
 
-/* ---- what the strategy may ask --------------------------------------------------------------------------- */
+/* ---- what the strategy may ask --------------------------------------------------------------- */
 
 static void tell_row(void *ctx, const struct step_row *row)
 {
@@ -73,9 +75,10 @@ static void set_aside(void *ctx, bool on)
     set_phase(ctx, on ? PHASE_CHECKPOINT : PHASE_EXCHANGE);
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------ */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-static int store_block(struct trainer *t, enum dev_block b, const float *from, size_t n, struct err *e)
+static int store_block(struct trainer *t, enum dev_block b, const float *from, size_t n,
+                       struct err *e)
 {
     struct dev_replica *r = &t->model.replica;
     if (!from || n == 0 || n != r->count[b]) {
@@ -101,12 +104,14 @@ static void no_mark(void *ctx, int bucket)
     (void)bucket;
 }
 
-/* The shortest of a few steps over `batch` samples: CPU time where the CPU computes, so that neighbours do not count. */
+/* The shortest of a few steps over `batch` samples: CPU time where the CPU computes, so that
+ * neighbours do not count. */
 static int time_steps(struct trainer *t, int batch, double *seconds, struct err *e)
 {
     struct device *dev = t->env->dev;
     bool cpu = strcmp(dev->ops->name, "cpu") == 0;
-    struct slice slice = {0, 0, batch < t->env->data->train.samples ? batch : t->env->data->train.samples};
+    struct slice slice = {
+        0, 0, batch < t->env->data->train.samples ? batch : t->env->data->train.samples};
     struct dev_program *p = model_program(&t->model, batch, e);
     struct dev_input in = {0};
     struct dev_result result;
@@ -129,7 +134,8 @@ static int limit_of(struct trainer *t)
     return largest < t->env->spec->batching.global_batch ? largest : 0;
 }
 
-/* Reference time of this node: two sizes, one line. Gradients are thrown away, parameters do not change. */
+/* Reference time of this node: two sizes, one line. Gradients are thrown away, parameters do not
+ * change. */
 static int calibrate(struct trainer *t, struct err *e)
 {
     int quantum = t->env->dev->ops->quantum(t->env->dev);
@@ -146,7 +152,8 @@ static int calibrate(struct trainer *t, struct err *e)
     }
     profile_init(&p);
     p.k = high > low ? (t_high - t_low) / (high - low) : 0;
-    if (p.k < 0.2 * t_high / high) { /* one line through two points: noise must not make samples free */
+    if (p.k <
+        0.2 * t_high / high) { /* one line through two points: noise must not make samples free */
         p.k = t_high / high;
     }
     p.a = t_high - p.k * high > 0 ? t_high - p.k * high : 0;
@@ -160,7 +167,8 @@ static int calibrate(struct trainer *t, struct err *e)
     return store_block(t, DEV_STATS, t->start->from.state.stats, t->start->from.state.n_stats, e);
 }
 
-/* The first minibatch did not fit: the coordinator hears of the limit, so that the next attempt keeps it. */
+/* The first minibatch did not fit: the coordinator hears of the limit, so that the next attempt
+ * keeps it. */
 static void tell_what_fits(struct trainer *t, int first)
 {
     struct profile p;
@@ -188,10 +196,13 @@ static int prepare(struct trainer *t, struct err *e)
     const struct strategy_ops *ops = strategy_find(spec->strategy.type);
     t->model.replica.alone = ops && ops->alone && ops->alone(env->comm);
     if (rc == 0 && t->model.replica.alone && env->dev->ops->step) {
-        log_info("trainer", "the device makes a step in one", "strategy=%s", catalog_get(spec->strategy.type)->name);
+        log_info("trainer", "the device makes a step in one", "strategy=%s",
+                 catalog_get(spec->strategy.type)->name);
     }
     rc = rc < 0 ? rc : load_start(t, e);
-    rc = rc < 0 ? rc : loader_start(&t->loader, env->data, &spec->data, spec->seed, first > 0 ? first : 1, !env->virtual_time, e);
+    rc = rc < 0 ? rc
+                : loader_start(&t->loader, env->data, &spec->data, spec->seed,
+                               first > 0 ? first : 1, !env->virtual_time, e);
     if (rc == 0 && !model_program(&t->model, first > 0 ? first : 1, e)) {
         rc = -ERR_DEVICE;
         if (e->code == ERR_MEMORY) {
@@ -224,10 +235,12 @@ static int start_strategy(struct trainer *t, struct err *e)
 {
     const struct strategy_ops *ops = strategy_find(t->env->spec->strategy.type);
     if (!ops) {
-        return err_set(e, ERR_UNSUPPORTED, "this build has no strategy '%s'", catalog_get(t->env->spec->strategy.type)->name);
+        return err_set(e, ERR_UNSUPPORTED, "this build has no strategy '%s'",
+                       catalog_get(t->env->spec->strategy.type)->name);
     }
     struct run_state *state = &t->start->from.state;
-    start_rank_env(&t->rank, t->env, t->start, t->env->data->train.samples, t->env->data->test.samples, t->decay, t->mean_of);
+    start_rank_env(&t->rank, t->env, t->start, t->env->data->train.samples,
+                   t->env->data->test.samples, t->decay, t->mean_of);
     t->rank.replica = &t->model.replica;
     t->rank.ctx = t;
     t->rank.row = tell_row;
@@ -243,7 +256,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     return t->strategy ? 0 : -ERR_INTERNAL;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void hand_over(struct trainer *t, int bucket)
 {
@@ -271,13 +284,16 @@ static int no_samples(struct trainer *t, struct err *e)
     return rc;
 }
 
-static int check_finite(const struct trainer *t, const struct work *w, const struct dev_result *r, struct err *e)
+static int check_finite(const struct trainer *t, const struct work *w, const struct dev_result *r,
+                        struct err *e)
 {
     if (r->finite) {
         return 0;
     }
-    err_set(e, ERR_DATA, "the loss is not finite any more: step %lld of worker %d, epoch %lld, minibatch %lld", (long long)t->local_step,
-            t->env->comm->rank, (long long)w->slice.epoch, (long long)w->slice.count);
+    err_set(e, ERR_DATA,
+            "the loss is not finite any more: step %lld of worker %d, epoch %lld, minibatch %lld",
+            (long long)t->local_step, t->env->comm->rank, (long long)w->slice.epoch,
+            (long long)w->slice.count);
     err_hint(e, "a smaller learning rate, or gradient clipping");
     return -ERR_DATA;
 }
@@ -288,7 +304,8 @@ static int check_handed(const struct trainer *t, struct err *e)
     const struct err *failed = &t->strategy->failed;
     if (failed->code != ERR_NONE) {
         *e = *failed;
-        return err_prefix(e, "cannot hand over the gradients of step %lld", (long long)t->local_step);
+        return err_prefix(e, "cannot hand over the gradients of step %lld",
+                          (long long)t->local_step);
     }
     return 0;
 }
@@ -312,15 +329,16 @@ static void tell_tuning(const struct trainer *t)
     }
 }
 
-static int compute(struct trainer *t, struct work *w, struct dev_program *p, const struct dev_input *in, struct dev_result *result,
-                   struct err *e)
+static int compute(struct trainer *t, struct work *w, struct dev_program *p,
+                   const struct dev_input *in, struct dev_result *result, struct err *e)
 {
     const struct device_ops *ops = t->env->dev->ops;
     if (t->count == 0) {
         return no_samples(t, e);
     }
     w->updated = t->model.replica.alone && ops->step;
-    int rc = w->updated ? ops->step(p, in, w->learning_rate, 1.0, result, e) : ops->compute(p, in, result, NULL, bucket_ready, t, e);
+    int rc = w->updated ? ops->step(p, in, w->learning_rate, 1.0, result, e)
+                        : ops->compute(p, in, result, NULL, bucket_ready, t, e);
     comm_pace(t->env->comm, 1.0, t->count);
     return rc;
 }
@@ -333,7 +351,8 @@ static int train(struct trainer *t, struct work *w, struct err *e)
     set_phase(t, PHASE_LOAD);
     int rc = w->slice.count > 0 ? loader_get(&t->loader, &w->slice, &in, e) : 0;
     loader_hint(&t->loader, &w->hint);
-    struct dev_program *p = rc == 0 ? model_program(&t->model, w->batch > 0 ? w->batch : 1, e) : NULL;
+    struct dev_program *p =
+        rc == 0 ? model_program(&t->model, w->batch > 0 ? w->batch : 1, e) : NULL;
     if (!p) {
         return rc < 0 ? rc : -ERR_DEVICE;
     }
@@ -377,7 +396,8 @@ static int evaluate(struct trainer *t, const struct work *w, struct err *e)
         sum.loss += r.loss;
         sum.correct += r.correct;
         sum.finite = sum.finite && r.finite;
-        set_phase(t, PHASE_EVALUATE); /* shows progress: evaluation of a large test set takes long */
+        set_phase(t,
+                  PHASE_EVALUATE); /* shows progress: evaluation of a large test set takes long */
     }
     return rc < 0 ? rc : t->strategy->ops->on_evaluated(t->strategy, w, &sum, e);
 }
@@ -424,7 +444,8 @@ int trainer_run(struct trainer_env *env, struct err *e)
     rc = rc < 0 ? rc : run(t, e);
     set_phase(t, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
-        return rc; /* the communication thread may still work on our blocks, and this process ends: free nothing beneath it */
+        return rc; /* the communication thread may still work on our blocks, and this process ends:
+                      free nothing beneath it */
     }
     if (t->strategy) {
         t->strategy->ops->free(t->strategy);

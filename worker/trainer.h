@@ -1,5 +1,5 @@
-/* The trainer: one rank's life, the same over MPI and on the virtual clock. All state is in the struct, so that many
- * trainers live in one process.
+/* The trainer: one rank's life, the same over MPI and on the virtual clock. All state is in the
+ * struct, so that many trainers live in one process.
  */
 #ifndef WORKER_TRAINER_H
 #define WORKER_TRAINER_H
@@ -19,17 +19,20 @@ struct trainer_env {
     double speeds[SPEC_WORKERS];
     bool virtual_time; /* step times come from the transport, programs are prepared at once */
     /* start (keeper only; others receive it): parameters come from here */
-    const char *job_dir;           /* where checkpoints and artifacts go (keeper); NULL: none are written */
-    const char *init_path;         /* resolved path of `init`, or NULL */
-    const json_t *order;           /* of gradients at the server, see rank_env; or NULL */
+    const char *job_dir;   /* where checkpoints and artifacts go (keeper); NULL: none are written */
+    const char *init_path; /* resolved path of `init`, or NULL */
+    const json_t *order;   /* of gradients at the server, see rank_env; or NULL */
     void (*step_begin)(void *ctx); /* before compute; may be NULL */
-    /* The node's reference time was measured; makes *p what a step really takes (emulated slowdown). May be NULL. */
+    /* The node's reference time was measured; makes *p what a step really takes (emulated
+     * slowdown). May be NULL. */
     void (*calibrated)(void *ctx, struct profile *p);
     void *step_ctx;
 };
-/* Runs to the end: 0 finished, 1 paused, 2 stopped, negative failed (e says why). Workers call it on ranks < W. */
+/* Runs to the end: 0 finished, 1 paused, 2 stopped, negative failed (e says why). Workers call it
+ * on ranks < W. */
 int trainer_run(struct trainer_env *env, struct err *e);
-/* Rank W and up. Reads checkpoint or init, hands out the start, serves, writes checkpoints and artifacts. */
+/* Rank W and up. Reads checkpoint or init, hands out the start, serves, writes checkpoints and
+ * artifacts. */
 int keeper_run(struct trainer_env *env, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* Activations that are never a part of the layer before them: leaky relu, tanh, sigmoid. Their gradient is worked out from the output,
- * so nothing is kept.
+/* Activations that are never a part of the layer before them: leaky relu, tanh, sigmoid. Their
+ * gradient is worked out from the output, so nothing is kept.
  */
 #include <math.h>
 
@@ -8,10 +8,11 @@
 
 enum { PARALLEL_FROM = 8192 };
 
-typedef void loop_fn(void *out, const void *a, const void *b, bool bf16, float slope, size_t first, size_t last);
+typedef void loop_fn(void *out, const void *a, const void *b, bool bf16, float slope, size_t first,
+                     size_t last);
 
-CPU_CLONES static void leaky_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16, float slope, size_t first,
-                                  size_t last)
+CPU_CLONES static void leaky_loop(void *restrict y, const void *restrict x, const void *unused,
+                                  bool bf16, float slope, size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -21,8 +22,9 @@ CPU_CLONES static void leaky_loop(void *restrict y, const void *restrict x, cons
     });
 }
 
-CPU_CLONES static void leaky_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope,
-                                       size_t first, size_t last)
+CPU_CLONES static void leaky_grad_loop(void *restrict dx, const void *restrict dy,
+                                       const void *restrict y, bool bf16, float slope, size_t first,
+                                       size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -32,7 +34,8 @@ CPU_CLONES static void leaky_grad_loop(void *restrict dx, const void *restrict d
     });
 }
 
-static void tanh_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16, float slope, size_t first, size_t last)
+static void tanh_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16,
+                      float slope, size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -41,8 +44,9 @@ static void tanh_loop(void *restrict y, const void *restrict x, const void *unus
     });
 }
 
-CPU_CLONES static void tanh_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope,
-                                      size_t first, size_t last)
+CPU_CLONES static void tanh_grad_loop(void *restrict dx, const void *restrict dy,
+                                      const void *restrict y, bool bf16, float slope, size_t first,
+                                      size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -52,7 +56,8 @@ CPU_CLONES static void tanh_grad_loop(void *restrict dx, const void *restrict dy
     });
 }
 
-static void sigmoid_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16, float slope, size_t first, size_t last)
+static void sigmoid_loop(void *restrict y, const void *restrict x, const void *unused, bool bf16,
+                         float slope, size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -61,7 +66,8 @@ static void sigmoid_loop(void *restrict y, const void *restrict x, const void *u
     });
 }
 
-CPU_CLONES static void sigmoid_grad_loop(void *restrict dx, const void *restrict dy, const void *restrict y, bool bf16, float slope,
+CPU_CLONES static void sigmoid_grad_loop(void *restrict dx, const void *restrict dy,
+                                         const void *restrict y, bool bf16, float slope,
                                          size_t first, size_t last)
 {
     ELEMENTS(bf16, {
@@ -72,7 +78,8 @@ CPU_CLONES static void sigmoid_grad_loop(void *restrict dx, const void *restrict
     });
 }
 
-static void run(loop_fn *loop, void *out, const void *a, const void *b, const struct cpu_program *p, const struct cpu_step *s)
+static void run(loop_fn *loop, void *out, const void *a, const void *b, const struct cpu_program *p,
+                const struct cpu_step *s)
 {
     size_t n = (size_t)p->samples * s->out->count;
     float slope = (float)s->layer->rate;
@@ -84,22 +91,24 @@ static void run(loop_fn *loop, void *out, const void *a, const void *b, const st
     }
 }
 
-#define ACTIVATION(kind, title)                                                                                      \
-    static int kind##_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)  \
-    {                                                                                                                \
-        run(kind##_loop, s->out->data, s->in[0]->data, s->in[0]->data, p, s);                                        \
-        return 0;                                                                                                    \
-    }                                                                                                                \
-    static int kind##_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e) \
-    {                                                                                                                \
-        run(kind##_grad_loop, *s->in_grad[0], s->out->grad, s->out->data, p, s);                                     \
-        return 0;                                                                                                    \
-    }                                                                                                                \
-    const struct cpu_op cpu_##kind = {.name = title,                                                                 \
-                                      .by_tiles = true,                                                              \
-                                      .keeps_shape = true,                                                           \
-                                      .backward_reads = CPU_READS_OUT,                                               \
-                                      .forward = kind##_forward,                                                     \
+#define ACTIVATION(kind, title)                                                  \
+    static int kind##_forward(struct cpu_program *p, struct cpu_step *s,         \
+                              const struct dev_input *in, struct err *e)         \
+    {                                                                            \
+        run(kind##_loop, s->out->data, s->in[0]->data, s->in[0]->data, p, s);    \
+        return 0;                                                                \
+    }                                                                            \
+    static int kind##_backward(struct cpu_program *p, struct cpu_step *s,        \
+                               const struct dev_input *in, struct err *e)        \
+    {                                                                            \
+        run(kind##_grad_loop, *s->in_grad[0], s->out->grad, s->out->data, p, s); \
+        return 0;                                                                \
+    }                                                                            \
+    const struct cpu_op cpu_##kind = {.name = title,                             \
+                                      .by_tiles = true,                          \
+                                      .keeps_shape = true,                       \
+                                      .backward_reads = CPU_READS_OUT,           \
+                                      .forward = kind##_forward,                 \
                                       .backward = kind##_backward};
 
 ACTIVATION(leaky, "leaky relu")

@@ -1,14 +1,17 @@
-/* Memory in which programs run: whatever a program needs only while it runs stands in an arena that it takes for one run and gives back.
+/* Memory in which programs run: whatever a program needs only while it runs stands in an arena that
+ * it takes for one run and gives back.
  *
  *   program 128 ─┐                      a worker has one arena, as large as its largest program needs;
  *   program  96 ─┼─► arena ◄─ one run   a virtual cluster's device as many as run at once
  *   program  64 ─┘
  *
- * Programs of many sizes are kept, and one takes turns with another; memory that was never touched before is what costs most when a
- * minibatch changes (the kernel clears each page, on a virtual machine its host finds one first). So a new size finds what another one used,
- * and what is new is touched by whoever prepares the program.
+ * Programs of many sizes are kept, and one takes turns with another; memory that was never touched
+ * before is what costs most when a minibatch changes (the kernel clears each page, on a virtual
+ * machine its host finds one first). So a new size finds what another one used, and what is new is
+ * touched by whoever prepares the program.
  *
- * What a newcomer would get wrong: what an arena holds is of some other program's last run. Nothing may be read before it was written.
+ * What a newcomer would get wrong: what an arena holds is of some other program's last run. Nothing
+ * may be read before it was written.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +34,7 @@ void *cpu_aligned(size_t bytes)
     return memory;
 }
 
-/* ---- all under the lock ---------------------------------------------------------------------------------------- */
+/* ---- all under the lock ---------------------------------------------------------------------- */
 
 /* Half as much again is addresses only, until a larger program needs it. */
 static struct cpu_arena *add(struct cpu_arenas *a, size_t bytes)
@@ -54,7 +57,8 @@ static struct cpu_arena *find(struct cpu_arenas *a, size_t bytes, bool or_taken)
 {
     struct cpu_arena *best = NULL;
     for (struct cpu_arena *one = a->first; one; one = one->next) {
-        if (one->bytes >= bytes && (or_taken || !one->taken) && (!best || one->bytes < best->bytes)) {
+        if (one->bytes >= bytes && (or_taken || !one->taken) &&
+            (!best || one->bytes < best->bytes)) {
             best = one;
         }
     }
@@ -79,7 +83,7 @@ static void trim(struct cpu_arenas *a)
     }
 }
 
-/* ---- what programs call ------------------------------------------------------------------------------------------ */
+/* ---- what programs call ---------------------------------------------------------------------- */
 
 int cpu_arenas_init(struct cpu_arenas *a)
 {

@@ -1,19 +1,21 @@
-/* Batch norm over the samples of this minibatch (Ioffe and Szegedy 2015; PyTorch's BatchNorm): rows are all pixels of all samples, each
- * channel on its own.
+/* Batch norm over the samples of this minibatch (Ioffe and Szegedy 2015; PyTorch's BatchNorm): rows
+ * are all pixels of all samples, each channel on its own.
  *
  *   training    xhat = (x - mean) / sqrt(variance + eps), both of the rows;  y = weight*xhat + bias
  *               running <- (1-momentum)*running + momentum*(mean, unbiased variance)
  *   evaluation  the same with the running statistics
  *   gradient    dbias = sum dy;  dweight = sum dy*xhat;  dx = weight/sqrt(variance + eps) * (dy - dbias/rows - xhat*dweight/rows)
  *
- * Memory is what costs: the statistics are taken in one pass (each chunk's mean, then its squares while it is in the cache; chunks are put
- * together by Chan's formula), and a relu that follows is seen in x again (y > 0), so that the backward pass reads dy and x and nothing
- * else. Sums are gathered from each tile (cpu/tiles.c) when it has just been written, and put together at the first tile of this step's
- * own turn. Few channels are taken as wide rows, several rows behind each other, so that loops over channels are long.
+ * Memory is what costs: the statistics are taken in one pass (each chunk's mean, then its squares
+ * while it is in the cache; chunks are put together by Chan's formula), and a relu that follows is
+ * seen in x again (y > 0), so that the backward pass reads dy and x and nothing else. Sums are
+ * gathered from each tile (cpu/tiles.c) when it has just been written, and put together at the
+ * first tile of this step's own turn. Few channels are taken as wide rows, several rows behind each
+ * other, so that loops over channels are long.
  *
- * What a newcomer would get wrong: a minibatch may have fewer samples than the program, and rows of samples that are not there must enter
- * neither statistics nor sums. Sums are taken over fixed chunks of a tile and added up in order, so that
- * the same tiles give the same bits.
+ * What a newcomer would get wrong: a minibatch may have fewer samples than the program, and rows of
+ * samples that are not there must enter neither statistics nor sums. Sums are taken over fixed
+ * chunks of a tile and added up in order, so that the same tiles give the same bits.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,12 +26,13 @@
 enum { WIDE = 128, CHUNK = 64 }; /* elements of a wide row at least; wide rows of a chunk */
 
 struct batch_norm {
-    size_t channels, width;     /* width: of a wide row, a multiple of the channels */
-    size_t parts;               /* gathered so far, by this program; what follows, all programs of the team share */
-    double *total;              /* [2][channels] */
-    float *mean, *inverse;      /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
-    float *center;              /* [width] from here on: the mean */
-    float *scale, *shift;       /* y = scale*x + shift */
+    size_t channels, width; /* width: of a wide row, a multiple of the channels */
+    size_t
+        parts; /* gathered so far, by this program; what follows, all programs of the team share */
+    double *total;         /* [2][channels] */
+    float *mean, *inverse; /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
+    float *center;         /* [width] from here on: the mean */
+    float *scale, *shift;  /* y = scale*x + shift */
     float *gain, *slope, *base; /* dx = gain*dy + slope*x + base */
 };
 
@@ -44,7 +47,8 @@ static size_t chunk_of(const struct batch_norm *b)
     return b->width * CHUNK;
 }
 
-/* Floats of a part: two sums for each element of a wide row, then the number of rows that are in them. */
+/* Floats of a part: two sums for each element of a wide row, then the number of rows that are in
+ * them. */
 static size_t part_of(const struct batch_norm *b)
 {
     return 2 * b->width + 16;
@@ -58,8 +62,10 @@ static float rows_of(const struct batch_norm *b, const float *part)
 static void gathers_into(struct cpu_program *p, const struct cpu_step *s)
 {
     const struct batch_norm *b = s->state;
-    size_t parts = elements_of(s, p->batch) / chunk_of(b) + (size_t)p->batch; /* a tile's last chunk may be shorter */
-    p->gathered_floats = parts * part_of(b) > p->gathered_floats ? parts * part_of(b) : p->gathered_floats;
+    size_t parts = elements_of(s, p->batch) / chunk_of(b) +
+                   (size_t)p->batch; /* a tile's last chunk may be shorter */
+    p->gathered_floats =
+        parts * part_of(b) > p->gathered_floats ? parts * part_of(b) : p->gathered_floats;
 }
 
 static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
@@ -70,7 +76,8 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     }
     s->state = b;
     if (p->lead) {
-        *b = *(const struct batch_norm *)p->lead->steps[s - p->steps].state; /* what all programs normalise with is the first one's */
+        *b = *(const struct batch_norm *)p->lead->steps[s - p->steps]
+                  .state; /* what all programs normalise with is the first one's */
         gathers_into(p, s);
         return 0;
     }
@@ -112,7 +119,7 @@ static void fold(const struct batch_norm *b, float *row)
     }
 }
 
-/* ---- sums of n elements from `first` on, in wide rows ------------------------------------------------------------------- */
+/* ---- sums of n elements from `first` on, in wide rows ---------------------------------------- */
 
 static inline size_t shorter(size_t a, size_t b)
 {
@@ -125,7 +132,8 @@ static inline float through_relu(float v, float y, bool relu)
     return (relu & (y <= 0)) ? 0 : v;
 }
 
-CPU_CLONES static void sum_rows(float *restrict sum, const void *restrict x, bool bf16, size_t width, size_t first, size_t n)
+CPU_CLONES static void sum_rows(float *restrict sum, const void *restrict x, bool bf16,
+                                size_t width, size_t first, size_t n)
 {
     ELEMENTS(bf16, {
         for (size_t at = 0; at < n; at += width) {
@@ -137,8 +145,9 @@ CPU_CLONES static void sum_rows(float *restrict sum, const void *restrict x, boo
     });
 }
 
-CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict mean, const void *restrict x, bool bf16, size_t width,
-                                   size_t first, size_t n)
+CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict mean,
+                                   const void *restrict x, bool bf16, size_t width, size_t first,
+                                   size_t n)
 {
     ELEMENTS(bf16, {
         for (size_t at = 0; at < n; at += width) {
@@ -152,7 +161,8 @@ CPU_CLONES static void sum_squares(float *restrict sum, const float *restrict me
 }
 
 /* A chunk: mean[k], and the sum of squares around it. */
-static void measure_chunk(const struct batch_norm *b, float *part, const void *x, bool bf16, size_t first, size_t n)
+static void measure_chunk(const struct batch_norm *b, float *part, const void *x, bool bf16,
+                          size_t first, size_t n)
 {
     float *mean = part, *squares = part + b->width;
     memset(part, 0, 2 * b->width * sizeof(float));
@@ -167,8 +177,9 @@ static void measure_chunk(const struct batch_norm *b, float *part, const void *x
 }
 
 /* sum[0][k] += dy, sum[1][k] += dy*(x - mean); dy counts as zero where a relu of y was. */
-CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict dy, const void *restrict x, const struct batch_norm *b,
-                                     bool bf16, bool relu, size_t first, size_t n)
+CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict dy,
+                                     const void *restrict x, const struct batch_norm *b, bool bf16,
+                                     bool relu, size_t first, size_t n)
 {
     float *restrict products = sum + b->width;
     const float *restrict mean = b->center, *restrict scale = b->scale, *restrict shift = b->shift;
@@ -177,7 +188,8 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
         for (size_t at = 0; at < n; at += width) {
             size_t m = shorter(width, n - at);
             for (size_t k = 0; k < m; k++) {
-                float v = GET(x, first + at + k), g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
+                float v = GET(x, first + at + k),
+                      g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
                 sum[k] += g;
                 products[k] += g * (v - mean[k]);
             }
@@ -186,7 +198,8 @@ CPU_CLONES static void sum_gradients(float *restrict sum, const void *restrict d
 }
 
 /* A part for each chunk of the tile: statistics of x, or sums of gradients. */
-static void gather(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, bool backward)
+static void gather(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                   bool backward)
 {
     struct batch_norm *b = s->state;
     size_t n = elements_of(s, cpu_present(p, in)), chunk = chunk_of(b);
@@ -228,10 +241,10 @@ static const float *next_part(struct walk *w)
     return NULL;
 }
 
-/* ---- forward ----------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
-CPU_CLONES static void apply(void *restrict y, const void *restrict x, const struct batch_norm *b, bool bf16, bool relu, size_t first,
-                             size_t n)
+CPU_CLONES static void apply(void *restrict y, const void *restrict x, const struct batch_norm *b,
+                             bool bf16, bool relu, size_t first, size_t n)
 {
     const float *restrict scale = b->scale, *restrict shift = b->shift;
     size_t width = b->width;
@@ -286,7 +299,8 @@ static void measure(const struct cpu_team *t, int step, const struct batch_norm 
 static void use_statistics(const struct cpu_team *t, int step, struct cpu_step *s, double rows)
 {
     struct batch_norm *b = s->state;
-    float *mean = running(t->members[0].program, s, 0), *variance = running(t->members[0].program, s, 1);
+    float *mean = running(t->members[0].program, s, 0),
+          *variance = running(t->members[0].program, s, 1);
     double momentum = s->layer->rate;
     measure(t, step, b, rows);
     for (size_t k = 0; k < b->channels; k++) {
@@ -294,7 +308,8 @@ static void use_statistics(const struct cpu_team *t, int step, struct cpu_step *
         b->mean[k] = (float)center;
         b->inverse[k] = (float)(1 / sqrt(squares / rows + s->layer->eps));
         mean[k] = (float)((1 - momentum) * (double)mean[k] + momentum * center);
-        variance[k] = (float)((1 - momentum) * (double)variance[k] + momentum * (rows > 1 ? squares / (rows - 1) : 0));
+        variance[k] = (float)((1 - momentum) * (double)variance[k] +
+                              momentum * (rows > 1 ? squares / (rows - 1) : 0));
     }
 }
 
@@ -308,7 +323,8 @@ static void use_running(struct cpu_program *p, struct cpu_step *s)
     }
 }
 
-static double rows_in(const struct cpu_step *s, const struct batch_norm *b, const struct dev_input *in)
+static double rows_in(const struct cpu_step *s, const struct batch_norm *b,
+                      const struct dev_input *in)
 {
     return (double)(elements_of(s, in->count) / b->channels);
 }
@@ -335,16 +351,18 @@ static void begin_forward(const struct cpu_team *t, int step, const struct dev_i
     widen(b, b->shift);
 }
 
-static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                   struct err *e)
 {
     apply_all(p, s);
     return 0;
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------------ */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy, const void *restrict x, const struct batch_norm *b,
-                                      bool bf16, bool relu, size_t first, size_t n)
+CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy,
+                                      const void *restrict x, const struct batch_norm *b, bool bf16,
+                                      bool relu, size_t first, size_t n)
 {
     const float *restrict scale = b->scale, *restrict shift = b->shift;
     const float *restrict gain = b->gain, *restrict slope = b->slope, *restrict base = b->base;
@@ -353,7 +371,8 @@ CPU_CLONES static void apply_gradient(void *restrict dx, const void *restrict dy
         for (size_t at = 0; at < n; at += width) {
             size_t m = shorter(width, n - at);
             for (size_t k = 0; k < m; k++) {
-                float v = GET(x, first + at + k), g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
+                float v = GET(x, first + at + k),
+                      g = through_relu(GET(dy, first + at + k), scale[k] * v + shift[k], relu);
                 PUT(dx, first + at + k, gain[k] * g + (slope[k] * v + base[k]));
             }
         }
@@ -399,17 +418,20 @@ static void begin(const struct cpu_team *t, int step, const struct dev_input *in
     }
 }
 
-static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                    struct err *e)
 {
     struct batch_norm *b = s->state;
-    size_t n = elements_of(s, cpu_present(p, in)), chunk = chunk_of(b), beyond = elements_of(s, p->samples) - n;
+    size_t n = elements_of(s, cpu_present(p, in)), chunk = chunk_of(b),
+           beyond = elements_of(s, p->samples) - n;
     if (!s->in_grad[0]) {
         return 0;
     }
     void *dx = *s->in_grad[0];
 #pragma omp parallel for if (n > chunk)
     for (size_t first = 0; first < n; first += chunk) {
-        apply_gradient(dx, s->out->grad, s->in[0]->data, b, p->bf16, s->relu, first, shorter(chunk, n - first));
+        apply_gradient(dx, s->out->grad, s->in[0]->data, b, p->bf16, s->relu, first,
+                       shorter(chunk, n - first));
     }
     memset(element_at(dx, n, p->bf16), 0, beyond * element_size(p->bf16));
     return 0;

@@ -1,9 +1,10 @@
-/* Two-dimensional convolution on NHWC activations. The padding on the far side follows from the output's shape (it may be
- * negative: a last row or column that no window reaches).
+/* Two-dimensional convolution on NHWC activations. The padding on the far side follows from the
+ * output's shape (it may be negative: a last row or column that no window reaches).
  */
 #include "kernels/cpu/weighted.h"
 
-static dnnl_status_t describe(const struct layer *l, const struct weighted_mds *md, enum weighted_pass pass, union weighted_desc *desc)
+static dnnl_status_t describe(const struct layer *l, const struct weighted_mds *md,
+                              enum weighted_pass pass, union weighted_desc *desc)
 {
     dnnl_dims_t stride = {l->stride[0], l->stride[1]}, near = {l->padding[0], l->padding[1]}, far;
     const dnnl_memory_desc_t *bias = md->has_bias ? &md->bias : NULL;
@@ -12,13 +13,16 @@ static dnnl_status_t describe(const struct layer *l, const struct weighted_mds *
     }
     switch (pass) {
     case WEIGHTED_FORWARD:
-        return dnnl_convolution_forward_desc_init(&desc->conv, dnnl_forward_training, dnnl_convolution_direct, &md->src, &md->weights[pass],
-                                                  bias, &md->dst, stride, near, far);
+        return dnnl_convolution_forward_desc_init(
+            &desc->conv, dnnl_forward_training, dnnl_convolution_direct, &md->src,
+            &md->weights[pass], bias, &md->dst, stride, near, far);
     case WEIGHTED_DATA:
-        return dnnl_convolution_backward_data_desc_init(&desc->conv, dnnl_convolution_direct, &md->src, &md->weights[pass], &md->dst,
+        return dnnl_convolution_backward_data_desc_init(&desc->conv, dnnl_convolution_direct,
+                                                        &md->src, &md->weights[pass], &md->dst,
                                                         stride, near, far);
     default:
-        return dnnl_convolution_backward_weights_desc_init(&desc->conv, dnnl_convolution_direct, &md->src, &md->weights[pass], bias,
+        return dnnl_convolution_backward_weights_desc_init(&desc->conv, dnnl_convolution_direct,
+                                                           &md->src, &md->weights[pass], bias,
                                                            &md->dst, stride, near, far);
     }
 }
@@ -26,11 +30,15 @@ static dnnl_status_t describe(const struct layer *l, const struct weighted_mds *
 static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
 {
     const struct layer *l = s->layer;
-    struct weighted_mds md = {.src = prim_value_md(p, &s->in[0]->shape), .dst = prim_value_md(p, &s->out->shape), .has_bias = l->bias};
-    dnnl_dims_t weights = {l->units, s->in[0]->shape.dim[2], l->kernel[0], l->kernel[1]}, bias = {l->units};
+    struct weighted_mds md = {.src = prim_value_md(p, &s->in[0]->shape),
+                              .dst = prim_value_md(p, &s->out->shape),
+                              .has_bias = l->bias};
+    dnnl_dims_t weights = {l->units, s->in[0]->shape.dim[2], l->kernel[0], l->kernel[1]},
+                bias = {l->units};
     dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md.flat, 4, weights, dnnl_f32, dnnl_oihw);
     for (int pass = 0; pass < WEIGHTED_PASSES && status == dnnl_success; pass++) {
-        status = dnnl_memory_desc_init_by_tag(&md.weights[pass], 4, weights, weighted_type(p, pass), dnnl_format_tag_any);
+        status = dnnl_memory_desc_init_by_tag(&md.weights[pass], 4, weights, weighted_type(p, pass),
+                                              dnnl_format_tag_any);
     }
     if (status == dnnl_success) {
         status = dnnl_memory_desc_init_by_tag(&md.bias, 1, bias, dnnl_f32, dnnl_x);

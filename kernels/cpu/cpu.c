@@ -1,8 +1,9 @@
-/* The CPU as a device (see kernels/device.h): blocks are host memory, so the mirror is the block and fetch and store have
- * nothing to do; programs are made in cpu/program.c.
+/* The CPU as a device (see kernels/device.h): blocks are host memory, so the mirror is the block
+ * and fetch and store have nothing to do; programs are made in cpu/program.c.
  *
- * What a newcomer would get wrong: the number of threads is a setting of the calling thread in OpenMP, so every entry into
- * the device sets it, also in the thread that prepares programs beside the one that trains.
+ * What a newcomer would get wrong: the number of threads is a setting of the calling thread in
+ * OpenMP, so every entry into the device sets it, also in the thread that prepares programs beside
+ * the one that trains.
  */
 #include <dnnl.h>
 #include <omp.h>
@@ -19,7 +20,8 @@ enum { MOST_THREADS = 1024 };
 static int cores(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set)
+                                                                               : 1;
 }
 
 static int read_threads(const char *args, struct err *e)
@@ -30,16 +32,20 @@ static int read_threads(const char *args, struct err *e)
     char *end;
     long n = strtol(args, &end, 10);
     if (*end || n < 1 || n > MOST_THREADS) {
-        return err_set(e, ERR_INVALID, "the device 'cpu:%.40s' needs a number of threads from 1 to %d after the colon", args, MOST_THREADS);
+        return err_set(
+            e, ERR_INVALID,
+            "the device 'cpu:%.40s' needs a number of threads from 1 to %d after the colon", args,
+            MOST_THREADS);
     }
     return (int)n;
 }
 
-/* ---- what it is and has -------------------------------------------------------------------------------------- */
+/* ---- what it is and has ---------------------------------------------------------------------- */
 
 static bool has_bf16(void)
 {
-    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+           dnnl_cpu_isa_avx512_core_bf16;
 }
 
 static const char *instruction_set(void)
@@ -78,7 +84,8 @@ static void write_line(struct cpu_device *d)
     if (!read_line("/proc/cpuinfo", "model name", model, sizeof(model))) {
         snprintf(model, sizeof(model), "CPU");
     }
-    snprintf(d->line, sizeof(d->line), "%s, %d thread%s, %s", model, d->threads, d->threads == 1 ? "" : "s", instruction_set());
+    snprintf(d->line, sizeof(d->line), "%s, %d thread%s, %s", model, d->threads,
+             d->threads == 1 ? "" : "s", instruction_set());
 }
 
 /* A number in a file of the control group; false if there is none ("max"). */
@@ -101,7 +108,8 @@ static size_t cpu_memory_bytes(struct device *dev)
     if (read_line("/proc/meminfo", "MemAvailable", text, sizeof(text))) {
         free_bytes = (size_t)strtoull(text, NULL, 10) * 1024;
     }
-    if (read_number("/sys/fs/cgroup/memory.max", &limit) && read_number("/sys/fs/cgroup/memory.current", &used)) {
+    if (read_number("/sys/fs/cgroup/memory.max", &limit) &&
+        read_number("/sys/fs/cgroup/memory.current", &used)) {
         size_t rest = limit > used ? limit - used : 0;
         free_bytes = rest < free_bytes ? rest : free_bytes;
     }
@@ -133,7 +141,7 @@ static int cpu_use_precision(struct device *dev, const char *precision, struct e
     return 0;
 }
 
-/* ---- open, close --------------------------------------------------------------------------------------------------- */
+/* ---- open, close ----------------------------------------------------------------------------- */
 
 static void cpu_close(struct device *dev)
 {
@@ -173,7 +181,7 @@ static struct device *cpu_open(const char *args, struct err *e)
     return &d->base;
 }
 
-/* ---- replicas --------------------------------------------------------------------------------------------------------- */
+/* ---- replicas -------------------------------------------------------------------------------- */
 
 static void cpu_replica_release(struct dev_replica *r)
 {
@@ -184,8 +192,8 @@ static void cpu_replica_release(struct dev_replica *r)
     }
 }
 
-static int cpu_replica_init(struct device *dev, struct dev_replica *r, const struct network *net, const struct optimizer_spec *opt,
-                            struct err *e)
+static int cpu_replica_init(struct device *dev, struct dev_replica *r, const struct network *net,
+                            const struct optimizer_spec *opt, struct err *e)
 {
     memset(r, 0, sizeof(*r));
     r->dev = dev;
@@ -200,8 +208,10 @@ static int cpu_replica_init(struct device *dev, struct dev_replica *r, const str
         r->host[b] = aligned_alloc(64, bytes);
         if (!r->host[b]) {
             cpu_replica_release(r);
-            return err_set(e, ERR_MEMORY, "cannot allocate %zu bytes for a network of %zu parameters: memory ran out", bytes,
-                           net->n_params);
+            return err_set(
+                e, ERR_MEMORY,
+                "cannot allocate %zu bytes for a network of %zu parameters: memory ran out", bytes,
+                net->n_params);
         }
         memset(r->host[b], 0, bytes);
     }
@@ -219,7 +229,8 @@ static int update(struct dev_replica *r, double lr, double scale, struct err *e)
     return cpu_update(r, lr, scale, e);
 }
 
-static int update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale, bool last, struct err *e)
+static int update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale,
+                       bool last, struct err *e)
 {
     omp_set_num_threads(((struct cpu_device *)r->dev)->threads);
     return cpu_update_part(r, first, n, lr, scale, last, e);

@@ -1,16 +1,20 @@
-/* The CPU backend's own picture: a device, the programs it runs, and the table that every operator fills.
+/* The CPU backend's own picture: a device, the programs it runs, and the table that every operator
+ * fills.
  *
- * A device's program is a team (cpu/team.c): one program on all threads, or one for each thread and its part of the minibatch.
- * A program is an array of steps in the network's layer order; forward walks it up, backward down. Steps that form a group take
- * turns on tiles, parts of the minibatch that fit into the cache (cpu/tiles.c). A step owns what its operator prepared (oneDNN
- * primitives, masks); a value is one activation with its gradient. A value that several steps
- * read gets its gradient from the first of them in backward order directly, from the others through spare memory, which the
- * program adds; operators only ever write to `in_grad` and need not know.
+ * A device's program is a team (cpu/team.c): one program on all threads, or one for each thread and
+ * its part of the minibatch. A program is an array of steps in the network's layer order; forward
+ * walks it up, backward down. Steps that form a group take turns on tiles, parts of the minibatch
+ * that fit into the cache (cpu/tiles.c). A step owns what its operator prepared (oneDNN primitives,
+ * masks); a value is one activation with its gradient. A value that several steps read gets its
+ * gradient from the first of them in backward order directly, from the others through spare memory,
+ * which the program adds; operators only ever write to `in_grad` and need not know.
  *
- * What a newcomer would get wrong: activations may be fp32 or bf16 (cpu/element.h), and in the backward pass only those are
- * there that an operator declares to read (cpu/places.c). What a value's `data` and `grad` point to are the p->samples samples of the
- * tile under way, sample p->from of the minibatch first. And a value's shape is the one it is STORED in. A flattened image
- * is still stored row, column, channel; the dense layer that reads it permutes its own copy (cpu/dense.c).
+ * What a newcomer would get wrong: activations may be fp32 or bf16 (cpu/element.h), and in the
+ * backward pass only those are there that an operator declares to read (cpu/places.c). What a
+ * value's `data` and `grad` point to are the p->samples samples of the tile under way, sample
+ * p->from of the minibatch first. And a value's shape is the one it is STORED in. A flattened image
+ * is still stored row, column, channel; the dense layer that reads it permutes its own copy
+ * (cpu/dense.c).
  */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
@@ -21,8 +25,10 @@
 #include "kernels/cpu/prim.h"
 #include "kernels/device.h"
 
-/* Compiles a hot loop for several instruction sets; the right one is chosen when the program is loaded. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* Compiles a hot loop for several instruction sets; the right one is chosen when the program is
+ * loaded. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CPU_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CPU_CLONES
@@ -52,17 +58,19 @@ struct cpu_device {
     int threads;
     struct cpu_arenas arenas;
     dnnl_engine_t engine;
-    const char *precision; /* of replicas that are made from now on; a replica's `impl` is its own */
+    const char
+        *precision; /* of replicas that are made from now on; a replica's `impl` is its own */
     char line[160];
 };
 
 struct cpu_value {
     struct shape shape; /* of one sample, as stored */
     size_t count;       /* elements of one sample */
-    void *data;         /* [samples][count] of the tile under way; the network's input borrows the caller's */
-    void *grad;         /* [samples][count], or NULL where nobody needs it */
-    bool needs_grad;    /* some parameter stands before it */
-    bool has_grad;      /* while building: a step that runs earlier in backward writes it already */
+    void *
+        data; /* [samples][count] of the tile under way; the network's input borrows the caller's */
+    void *grad;      /* [samples][count], or NULL where nobody needs it */
+    bool needs_grad; /* some parameter stands before it */
+    bool has_grad;   /* while building: a step that runs earlier in backward writes it already */
     struct cpu_step *maker;
     int again_before; /* the step before whose backward pass it is made again; -1: none */
 };
@@ -72,25 +80,38 @@ struct cpu_team;
 struct cpu_step;
 
 /* What of a step's activations its backward pass reads. */
-enum cpu_reads { CPU_READS_IN = 1, CPU_READS_OUT = 2, CPU_READS_RELU = 4 /* the output, if a relu is a part of the step */ };
+enum cpu_reads {
+    CPU_READS_IN = 1,
+    CPU_READS_OUT = 2,
+    CPU_READS_RELU = 4 /* the output, if a relu is a part of the step */
+};
 
 struct cpu_op {
     const char *name;
-    bool by_tiles;           /* works on p->samples samples, whichever they are; else on all of them at once */
-    bool takes_relu;         /* a relu that follows can become a part of it (cpu_step.relu) */
-    bool keeps_shape;        /* the output is stored as the first input is, whatever the layer's shape says */
+    bool
+        by_tiles; /* works on p->samples samples, whichever they are; else on all of them at once */
+    bool takes_relu;  /* a relu that follows can become a part of it (cpu_step.relu) */
+    bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says
+                       */
     unsigned backward_reads; /* enum cpu_reads; what is not declared may be gone by then */
     /* Called once the step's inputs and output are known, before memory is there. */
     int (*prepare)(struct cpu_program *p, struct cpu_step *s, struct err *e);
-    int (*forward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
-    /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's range of the flat block. */
-    int (*backward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
-    /* NULL, or: gathers from the tile under way what `forward` (in training) or `backward` has to know of the whole minibatch. It runs for
-     * every tile of the group before, so it reads inputs and out->grad before the step's own turn; it may use p->gathered until then. */
-    void (*gather)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, bool backward);
-    /* With `gather`: puts together what all programs of the team have gathered, before the step's turn; forward without training, too. */
+    int (*forward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                   struct err *e);
+    /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's range
+     * of the flat block. */
+    int (*backward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                    struct err *e);
+    /* NULL, or: gathers from the tile under way what `forward` (in training) or `backward` has to
+     * know of the whole minibatch. It runs for every tile of the group before, so it reads inputs
+     * and out->grad before the step's own turn; it may use p->gathered until then. */
+    void (*gather)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                   bool backward);
+    /* With `gather`: puts together what all programs of the team have gathered, before the step's
+     * turn; forward without training, too. */
     void (*begin)(const struct cpu_team *team, int step, const struct dev_input *in, bool backward);
-    /* NULL, or: writes the output of the last forward pass again, the same bits, from inputs that the backward pass reads anyway. */
+    /* NULL, or: writes the output of the last forward pass again, the same bits, from inputs that
+     * the backward pass reads anyway. */
     void (*again)(struct cpu_program *p, struct cpu_step *s);
     void (*release)(struct cpu_step *s);
 };
@@ -111,8 +132,10 @@ struct cpu_step {
 
 /* Steps that take turns on one tile after another. */
 struct cpu_group {
-    int first, end;  /* forward: steps first to end - 1; then step `end` gathers, if it belongs to the group backward (top) */
-    int top, bottom; /* backward: steps top down to bottom; then step bottom - 1 gathers, if it belongs to the group forward */
+    int first, end;  /* forward: steps first to end - 1; then step `end` gathers, if it belongs to
+                        the group backward (top) */
+    int top, bottom; /* backward: steps top down to bottom; then step bottom - 1 gathers, if it
+                        belongs to the group forward */
     int samples;     /* of a tile: a divisor of the batch */
 };
 
@@ -121,7 +144,8 @@ struct cpu_place {
     void **at;
     size_t first;  /* byte of the arena */
     char *block;   /* where that is in this run */
-    size_t stride; /* bytes from sample to sample; 0: all tiles use the same memory, one after another */
+    size_t stride; /* bytes from sample to sample; 0: all tiles use the same memory, one after
+                      another */
 };
 
 struct cpu_program {
@@ -129,31 +153,38 @@ struct cpu_program {
     int batch;
     struct cpu_device *dev;
     const struct cpu_program *lead; /* the first of its team; NULL: that is this one */
-    int first, threads;             /* the minibatch's sample that is this program's first; threads that run it */
+    int first,
+        threads; /* the minibatch's sample that is this program's first; threads that run it */
     const struct network *net;
-    bool bf16; /* activations and their gradients are, and weights as products read them; all else is fp32 */
+    bool bf16; /* activations and their gradients are, and weights as products read them; all else
+                  is fp32 */
     dnnl_stream_t stream;
     struct cpu_step *steps;
     int n_steps;
     struct cpu_group *groups; /* cpu/tiles.c */
     int n_groups;
-    struct cpu_place *places; /* cpu/places.c; [0]: the network's input, which is no part of the arena */
+    struct cpu_place
+        *places; /* cpu/places.c; [0]: the network's input, which is no part of the arena */
     int n_places;
-    size_t arena_bytes;          /* that a run needs */
-    int from, samples;           /* the tile under way; while a step is prepared: how many samples it will have */
+    size_t arena_bytes; /* that a run needs */
+    int from,
+        samples; /* the tile under way; while a step is prepared: how many samples it will have */
     struct cpu_value *values;    /* [0]: the network's input; then at most one per layer */
     struct cpu_value **of_layer; /* [n_layers] */
     struct cpu_value *output;    /* what the loss reads */
-    void *padded; /* [batch][input], for minibatches that do not fill the program, or are rounded; here and below of the run's arena */
-    struct cpu_value head_fp32; /* what the loss reads and writes: the output, or its copy in fp32 */
-    void *scratch;              /* working memory, shared by all steps */
+    void *padded; /* [batch][input], for minibatches that do not fill the program, or are rounded;
+                     here and below of the run's arena */
+    struct cpu_value
+        head_fp32; /* what the loss reads and writes: the output, or its copy in fp32 */
+    void *scratch; /* working memory, shared by all steps */
     size_t scratch_bytes;
     void *gathered; /* floats, for what is gathered (cpu_op.gather) */
     size_t gathered_floats;
     struct cpu_chunk *chunks; /* everything that cpu_alloc gave */
 };
 
-/* A minibatch on all threads: shared out among programs, each of which runs on one of them, or one program's (cpu/team.c). */
+/* A minibatch on all threads: shared out among programs, each of which runs on one of them, or one
+ * program's (cpu/team.c). */
 struct cpu_member {
     struct cpu_program *program;
     struct dev_replica replica; /* the program's */
@@ -171,7 +202,8 @@ struct cpu_team {
 
 /* NULL: this device has none (cpu/graph.c). */
 const struct cpu_op *cpu_op_of(int layer_type);
-/* Fills steps, values, of_layer and output (cpu/graph.c); their arrays are there. Returns the number of values. */
+/* Fills steps, values, of_layer and output (cpu/graph.c); their arrays are there. Returns the
+ * number of values. */
 int cpu_graph_build(struct cpu_program *p, struct err *e);
 /* Puts steps into groups (cpu/tiles.c); p->groups is there. */
 void cpu_tiles(struct cpu_program *p);
@@ -189,8 +221,9 @@ void cpu_arenas_release(struct cpu_arenas *a);
 bool cpu_arenas_prepare(struct cpu_arenas *a, size_t bytes);
 struct cpu_arena *cpu_arena_take(struct cpu_arenas *a, size_t bytes);
 void cpu_arena_give(struct cpu_arenas *a, struct cpu_arena *one);
-/* A large block stands on large pages, as far as it fills them and the kernel has some: on small ones, wherever they happen to be, a step
- * takes up to a tenth longer. Not cleared; freed by free. */
+/* A large block stands on large pages, as far as it fills them and the kernel has some: on small
+ * ones, wherever they happen to be, a step takes up to a tenth longer. Not cleared; freed by free.
+ */
 void *cpu_aligned(size_t bytes);
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e);
@@ -200,30 +233,37 @@ void cpu_scratch(struct cpu_program *p, size_t bytes);
 float *cpu_param(struct cpu_program *p, const struct cpu_step *s, int tensor);
 float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tensor);
 
-/* Loss (cpu/loss.c) of p->head_fp32: adds to the sums in `out`, writes its part of the gradient of the mean over in->count samples when
- * training, zero for the samples beyond. */
-int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out, struct err *e);
+/* Loss (cpu/loss.c) of p->head_fp32: adds to the sums in `out`, writes its part of the gradient of
+ * the mean over in->count samples when training, zero for the samples beyond. */
+int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out,
+             struct err *e);
 int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e);
-int cpu_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale, bool last, struct err *e);
+int cpu_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale,
+                    bool last, struct err *e);
 
 /* cpu/program.c: the program of `batch` samples from `first` on, which so many threads run. */
-struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead, int first, int batch, int threads,
-                                    struct err *e);
+struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead,
+                                    int first, int batch, int threads, struct err *e);
 void cpu_program_free(struct cpu_program *p);
 /* A run: its arena and input, groups forward, the loss, groups backward. */
 void cpu_program_bind(struct cpu_program *p, char *memory, const struct dev_input *in);
-int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *in, bool backward, struct err *e);
-int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, float *logits, struct err *e);
+int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *in, bool backward,
+                      struct err *e);
+int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out,
+                     float *logits, struct err *e);
 /* Samples of the tile under way that are there. */
 int cpu_present(const struct cpu_program *p, const struct dev_input *in);
 
-struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
+struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket_bytes,
+                                 struct err *e);
 void cpu_team_free(struct dev_program *program);
-int cpu_team_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
-                     void *ctx, struct err *e);
+int cpu_team_compute(struct dev_program *program, const struct dev_input *in,
+                     struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
+                     struct err *e);
 
 extern const struct device_ops cpu_device_ops;
-extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_average_pool, cpu_global_pool, cpu_batch_norm, cpu_lrn, cpu_relu,
-    cpu_leaky, cpu_tanh, cpu_sigmoid, cpu_dropout, cpu_flatten, cpu_add, cpu_concat;
+extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_average_pool, cpu_global_pool,
+    cpu_batch_norm, cpu_lrn, cpu_relu, cpu_leaky, cpu_tanh, cpu_sigmoid, cpu_dropout, cpu_flatten,
+    cpu_add, cpu_concat;
 
 #endif

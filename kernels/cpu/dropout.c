@@ -1,5 +1,6 @@
-/* Dropout (kernels/mask.h says which elements). The forward pass keeps one byte per element for the backward pass; what is
- * kept is scaled by 1/(1-rate), so that evaluation, where dropout does nothing, sees the same mean.
+/* Dropout (kernels/mask.h says which elements). The forward pass keeps one byte per element for the
+ * backward pass; what is kept is scaled by 1/(1-rate), so that evaluation, where dropout does
+ * nothing, sees the same mean.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,9 @@ static void draw(const struct dropout *d, uint8_t *kept, uint64_t key, int64_t s
     }
 }
 
-CPU_CLONES static void apply(void *restrict to, const void *restrict from, const uint8_t *restrict kept, bool bf16, float scale,
-                             size_t first, size_t n)
+CPU_CLONES static void apply(void *restrict to, const void *restrict from,
+                             const uint8_t *restrict kept, bool bf16, float scale, size_t first,
+                             size_t n)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < first + n; i++) {
@@ -47,7 +49,8 @@ CPU_CLONES static void apply(void *restrict to, const void *restrict from, const
     });
 }
 
-static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                   struct err *e)
 {
     struct dropout *d = s->state;
     size_t n = s->out->count;
@@ -66,7 +69,8 @@ static int forward(struct cpu_program *p, struct cpu_step *s, const struct dev_i
     return 0;
 }
 
-static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                    struct err *e)
 {
     struct dropout *d = s->state;
     size_t n = s->out->count;

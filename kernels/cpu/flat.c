@@ -1,4 +1,5 @@
-/* Loops over flat blocks: see flat.h. Each is a function of its own, compiled for several instruction sets. */
+/* Loops over flat blocks: see flat.h. Each is a function of its own, compiled for several
+ * instruction sets. */
 #include "kernels/flat.h"
 
 #include <math.h>
@@ -26,15 +27,16 @@ CPU_CLONES void flat_scale(float *to, const float *from, float share, size_t n)
     }
 }
 
-CPU_CLONES void flat_look_up(float *restrict to, const uint8_t *restrict from, const float table[restrict 256], size_t n)
+CPU_CLONES void flat_look_up(float *restrict to, const uint8_t *restrict from,
+                             const float table[restrict 256], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         to[i] = table[from[i]];
     }
 }
 
-CPU_CLONES void flat_descend(float *restrict x, float *restrict sum, const float *restrict g, const uint8_t *restrict decays,
-                             const struct flat_step *step, size_t n)
+CPU_CLONES void flat_descend(float *restrict x, float *restrict sum, const float *restrict g,
+                             const uint8_t *restrict decays, const struct flat_step *step, size_t n)
 {
     float scale = step->scale, decay = step->decay, rate = step->rate, weight = step->weight;
     for (size_t i = 0; i < n; i++) {

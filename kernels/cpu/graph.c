@@ -3,7 +3,8 @@
  *   layers   conv1 ─ relu1 ─ pool1 ─ flatten1 ─ fc1          a relu becomes a part of the step before it, a flatten
  *   steps    conv1+relu1 ─── pool1 ──────────── fc1          that only dense layers read moves nothing and is none
  *
- * Going up finds steps and values; going down finds where each gradient goes. A new operator is a line of the table.
+ * Going up finds steps and values; going down finds where each gradient goes. A new operator is a
+ * line of the table.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/steps.h"
@@ -29,7 +30,7 @@ static const struct {
     {CAT_LAYER_CONCAT, &cpu_concat},
 };
 
-/* ---- up: steps and values ---------------------------------------------------------------------------------- */
+/* ---- up: steps and values -------------------------------------------------------------------- */
 
 const struct cpu_op *cpu_op_of(int layer_type)
 {
@@ -68,7 +69,8 @@ static int add_step(struct cpu_program *p, int layer, int *n_values, struct err 
     const struct layer *l = &p->net->layers[layer];
     const struct cpu_op *op = cpu_op_of(l->type);
     if (!op) {
-        return err_set(e, ERR_UNSUPPORTED, "the CPU device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
+        return err_set(e, ERR_UNSUPPORTED, "the CPU device has no operator for layer '%s' (%s)",
+                       l->name, catalog_get(l->type)->name);
     }
     struct cpu_step *s = &p->steps[p->n_steps++];
     struct cpu_value *out = &p->values[(*n_values)++];
@@ -97,7 +99,8 @@ static int build_steps(struct cpu_program *p, struct err *e)
         if (before) {
             before->relu = true;
             p->of_layer[i] = in;
-        } else if (l->type == CAT_LAYER_FLATTEN && steps_flatten_is_none(p->net, i, &in->shape, keeps_shape)) {
+        } else if (l->type == CAT_LAYER_FLATTEN &&
+                   steps_flatten_is_none(p->net, i, &in->shape, keeps_shape)) {
             p->of_layer[i] = in;
         } else {
             int rc = add_step(p, i, &n_values, e);
@@ -110,9 +113,10 @@ static int build_steps(struct cpu_program *p, struct err *e)
     return n_values;
 }
 
-/* ---- down: gradients ----------------------------------------------------------------------------------------- */
+/* ---- down: gradients ------------------------------------------------------------------------- */
 
-/* The last reader of a value is the first in the backward pass: it writes the gradient, those before it add. */
+/* The last reader of a value is the first in the backward pass: it writes the gradient, those
+ * before it add. */
 static void route_gradients(struct cpu_program *p)
 {
     p->output->has_grad = true;

@@ -1,6 +1,7 @@
 /* Layers with several inputs: add and concat. Both only move numbers, forward and backward.
  *
- * What a newcomer would get wrong: concat joins channels, which stand innermost in memory, so its inputs interleave pixel by pixel.
+ * What a newcomer would get wrong: concat joins channels, which stand innermost in memory, so its
+ * inputs interleave pixel by pixel.
  */
 #include <string.h>
 
@@ -10,10 +11,11 @@
 
 enum { PARALLEL_FROM = 16384 };
 
-/* ---- add ------------------------------------------------------------------------------------------------------- */
+/* ---- add ------------------------------------------------------------------------------------- */
 
 /* y may be a. */
-CPU_CLONES static void sum_loop(void *y, const void *a, const void *b, bool bf16, bool relu, size_t first, size_t last)
+CPU_CLONES static void sum_loop(void *y, const void *a, const void *b, bool bf16, bool relu,
+                                size_t first, size_t last)
 {
     if (relu) {
         ELEMENTS(bf16, {
@@ -31,7 +33,8 @@ CPU_CLONES static void sum_loop(void *y, const void *a, const void *b, bool bf16
     });
 }
 
-static int add_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int add_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                       struct err *e)
 {
     size_t n = (size_t)p->samples * s->out->count;
 #pragma omp parallel if (n > PARALLEL_FROM)
@@ -47,7 +50,8 @@ static int add_forward(struct cpu_program *p, struct cpu_step *s, const struct d
     return 0;
 }
 
-static int add_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int add_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                        struct err *e)
 {
     size_t n = (size_t)p->samples * s->out->count;
     if (s->relu) {
@@ -59,7 +63,8 @@ static int add_backward(struct cpu_program *p, struct cpu_step *s, const struct 
         pointwise_share(n, &first, &last);
         for (int k = 0; k < s->n_in; k++) {
             if (s->in_grad[k]) {
-                memcpy(element_at(*s->in_grad[k], first, p->bf16), element_at(s->out->grad, first, p->bf16),
+                memcpy(element_at(*s->in_grad[k], first, p->bf16),
+                       element_at(s->out->grad, first, p->bf16),
                        (last - first) * element_size(p->bf16));
             }
         }
@@ -76,31 +81,37 @@ const struct cpu_op cpu_add = {
     .backward = add_backward,
 };
 
-/* ---- concat ------------------------------------------------------------------------------------------------------ */
+/* ---- concat ---------------------------------------------------------------------------------- */
 
-static int concat_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int concat_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                          struct err *e)
 {
-    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->samples * s->out->count / all, at = 0;
+    size_t all = steps_joined(&s->out->shape, &s->out->shape),
+           rows = (size_t)p->samples * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
         size_t c = steps_joined(&s->out->shape, &s->in[k]->shape);
 #pragma omp parallel for if (rows * c > PARALLEL_FROM)
         for (size_t i = 0; i < rows; i++) {
-            memcpy(element_at(s->out->data, i * all + at, p->bf16), element_at(s->in[k]->data, i * c, p->bf16), c * element_size(p->bf16));
+            memcpy(element_at(s->out->data, i * all + at, p->bf16),
+                   element_at(s->in[k]->data, i * c, p->bf16), c * element_size(p->bf16));
         }
         at += c;
     }
     return 0;
 }
 
-static int concat_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int concat_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                           struct err *e)
 {
-    size_t all = steps_joined(&s->out->shape, &s->out->shape), rows = (size_t)p->samples * s->out->count / all, at = 0;
+    size_t all = steps_joined(&s->out->shape, &s->out->shape),
+           rows = (size_t)p->samples * s->out->count / all, at = 0;
     for (int k = 0; k < s->n_in; k++) {
         size_t c = steps_joined(&s->out->shape, &s->in[k]->shape);
         void *to = s->in_grad[k] ? *s->in_grad[k] : NULL;
 #pragma omp parallel for if (rows * c > PARALLEL_FROM)
         for (size_t i = 0; i < (to ? rows : 0); i++) {
-            memcpy(element_at(to, i * c, p->bf16), element_at(s->out->grad, i * all + at, p->bf16), c * element_size(p->bf16));
+            memcpy(element_at(to, i * c, p->bf16), element_at(s->out->grad, i * all + at, p->bf16),
+                   c * element_size(p->bf16));
         }
         at += c;
     }

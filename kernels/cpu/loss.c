@@ -1,8 +1,9 @@
-/* Losses. The sum over the samples is reported, the gradient is that of the mean over the samples in use; samples beyond
- * them (a program that is larger than the last slice) get a zero gradient and count nowhere.
+/* Losses. The sum over the samples is reported, the gradient is that of the mean over the samples
+ * in use; samples beyond them (a program that is larger than the last slice) get a zero gradient
+ * and count nowhere.
  *
- * Mean squared error means over a sample's outputs too, as PyTorch's does. Sums are taken in double and in order, so the
- * reported loss does not depend on the number of threads.
+ * Mean squared error means over a sample's outputs too, as PyTorch's does. Sums are taken in double
+ * and in order, so the reported loss does not depend on the number of threads.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "kernels/cpu/cpu.h"
 
 /* One sample: its loss; the gradient, times `scale`, into grad unless that is NULL. */
-static double softmax_cross_entropy(const float *logits, size_t n, int32_t label, float scale, float *grad, bool *correct)
+static double softmax_cross_entropy(const float *logits, size_t n, int32_t label, float scale,
+                                    float *grad, bool *correct)
 {
     size_t best = 0;
     for (size_t k = 1; k < n; k++) {
@@ -49,7 +51,8 @@ static double squared_error(const float *y, const float *target, size_t n, float
     return sum / (double)n;
 }
 
-int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out, struct err *e)
+int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out,
+             struct err *e)
 {
     const struct cpu_value *output = &p->head_fp32;
     size_t n = output->count;
@@ -67,13 +70,15 @@ int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev
         bool correct;
         if (label < 0 || (size_t)label >= n) {
             return err_set(e, ERR_DATA, "sample %lld has label %d, but the network has %zu outputs",
-                           (long long)(in->sample ? in->sample[sample] : (int64_t)sample), label, n);
+                           (long long)(in->sample ? in->sample[sample] : (int64_t)sample), label,
+                           n);
         }
         out->loss += softmax_cross_entropy(y, n, label, scale, grad, &correct);
         out->correct += correct;
     }
     if (in->training && output->grad && present < p->samples) {
-        memset((float *)output->grad + (size_t)present * n, 0, (size_t)(p->samples - present) * n * sizeof(float));
+        memset((float *)output->grad + (size_t)present * n, 0,
+               (size_t)(p->samples - present) * n * sizeof(float));
     }
     out->finite = isfinite(out->loss);
     return 0;

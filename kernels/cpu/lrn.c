@@ -1,9 +1,11 @@
-/* Local response normalisation across channels (Krizhevsky et al. 2012; PyTorch's LocalResponseNorm):
+/* Local response normalisation across channels (Krizhevsky et al. 2012; PyTorch's
+ * LocalResponseNorm):
  *
  *   s_i = k + alpha/window * sum of x_j^2 over j in i - window/2 … i + (window-1)/2         y_i = x_i * s_i^-beta
  *   dx_i = dy_i * s_i^-beta - 2*alpha*beta/window * x_i * sum of dy_j*y_j/s_j over all j in whose window i stands
  *
- * The forward pass keeps s. Every thread has a line of channels with a margin of zeros on both sides, so that no sum looks at borders.
+ * The forward pass keeps s. Every thread has a line of channels with a margin of zeros on both
+ * sides, so that no sum looks at borders.
  */
 #include <math.h>
 #include <omp.h>
@@ -15,7 +17,8 @@
 struct lrn {
     float *s;     /* [batch][count] */
     float *lines; /* [threads][2][line] */
-    size_t line;  /* window/2 zeros, channels, window/2 zeros and more; the second line is for one value per channel */
+    size_t line;  /* window/2 zeros, channels, window/2 zeros and more; the second line is for one
+                     value per channel */
     float k, scale, beta;
     size_t window;
 };
@@ -59,7 +62,8 @@ CPU_CLONES static void powers(float *restrict out, const float *restrict s, floa
 }
 
 /* out[i] = sum of line[i … i+window-1] */
-CPU_CLONES static void window_sums(float *restrict out, const float *restrict line, size_t window, size_t c)
+CPU_CLONES static void window_sums(float *restrict out, const float *restrict line, size_t window,
+                                   size_t c)
 {
     memcpy(out, line, c * sizeof(float));
     for (size_t w = 1; w < window; w++) {
@@ -70,7 +74,8 @@ CPU_CLONES static void window_sums(float *restrict out, const float *restrict li
 }
 
 /* A pixel's channels begin at element `at`. */
-CPU_CLONES static void forward_pixel(const struct lrn *l, float *line, const struct cpu_step *step, bool bf16, size_t at, size_t c)
+CPU_CLONES static void forward_pixel(const struct lrn *l, float *line, const struct cpu_step *step,
+                                     bool bf16, size_t at, size_t c)
 {
     size_t margin = l->window / 2;
     const void *restrict x = step->in[0]->data;
@@ -95,10 +100,12 @@ CPU_CLONES static void forward_pixel(const struct lrn *l, float *line, const str
 }
 
 /* The windows in which i stands reach the other way: (window-1)/2 down, window/2 up. */
-CPU_CLONES static void backward_pixel(const struct lrn *l, float *line, const struct cpu_step *step, bool bf16, size_t at, size_t c)
+CPU_CLONES static void backward_pixel(const struct lrn *l, float *line, const struct cpu_step *step,
+                                      bool bf16, size_t at, size_t c)
 {
     size_t margin = (l->window - 1) / 2;
-    const void *restrict x = step->in[0]->data, *restrict y = step->out->data, *restrict dy = step->out->grad;
+    const void *restrict x = step->in[0]->data, *restrict y = step->out->data,
+                         *restrict dy = step->out->grad;
     void *restrict dx = *step->in_grad[0];
     const float *restrict s = l->s + at;
     float *restrict sum = line + l->line, factor = -2.0f * l->scale * l->beta;
@@ -118,7 +125,8 @@ CPU_CLONES static void backward_pixel(const struct lrn *l, float *line, const st
 
 /* A pass over all pixels; what the other pass left in a line's margins goes first. */
 static void every_pixel(const struct cpu_program *p, const struct cpu_step *step,
-                        void (*pass)(const struct lrn *l, float *line, const struct cpu_step *step, bool bf16, size_t at, size_t c))
+                        void (*pass)(const struct lrn *l, float *line, const struct cpu_step *step,
+                                     bool bf16, size_t at, size_t c))
 {
     struct lrn *l = step->state;
     size_t c = (size_t)step->out->shape.dim[2], pixels = (size_t)p->batch * step->out->count / c;
@@ -133,13 +141,15 @@ static void every_pixel(const struct cpu_program *p, const struct cpu_step *step
     }
 }
 
-static int forward(struct cpu_program *p, struct cpu_step *step, const struct dev_input *in, struct err *e)
+static int forward(struct cpu_program *p, struct cpu_step *step, const struct dev_input *in,
+                   struct err *e)
 {
     every_pixel(p, step, forward_pixel);
     return 0;
 }
 
-static int backward(struct cpu_program *p, struct cpu_step *step, const struct dev_input *in, struct err *e)
+static int backward(struct cpu_program *p, struct cpu_step *step, const struct dev_input *in,
+                    struct err *e)
 {
     every_pixel(p, step, backward_pixel);
     return 0;

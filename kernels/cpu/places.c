@@ -1,13 +1,16 @@
-/* Where a program's activations and gradients stand: one block of memory, in which two of them share a place if they are never needed at
- * the same time.
+/* Where a program's activations and gradients stand: one block of memory, in which two of them
+ * share a place if they are never needed at the same time.
  *
- * Time is counted in steps: step i runs forward at i, the loss at n, step i backward at 2n - i. An activation is needed from the step that
- * makes it to the last that reads it, and until that step's backward pass only if a gradient is worked out from it (cpu_op.backward_reads).
- * One that can be made again (batch norm: one pass over its input, which is kept or the caller's) is needed twice, for a short time each:
- * the program makes it again before its first use in the backward pass. So half of a residual network's activations need not be kept.
- * Steps of a group that take turns on tiles (cpu/tiles.c) run at the same time, as far as memory is concerned.
+ * Time is counted in steps: step i runs forward at i, the loss at n, step i backward at 2n - i. An
+ * activation is needed from the step that makes it to the last that reads it, and until that step's
+ * backward pass only if a gradient is worked out from it (cpu_op.backward_reads). One that can be
+ * made again (batch norm: one pass over its input, which is kept or the caller's) is needed twice,
+ * for a short time each: the program makes it again before its first use in the backward pass. So
+ * half of a residual network's activations need not be kept. Steps of a group that take turns on
+ * tiles (cpu/tiles.c) run at the same time, as far as memory is concerned.
  *
- * What a newcomer would get wrong: an activation that a backward pass reads and does not declare is overwritten by then.
+ * What a newcomer would get wrong: an activation that a backward pass reads and does not declare is
+ * overwritten by then.
  */
 #include <stdlib.h>
 
@@ -26,23 +29,26 @@ struct leases {
     int n;
 };
 
-static void add_lease(const struct cpu_program *p, struct leases *l, void **place, size_t count, int from, int to)
+static void add_lease(const struct cpu_program *p, struct leases *l, void **place, size_t count,
+                      int from, int to)
 {
-    l->items[l->n++] = (struct lease){.place = place, .sample = count * element_size(p->bf16), .from = {from, 1}, .to = {to, 0}};
+    l->items[l->n++] = (struct lease){
+        .place = place, .sample = count * element_size(p->bf16), .from = {from, 1}, .to = {to, 0}};
 }
 
-/* ---- when ------------------------------------------------------------------------------------------------------ */
+/* ---- when ------------------------------------------------------------------------------------ */
 
 static bool reads_output(const struct cpu_step *s)
 {
-    return s->backward && ((s->op->backward_reads & CPU_READS_OUT) || (s->relu && (s->op->backward_reads & CPU_READS_RELU)));
+    return s->backward && ((s->op->backward_reads & CPU_READS_OUT) ||
+                           (s->relu && (s->op->backward_reads & CPU_READS_RELU)));
 }
 
 static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step *maker)
 {
     struct cpu_value *v = maker->out;
-    int n = p->n_steps, made = (int)(maker - p->steps), last = v == p->output ? n : made, first_back = -1,
-        last_back = reads_output(maker) ? made : n;
+    int n = p->n_steps, made = (int)(maker - p->steps), last = v == p->output ? n : made,
+        first_back = -1, last_back = reads_output(maker) ? made : n;
     bool gathered = false;
     for (int i = made + 1; i < n; i++) {
         const struct cpu_step *s = &p->steps[i];
@@ -59,7 +65,10 @@ static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step 
     }
     bool input_stays = !maker->in[0]->maker || maker->in[0]->again_before < 0;
     v->maker = maker;
-    v->again_before = first_back >= 0 && maker->op->again && input_stays && !gathered && !reads_output(maker) ? first_back : -1;
+    v->again_before =
+        first_back >= 0 && maker->op->again && input_stays && !gathered && !reads_output(maker)
+            ? first_back
+            : -1;
     bool kept = v->again_before < 0 && last_back < n;
     add_lease(p, l, &v->data, v->count, made, kept ? 2 * n - last_back : last);
     if (v->again_before >= 0) {
@@ -72,7 +81,8 @@ static void lease_data(struct cpu_program *p, struct leases *l, struct cpu_step 
 static void lease_gradients(struct cpu_program *p, struct leases *l, struct cpu_step *maker)
 {
     struct cpu_value *v = maker->out;
-    int n = p->n_steps, made = (int)(maker - p->steps), first = v == p->output && v->needs_grad ? n : -1;
+    int n = p->n_steps, made = (int)(maker - p->steps),
+        first = v == p->output && v->needs_grad ? n : -1;
     for (int i = n - 1; i > made && first < 0; i--) {
         for (int k = 0; k < p->steps[i].n_in; k++) {
             first = p->steps[i].in_grad[k] == &v->grad ? i : first;
@@ -92,11 +102,13 @@ static void lease_gradients(struct cpu_program *p, struct leases *l, struct cpu_
 static const struct cpu_group *tiled_at(const struct cpu_program *p, int time)
 {
     int n = p->n_steps;
-    const struct cpu_group *g = time == n ? NULL : cpu_group_of(p, time < n ? time : 2 * n - time, time > n);
+    const struct cpu_group *g =
+        time == n ? NULL : cpu_group_of(p, time < n ? time : 2 * n - time, time > n);
     return g && g->samples < p->batch ? g : NULL;
 }
 
-/* A lease lasts from a group's begin to a group's end. What never leaves a group needs memory for one tile, which stays in the cache. */
+/* A lease lasts from a group's begin to a group's end. What never leaves a group needs memory for
+ * one tile, which stays in the cache. */
 static void lease_tiles(const struct cpu_program *p, struct lease *l)
 {
     int n = p->n_steps, samples = 0;
@@ -112,13 +124,14 @@ static void lease_tiles(const struct cpu_program *p, struct lease *l)
     l->bytes = ((size_t)samples * l->sample + 63) / 64 * 64;
 }
 
-/* ---- where ----------------------------------------------------------------------------------------------------- */
+/* ---- where ----------------------------------------------------------------------------------- */
 
 static bool meet(const struct lease *a, const struct lease *b)
 {
     for (int i = 0; i < TWICE; i++) {
         for (int k = 0; k < TWICE; k++) {
-            if (a->from[i] <= a->to[i] && b->from[k] <= b->to[k] && a->from[i] <= b->to[k] && b->from[k] <= a->to[i]) {
+            if (a->from[i] <= a->to[i] && b->from[k] <= b->to[k] && a->from[i] <= b->to[k] &&
+                b->from[k] <= a->to[i]) {
                 return true;
             }
         }
@@ -132,7 +145,8 @@ static int larger_first(const void *x, const void *y)
     return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : a->from[0] - b->from[0];
 }
 
-/* The lowest place where nothing stands at the same time: after each conflict, from its end on again. */
+/* The lowest place where nothing stands at the same time: after each conflict, from its end on
+ * again. */
 static size_t lowest(const struct lease *placed, int n, const struct lease *one)
 {
     size_t at = 0;
@@ -166,8 +180,9 @@ int cpu_places(struct cpu_program *p, struct err *e)
         bytes = l.items[i].at + l.items[i].bytes > bytes ? l.items[i].at + l.items[i].bytes : bytes;
     }
     for (int i = 0; i < l.n; i++) {
-        p->places[p->n_places++] =
-            (struct cpu_place){.at = l.items[i].place, .first = p->arena_bytes + l.items[i].at, .stride = l.items[i].stride};
+        p->places[p->n_places++] = (struct cpu_place){.at = l.items[i].place,
+                                                      .first = p->arena_bytes + l.items[i].at,
+                                                      .stride = l.items[i].stride};
     }
     p->arena_bytes += bytes;
     free(l.items);

@@ -1,7 +1,9 @@
-/* Pointwise operators, and flatten, which moves nothing where what follows can read an image as it stands.
+/* Pointwise operators, and flatten, which moves nothing where what follows can read an image as it
+ * stands.
  *
- * Loops that matter stand in functions of their own beside the parallel region: only a whole function can be compiled for
- * several instruction sets (CPU_CLONES), not a region that the compiler cuts out of one.
+ * Loops that matter stand in functions of their own beside the parallel region: only a whole
+ * function can be compiled for several instruction sets (CPU_CLONES), not a region that the
+ * compiler cuts out of one.
  */
 #include "kernels/cpu/pointwise.h"
 
@@ -20,7 +22,8 @@ void pointwise_share(size_t n, size_t *first, size_t *last)
 }
 
 /* What is not a number stays that. */
-CPU_CLONES static void relu_loop(void *restrict y, const void *restrict x, bool bf16, size_t first, size_t last)
+CPU_CLONES static void relu_loop(void *restrict y, const void *restrict x, bool bf16, size_t first,
+                                 size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -30,8 +33,8 @@ CPU_CLONES static void relu_loop(void *restrict y, const void *restrict x, bool 
     });
 }
 
-CPU_CLONES static void mask_loop(void *restrict out, const void *restrict grad, const void *restrict data, bool bf16, size_t first,
-                                 size_t last)
+CPU_CLONES static void mask_loop(void *restrict out, const void *restrict grad,
+                                 const void *restrict data, bool bf16, size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -41,7 +44,8 @@ CPU_CLONES static void mask_loop(void *restrict out, const void *restrict grad, 
     });
 }
 
-CPU_CLONES static void mask_in_place_loop(void *restrict grad, const void *restrict data, bool bf16, size_t first, size_t last)
+CPU_CLONES static void mask_in_place_loop(void *restrict grad, const void *restrict data, bool bf16,
+                                          size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -51,7 +55,8 @@ CPU_CLONES static void mask_in_place_loop(void *restrict grad, const void *restr
     });
 }
 
-CPU_CLONES static void add_loop(void *restrict a, const void *restrict b, bool bf16, size_t first, size_t last)
+CPU_CLONES static void add_loop(void *restrict a, const void *restrict b, bool bf16, size_t first,
+                                size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -60,7 +65,8 @@ CPU_CLONES static void add_loop(void *restrict a, const void *restrict b, bool b
     });
 }
 
-CPU_CLONES static void take_loop(void *restrict to, const float *restrict from, bool bf16, size_t first, size_t last)
+CPU_CLONES static void take_loop(void *restrict to, const float *restrict from, bool bf16,
+                                 size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -69,7 +75,8 @@ CPU_CLONES static void take_loop(void *restrict to, const float *restrict from, 
     });
 }
 
-CPU_CLONES static void give_loop(float *restrict to, const void *restrict from, bool bf16, size_t first, size_t last)
+CPU_CLONES static void give_loop(float *restrict to, const void *restrict from, bool bf16,
+                                 size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -78,7 +85,8 @@ CPU_CLONES static void give_loop(float *restrict to, const void *restrict from, 
     });
 }
 
-/* Runs a loop over n elements on all threads; `...` is what stands before its last two arguments. */
+/* Runs a loop over n elements on all threads; `...` is what stands before its last two arguments.
+ */
 #define SHARED(n, loop, ...)                                  \
     do {                                                      \
         size_t shared_n = n;                                  \
@@ -110,17 +118,20 @@ void pointwise_give(const struct cpu_program *p, float *to, const void *from, si
     SHARED(n, give_loop, to, from, p->bf16);
 }
 
-/* ---- relu, where it could not become a part of the layer before it ---------------------------------------- */
+/* ---- relu, where it could not become a part of the layer before it --------------------------- */
 
-static int relu_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int relu_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                        struct err *e)
 {
     SHARED((size_t)p->samples * s->out->count, relu_loop, s->out->data, s->in[0]->data, p->bf16);
     return 0;
 }
 
-static int relu_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int relu_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                         struct err *e)
 {
-    SHARED((size_t)p->samples * s->out->count, mask_loop, *s->in_grad[0], s->out->grad, s->out->data, p->bf16);
+    SHARED((size_t)p->samples * s->out->count, mask_loop, *s->in_grad[0], s->out->grad,
+           s->out->data, p->bf16);
     return 0;
 }
 
@@ -133,10 +144,11 @@ const struct cpu_op cpu_relu = {
     .backward = relu_backward,
 };
 
-/* ---- flatten, where the order of the elements is seen -------------------------------------------------------- */
+/* ---- flatten, where the order of the elements is seen ---------------------------------------- */
 
 /* to[j][i] = from[i][j], in strips of a cache line of floats; both begin at element `at`. */
-CPU_CLONES static void transpose(void *restrict to, const void *restrict from, bool bf16, size_t at, size_t rows, size_t columns)
+CPU_CLONES static void transpose(void *restrict to, const void *restrict from, bool bf16, size_t at,
+                                 size_t rows, size_t columns)
 {
     ELEMENTS(bf16, {
         for (size_t first = 0; first < rows; first += 16) {
@@ -150,22 +162,26 @@ CPU_CLONES static void transpose(void *restrict to, const void *restrict from, b
     });
 }
 
-void pointwise_flatten(const struct cpu_program *p, void *to, const void *from, const struct shape *image, bool to_vector)
+void pointwise_flatten(const struct cpu_program *p, void *to, const void *from,
+                       const struct shape *image, bool to_vector)
 {
-    size_t area = (size_t)image->dim[0] * (size_t)image->dim[1], c = (size_t)image->dim[2], n = area * c;
+    size_t area = (size_t)image->dim[0] * (size_t)image->dim[1], c = (size_t)image->dim[2],
+           n = area * c;
 #pragma omp parallel for if (n * (size_t)p->samples > PARALLEL_FROM)
     for (int i = 0; i < p->samples; i++) {
         transpose(to, from, p->bf16, (size_t)i * n, to_vector ? area : c, to_vector ? c : area);
     }
 }
 
-static int flatten_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int flatten_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                           struct err *e)
 {
     pointwise_flatten(p, s->out->data, s->in[0]->data, &s->in[0]->shape, true);
     return 0;
 }
 
-static int flatten_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+static int flatten_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                            struct err *e)
 {
     pointwise_flatten(p, *s->in_grad[0], s->out->grad, &s->in[0]->shape, false);
     return 0;

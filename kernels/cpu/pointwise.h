@@ -1,5 +1,5 @@
-/* Element by element over whole activations of a program: relu, the sums that graphs need, and what is rounded on its way in and widened
- * on its way out. */
+/* Element by element over whole activations of a program: relu, the sums that graphs need, and what
+ * is rounded on its way in and widened on its way out. */
 #ifndef KERNELS_CPU_POINTWISE_H
 #define KERNELS_CPU_POINTWISE_H
 
@@ -14,9 +14,12 @@ void pointwise_add(const struct cpu_program *p, void *a, const void *b, size_t n
 /* Floats to elements, and back. */
 void pointwise_take(const struct cpu_program *p, void *to, const float *from, size_t n);
 void pointwise_give(const struct cpu_program *p, float *to, const void *from, size_t n);
-/* A minibatch of images, stored row, column, channel, to vectors that count channel, row, column; or back. */
-void pointwise_flatten(const struct cpu_program *p, void *to, const void *from, const struct shape *image, bool to_vector);
-/* The calling thread's share [*first, *last) of n elements inside `omp parallel`, in whole cache lines. */
+/* A minibatch of images, stored row, column, channel, to vectors that count channel, row, column;
+ * or back. */
+void pointwise_flatten(const struct cpu_program *p, void *to, const void *from,
+                       const struct shape *image, bool to_vector);
+/* The calling thread's share [*first, *last) of n elements inside `omp parallel`, in whole cache
+ * lines. */
 void pointwise_share(size_t n, size_t *first, size_t *last);
 
 #endif

@@ -1,5 +1,6 @@
-/* oneDNN primitives (see prim.h). Scratch memory is the user's (scratchpad mode) and one per program: the library's own
- * would be allocated while training, and be shared with programs that another thread prepares.
+/* oneDNN primitives (see prim.h). Scratch memory is the user's (scratchpad mode) and one per
+ * program: the library's own would be allocated while training, and be shared with programs that
+ * another thread prepares.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -7,14 +8,15 @@
 
 int prim_check(dnnl_status_t status, const char *what, struct err *e)
 {
-    static const char *const reasons[] = {"success",       "out of memory", "invalid arguments", "unimplemented",
-                                          "iterator ends", "runtime error", "not required"};
+    static const char *const reasons[] = {"success",       "out of memory", "invalid arguments",
+                                          "unimplemented", "iterator ends", "runtime error",
+                                          "not required"};
     if (status == dnnl_success) {
         return 0;
     }
     bool known = (size_t)status < sizeof(reasons) / sizeof(*reasons);
-    return err_set(e, status == dnnl_out_of_memory ? ERR_MEMORY : ERR_DEVICE, "oneDNN cannot %s: %s", what,
-                   known ? reasons[status] : "unknown status");
+    return err_set(e, status == dnnl_out_of_memory ? ERR_MEMORY : ERR_DEVICE,
+                   "oneDNN cannot %s: %s", what, known ? reasons[status] : "unknown status");
 }
 
 const dnnl_memory_desc_t *prim_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
@@ -26,10 +28,12 @@ dnnl_memory_desc_t prim_value_md(const struct cpu_program *p, const struct shape
 {
     dnnl_memory_desc_t md;
     int batch = p->samples;
-    dnnl_dims_t image = {batch, shape->dim[2], shape->dim[0], shape->dim[1]}, vector = {batch, shape->dim[0]};
+    dnnl_dims_t image = {batch, shape->dim[2], shape->dim[0], shape->dim[1]},
+                vector = {batch, shape->dim[0]};
     bool is_image = shape->rank == 3;
-    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md, is_image ? 4 : 2, is_image ? image : vector, p->bf16 ? dnnl_bf16 : dnnl_f32,
-                                                        is_image ? dnnl_nhwc : dnnl_nc);
+    dnnl_status_t status = dnnl_memory_desc_init_by_tag(
+        &md, is_image ? 4 : 2, is_image ? image : vector, p->bf16 ? dnnl_bf16 : dnnl_f32,
+        is_image ? dnnl_nhwc : dnnl_nc);
     BUG_ON(status != dnnl_success);
     return md;
 }
@@ -56,7 +60,8 @@ static int make_attr(bool relu, dnnl_primitive_attr_t *attr, struct err *e)
     return prim_check(status, "set attributes", e);
 }
 
-static int finish(struct cpu_program *p, struct prim *prim, const_dnnl_primitive_desc_t pd, struct err *e)
+static int finish(struct cpu_program *p, struct prim *prim, const_dnnl_primitive_desc_t pd,
+                  struct err *e)
 {
     int rc = prim_check(dnnl_primitive_create(&prim->handle, pd), "create a primitive", e);
     if (rc < 0) {
@@ -72,14 +77,15 @@ static int finish(struct cpu_program *p, struct prim *prim, const_dnnl_primitive
     return prim_variable(p, prim, DNNL_ARG_SCRATCHPAD, md, &p->scratch, e);
 }
 
-int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, bool relu, const_dnnl_primitive_desc_t hint,
-             dnnl_primitive_desc_t *pd, struct err *e)
+int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, bool relu,
+             const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd, struct err *e)
 {
     dnnl_primitive_attr_t attr = NULL;
     *pd = NULL;
     int rc = make_attr(relu, &attr, e);
     if (rc == 0) {
-        rc = prim_check(dnnl_primitive_desc_create(pd, op, attr, p->dev->engine, hint), "find a kernel", e);
+        rc = prim_check(dnnl_primitive_desc_create(pd, op, attr, p->dev->engine, hint),
+                        "find a kernel", e);
     }
     if (rc == 0) {
         rc = finish(p, prim, *pd, e);
@@ -90,11 +96,13 @@ int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, 
     return rc;
 }
 
-static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, void **variable, struct err *e)
+static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md,
+                void *data, void **variable, struct err *e)
 {
     BUG_ON(prim->n_args >= PRIM_ARGS);
     dnnl_memory_t memory;
-    int rc = prim_check(dnnl_memory_create(&memory, md, p->dev->engine, data), "describe memory", e);
+    int rc =
+        prim_check(dnnl_memory_create(&memory, md, p->dev->engine, data), "describe memory", e);
     if (rc < 0) {
         return rc;
     }
@@ -105,7 +113,8 @@ static int bind(struct cpu_program *p, struct prim *prim, int arg, const dnnl_me
     return 0;
 }
 
-int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, struct err *e)
+int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md,
+               void *data, struct err *e)
 {
     const struct dev_replica *r = p->replica;
     int i = prim->n_args, rc = bind(p, prim, arg, md, data, NULL, e);
@@ -119,7 +128,8 @@ int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_mem
     return rc;
 }
 
-int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void **data, struct err *e)
+int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md,
+                  void **data, struct err *e)
 {
     return bind(p, prim, arg, md, DNNL_MEMORY_NONE, data, e);
 }
@@ -131,14 +141,16 @@ int prim_run(struct cpu_program *p, struct prim *prim, struct err *e)
     }
     for (int i = 0; i < prim->n_args; i++) {
         if (prim->variable[i] || prim->block[i]) {
-            void *at = prim->variable[i] ? *prim->variable[i] : p->replica->host[prim->block[i] - 1] + prim->place[i];
+            void *at = prim->variable[i] ? *prim->variable[i]
+                                         : p->replica->host[prim->block[i] - 1] + prim->place[i];
             dnnl_status_t status = dnnl_memory_set_data_handle(prim->args[i].memory, at);
             if (status != dnnl_success) {
                 return prim_check(status, "bind memory", e);
             }
         }
     }
-    return prim_check(dnnl_primitive_execute(prim->handle, p->stream, prim->n_args, prim->args), "run a primitive", e);
+    return prim_check(dnnl_primitive_execute(prim->handle, p->stream, prim->n_args, prim->args),
+                      "run a primitive", e);
 }
 
 void prim_release(struct prim *prim)
@@ -152,8 +164,8 @@ void prim_release(struct prim *prim)
     memset(prim, 0, sizeof(*prim));
 }
 
-int prim_tensor_new(struct cpu_program *p, struct prim_tensor *t, const dnnl_memory_desc_t *flat_md, float *flat,
-                    const dnnl_memory_desc_t *md, bool to_flat, struct err *e)
+int prim_tensor_new(struct cpu_program *p, struct prim_tensor *t, const dnnl_memory_desc_t *flat_md,
+                    float *flat, const dnnl_memory_desc_t *md, bool to_flat, struct err *e)
 {
     if (dnnl_memory_desc_equal(flat_md, md)) {
         t->data = flat;
@@ -168,7 +180,8 @@ int prim_tensor_new(struct cpu_program *p, struct prim_tensor *t, const dnnl_mem
     int rc = make_attr(false, &attr, e);
     if (rc == 0) {
         dnnl_status_t status =
-            dnnl_reorder_primitive_desc_create(&pd, to_flat ? md : flat_md, p->dev->engine, to_flat ? flat_md : md, p->dev->engine, attr);
+            dnnl_reorder_primitive_desc_create(&pd, to_flat ? md : flat_md, p->dev->engine,
+                                               to_flat ? flat_md : md, p->dev->engine, attr);
         rc = prim_check(status, "find a copy between two formats", e);
     }
     if (rc == 0) {

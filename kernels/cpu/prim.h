@@ -1,9 +1,11 @@
-/* A oneDNN primitive with its arguments bound, so that running it is one call that allocates nothing.
+/* A oneDNN primitive with its arguments bound, so that running it is one call that allocates
+ * nothing.
  *
- * An argument is bound to a fixed address (the step's own buffer), to a place in a block of the replica that the program's head names when
- * it runs (so that a program may serve many replicas of its network in turn), or to a variable that holds the address when it runs (a
- * value's data, which for the network's input is a new one each time; the scratch memory, which is allocated after all primitives are
- * known).
+ * An argument is bound to a fixed address (the step's own buffer), to a place in a block of the
+ * replica that the program's head names when it runs (so that a program may serve many replicas of
+ * its network in turn), or to a variable that holds the address when it runs (a value's data, which
+ * for the network's input is a new one each time; the scratch memory, which is allocated after all
+ * primitives are known).
  */
 #ifndef KERNELS_CPU_PRIM_H
 #define KERNELS_CPU_PRIM_H
@@ -23,29 +25,32 @@ struct prim {
     dnnl_primitive_t handle; /* NULL: nothing to run */
     dnnl_exec_arg_t args[PRIM_ARGS];
     void **variable[PRIM_ARGS]; /* or NULL: fixed */
-    int block[PRIM_ARGS];       /* of the replica, where it is fixed in one: enum dev_block + 1; else 0 */
-    size_t place[PRIM_ARGS];    /* floats from the block's begin */
+    int block[PRIM_ARGS]; /* of the replica, where it is fixed in one: enum dev_block + 1; else 0 */
+    size_t place[PRIM_ARGS]; /* floats from the block's begin */
     int n_args;
 };
 
-/* Makes the primitive from its operation descriptor. `pd` gets the primitive descriptor (freed by the caller), for hints and formats.
- * relu: y = max(y, 0) is applied to the result. */
-int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, bool relu, const_dnnl_primitive_desc_t hint,
-             dnnl_primitive_desc_t *pd, struct err *e);
-int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void *data, struct err *e);
-int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md, void **data, struct err *e);
+/* Makes the primitive from its operation descriptor. `pd` gets the primitive descriptor (freed by
+ * the caller), for hints and formats. relu: y = max(y, 0) is applied to the result. */
+int prim_new(struct cpu_program *p, struct prim *prim, const_dnnl_op_desc_t op, bool relu,
+             const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd, struct err *e);
+int prim_fixed(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md,
+               void *data, struct err *e);
+int prim_variable(struct cpu_program *p, struct prim *prim, int arg, const dnnl_memory_desc_t *md,
+                  void **data, struct err *e);
 int prim_run(struct cpu_program *p, struct prim *prim, struct err *e);
 void prim_release(struct prim *prim);
 
-/* A tensor in another format (or precision) than the flat block's: `data` is where primitives read or write it. If the formats are the
- * same it is the flat block itself and `copy` does nothing. */
+/* A tensor in another format (or precision) than the flat block's: `data` is where primitives read
+ * or write it. If the formats are the same it is the flat block itself and `copy` does nothing. */
 struct prim_tensor {
     void *data;
     struct prim copy;
 };
-/* to_flat false: the copy goes from the flat block to `data` (weights); true: back (their gradients). */
-int prim_tensor_new(struct cpu_program *p, struct prim_tensor *t, const dnnl_memory_desc_t *flat_md, float *flat,
-                    const dnnl_memory_desc_t *md, bool to_flat, struct err *e);
+/* to_flat false: the copy goes from the flat block to `data` (weights); true: back (their
+ * gradients). */
+int prim_tensor_new(struct cpu_program *p, struct prim_tensor *t, const dnnl_memory_desc_t *flat_md,
+                    float *flat, const dnnl_memory_desc_t *md, bool to_flat, struct err *e);
 void prim_tensor_release(struct prim_tensor *t);
 
 const dnnl_memory_desc_t *prim_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what);

@@ -1,12 +1,14 @@
-/* A network compiled for some samples of a minibatch: its steps (cpu/graph.c) with their operators prepared and memory given, and how they are
- * run: one group of steps after another, each on one tile after another (cpu/tiles.c).
+/* A network compiled for some samples of a minibatch: its steps (cpu/graph.c) with their operators
+ * prepared and memory given, and how they are run: one group of steps after another, each on one
+ * tile after another (cpu/tiles.c).
  *
- * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where values and gradients stand is worked out
- * in cpu/places.c. That memory is there while the program runs (cpu/arena.c); nothing else is allocated then.
+ * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where
+ * values and gradients stand is worked out in cpu/places.c. That memory is there while the program
+ * runs (cpu/arena.c); nothing else is allocated then.
  *
- * What a newcomer would get wrong: a minibatch may have fewer samples than the program. The rest of the input is zero and
- * the loss gives it no gradient, so sums over the minibatch are right; an operator that mixes samples (batch norm) must
- * look at in->count itself.
+ * What a newcomer would get wrong: a minibatch may have fewer samples than the program. The rest of
+ * the input is zero and the loss gives it no gradient, so sums over the minibatch are right; an
+ * operator that mixes samples (batch norm) must look at in->count itself.
  */
 #include <omp.h>
 #include <stdlib.h>
@@ -22,7 +24,7 @@ struct cpu_chunk {
     void *memory;
 };
 
-/* ---- memory ------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 float *cpu_alloc(struct cpu_program *p, size_t floats, struct err *e)
 {
@@ -56,7 +58,7 @@ float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tenso
     return p->replica->host[DEV_GRADS] + p->net->tensors[s->layer->first_tensor + tensor].first;
 }
 
-/* ---- operators, then memory ------------------------------------------------------------------------------------ */
+/* ---- operators, then memory ------------------------------------------------------------------ */
 
 static int prepare_steps(struct cpu_program *p, struct err *e)
 {
@@ -97,18 +99,21 @@ static int build(struct cpu_program *p, struct err *e)
     if (!p->steps || !p->values || !p->of_layer || !p->groups || !p->places) {
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
-    int rc = prim_check(dnnl_stream_create(&p->stream, p->dev->engine, dnnl_stream_default_flags), "create a stream", e);
+    int rc = prim_check(dnnl_stream_create(&p->stream, p->dev->engine, dnnl_stream_default_flags),
+                        "create a stream", e);
     int n_values = rc < 0 ? rc : cpu_graph_build(p, e);
     if (n_values < 0) {
         return n_values;
     }
-    p->places[p->n_places++] = (struct cpu_place){.at = &p->values[0].data, .stride = p->values[0].count * element_size(p->bf16)};
+    p->places[p->n_places++] = (struct cpu_place){
+        .at = &p->values[0].data, .stride = p->values[0].count * element_size(p->bf16)};
     cpu_tiles(p);
     rc = prepare_steps(p, e);
     return rc < 0 ? rc : give_memory(p, e);
 }
 
-struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead, int first, int batch, int threads, struct err *e)
+struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead,
+                                    int first, int batch, int threads, struct err *e)
 {
     struct cpu_program *p = calloc(1, sizeof(*p));
     if (!p) {
@@ -123,7 +128,8 @@ struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_prog
     p->threads = threads;
     p->net = r->net;
     p->bf16 = strcmp(r->impl, "bf16") == 0;
-    omp_set_num_threads(threads); /* of the calling thread; kernels are made for a number of threads */
+    omp_set_num_threads(
+        threads); /* of the calling thread; kernels are made for a number of threads */
     if (build(p, e) < 0) {
         cpu_program_free(p);
         return NULL;
@@ -155,7 +161,7 @@ void cpu_program_free(struct cpu_program *p)
     free(p);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 int cpu_present(const struct cpu_program *p, const struct dev_input *in)
 {
@@ -181,7 +187,8 @@ static void bind_input(struct cpu_program *p, const struct dev_input *in)
     size_t n = p->values[0].count, used = (size_t)present * n, all = (size_t)p->batch * n;
     const float *x = in->x + (size_t)p->first * n;
     if (present == p->batch && !p->bf16) {
-        p->places[0].block = (char *)(uintptr_t)x; /* nobody writes to it: its gradient is never made */
+        p->places[0].block =
+            (char *)(uintptr_t)x; /* nobody writes to it: its gradient is never made */
         return;
     }
     pointwise_take(p, p->padded, x, used);
@@ -195,7 +202,8 @@ void cpu_program_bind(struct cpu_program *p, char *memory, const struct dev_inpu
     bind_input(p, in);
 }
 
-int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out, float *logits, struct err *e)
+int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out,
+                     float *logits, struct err *e)
 {
     cpu_move(p, 0, p->batch);
     size_t one = p->output->count, n = (size_t)p->batch * one;
@@ -207,7 +215,8 @@ int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct d
         pointwise_take(p, p->output->grad, p->head_fp32.grad, n);
     }
     if (rc == 0 && logits) {
-        memcpy(logits + (size_t)p->first * one, p->head_fp32.data, (size_t)cpu_present(p, in) * one * sizeof(float));
+        memcpy(logits + (size_t)p->first * one, p->head_fp32.data,
+               (size_t)cpu_present(p, in) * one * sizeof(float));
     }
     return rc;
 }
@@ -229,7 +238,8 @@ static void gather(struct cpu_program *p, int i, const struct dev_input *in, boo
     p->steps[i].op->gather(p, &p->steps[i], in, backward);
 }
 
-static int forward_tile(struct cpu_program *p, const struct cpu_group *g, const struct dev_input *in, struct err *e)
+static int forward_tile(struct cpu_program *p, const struct cpu_group *g,
+                        const struct dev_input *in, struct err *e)
 {
     for (int i = g->first; i < g->end; i++) {
         int rc = p->steps[i].op->forward(p, &p->steps[i], in, e);
@@ -243,7 +253,8 @@ static int forward_tile(struct cpu_program *p, const struct cpu_group *g, const 
     return 0;
 }
 
-static int backward_tile(struct cpu_program *p, const struct cpu_group *g, const struct dev_input *in, struct err *e)
+static int backward_tile(struct cpu_program *p, const struct cpu_group *g,
+                         const struct dev_input *in, struct err *e)
 {
     for (int i = g->top; i >= g->bottom; i--) {
         struct cpu_step *s = &p->steps[i];
@@ -264,7 +275,8 @@ static int backward_tile(struct cpu_program *p, const struct cpu_group *g, const
     return 0;
 }
 
-int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *in, bool backward, struct err *e)
+int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *in, bool backward,
+                      struct err *e)
 {
     const struct cpu_group *g = &p->groups[group];
     int rc = 0;

@@ -1,5 +1,6 @@
-/* Server rules as loops over a shard: one line of the table per strategy that has one. The element's update stands in the
- * rule's own header (kernels/rules), so that the CUDA twin makes its kernel of the same text.
+/* Server rules as loops over a shard: one line of the table per strategy that has one. The
+ * element's update stands in the rule's own header (kernels/rules), so that the CUDA twin makes its
+ * kernel of the same text.
  *
  * The loops of a rule differ in which arrays there are; the branches are constants inside each.
  */
@@ -16,18 +17,23 @@ static const float *before(const struct rule_state *s)
     return s->from ? s->from : s->w;
 }
 
-/* The compensated gradient if there is a lambda (p0; p1 m, p2 eps), then the plain step. Loops of one text: an array that is not there is
- * a constant in each, without which none of them would be vectorised. */
-static inline __attribute__((always_inline)) void sgd(const struct rule_state *s, const struct rule_args *a, bool compensates,
-                                                      float *restrict v, float *restrict m2, const uint8_t *restrict decays)
+/* The compensated gradient if there is a lambda (p0; p1 m, p2 eps), then the plain step. Loops of
+ * one text: an array that is not there is a constant in each, without which none of them would be
+ * vectorised. */
+static inline __attribute__((always_inline)) void sgd(const struct rule_state *s,
+                                                      const struct rule_args *a, bool compensates,
+                                                      float *restrict v, float *restrict m2,
+                                                      const uint8_t *restrict decays)
 {
     const float *restrict g = a->g, *restrict pulled = a->pulled, *from = before(s);
-    float lr = a->lr, factor = a->factor, momentum = a->momentum, p0 = a->p0, p1 = a->p1, p2 = a->p2, decay = a->weight_decay, *to = s->w;
+    float lr = a->lr, factor = a->factor, momentum = a->momentum, p0 = a->p0, p1 = a->p1,
+          p2 = a->p2, decay = a->weight_decay, *to = s->w;
     CPU_ELEMENTWISE
     for (size_t i = 0; i < s->n; i++) {
         float w = from[i], h = g[i];
         if (compensates) {
-            h = m2 ? rule_dc_adaptive(w, pulled[i], &m2[i], h, p0, p1, p2) : rule_dc(w, pulled[i], h, p0);
+            h = m2 ? rule_dc_adaptive(w, pulled[i], &m2[i], h, p0, p1, p2)
+                   : rule_dc(w, pulled[i], h, p0);
         }
         rule_sgd(&w, v ? &v[i] : NULL, h, decays && decays[i] ? decay : 0, lr, factor, momentum);
         to[i] = w;
@@ -54,14 +60,16 @@ LOOP(dc_adaptive_velocity_decay, true, s->v, s->m2, s->decay)
 
 static void apply_sgd(struct rule_state *s, const struct rule_args *a)
 {
-    static rule_fn *const loops[2][2] = {{sgd_plain, sgd_decay}, {sgd_velocity, sgd_velocity_decay}};
+    static rule_fn *const loops[2][2] = {{sgd_plain, sgd_decay},
+                                         {sgd_velocity, sgd_velocity_decay}};
     loops[s->v != NULL][s->decay && a->weight_decay != 0](s, a);
 }
 
 static void apply_dc_asgd(struct rule_state *s, const struct rule_args *a)
 {
-    static rule_fn *const loops[2][2][2] = {{{dc_plain, dc_decay}, {dc_velocity, dc_velocity_decay}},
-                                            {{dc_adaptive, dc_adaptive_decay}, {dc_adaptive_velocity, dc_adaptive_velocity_decay}}};
+    static rule_fn *const loops[2][2][2] = {
+        {{dc_plain, dc_decay}, {dc_velocity, dc_velocity_decay}},
+        {{dc_adaptive, dc_adaptive_decay}, {dc_adaptive_velocity, dc_adaptive_velocity_decay}}};
     loops[s->m2 != NULL][s->v != NULL][s->decay != NULL](s, a);
 }
 
@@ -78,8 +86,9 @@ CPU_CLONES static void apply_trust(struct rule_state *s, const struct rule_args 
 }
 
 static rule_fn *const rules[CAT_COUNT] = {
-    [CAT_STRATEGY_ASGD] = apply_sgd,       [CAT_STRATEGY_SOFTSYNC] = apply_sgd,    [CAT_STRATEGY_SSP] = apply_sgd,
-    [CAT_STRATEGY_DBS_SGD] = apply_sgd,    [CAT_STRATEGY_DC_ASGD] = apply_dc_asgd, [CAT_STRATEGY_DC_ASGDK] = apply_trust,
+    [CAT_STRATEGY_ASGD] = apply_sgd,        [CAT_STRATEGY_SOFTSYNC] = apply_sgd,
+    [CAT_STRATEGY_SSP] = apply_sgd,         [CAT_STRATEGY_DBS_SGD] = apply_sgd,
+    [CAT_STRATEGY_DC_ASGD] = apply_dc_asgd, [CAT_STRATEGY_DC_ASGDK] = apply_trust,
     [CAT_STRATEGY_DDC_ASGD] = apply_trust,
 };
 
@@ -92,6 +101,7 @@ void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a)
 CPU_CLONES void rule_gather(float *sum, const struct rule_state *s, const struct rule_args *a)
 {
     for (size_t i = 0; i < s->n; i++) {
-        rule_collect(&sum[i], s->w[i], a->g[i], s->decay && s->decay[i] ? a->weight_decay : 0, a->factor);
+        rule_collect(&sum[i], s->w[i], a->g[i], s->decay && s->decay[i] ? a->weight_decay : 0,
+                     a->factor);
     }
 }

@@ -1,15 +1,19 @@
 /* A minibatch on several threads: the device's program (see cpu.h).
  *
- * Threads that share out each step of one program meet behind every step, and each reads what another has just written. Tiles (cpu/tiles.c)
- * make that many small steps; so a network that has them, and few weights beside its activations, has a program for each thread instead and
- * its samples, which stay in its own cache. Threads meet only where the whole minibatch has to be known: at batch norms and at the loss.
+ * Threads that share out each step of one program meet behind every step, and each reads what
+ * another has just written. Tiles (cpu/tiles.c) make that many small steps; so a network that has
+ * them, and few weights beside its activations, has a program for each thread instead and its
+ * samples, which stay in its own cache. Threads meet only where the whole minibatch has to be
+ * known: at batch norms and at the loss.
  *
  *   thread 0   conv1 on samples 0..63   ┐ sums of ┌ bn1 conv2 on samples 0..63   ┐
  *   thread 1   conv1 on samples 64..127 ┘   all   └ bn1 conv2 on samples 64..127 ┘
  *
- * Each but the first writes gradients of its own, which are added to the replica's when a bucket is complete.
+ * Each but the first writes gradients of its own, which are added to the replica's when a bucket is
+ * complete.
  *
- * What a newcomer would get wrong: between groups of steps (cpu/tiles.c) one thread runs alone, so nothing here needs a lock.
+ * What a newcomer would get wrong: between groups of steps (cpu/tiles.c) one thread runs alone, so
+ * nothing here needs a lock.
  */
 #include <omp.h>
 #include <stdlib.h>
@@ -24,10 +28,12 @@ enum { FEW = 32 }; /* activations for each weight */
 
 static int no_memory(const struct cpu_team *t, size_t bytes, struct err *e)
 {
-    return err_set(e, ERR_MEMORY, "a minibatch of %d does not fit into memory: %zu bytes more were not there", t->head.batch, bytes);
+    return err_set(e, ERR_MEMORY,
+                   "a minibatch of %d does not fit into memory: %zu bytes more were not there",
+                   t->head.batch, bytes);
 }
 
-/* ---- made and freed --------------------------------------------------------------------------------------- */
+/* ---- made and freed -------------------------------------------------------------------------- */
 
 static int programs_for(const struct network *net, int batch, int threads)
 {
@@ -37,7 +43,10 @@ static int programs_for(const struct network *net, int batch, int threads)
         const struct cpu_op *op = cpu_op_of(net->layers[i].type);
         tiles = tiles || (op && op->gather);
     }
-    return tiles && batch >= threads && activations * (size_t)(batch / threads) >= FEW * net->n_params ? threads : 1;
+    return tiles && batch >= threads &&
+                   activations * (size_t)(batch / threads) >= FEW * net->n_params
+               ? threads
+               : 1;
 }
 
 /* A member's replica is the team's, but for its gradients. */
@@ -65,7 +74,8 @@ static int make_member(struct cpu_team *t, int i, int first, struct err *e)
 {
     struct cpu_member *m = &t->members[i];
     const struct cpu_program *lead = i > 0 ? t->members[0].program : NULL;
-    int batch = t->head.batch / t->n + (i < t->head.batch % t->n), rc = lead ? give_gradients(t, m, e) : 0;
+    int batch = t->head.batch / t->n + (i < t->head.batch % t->n),
+        rc = lead ? give_gradients(t, m, e) : 0;
     if (rc < 0) {
         return rc;
     }
@@ -92,7 +102,8 @@ static int make_members(struct cpu_team *t, struct err *e)
         }
         first += batch;
     }
-    return cpu_arenas_prepare(&t->dev->arenas, t->arena_bytes) ? 0 : no_memory(t, t->arena_bytes, e);
+    return cpu_arenas_prepare(&t->dev->arenas, t->arena_bytes) ? 0
+                                                               : no_memory(t, t->arena_bytes, e);
 }
 
 static int cut_buckets(struct cpu_team *t, size_t bucket_bytes, struct err *e)
@@ -123,7 +134,8 @@ void cpu_team_free(struct dev_program *program)
     free(t);
 }
 
-struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
+struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket_bytes,
+                                 struct err *e)
 {
     struct cpu_team *t = calloc(1, sizeof(*t));
     if (!t) {
@@ -142,14 +154,16 @@ struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket
     return (struct dev_program *)t;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
-static int run_group(struct cpu_team *t, int group, const struct dev_input *in, bool backward, struct err *e)
+static int run_group(struct cpu_team *t, int group, const struct dev_input *in, bool backward,
+                     struct err *e)
 {
     const struct cpu_program *lead = t->members[0].program;
     const struct cpu_group *g = &lead->groups[group];
     int starts = backward ? g->top : g->first;
-    bool any = backward ? g->top >= g->bottom : g->first < g->end; /* some only gather for the next one */
+    bool any =
+        backward ? g->top >= g->bottom : g->first < g->end; /* some only gather for the next one */
     if (any && lead->steps[starts].op->begin) {
         lead->steps[starts].op->begin(t, starts, in, backward);
     }
@@ -188,12 +202,14 @@ static void add_up(struct cpu_team *t, const struct dev_bucket *b)
     }
 }
 
-static int run_backward(struct cpu_team *t, const struct dev_input *in, dev_mark_fn *mark, void *ctx, struct err *e)
+static int run_backward(struct cpu_team *t, const struct dev_input *in, dev_mark_fn *mark,
+                        void *ctx, struct err *e)
 {
     const struct cpu_program *lead = t->members[0].program;
     int bucket = 0, rc = 0;
     for (int i = lead->n_groups - 1; i >= 0 && rc == 0; i--) {
-        int bottom = lead->groups[i].bottom, layer = bottom < lead->n_steps ? lead->steps[bottom].index : lead->net->n_layers;
+        int bottom = lead->groups[i].bottom,
+            layer = bottom < lead->n_steps ? lead->steps[bottom].index : lead->net->n_layers;
         rc = run_group(t, i, in, true, e);
         while (rc == 0 && bucket < t->head.n_buckets && t->bucket_layer[bucket] >= layer) {
             add_up(t, &t->head.buckets[bucket]);
@@ -206,8 +222,8 @@ static int run_backward(struct cpu_team *t, const struct dev_input *in, dev_mark
     return rc;
 }
 
-static int run(struct cpu_team *t, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
-               struct err *e)
+static int run(struct cpu_team *t, const struct dev_input *in, struct dev_result *out,
+               float *logits, dev_mark_fn *mark, void *ctx, struct err *e)
 {
     int rc = 0;
     *out = (struct dev_result){.finite = true};
@@ -220,12 +236,14 @@ static int run(struct cpu_team *t, const struct dev_input *in, struct dev_result
     return rc < 0 || !in->training ? rc : run_backward(t, in, mark, ctx, e);
 }
 
-int cpu_team_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
-                     void *ctx, struct err *e)
+int cpu_team_compute(struct dev_program *program, const struct dev_input *in,
+                     struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
+                     struct err *e)
 {
     struct cpu_team *t = (struct cpu_team *)program;
     if (in->count < 1 || in->count > t->head.batch) {
-        return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d", in->count, t->head.batch);
+        return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d",
+                       in->count, t->head.batch);
     }
     struct cpu_arena *arena = cpu_arena_take(&t->dev->arenas, t->arena_bytes);
     if (!arena) {

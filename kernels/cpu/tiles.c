@@ -1,19 +1,26 @@
-/* Which steps run together, tile by tile. A tile is a part of the minibatch whose activations fit into the cache:
+/* Which steps run together, tile by tile. A tile is a part of the minibatch whose activations fit
+ * into the cache:
  *
  *   conv1 │ bn1 relu conv2 │ bn2 add conv3 │ bn3 ...      groups, forward: each works on one tile after another
  *   conv1 bn1 │ relu conv2 bn2 │ add conv3 bn3 │ ...      and backward, from right to left
  *
- * Batch norm has to know sums over the whole minibatch before it begins, in either direction; between two of them everything can
- * be done with a few samples while they are in the cache, the sums for the next batch norm too (cpu_op.gather), and what lives
- * within a group needs memory for one tile only (cpu/places.c). Without a batch norm beside it a group works on all samples at
- * once, and so it does where weights are large: each tile's gradient of them is added to that of the tiles before.
+ * Batch norm has to know sums over the whole minibatch before it begins, in either direction;
+ * between two of them everything can be done with a few samples while they are in the cache, the
+ * sums for the next batch norm too (cpu_op.gather), and what lives within a group needs memory for
+ * one tile only (cpu/places.c). Without a batch norm beside it a group works on all samples at
+ * once, and so it does where weights are large: each tile's gradient of them is added to that of
+ * the tiles before.
  *
- * What a newcomer would get wrong: oneDNN's primitives are made for a number of samples, so tiles of a group are all alike, a divisor of
- * the minibatch; where none is near the size of the cache there are no tiles.
+ * What a newcomer would get wrong: oneDNN's primitives are made for a number of samples, so tiles
+ * of a group are all alike, a divisor of the minibatch; where none is near the size of the cache
+ * there are no tiles.
  */
 #include "kernels/cpu/cpu.h"
 
-enum { TILE_BYTES = 512 << 10, SMALLEST = 4 }; /* of a step's largest activation, per thread; this part of it at least */
+enum {
+    TILE_BYTES = 512 << 10,
+    SMALLEST = 4
+}; /* of a step's largest activation, per thread; this part of it at least */
 
 static bool gathers(const struct cpu_program *p, int i)
 {
@@ -65,7 +72,8 @@ void cpu_tiles(struct cpu_program *p)
         add_group(p, 0, 0); /* nothing runs before it but what it gathers */
     }
     for (int i = 1; i <= p->n_steps; i++) {
-        if (i == p->n_steps || gathers(p, i) || !p->steps[i].op->by_tiles || !p->steps[i - 1].op->by_tiles) {
+        if (i == p->n_steps || gathers(p, i) || !p->steps[i].op->by_tiles ||
+            !p->steps[i - 1].op->by_tiles) {
             add_group(p, first, i);
             first = i;
         }

@@ -1,13 +1,15 @@
-/* The optimizer's step over the flat block, or a part of it: one pass over parameters, gradients and state. Weight decay differs by tensor,
- * so the pass goes tensor by tensor. The formulas are PyTorch's (SGD, Adam, AdamW), with u = scale*g the gradient of a step:
+/* The optimizer's step over the flat block, or a part of it: one pass over parameters, gradients
+ * and state. Weight decay differs by tensor, so the pass goes tensor by tensor. The formulas are
+ * PyTorch's (SGD, Adam, AdamW), with u = scale*g the gradient of a step:
  *
  *   sgd     u += decay*w;  v <- m*v + u;  w -= lr*v              nesterov: w -= lr*(u + m*v)
  *   adam    u += decay*w;  m1 <- b1*m1 + (1-b1)*u;  m2 <- b2*m2 + (1-b2)*u*u;  w -= lr/(1-b1^t) * m1 / (sqrt(m2/(1-b2^t)) + eps)
  *   adamw   w -= lr*decay*w instead of u += decay*w
  *
- * State: [v], or [m1 | m2 | t] with the step number in the last float, so that a checkpoint and an average over workers carry it.
- * Clipping shortens u (before decay) to the given length. What a newcomer would get wrong: ranks must come to the same bits however many
- * threads each has, GPUs too, so the length is a sum over fixed chunks, added up in order (kernels/clip.h).
+ * State: [v], or [m1 | m2 | t] with the step number in the last float, so that a checkpoint and an
+ * average over workers carry it. Clipping shortens u (before decay) to the given length. What a
+ * newcomer would get wrong: ranks must come to the same bits however many threads each has, GPUs
+ * too, so the length is a sum over fixed chunks, added up in order (kernels/clip.h).
  */
 #include <math.h>
 
@@ -16,18 +18,20 @@
 #include "kernels/cpu/pointwise.h"
 
 struct adam {
-    float lr, scale, decay, shrink, b1, b2, eps, root; /* shrink: 1 - lr*decay for adamw; root: sqrt(1 - b2^t) */
+    float lr, scale, decay, shrink, b1, b2, eps,
+        root; /* shrink: 1 - lr*decay for adamw; root: sqrt(1 - b2^t) */
 };
 
-CPU_CLONES static void sgd(float *restrict w, const float *restrict g, float lr, float scale, float decay, size_t n)
+CPU_CLONES static void sgd(float *restrict w, const float *restrict g, float lr, float scale,
+                           float decay, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         w[i] -= lr * (scale * g[i] + decay * w[i]);
     }
 }
 
-CPU_CLONES static void sgd_momentum(float *restrict w, float *restrict v, const float *restrict g, float lr, float scale, float decay,
-                                    float momentum, size_t n)
+CPU_CLONES static void sgd_momentum(float *restrict w, float *restrict v, const float *restrict g,
+                                    float lr, float scale, float decay, float momentum, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         v[i] = momentum * v[i] + (scale * g[i] + decay * w[i]);
@@ -35,8 +39,8 @@ CPU_CLONES static void sgd_momentum(float *restrict w, float *restrict v, const 
     }
 }
 
-CPU_CLONES static void sgd_nesterov(float *restrict w, float *restrict v, const float *restrict g, float lr, float scale, float decay,
-                                    float momentum, size_t n)
+CPU_CLONES static void sgd_nesterov(float *restrict w, float *restrict v, const float *restrict g,
+                                    float lr, float scale, float decay, float momentum, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         float u = scale * g[i] + decay * w[i];
@@ -45,8 +49,8 @@ CPU_CLONES static void sgd_nesterov(float *restrict w, float *restrict v, const 
     }
 }
 
-CPU_CLONES static void adam(float *restrict w, float *restrict m1, float *restrict m2, const float *restrict g, const struct adam *a,
-                            size_t n)
+CPU_CLONES static void adam(float *restrict w, float *restrict m1, float *restrict m2,
+                            const float *restrict g, const struct adam *a, size_t n)
 {
     struct adam k = *a;
     for (size_t i = 0; i < n; i++) {
@@ -57,9 +61,12 @@ CPU_CLONES static void adam(float *restrict w, float *restrict m1, float *restri
     }
 }
 
-/* ---- the length of the gradient -------------------------------------------------------------------------------- */
+/* ---- the length of the gradient -------------------------------------------------------------- */
 
-enum { CHUNK = 65536, GROUP = 256 }; /* floats worth a thread; chunks of the length that are shared out at once */
+enum {
+    CHUNK = 65536,
+    GROUP = 256
+}; /* floats worth a thread; chunks of the length that are shared out at once */
 
 CPU_CLONES static double sum_of_squares(const float *g, size_t n)
 {
@@ -87,7 +94,8 @@ static double squares_in_chunks(const float *g, size_t n)
 #pragma omp parallel for if (n - first > CHUNK)
         for (size_t k = 0; k < GROUP; k++) {
             size_t at = first + k * CLIP_CHUNK;
-            part[k] = at < n ? sum_of_squares(g + at, n - at < CLIP_CHUNK ? n - at : CLIP_CHUNK) : 0;
+            part[k] =
+                at < n ? sum_of_squares(g + at, n - at < CLIP_CHUNK ? n - at : CLIP_CHUNK) : 0;
         }
         for (size_t k = 0; k < GROUP; k++) {
             total += part[k];
@@ -101,7 +109,7 @@ double dev_clip(const float *g, size_t n, double scale, double clip_norm)
     return clip_norm > 0 ? clip_factor(squares_in_chunks(g, n), scale, clip_norm) : 1;
 }
 
-/* ---- a step ------------------------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 static struct adam adam_coefficients(struct dev_replica *r, double lr, double scale, bool last)
 {
@@ -117,7 +125,8 @@ static struct adam adam_coefficients(struct dev_replica *r, double lr, double sc
                          .root = (float)sqrt(1 - pow(o->beta2, t))};
 }
 
-static void step_tensor(struct dev_replica *r, const struct adam *base, size_t at, size_t n, double lr, double scale, float decay)
+static void step_tensor(struct dev_replica *r, const struct adam *base, size_t at, size_t n,
+                        double lr, double scale, float decay)
 {
     const struct optimizer_spec *o = &r->optimizer;
     float *w = r->host[DEV_PARAMS] + at;
@@ -131,20 +140,24 @@ static void step_tensor(struct dev_replica *r, const struct adam *base, size_t a
     } else if (r->count[DEV_OPTIM] == 0) {
         sgd(w, g, (float)lr, (float)scale, decay, n);
     } else if (o->nesterov) {
-        sgd_nesterov(w, r->host[DEV_OPTIM] + at, g, (float)lr, (float)scale, decay, (float)o->momentum, n);
+        sgd_nesterov(w, r->host[DEV_OPTIM] + at, g, (float)lr, (float)scale, decay,
+                     (float)o->momentum, n);
     } else {
-        sgd_momentum(w, r->host[DEV_OPTIM] + at, g, (float)lr, (float)scale, decay, (float)o->momentum, n);
+        sgd_momentum(w, r->host[DEV_OPTIM] + at, g, (float)lr, (float)scale, decay,
+                     (float)o->momentum, n);
     }
 }
 
-int cpu_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale, bool last, struct err *e)
+int cpu_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale,
+                    bool last, struct err *e)
 {
     const struct optimizer_spec *o = &r->optimizer;
     bool is_adam = o->type == CAT_OPTIMIZER_ADAM || o->type == CAT_OPTIMIZER_ADAMW;
     struct adam a = is_adam ? adam_coefficients(r, lr, scale, last) : (struct adam){0};
     for (int t = 0; t < r->net->n_tensors; t++) {
         const struct tensor *tensor = &r->net->tensors[t];
-        size_t begin = tensor->first > first ? tensor->first : first, end = tensor->first + tensor->count;
+        size_t begin = tensor->first > first ? tensor->first : first,
+               end = tensor->first + tensor->count;
         end = end < first + n ? end : first + n;
         if (begin >= end) {
             continue;

@@ -1,7 +1,9 @@
-/* Layers with weights (see weighted.h). The master weights and their gradients stand in the flat block in PyTorch's order;
- * oneDNN's kernels for convolutions want blocked formats, which differ between the passes. So each step copies the weights out once
- * per format (small beside the products) and copies their gradient back; dense layers do without (cpu/dense.c). Copies are made once
- * per pass, out at its first tile, back after its last. The gradient of the network's input is never made.
+/* Layers with weights (see weighted.h). The master weights and their gradients stand in the flat
+ * block in PyTorch's order; oneDNN's kernels for convolutions want blocked formats, which differ
+ * between the passes. So each step copies the weights out once per format (small beside the
+ * products) and copies their gradient back; dense layers do without (cpu/dense.c). Copies are made
+ * once per pass, out at its first tile, back after its last. The gradient of the network's input is
+ * never made.
  */
 #include "kernels/cpu/weighted.h"
 
@@ -14,10 +16,11 @@
 struct weighted {
     struct prim forward, data, weights;
     struct prim_tensor forward_weights, data_weights, weights_grad;
-    float *sum;               /* NULL, or the gradient over the tiles so far: of the weights, then of the bias */
+    float *sum; /* NULL, or the gradient over the tiles so far: of the weights, then of the bias */
     size_t n_weights, n_bias; /* floats of it */
     bool flattens;
-    void *flattened; /* the input as a vector, if it has to be made one; its gradient replaces it, once the weights have theirs */
+    void *flattened; /* the input as a vector, if it has to be made one; its gradient replaces it,
+                        once the weights have theirs */
 };
 
 dnnl_data_type_t weighted_type(const struct cpu_program *p, enum weighted_pass pass)
@@ -30,41 +33,52 @@ static void **source(struct weighted *w, struct cpu_step *s)
     return w->flattens ? &w->flattened : &s->in[0]->data;
 }
 
-static int prepare_forward(struct cpu_program *p, struct cpu_step *s, struct weighted *w, const struct weighted_mds *md,
-                           weighted_describe_fn *describe, dnnl_primitive_desc_t *pd, struct err *e)
+static int prepare_forward(struct cpu_program *p, struct cpu_step *s, struct weighted *w,
+                           const struct weighted_mds *md, weighted_describe_fn *describe,
+                           dnnl_primitive_desc_t *pd, struct err *e)
 {
     union weighted_desc desc;
-    int rc = prim_check(describe(s->layer, md, WEIGHTED_FORWARD, &desc), "describe the operation", e);
+    int rc =
+        prim_check(describe(s->layer, md, WEIGHTED_FORWARD, &desc), "describe the operation", e);
     if (rc < 0 || (rc = prim_new(p, &w->forward, &desc, s->relu, NULL, pd, e)) < 0) {
         return rc;
     }
     const dnnl_memory_desc_t *weights = prim_md(*pd, dnnl_query_weights_md);
     rc = prim_tensor_new(p, &w->forward_weights, &md->flat, cpu_param(p, s, 0), weights, false, e);
-    if (rc < 0 || (rc = prim_variable(p, &w->forward, DNNL_ARG_SRC, &md->src, source(w, s), e)) < 0 ||
-        (rc = prim_fixed(p, &w->forward, DNNL_ARG_WEIGHTS, weights, w->forward_weights.data, e)) < 0 ||
+    if (rc < 0 ||
+        (rc = prim_variable(p, &w->forward, DNNL_ARG_SRC, &md->src, source(w, s), e)) < 0 ||
+        (rc = prim_fixed(p, &w->forward, DNNL_ARG_WEIGHTS, weights, w->forward_weights.data, e)) <
+            0 ||
         (rc = prim_variable(p, &w->forward, DNNL_ARG_DST, &md->dst, &s->out->data, e)) < 0) {
         return rc;
     }
-    return md->has_bias ? prim_fixed(p, &w->forward, DNNL_ARG_BIAS, &md->bias, cpu_param(p, s, 1), e) : 0;
+    return md->has_bias
+               ? prim_fixed(p, &w->forward, DNNL_ARG_BIAS, &md->bias, cpu_param(p, s, 1), e)
+               : 0;
 }
 
-static int prepare_weights(struct cpu_program *p, struct cpu_step *s, struct weighted *w, const struct weighted_mds *md,
-                           weighted_describe_fn *describe, const_dnnl_primitive_desc_t hint, struct err *e)
+static int prepare_weights(struct cpu_program *p, struct cpu_step *s, struct weighted *w,
+                           const struct weighted_mds *md, weighted_describe_fn *describe,
+                           const_dnnl_primitive_desc_t hint, struct err *e)
 {
     union weighted_desc desc;
     dnnl_primitive_desc_t pd = NULL;
-    int rc = prim_check(describe(s->layer, md, WEIGHTED_WEIGHTS, &desc), "describe the gradient of the weights", e);
+    int rc = prim_check(describe(s->layer, md, WEIGHTED_WEIGHTS, &desc),
+                        "describe the gradient of the weights", e);
     if (rc < 0 || (rc = prim_new(p, &w->weights, &desc, false, hint, &pd, e)) < 0) {
         goto out;
     }
     const dnnl_memory_desc_t *grad = prim_md(pd, dnnl_query_diff_weights_md);
     rc = prim_tensor_new(p, &w->weights_grad, &md->flat, cpu_param_grad(p, s, 0), grad, true, e);
-    if (rc < 0 || (rc = prim_variable(p, &w->weights, DNNL_ARG_SRC, &md->src, source(w, s), e)) < 0 ||
+    if (rc < 0 ||
+        (rc = prim_variable(p, &w->weights, DNNL_ARG_SRC, &md->src, source(w, s), e)) < 0 ||
         (rc = prim_variable(p, &w->weights, DNNL_ARG_DIFF_DST, &md->dst, &s->out->grad, e)) < 0 ||
-        (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_WEIGHTS, grad, w->weights_grad.data, e)) < 0) {
+        (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_WEIGHTS, grad, w->weights_grad.data, e)) <
+            0) {
         goto out;
     }
-    if (md->has_bias && (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_BIAS, &md->bias, cpu_param_grad(p, s, 1), e)) < 0) {
+    if (md->has_bias && (rc = prim_fixed(p, &w->weights, DNNL_ARG_DIFF_BIAS, &md->bias,
+                                         cpu_param_grad(p, s, 1), e)) < 0) {
         goto out;
     }
     if (p->samples < p->batch) {
@@ -80,12 +94,14 @@ out:
     return rc;
 }
 
-static int prepare_data(struct cpu_program *p, struct cpu_step *s, struct weighted *w, const struct weighted_mds *md,
-                        weighted_describe_fn *describe, const_dnnl_primitive_desc_t hint, struct err *e)
+static int prepare_data(struct cpu_program *p, struct cpu_step *s, struct weighted *w,
+                        const struct weighted_mds *md, weighted_describe_fn *describe,
+                        const_dnnl_primitive_desc_t hint, struct err *e)
 {
     union weighted_desc desc;
     dnnl_primitive_desc_t pd = NULL;
-    int rc = prim_check(describe(s->layer, md, WEIGHTED_DATA, &desc), "describe the gradient of the input", e);
+    int rc = prim_check(describe(s->layer, md, WEIGHTED_DATA, &desc),
+                        "describe the gradient of the input", e);
     if (rc < 0 || (rc = prim_new(p, &w->data, &desc, false, hint, &pd, e)) < 0) {
         goto out;
     }
@@ -95,11 +111,13 @@ static int prepare_data(struct cpu_program *p, struct cpu_step *s, struct weight
     } else {
         rc = prim_tensor_new(p, &w->data_weights, &md->flat, cpu_param(p, s, 0), weights, false, e);
     }
-    if (rc < 0 || (rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_DST, &md->dst, &s->out->grad, e)) < 0 ||
+    if (rc < 0 ||
+        (rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_DST, &md->dst, &s->out->grad, e)) < 0 ||
         (rc = prim_fixed(p, &w->data, DNNL_ARG_WEIGHTS, weights, w->data_weights.data, e)) < 0) {
         goto out;
     }
-    rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_SRC, &md->src, w->flattens ? &w->flattened : s->in_grad[0], e);
+    rc = prim_variable(p, &w->data, DNNL_ARG_DIFF_SRC, &md->src,
+                       w->flattens ? &w->flattened : s->in_grad[0], e);
 out:
     if (pd) {
         dnnl_primitive_desc_destroy(pd);
@@ -107,8 +125,8 @@ out:
     return rc;
 }
 
-int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct weighted_mds *md, weighted_describe_fn *describe,
-                     struct err *e)
+int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct weighted_mds *md,
+                     weighted_describe_fn *describe, struct err *e)
 {
     struct weighted *w = calloc(1, sizeof(*w));
     dnnl_primitive_desc_t pd = NULL;
@@ -133,7 +151,8 @@ int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct wei
     return rc;
 }
 
-int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                     struct err *e)
 {
     struct weighted *w = s->state;
     if (w->flattens) {
@@ -152,11 +171,13 @@ static void add_tiles(const struct cpu_program *p, float *grad, float *sum, size
     memcpy(sum, grad, n * sizeof(*sum));
 }
 
-static int weights_gradient(struct cpu_program *p, struct cpu_step *s, struct weighted *w, struct err *e)
+static int weights_gradient(struct cpu_program *p, struct cpu_step *s, struct weighted *w,
+                            struct err *e)
 {
     int rc = prim_run(p, &w->weights, e);
     if (rc == 0 && w->sum) {
-        add_tiles(p, w->weights_grad.copy.handle ? w->weights_grad.data : cpu_param_grad(p, s, 0), w->sum, w->n_weights);
+        add_tiles(p, w->weights_grad.copy.handle ? w->weights_grad.data : cpu_param_grad(p, s, 0),
+                  w->sum, w->n_weights);
     }
     if (rc == 0 && w->n_bias > 0) {
         add_tiles(p, cpu_param_grad(p, s, 1), w->sum + w->n_weights, w->n_bias);
@@ -165,14 +186,16 @@ static int weights_gradient(struct cpu_program *p, struct cpu_step *s, struct we
     return rc < 0 || !last ? rc : prim_run(p, &w->weights_grad.copy, e);
 }
 
-int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e)
+int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                      struct err *e)
 {
     struct weighted *w = s->state;
     int rc;
     if (s->relu) {
         pointwise_relu_mask(p, s->out->grad, s->out->data, (size_t)p->samples * s->out->count);
     }
-    if ((rc = weights_gradient(p, s, w, e)) < 0 || (p->from == 0 && (rc = prim_run(p, &w->data_weights.copy, e)) < 0)) {
+    if ((rc = weights_gradient(p, s, w, e)) < 0 ||
+        (p->from == 0 && (rc = prim_run(p, &w->data_weights.copy, e)) < 0)) {
         return rc;
     }
     rc = prim_run(p, &w->data, e);

@@ -1,5 +1,6 @@
-/* What convolution and dense layers have in common: weights, a bias, and three primitives (forward, gradient of the input,
- * gradient of the weights). conv.c and dense.c describe the operation, this file runs it.
+/* What convolution and dense layers have in common: weights, a bias, and three primitives (forward,
+ * gradient of the input, gradient of the weights). conv.c and dense.c describe the operation, this
+ * file runs it.
  */
 #ifndef KERNELS_CPU_WEIGHTED_H
 #define KERNELS_CPU_WEIGHTED_H
@@ -10,25 +11,29 @@ enum weighted_pass { WEIGHTED_FORWARD, WEIGHTED_DATA, WEIGHTED_WEIGHTS, WEIGHTED
 
 struct weighted_mds {
     dnnl_memory_desc_t src, dst, bias;
-    dnnl_memory_desc_t flat;                     /* weights as the flat block has them */
-    dnnl_memory_desc_t weights[WEIGHTED_PASSES]; /* the same (or their gradient) in whatever format a pass likes */
+    dnnl_memory_desc_t flat; /* weights as the flat block has them */
+    dnnl_memory_desc_t
+        weights[WEIGHTED_PASSES]; /* the same (or their gradient) in whatever format a pass likes */
     bool has_bias;
-    bool flatten; /* the input is an image, and src the vector of its elements counted channel, row, column */
+    bool flatten; /* the input is an image, and src the vector of its elements counted channel, row,
+                     column */
 };
 union weighted_desc {
     dnnl_convolution_desc_t conv;
     dnnl_inner_product_desc_t dense;
 };
 /* Fills in the oneDNN operation descriptor of one pass. */
-typedef dnnl_status_t weighted_describe_fn(const struct layer *layer, const struct weighted_mds *md, enum weighted_pass pass,
-                                           union weighted_desc *desc);
+typedef dnnl_status_t weighted_describe_fn(const struct layer *layer, const struct weighted_mds *md,
+                                           enum weighted_pass pass, union weighted_desc *desc);
 
 /* The precision in which a pass reads its weights, or writes their gradient. */
 dnnl_data_type_t weighted_type(const struct cpu_program *p, enum weighted_pass pass);
-int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct weighted_mds *md, weighted_describe_fn *describe,
+int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct weighted_mds *md,
+                     weighted_describe_fn *describe, struct err *e);
+int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
                      struct err *e);
-int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
-int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in, struct err *e);
+int weighted_backward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
+                      struct err *e);
 void weighted_release(struct cpu_step *s);
 
 #endif

@@ -1,9 +1,11 @@
-/* Activations that are never a part of the layer before them: leaky relu, tanh, sigmoid; twin of cpu/activation.c. Their gradient is worked
- * out from the output, so nothing is kept. All arrays: [batch][count].
+/* Activations that are never a part of the layer before them: leaky relu, tanh, sigmoid; twin of
+ * cpu/activation.c. Their gradient is worked out from the output, so nothing is kept. All arrays:
+ * [batch][count].
  */
 #include "kernels/cuda/elements.h"
 
-/* Twice each: what a layer gives of its input x, and the gradient of its input, of that of its output and its output y. */
+/* Twice each: what a layer gives of its input x, and the gradient of its input, of that of its
+ * output and its output y. */
 struct f_leaky {
     static constexpr const char *name = "leaky";
     float slope;
@@ -53,25 +55,32 @@ struct f_sigmoid_gradient {
     }
 };
 
-template <typename F> static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+template <typename F>
+static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
     CUDA_KIND(p, T,
-              return elements_each(p->dev, p->dev->build, F{(float)s->layer->rate}, (T *)s->out->data, (const T *)s->in[0]->data,
-                                   (const T *)NULL, n, "apply an activation", e));
+              return elements_each(p->dev, p->dev->build, F{(float)s->layer->rate},
+                                   (T *)s->out->data, (const T *)s->in[0]->data, (const T *)NULL, n,
+                                   "apply an activation", e));
 }
 
-template <typename F> static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
+template <typename F>
+static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t n = (size_t)p->head.batch * s->out->count;
     CUDA_KIND(p, T,
-              return elements_each(p->dev, p->dev->build, F{(float)s->layer->rate}, (T *)*s->in_grad[0], (const T *)s->out->grad,
-                                   (const T *)s->out->data, n, "run the gradient of an activation", e));
+              return elements_each(p->dev, p->dev->build, F{(float)s->layer->rate},
+                                   (T *)*s->in_grad[0], (const T *)s->out->grad,
+                                   (const T *)s->out->data, n, "run the gradient of an activation",
+                                   e));
 }
 
-#define ACTIVATION(kind, title)          \
-    const struct cuda_op cuda_##kind = { \
-        .name = title, .keeps_shape = true, .forward = forward<f_##kind>, .backward = backward<f_##kind##_gradient>};
+#define ACTIVATION(kind, title)                                       \
+    const struct cuda_op cuda_##kind = {.name = title,                \
+                                        .keeps_shape = true,          \
+                                        .forward = forward<f_##kind>, \
+                                        .backward = backward<f_##kind##_gradient>};
 
 ACTIVATION(leaky, "leaky relu")
 ACTIVATION(tanh, "tanh")

@@ -1,8 +1,10 @@
-/* Memory of a program or a replica: operators say what they need while they are prepared, then it is given as one allocation. So a program
- * costs one cudaMalloc, its size is known before anything is taken, and an error can name the minibatch that would fit.
+/* Memory of a program or a replica: operators say what they need while they are prepared, then it
+ * is given as one allocation. So a program costs one cudaMalloc, its size is known before anything
+ * is taken, and an error can name the minibatch that would fit.
  *
- * What a newcomer would get wrong: a place is filled in only by cuda_give; until then it is NULL. In the host build there is a guarded gap
- * behind each piece (port_guard), so that a read past its end is seen.
+ * What a newcomer would get wrong: a place is filled in only by cuda_give; until then it is NULL.
+ * In the host build there is a guarded gap behind each piece (port_guard), so that a read past its
+ * end is seen.
  */
 #include <stdlib.h>
 
@@ -30,7 +32,8 @@ int cuda_want_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows
 {
     if (a->n == a->room) {
         int room = a->room ? 2 * a->room : 64;
-        struct cuda_want *wants = (struct cuda_want *)realloc(a->wants, (size_t)room * sizeof(*wants));
+        struct cuda_want *wants =
+            (struct cuda_want *)realloc(a->wants, (size_t)room * sizeof(*wants));
         if (!wants) {
             return err_set(e, ERR_MEMORY, "memory ran out");
         }
@@ -53,13 +56,17 @@ static int no_memory(const struct cuda_arena *a, int batch, struct err *e)
         there = 0;
     }
     if (batch <= 0) {
-        return err_set(e, ERR_MEMORY, "%.0f MiB are needed on the GPU, %.0f MiB of %.0f are free", (double)a->bytes / mib,
-                       (double)there / mib, (double)all / mib);
+        return err_set(e, ERR_MEMORY, "%.0f MiB are needed on the GPU, %.0f MiB of %.0f are free",
+                       (double)a->bytes / mib, (double)there / mib, (double)all / mib);
     }
-    double fits = there > fixed && a->batch_bytes > 0 ? (double)(there - fixed) / (double)a->batch_bytes * batch : 0;
+    double fits = there > fixed && a->batch_bytes > 0
+                      ? (double)(there - fixed) / (double)a->batch_bytes * batch
+                      : 0;
     fits = fits < batch ? fits : batch - 1; /* free, but in pieces */
-    err_set(e, ERR_MEMORY, "a minibatch of %d needs %.0f MiB on the GPU, %.0f MiB of %.0f are free: at most %d fits", batch,
-            (double)a->bytes / mib, (double)there / mib, (double)all / mib, (int)fits);
+    err_set(
+        e, ERR_MEMORY,
+        "a minibatch of %d needs %.0f MiB on the GPU, %.0f MiB of %.0f are free: at most %d fits",
+        batch, (double)a->bytes / mib, (double)there / mib, (double)all / mib, (int)fits);
     err_hint(e, "a smaller global batch, or more workers");
     return -ERR_MEMORY;
 }

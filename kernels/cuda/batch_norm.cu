@@ -1,13 +1,15 @@
-/* Batch norm over the samples of this minibatch, twin of cpu/batch_norm.c, where the formulas stand. x, y: [rows][channels], rows = all
- * pixels of all samples.
+/* Batch norm over the samples of this minibatch, twin of cpu/batch_norm.c, where the formulas
+ * stand. x, y: [rows][channels], rows = all pixels of all samples.
  *
  *   forward    measure: mean and squares around it of each chunk of rows, merged per channel; running statistics ─► apply
  *              (and added to another value, where a sum follows; and bent by a relu)
  *   backward   collect: sums of dy and dy·(x - mean) of each chunk, and of all; dbias, dweight, coefficients       ─► apply
  *
- * Our own kernels and not cuDNN's: a minibatch may have fewer samples than the program, and rows that are not there must enter neither
- * statistics nor sums; how many there are stands in device memory, so one graph serves every number. Each chunk has its own mean, which
- * keeps the squares exact where the mean is large (so has every few rows of a thread); chunks are merged in double, in a fixed order.
+ * Our own kernels and not cuDNN's: a minibatch may have fewer samples than the program, and rows
+ * that are not there must enter neither statistics nor sums; how many there are stands in device
+ * memory, so one graph serves every number. Each chunk has its own mean, which keeps the squares
+ * exact where the mean is large (so has every few rows of a thread); chunks are merged in double,
+ * in a fixed order.
  */
 #include <stdlib.h>
 
@@ -16,13 +18,15 @@
 
 struct batch_norm {
     struct columns cut;
-    float *mean, *inverse;        /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
-    float *scale, *shift, *slope; /* [channels] y = scale*x + shift; in backward dx = scale*dy + slope*x + shift */
+    float *mean, *inverse; /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
+    float *scale, *shift,
+        *slope; /* [channels] y = scale*x + shift; in backward dx = scale*dy + slope*x + shift */
 };
 
-/* ---- forward ------------------------------------------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------------------- */
 
-/* What is known of some rows of N channels: N means, N sums of squares around them, and how many rows they are. */
+/* What is known of some rows of N channels: N means, N sums of squares around them, and how many
+ * rows they are. */
 template <int N> struct measured {
     static constexpr int FLOATS = 2 * N + 1;
     float v[FLOATS];
@@ -40,9 +44,11 @@ template <int N> DEVICE_FN void measured_join(float *m, const float *other)
     m[2 * N] = all;
 }
 
-/* Of those that a thread has from row `i` on, at most TOGETHER: they are read once, into registers. */
+/* Of those that a thread has from row `i` on, at most TOGETHER: they are read once, into registers.
+ */
 enum { TOGETHER = 4 };
-template <typename T, int N> DEVICE_FN measured<N> measure_some(const T *x, size_t i, const struct column &t, size_t channels)
+template <typename T, int N>
+DEVICE_FN measured<N> measure_some(const T *x, size_t i, const struct column &t, size_t channels)
 {
     port_some<T, N> v[TOGETHER];
     measured<N> m = {};
@@ -82,21 +88,25 @@ DEVICE_FN double rows_in(struct columns c, unsigned chunk, size_t rows)
     return begin < end ? (double)(end - begin) : 0;
 }
 
-DEVICE_FN void settle_statistics(const struct norm &b, size_t k, double mean, double squares, double rows)
+DEVICE_FN void settle_statistics(const struct norm &b, size_t k, double mean, double squares,
+                                 double rows)
 {
     double unbiased = rows > 1 ? squares / (rows - 1) : 0;
     float inverse = (float)(1 / sqrt(squares / rows + b.eps));
     b.mean[k] = (float)mean;
     b.inverse[k] = inverse;
-    b.running_mean[k] = (float)((1 - b.momentum) * (double)b.running_mean[k] + b.momentum * (double)(float)mean);
-    b.running_variance[k] = (float)((1 - b.momentum) * (double)b.running_variance[k] + b.momentum * unbiased);
+    b.running_mean[k] =
+        (float)((1 - b.momentum) * (double)b.running_mean[k] + b.momentum * (double)(float)mean);
+    b.running_variance[k] =
+        (float)((1 - b.momentum) * (double)b.running_variance[k] + b.momentum * unbiased);
     b.scale[k] = b.weight[k] * inverse;
     b.shift[k] = b.bias[k] - (float)mean * b.scale[k];
 }
 
 /* Chunks are joined by how far their means are from the first one's. */
 template <typename T, int N>
-KERNEL measure(struct norm b, struct cuda_parts parts, const T *x, const struct cuda_head *head, size_t area, struct columns c)
+KERNEL measure(struct norm b, struct cuda_parts parts, const T *x, const struct cuda_head *head,
+               size_t area, struct columns c)
 {
     SHARED double shared[2 * N * PORT_THREADS];
     size_t rows = (size_t)head->count * area;
@@ -119,7 +129,8 @@ KERNEL measure(struct norm b, struct cuda_parts parts, const T *x, const struct 
         },
         [&](size_t channel, const double *all) {
             double n = (double)rows, shift = all[0] / n;
-            settle_statistics(b, channel, (double)parts.sums[channel] + shift, all[1] - n * shift * shift, n);
+            settle_statistics(b, channel, (double)parts.sums[channel] + shift,
+                              all[1] - n * shift * shift, n);
         });
 }
 
@@ -132,15 +143,19 @@ KERNEL use_running(struct norm b, size_t channels)
     }
 }
 
-/* added: NULL, or what is added before the relu. WHOLE: channels are a multiple of what a thread takes at once. */
-template <typename T, bool WHOLE> KERNEL apply(T *y, const T *x, const T *added, struct norm b, bool relu, size_t n, unsigned channels)
+/* added: NULL, or what is added before the relu. WHOLE: channels are a multiple of what a thread
+ * takes at once. */
+template <typename T, bool WHOLE>
+KERNEL apply(T *y, const T *x, const T *added, struct norm b, bool relu, size_t n,
+             unsigned channels)
 {
     constexpr int N = port_pack<T>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> v = ((const port_some<T, N> *)x)[i], z = {};
         unsigned c = (unsigned)(i * N % channels);
-        port_some<float, N> scale = column_numbers<N, WHOLE>(b.scale, c, channels), shift = column_numbers<N, WHOLE>(b.shift, c, channels);
+        port_some<float, N> scale = column_numbers<N, WHOLE>(b.scale, c, channels),
+                            shift = column_numbers<N, WHOLE>(b.shift, c, channels);
         if (added) {
             z = ((const port_some<T, N> *)added)[i];
         }
@@ -158,9 +173,10 @@ template <typename T, bool WHOLE> KERNEL apply(T *y, const T *x, const T *added,
     }
 }
 
-/* ---- backward -------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-DEVICE_FN void settle_gradients(const struct norm &b, size_t k, double sum, double products, double rows)
+DEVICE_FN void settle_gradients(const struct norm &b, size_t k, double sum, double products,
+                                double rows)
 {
     double inverse = (double)b.inverse[k], scale = (double)b.weight[k] * inverse;
     products *= inverse;
@@ -174,8 +190,8 @@ DEVICE_FN void settle_gradients(const struct norm &b, size_t k, double sum, doub
 
 /* Sums of dy and of dy*(x - mean); dy is masked in place if a relu follows (y). */
 template <typename T, int N>
-KERNEL collect(struct norm b, struct cuda_parts parts, T *dy, const T *x, const T *y, bool relu, const struct cuda_head *head, size_t area,
-               struct columns c)
+KERNEL collect(struct norm b, struct cuda_parts parts, T *dy, const T *x, const T *y, bool relu,
+               const struct cuda_head *head, size_t area, struct columns c)
 {
     typedef port_some<T, N> pack;
     SHARED double shared[2 * N * PORT_THREADS];
@@ -205,23 +221,27 @@ KERNEL collect(struct norm b, struct cuda_parts parts, T *dy, const T *x, const 
                 all[k] += (double)found[k];
             }
         },
-        [&](size_t channel, const double *all) { settle_gradients(b, channel, all[0], all[1], (double)rows); });
+        [&](size_t channel, const double *all) {
+            settle_gradients(b, channel, all[0], all[1], (double)rows);
+        });
 }
 
 /* Rows of samples that are not there get zeros. */
 template <typename T, bool WHOLE>
-KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struct cuda_head *head, size_t count, size_t n,
-                      unsigned channels)
+KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struct cuda_head *head,
+                      size_t count, size_t n, unsigned channels)
 {
     constexpr int N = port_pack<T>::N;
     size_t used = (size_t)head->count * count, packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> v = ((const port_some<T, N> *)x)[i], g = ((const port_some<T, N> *)dy)[i];
         unsigned c = (unsigned)(i * N % channels);
-        port_some<float, N> scale = column_numbers<N, WHOLE>(b.scale, c, channels), slope = column_numbers<N, WHOLE>(b.slope, c, channels),
+        port_some<float, N> scale = column_numbers<N, WHOLE>(b.scale, c, channels),
+                            slope = column_numbers<N, WHOLE>(b.slope, c, channels),
                             shift = column_numbers<N, WHOLE>(b.shift, c, channels);
         for (int k = 0; k < N; k++) {
-            float r = scale.v[k] * port_float(g.v[k]) + (slope.v[k] * port_float(v.v[k]) + shift.v[k]);
+            float r =
+                scale.v[k] * port_float(g.v[k]) + (slope.v[k] * port_float(v.v[k]) + shift.v[k]);
             v.v[k] = port_from<T>(i * N + k < used ? r : 0);
         }
         ((port_some<T, N> *)dx)[i] = v;
@@ -233,7 +253,7 @@ KERNEL apply_gradient(T *dx, const T *dy, const T *x, struct norm b, const struc
     }
 }
 
-/* ---- the operator -------------------------------------------------------------------------------------------------------------- */
+/* ---- the operator ---------------------------------------------------------------------------- */
 
 static size_t channels_of(const struct cuda_step *s)
 {
@@ -288,17 +308,21 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
     cudaError_t code;
     if (training) {
         CUDA_PACKS(p, c, T, N,
-                   code = LAUNCH((measure<T, N>), b->cut.tiles * b->cut.chunks, n * sizeof(T) + columns_bytes(b->cut, 2), stream, norm,
-                                 p->parts, (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
+                   code = LAUNCH((measure<T, N>), b->cut.tiles * b->cut.chunks,
+                                 n * sizeof(T) + columns_bytes(b->cut, 2), stream, norm, p->parts,
+                                 (const T *)s->in[0]->data, cuda_head(p), area, b->cut));
         TRY(cuda_check(code, "measure a batch", e));
     } else {
-        TRY(cuda_check(LAUNCH(use_running, (c + PORT_THREADS - 1) / PORT_THREADS, 6 * c * sizeof(float), stream, norm, c),
+        TRY(cuda_check(LAUNCH(use_running, (c + PORT_THREADS - 1) / PORT_THREADS,
+                              6 * c * sizeof(float), stream, norm, c),
                        "use running statistics", e));
     }
     CUDA_PACKS(
         p, c, T, N,
-        return cuda_check(LAUNCH((apply<T, (N > 1)>), cuda_blocks(p->dev, n / port_pack<T>::N + 1), (added ? 3 : 2) * n * sizeof(T), stream,
-                                 (T *)s->out->data, (const T *)s->in[0]->data, (const T *)added, norm, s->relu, n, (unsigned)c),
+        return cuda_check(LAUNCH((apply<T, (N > 1)>), cuda_blocks(p->dev, n / port_pack<T>::N + 1),
+                                 (added ? 3 : 2) * n * sizeof(T), stream, (T *)s->out->data,
+                                 (const T *)s->in[0]->data, (const T *)added, norm, s->relu, n,
+                                 (unsigned)c),
                           "normalise a batch", e));
 }
 
@@ -310,20 +334,24 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     struct norm norm = norm_of(p, s);
     cudaError_t code;
     CUDA_PACKS(p, c, T, N,
-               code = LAUNCH((collect<T, N>), b->cut.tiles * b->cut.chunks, (s->relu ? 4 : 2) * n * sizeof(T) + columns_bytes(b->cut, 2),
-                             stream, norm, p->parts, (T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data, s->relu,
-                             cuda_head(p), area, b->cut));
+               code = LAUNCH((collect<T, N>), b->cut.tiles * b->cut.chunks,
+                             (s->relu ? 4 : 2) * n * sizeof(T) + columns_bytes(b->cut, 2), stream,
+                             norm, p->parts, (T *)s->out->grad, (const T *)s->in[0]->data,
+                             (const T *)s->out->data, s->relu, cuda_head(p), area, b->cut));
     TRY(cuda_check(code, "sum gradients of a batch", e));
-    if (s->in_grad[1] && *s->in_grad[1] != s->out->grad) { /* what was added has the output's gradient, now masked */
+    if (s->in_grad[1] &&
+        *s->in_grad[1] != s->out->grad) { /* what was added has the output's gradient, now masked */
         TRY(pointwise_copy(p, *s->in_grad[1], s->out->grad, n, e));
     }
     if (!s->in_grad[0]) {
         return 0;
     }
     CUDA_PACKS(p, c, T, N,
-               return cuda_check(LAUNCH((apply_gradient<T, (N > 1)>), cuda_blocks(p->dev, n / port_pack<T>::N + 1), 3 * n * sizeof(T),
-                                        stream, (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->in[0]->data, norm, cuda_head(p),
-                                        s->out->count, n, (unsigned)c),
+               return cuda_check(LAUNCH((apply_gradient<T, (N > 1)>),
+                                        cuda_blocks(p->dev, n / port_pack<T>::N + 1),
+                                        3 * n * sizeof(T), stream, (T *)*s->in_grad[0],
+                                        (const T *)s->out->grad, (const T *)s->in[0]->data, norm,
+                                        cuda_head(p), s->out->count, n, (unsigned)c),
                                  "run the gradient of a batch norm", e));
 }
 

@@ -1,14 +1,15 @@
-/* Work beside the rest of a backward pass: gradients of weights, which nothing in the pass reads. A second stream takes them, one layer's at
- * a time; in a captured graph it is a branch.
+/* Work beside the rest of a backward pass: gradients of weights, which nothing in the pass reads. A
+ * second stream takes them, one layer's at a time; in a captured graph it is a branch.
  *
  *   build    … mask, bias ─┬─► gradient of the input ─► layer before: … ─┬─► …                 ─► update, or the end of a bucket
  *   beside                 └─► gradient of the weights ────────────────► ┴─► of the layer before ─┘
  *
  * A small minibatch does not fill a GPU with one kernel, so both take little longer than one.
  *
- * What a newcomer would get wrong: what it reads, the gradient of the layer's output, must stay as it is until the next such layer
- * begins, so plan_gradients (program.cu) keeps its buffer from others until then. The libraries' handles are of one stream at a time, and
- * cuBLAS forgets its workspace with its stream.
+ * What a newcomer would get wrong: what it reads, the gradient of the layer's output, must stay as
+ * it is until the next such layer begins, so plan_gradients (program.cu) keeps its buffer from
+ * others until then. The libraries' handles are of one stream at a time, and cuBLAS forgets its
+ * workspace with its stream.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -18,7 +19,9 @@ int cuda_libraries_use(struct cuda_program *p, cudaStream_t stream, struct err *
     size_t bytes = stream == p->dev->beside ? p->beside.bytes : p->workspace_bytes;
     TRY(cuda_check_dnn(cudnnSetStream(p->dev->dnn, stream), "give cuDNN its stream", e));
     TRY(cuda_check_blas(cublasSetStream(p->dev->blas, stream), "give cuBLAS its stream", e));
-    return bytes == 0 ? 0 : cuda_check_blas(cublasSetWorkspace(p->dev->blas, workspace, bytes), "give cuBLAS its workspace", e);
+    return bytes == 0 ? 0
+                      : cuda_check_blas(cublasSetWorkspace(p->dev->blas, workspace, bytes),
+                                        "give cuBLAS its workspace", e);
 }
 
 static int follow(cudaStream_t stream, cudaEvent_t event, cudaStream_t other, struct err *e)

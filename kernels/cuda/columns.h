@@ -1,4 +1,5 @@
-/* Sums over the rows of a matrix, column by column: gradients of biases, batch norm, means of images.
+/* Sums over the rows of a matrix, column by column: gradients of biases, batch norm, means of
+ * images.
  *
  *              channels (a tile of up to 64, or 16 packs)
  *            ┌──────────────────┐
@@ -7,12 +8,14 @@
  *   chunk 1  │ block 1          │   threads of the same pack are then joined in pairs through shared memory
  *            └──────────────────┘
  *
- * A pack is N neighbouring channels, 16 bytes, which a thread reads at once; N = 1 where the channels are no multiple. What the chunks found
- * goes to memory, and whichever block of a tile is the last to be done adds it up in double, in the order of the chunks. No atomic addition
- * of numbers: chunks are fixed by the program's size, so a run gives the same bits each time, whichever block was the last.
+ * A pack is N neighbouring channels, 16 bytes, which a thread reads at once; N = 1 where the
+ * channels are no multiple. What the chunks found goes to memory, and whichever block of a tile is
+ * the last to be done adds it up in double, in the order of the chunks. No atomic addition of
+ * numbers: chunks are fixed by the program's size, so a run gives the same bits each time,
+ * whichever block was the last.
  *
- * What a newcomer would get wrong: counters of blocks that are done (`parts.done`) serve one kernel after the other, so kernels that use
- * them run on one stream; each leaves them zero.
+ * What a newcomer would get wrong: counters of blocks that are done (`parts.done`) serve one kernel
+ * after the other, so kernels that use them run on one stream; each leaves them zero.
  */
 #ifndef KERNELS_CUDA_COLUMNS_H
 #define KERNELS_CUDA_COLUMNS_H
@@ -26,21 +29,25 @@ struct columns {
 };
 
 /* chunk: rows of one, or 0: as many as give every multiprocessor its share. */
-static inline struct columns columns_cut(const struct cuda_program *p, size_t rows, size_t channels, size_t chunk)
+static inline struct columns columns_cut(const struct cuda_program *p, size_t rows, size_t channels,
+                                         size_t chunk)
 {
     size_t pack = cuda_pack(p, channels), packs = channels / pack, widest = pack > 1 ? 16 : 64;
-    size_t tiles = (packs + widest - 1) / widest, lanes = (packs + tiles - 1) / tiles, across = PORT_THREADS / lanes;
+    size_t tiles = (packs + widest - 1) / widest, lanes = (packs + tiles - 1) / tiles,
+           across = PORT_THREADS / lanes;
     size_t most = (size_t)p->dev->processors * 4 / tiles;
     if (chunk == 0) {
         chunk = (rows + (most > 0 ? most : 1) - 1) / (most > 0 ? most : 1);
         chunk = chunk < 4 * across ? 4 * across : chunk;
     }
-    return {channels, chunk, (unsigned)lanes, (unsigned)tiles, (unsigned)((rows + chunk - 1) / chunk)};
+    return {channels, chunk, (unsigned)lanes, (unsigned)tiles,
+            (unsigned)((rows + chunk - 1) / chunk)};
 }
 
 /* A thread's part. */
 struct column {
-    size_t channel, first, last, step; /* rows first, first+step, … below last; none if the thread is idle */
+    size_t channel, first, last,
+        step; /* rows first, first+step, … below last; none if the thread is idle */
     unsigned tile, lanes, lane, across, row, chunk;
     bool active; /* the thread has rows in a full chunk */
     bool writes; /* has what was found of its channels to write */
@@ -66,9 +73,11 @@ template <int N> DEVICE_FN struct column column_of(struct columns c, size_t rows
     return t;
 }
 
-/* Joins the threads of the same channels in pairs, in an order that depends on the cut alone; every thread of the block calls it, and the
- * first row's have the result. Each has K numbers; join(mine, other) brings another's to mine. shared: [K][PORT_THREADS]. */
-template <int K, typename F, typename Join> DEVICE_FN void column_join(const struct column &t, F *mine, F *shared, Join join)
+/* Joins the threads of the same channels in pairs, in an order that depends on the cut alone; every
+ * thread of the block calls it, and the first row's have the result. Each has K numbers; join(mine,
+ * other) brings another's to mine. shared: [K][PORT_THREADS]. */
+template <int K, typename F, typename Join>
+DEVICE_FN void column_join(const struct column &t, F *mine, F *shared, Join join)
 {
     for (unsigned left = t.across; left > 1; left = (left + 1) / 2) {
         unsigned half = (left + 1) / 2;
@@ -96,7 +105,7 @@ template <int K, typename F> DEVICE_FN void column_sum(const struct column &t, F
     });
 }
 
-/* ---- the sums of all chunks ------------------------------------------------------------------------------------------- */
+/* ---- the sums of all chunks ------------------------------------------------------------------ */
 
 /* `kinds` numbers for each channel of each chunk. */
 static inline void columns_want(struct cuda_program *p, struct columns c, size_t kinds)
@@ -112,12 +121,13 @@ static inline size_t columns_bytes(struct columns c, size_t kinds)
     return 2 * c.chunks * kinds * c.channels * sizeof(float);
 }
 
-/* A thread has found K numbers for each of its N channels, [K][N], in its chunk. The tile's last block adds up those of all chunks:
- * add(double sums[K][N], const float found[K][N], chunk) for each, and then, once for each channel, done(channel, const double sums[K]).
- * shared: [K*N][PORT_THREADS]. Every thread calls it. */
+/* A thread has found K numbers for each of its N channels, [K][N], in its chunk. The tile's last
+ * block adds up those of all chunks: add(double sums[K][N], const float found[K][N], chunk) for
+ * each, and then, once for each channel, done(channel, const double sums[K]). shared:
+ * [K*N][PORT_THREADS]. Every thread calls it. */
 template <int K, int N, typename Add, typename Done>
-DEVICE_FN void column_settle(struct columns c, const struct column &t, const float *found, struct cuda_parts parts, double *shared, Add add,
-                             Done done)
+DEVICE_FN void column_settle(struct columns c, const struct column &t, const float *found,
+                             struct cuda_parts parts, double *shared, Add add, Done done)
 {
     typedef port_some<float, N> pack;
     size_t stride = (size_t)K * c.channels; /* sums: [chunks][K][channels] */
@@ -158,8 +168,10 @@ DEVICE_FN void column_settle(struct columns c, const struct column &t, const flo
     }
 }
 
-/* What each of the N elements from channel c on has of a number per channel. WHOLE: none of them is of the next row. */
-template <int N, bool WHOLE> DEVICE_FN port_some<float, N> column_numbers(const float *of, unsigned c, unsigned channels)
+/* What each of the N elements from channel c on has of a number per channel. WHOLE: none of them is
+ * of the next row. */
+template <int N, bool WHOLE>
+DEVICE_FN port_some<float, N> column_numbers(const float *of, unsigned c, unsigned channels)
 {
     if constexpr (WHOLE) {
         return *(const port_some<float, N> *)(of + c);

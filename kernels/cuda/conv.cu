@@ -1,11 +1,14 @@
-/* Two-dimensional convolution on NHWC activations, twin of cpu/conv.c: cuDNN with weights O,H,W,I as they stand on the device.
+/* Two-dimensional convolution on NHWC activations, twin of cpu/conv.c: cuDNN with weights O,H,W,I
+ * as they stand on the device.
  *
  *   x [batch][h][w][c]   w [units][kh][kw][c]   y [batch][oh][ow][units]   and their gradients in the same shapes
  *
- * Which of cuDNN's engines runs each pass (plan.h) is measured once per shape, at the next power of two of the minibatch, and kept with the
- * device (and in the node's profile, tuning.cu): so a changed minibatch, and the next job, find their engines known. What is not measured
- * in the first half second of preparing a minibatch is left to the next one if there are engines of another to borrow. Those that give the
- * same bits each time are taken wherever there are any, and for fp32 only those without TF32.
+ * Which of cuDNN's engines runs each pass (plan.h) is measured once per shape, at the next power of
+ * two of the minibatch, and kept with the device (and in the node's profile, tuning.cu): so a
+ * changed minibatch, and the next job, find their engines known. What is not measured in the first
+ * half second of preparing a minibatch is left to the next one if there are engines of another to
+ * borrow. Those that give the same bits each time are taken wherever there are any, and for fp32
+ * only those without TF32.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +19,16 @@
 #include "kernels/cuda/pointwise.h"
 
 enum { PASSES = CUDA_PASSES };
-static const char *const pass_names[] = {"the convolution", "the gradient of its input", "the gradient of its weights"};
+static const char *const pass_names[] = {"the convolution", "the gradient of its input",
+                                         "the gradient of its weights"};
 
 struct conv {
     struct plan_graph graph[PASSES];
     struct plan plan[PASSES];
 };
 
-/* Bits. Nobody asks for the gradient of a first layer's input, so cuDNN need not have an engine for it. */
+/* Bits. Nobody asks for the gradient of a first layer's input, so cuDNN need not have an engine for
+ * it. */
 static unsigned passes_of(const struct cuda_step *s)
 {
     return 1u << PLAN_FORWARD | 1u << PLAN_FILTER | (s->in_grad[0] ? 1u << PLAN_DATA : 0);
@@ -47,7 +52,7 @@ static struct plan_shape shape_of(const struct cuda_step *s, int batch)
             false};
 }
 
-/* ---- the choice of engines -------------------------------------------------------------------------------------------------- */
+/* ---- the choice of engines ------------------------------------------------------------------- */
 
 static int power_of_two(int n)
 {
@@ -58,14 +63,16 @@ static int power_of_two(int n)
     return p;
 }
 
-/* The choice for this shape, measured where it is new; or that of another minibatch if there is one and no time, which is not kept as this
- * one's. The caller holds `building`. */
-static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct cuda_choice *out, struct err *e)
+/* The choice for this shape, measured where it is new; or that of another minibatch if there is one
+ * and no time, which is not kept as this one's. The caller holds `building`. */
+static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct cuda_choice *out,
+                     struct err *e)
 {
     const struct plan_shape shape = shape_of(s, power_of_two(p->head.batch));
-    const int key[CUDA_CHOICE_KEY] = {p->precision,    shape.batch,     shape.in[0],      shape.in[1],
-                                      shape.in[2],     shape.out[2],    shape.kernel[0],  shape.kernel[1],
-                                      shape.stride[0], shape.stride[1], shape.padding[0], shape.padding[1]};
+    const int key[CUDA_CHOICE_KEY] = {p->precision,    shape.batch,      shape.in[0],
+                                      shape.in[1],     shape.in[2],      shape.out[2],
+                                      shape.kernel[0], shape.kernel[1],  shape.stride[0],
+                                      shape.stride[1], shape.padding[0], shape.padding[1]};
     const struct cuda_choice *known = cuda_choice_find(p->dev, key);
     bool measured = false;
     if (!known && clock_now() > p->measure_until) {
@@ -75,7 +82,8 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
     memcpy(out->key, key, sizeof(key));
     for (int i = 0; i < PASSES; i++) {
         if (needs(s, i) && out->engine[i].index < 0) {
-            if (plan_fastest(p->dev, (enum plan_pass)i, &shape, p->precision, &out->engine[i], e) < 0) {
+            if (plan_fastest(p->dev, (enum plan_pass)i, &shape, p->precision, &out->engine[i], e) <
+                0) {
                 return err_prefix(e, "%s", pass_names[i]);
             }
             measured = true;
@@ -84,10 +92,10 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
     return measured ? cuda_choice_keep(p->dev, out, e) : 0;
 }
 
-/* Of the engine that was chosen at the power of two; if that cannot do this minibatch, or not add (or is no such engine: a profile may be
- * old), of one that can, which is then in *chosen. */
-static int make_plan(struct cuda_program *p, struct conv *c, int pass, const struct plan_shape *shape, struct cuda_engine *chosen,
-                     struct err *e)
+/* Of the engine that was chosen at the power of two; if that cannot do this minibatch, or not add
+ * (or is no such engine: a profile may be old), of one that can, which is then in *chosen. */
+static int make_plan(struct cuda_program *p, struct conv *c, int pass,
+                     const struct plan_shape *shape, struct cuda_engine *chosen, struct err *e)
 {
     struct plan_graph *g = &c->graph[pass];
     struct err ignored;
@@ -99,7 +107,8 @@ static int make_plan(struct cuda_program *p, struct conv *c, int pass, const str
     return plan_make(&c->plan[pass], p->dev->properties, g, p->precision, chosen, e);
 }
 
-static int make_plans(struct cuda_program *p, const struct cuda_step *s, struct conv *c, struct err *e)
+static int make_plans(struct cuda_program *p, const struct cuda_step *s, struct conv *c,
+                      struct err *e)
 {
     struct plan_shape shape = shape_of(s, p->head.batch);
     struct cuda_choice choice, known;
@@ -111,11 +120,12 @@ static int make_plans(struct cuda_program *p, const struct cuda_step *s, struct 
             return err_prefix(e, "%s", pass_names[i]);
         }
     }
-    bool news = memcmp(&choice, &known, sizeof(choice)) != 0 && shape.batch == power_of_two(shape.batch) && !shape.adds;
+    bool news = memcmp(&choice, &known, sizeof(choice)) != 0 &&
+                shape.batch == power_of_two(shape.batch) && !shape.adds;
     return news && cuda_choice_find(p->dev, choice.key) ? cuda_choice_keep(p->dev, &choice, e) : 0;
 }
 
-/* ---- the operator --------------------------------------------------------------------------------------------------------------- */
+/* ---- the operator ---------------------------------------------------------------------------- */
 
 static size_t rows_of(const struct cuda_program *p, const struct cuda_step *s)
 {
@@ -130,7 +140,8 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     }
     s->state = c;
     TRY(make_plans(p, s, c, e));
-    size_t forward = c->plan[PLAN_FORWARD].workspace, data = c->plan[PLAN_DATA].workspace, most = forward > data ? forward : data;
+    size_t forward = c->plan[PLAN_FORWARD].workspace, data = c->plan[PLAN_DATA].workspace,
+           most = forward > data ? forward : data;
     p->workspace_bytes = most > p->workspace_bytes ? most : p->workspace_bytes;
     cuda_beside_want(p, c->plan[PLAN_FILTER].workspace);
     size_t weights = cuda_tensor_of(p, s, 0)->count * sizeof(struct bf16);
@@ -140,7 +151,8 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 }
 
 /* Each pass multiplies as often. */
-static void meter(const struct cuda_program *p, const struct cuda_step *s, const char *pass, cudaStream_t stream)
+static void meter(const struct cuda_program *p, const struct cuda_step *s, const char *pass,
+                  cudaStream_t stream)
 {
     cuda_meter_begin(__FILE__, pass, 0, layer_flops(s->layer) * p->head.batch, stream);
 }
@@ -149,14 +161,16 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
 {
     struct conv *c = (struct conv *)s->state;
     meter(p, s, "forward", p->dev->build);
-    TRY(plan_run(&c->plan[PLAN_FORWARD], p->dev->dnn, s->in[0]->data, cuda_weights(p, s), s->out->data, p->workspace, e));
+    TRY(plan_run(&c->plan[PLAN_FORWARD], p->dev->dnn, s->in[0]->data, cuda_weights(p, s),
+                 s->out->data, p->workspace, e));
     cuda_meter_end(p->dev->build, cudaSuccess);
     return s->leaves ? 0
-                     : pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL, s->relu, rows_of(p, s),
-                                      (size_t)s->layer->units, e);
+                     : pointwise_bias(p, s->out->data, s->layer->bias ? cuda_param(p, s, 1) : NULL,
+                                      s->relu, rows_of(p, s), (size_t)s->layer->units, e);
 }
 
-static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
+static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
+                           struct err *e)
 {
     struct conv *c = (struct conv *)s->state;
     if (!pointwise_masks(s)) {
@@ -164,12 +178,14 @@ static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStre
     }
     void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
     meter(p, s, "filter", stream);
-    TRY(plan_run(&c->plan[PLAN_FILTER], p->dev->dnn, s->in[0]->data, dw, s->out->grad, p->beside.memory, e));
+    TRY(plan_run(&c->plan[PLAN_FILTER], p->dev->dnn, s->in[0]->data, dw, s->out->grad,
+                 p->beside.memory, e));
     cuda_meter_end(stream, cudaSuccess);
     if (!p->weights) {
         return 0;
     }
-    return pointwise_widen(p, cuda_param_grad(p, s, 0), (const struct bf16 *)dw, cuda_tensor_of(p, s, 0)->count, stream, e);
+    return pointwise_widen(p, cuda_param_grad(p, s, 0), (const struct bf16 *)dw,
+                           cuda_tensor_of(p, s, 0)->count, stream, e);
 }
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
@@ -183,7 +199,8 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
         return 0;
     }
     meter(p, s, "data", p->dev->build);
-    int rc = plan_run(&c->plan[PLAN_DATA], p->dev->dnn, *s->in_grad[0], cuda_weights(p, s), s->out->grad, p->workspace, e);
+    int rc = plan_run(&c->plan[PLAN_DATA], p->dev->dnn, *s->in_grad[0], cuda_weights(p, s),
+                      s->out->grad, p->workspace, e);
     cuda_meter_end(p->dev->build, cudaSuccess);
     return rc;
 }

@@ -1,8 +1,8 @@
-/* A GPU as a device, twin of cpu/cpu.c: opening, what it is and has, errors of the three libraries in words, and the table that the
- * plug-in hands out.
+/* A GPU as a device, twin of cpu/cpu.c: opening, what it is and has, errors of the three libraries
+ * in words, and the table that the plug-in hands out.
  *
- * What a newcomer would get wrong: the current device is a setting of the calling thread, so every entry sets it, also in the thread that
- * prepares programs beside the one that trains.
+ * What a newcomer would get wrong: the current device is a setting of the calling thread, so every
+ * entry sets it, also in the thread that prepares programs beside the one that trains.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { OLDEST_MAJOR = 8 };
 
-/* ---- errors ------------------------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 int cuda_check(cudaError_t code, const char *what, struct err *e)
 {
@@ -21,8 +21,8 @@ int cuda_check(cudaError_t code, const char *what, struct err *e)
         return 0;
     }
     cudaGetLastError();
-    return err_set(e, code == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_DEVICE, "cannot %s: CUDA says '%s'", what,
-                   cudaGetErrorString(code));
+    return err_set(e, code == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_DEVICE,
+                   "cannot %s: CUDA says '%s'", what, cudaGetErrorString(code));
 }
 
 int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e)
@@ -39,7 +39,8 @@ int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e)
     while (length > 0 && strchr(" .", more[length - 1])) {
         more[--length] = 0;
     }
-    return err_set(e, ERR_DEVICE, "cannot %s: cuDNN says '%s'%s%s", what, cudnnGetErrorString(code), length ? ", " : "", more);
+    return err_set(e, ERR_DEVICE, "cannot %s: cuDNN says '%s'%s%s", what, cudnnGetErrorString(code),
+                   length ? ", " : "", more);
 }
 
 int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e)
@@ -47,8 +48,8 @@ int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e)
     if (code == CUBLAS_STATUS_SUCCESS) {
         return 0;
     }
-    return err_set(e, code == CUBLAS_STATUS_ALLOC_FAILED ? ERR_MEMORY : ERR_DEVICE, "cannot %s: cuBLAS says '%s'", what,
-                   cublasGetStatusString(code));
+    return err_set(e, code == CUBLAS_STATUS_ALLOC_FAILED ? ERR_MEMORY : ERR_DEVICE,
+                   "cannot %s: cuBLAS says '%s'", what, cublasGetStatusString(code));
 }
 
 int cuda_enter(struct cuda_device *d, struct err *e)
@@ -56,7 +57,7 @@ int cuda_enter(struct cuda_device *d, struct err *e)
     return cuda_check(cudaSetDevice(d->index), "use the GPU", e);
 }
 
-/* ---- what it is and has ----------------------------------------------------------------------------------------------------- */
+/* ---- what it is and has ---------------------------------------------------------------------- */
 
 static const char *const precisions[] = {"fp32", "tf32", "bf16"};
 
@@ -71,7 +72,8 @@ static size_t memory_bytes(struct device *dev)
 {
     size_t there = 0, all = 0;
     struct err ignored;
-    if (cuda_enter((struct cuda_device *)dev, &ignored) < 0 || cudaMemGetInfo(&there, &all) != cudaSuccess) {
+    if (cuda_enter((struct cuda_device *)dev, &ignored) < 0 ||
+        cudaMemGetInfo(&there, &all) != cudaSuccess) {
         cudaGetLastError();
         return 0;
     }
@@ -97,7 +99,8 @@ static int use_precision(struct device *dev, const char *name, struct err *e)
             return 0;
         }
     }
-    return err_set(e, ERR_UNSUPPORTED, "the device 'cuda:%d' does not offer the precision '%.20s'", d->index, name);
+    return err_set(e, ERR_UNSUPPORTED, "the device 'cuda:%d' does not offer the precision '%.20s'",
+                   d->index, name);
 }
 
 static int write_line(struct cuda_device *d, struct err *e)
@@ -105,39 +108,47 @@ static int write_line(struct cuda_device *d, struct err *e)
     struct cudaDeviceProp prop;
     TRY(cuda_check(cudaGetDeviceProperties(&prop, d->index), "ask the GPU what it is", e));
     if (prop.major < OLDEST_MAJOR) {
-        return err_set(e, ERR_UNSUPPORTED, "the GPU 'cuda:%d' (%.100s) has compute capability %d.%d, and this build needs %d.0 or more",
-                       d->index, prop.name, prop.major, prop.minor, OLDEST_MAJOR);
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "the GPU 'cuda:%d' (%.100s) has compute capability %d.%d, and this build needs %d.0 or more",
+            d->index, prop.name, prop.major, prop.minor, OLDEST_MAJOR);
     }
     d->processors = prop.multiProcessorCount;
-    snprintf(d->line, sizeof(d->line), "%.100s, %d multiprocessors, %.0f GiB, cuDNN %zu", prop.name, d->processors,
-             (double)prop.totalGlobalMem / (1024.0 * 1024.0 * 1024.0), cudnnGetVersion());
+    snprintf(d->line, sizeof(d->line), "%.100s, %d multiprocessors, %.0f GiB, cuDNN %zu", prop.name,
+             d->processors, (double)prop.totalGlobalMem / (1024.0 * 1024.0 * 1024.0),
+             cudnnGetVersion());
     return 0;
 }
 
-/* ---- open, close --------------------------------------------------------------------------------------------------------------- */
+/* ---- open, close ----------------------------------------------------------------------------- */
 
 static int read_index(const char *args, struct err *e)
 {
     char *end;
     long index = args && *args ? strtol(args, &end, 10) : 0;
-    if (args && *args && (*end || index < 0 || index > 1023 || *args == '-' || *args == '+' || *args == ' ')) {
-        return err_set(e, ERR_INVALID, "the device 'cuda:%.40s' needs the index of a GPU after the colon", args);
+    if (args && *args &&
+        (*end || index < 0 || index > 1023 || *args == '-' || *args == '+' || *args == ' ')) {
+        return err_set(e, ERR_INVALID,
+                       "the device 'cuda:%.40s' needs the index of a GPU after the colon", args);
     }
     int count = 0;
     cudaError_t code = cudaGetDeviceCount(&count);
     cudaGetLastError();
     if (code == cudaErrorInsufficientDriver) {
-        return err_set(e, ERR_UNSUPPORTED,
-                       "cannot open device 'cuda:%ld': the driver of this machine is older than this build's CUDA %d.%d", index,
-                       CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "cannot open device 'cuda:%ld': the driver of this machine is older than this build's CUDA %d.%d",
+            index, CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
     }
     if (code != cudaSuccess || count < 1) {
-        return err_set(e, ERR_UNSUPPORTED, "cannot open device 'cuda:%ld': no GPU can be used here (%s)", index,
+        return err_set(e, ERR_UNSUPPORTED,
+                       "cannot open device 'cuda:%ld': no GPU can be used here (%s)", index,
                        code == cudaSuccess ? "there is none" : cudaGetErrorString(code));
     }
     if (index >= count) {
-        return err_set(e, ERR_INVALID, "cannot open device 'cuda:%ld': this machine has %d GPU%s, counted from 0", index, count,
-                       count == 1 ? "" : "s");
+        return err_set(e, ERR_INVALID,
+                       "cannot open device 'cuda:%ld': this machine has %d GPU%s, counted from 0",
+                       index, count, count == 1 ? "" : "s");
     }
     return (int)index;
 }
@@ -184,7 +195,8 @@ static int make_streams(struct cuda_device *d, struct err *e)
         TRY(cuda_check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "make a stream", e));
     }
     for (cudaEvent_t *event : events) {
-        TRY(cuda_check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "make an event", e));
+        TRY(cuda_check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "make an event",
+                       e));
     }
     return 0;
 }
@@ -195,12 +207,17 @@ static int start_dnn(struct cuda_device *d, struct err *e)
 {
     const int32_t index = d->index;
     if (cudnnGetVersion() < OLDEST_CUDNN) {
-        return err_set(e, ERR_UNSUPPORTED, "cuDNN 9.8 (%d) or later is needed, and version %zu was found", OLDEST_CUDNN, cudnnGetVersion());
+        return err_set(e, ERR_UNSUPPORTED,
+                       "cuDNN 9.8 (%d) or later is needed, and version %zu was found", OLDEST_CUDNN,
+                       cudnnGetVersion());
     }
     TRY(cuda_check_dnn(cudnnCreate(&d->dnn), "start cuDNN", e));
     TRY(cuda_check_dnn(cudnnSetStream(d->dnn, d->build), "give cuDNN its stream", e));
-    TRY(cuda_check_dnn(cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d->properties), "tell cuDNN of the GPU", e));
-    TRY(cuda_check_dnn(cudnnBackendSetAttribute(d->properties, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, &index),
+    TRY(cuda_check_dnn(
+        cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d->properties),
+        "tell cuDNN of the GPU", e));
+    TRY(cuda_check_dnn(cudnnBackendSetAttribute(d->properties, CUDNN_ATTR_DEVICEPROP_DEVICE_ID,
+                                                CUDNN_TYPE_INT32, 1, &index),
                        "tell cuDNN of the GPU", e));
     return cuda_check_dnn(cudnnBackendFinalize(d->properties), "tell cuDNN of the GPU", e);
 }
@@ -212,7 +229,8 @@ static int start(struct cuda_device *d, struct err *e)
     TRY(make_streams(d, e));
     TRY(start_dnn(d, e));
     TRY(cuda_check_blas(cublasCreate(&d->blas), "start cuBLAS", e));
-    return cuda_check_blas(cublasSetStream(d->blas, d->build), "give cuBLAS its stream", e); /* its workspace is the program's */
+    return cuda_check_blas(cublasSetStream(d->blas, d->build), "give cuBLAS its stream",
+                           e); /* its workspace is the program's */
 }
 
 static struct device *open_device(const char *args, struct err *e)
@@ -269,7 +287,8 @@ const struct device_ops cuda_device_ops = {
     .meter = cuda_meter,
 };
 
-extern "C" __attribute__((visibility("default"))) const struct device_ops *evenstep_cuda_plugin(unsigned layout)
+extern "C" __attribute__((visibility("default"))) const struct device_ops *
+evenstep_cuda_plugin(unsigned layout)
 {
     return layout == plugin_layout() ? &cuda_device_ops : NULL;
 }

@@ -1,4 +1,5 @@
-/* The CUDA backend's own picture, twin of cpu/cpu.h: a device, replicas in its memory, programs, and the table that every operator fills.
+/* The CUDA backend's own picture, twin of cpu/cpu.h: a device, replicas in its memory, programs,
+ * and the table that every operator fills.
  *
  *   main stream    ── update ── compute ▇▇▇▇▇▇▇▇▇▇▇▇ ── update ──►      graphs, launched; results and buckets are marked by events
  *   copy stream                      └ bucket 0 ▇ ┘ bucket 1 ▇           blocks to and from their pinned mirrors
@@ -6,12 +7,14 @@
  *   ring stream              sums of an exchange that sends from the GPU's memory (near.cu): the communication thread's
  *   build stream     engines are measured, graphs are captured: never by the thread that trains
  *
- * A step, a value and an operator are what they are on the CPU; only what runs is different: forward and backward put work on the build
- * stream while a graph is captured, once per program, and whatever changes from run to run (number of samples, labels, counters of random
- * choices, learning rate) stands in device memory.
+ * A step, a value and an operator are what they are on the CPU; only what runs is different:
+ * forward and backward put work on the build stream while a graph is captured, once per program,
+ * and whatever changes from run to run (number of samples, labels, counters of random choices,
+ * learning rate) stands in device memory.
  *
- * What a newcomer would get wrong: blocks on the device are in the device's own order. A convolution's weights stand O,H,W,I and those of a
- * dense layer after an image O,H,W,C, as NHWC activations want them, and each tensor begins at a multiple of CUDA_ALIGN floats. Nothing is
+ * What a newcomer would get wrong: blocks on the device are in the device's own order. A
+ * convolution's weights stand O,H,W,I and those of a dense layer after an image O,H,W,C, as NHWC
+ * activations want them, and each tensor begins at a multiple of CUDA_ALIGN floats. Nothing is
  * reordered in a step: only fetch and store do it, on the copy stream (replica.cu).
  */
 #ifndef KERNELS_CUDA_CUDA_H
@@ -36,7 +39,8 @@ enum { CUDA_ALIGN = 64 }; /* floats: where tensors begin; one flag for weight de
 
 enum cuda_precision { CUDA_FP32, CUDA_TF32, CUDA_BF16 };
 
-/* What was measured for one convolution: an engine of cuDNN for each pass (plan.h). key: precision, minibatch, shapes. */
+/* What was measured for one convolution: an engine of cuDNN for each pass (plan.h). key: precision,
+ * minibatch, shapes. */
 enum { CUDA_CHOICE_KEY = 12, CUDA_CHOICE_BATCH = 1, CUDA_PASSES = 3, CUDA_KNOBS = 16 };
 struct cuda_engine {
     int index, n_knobs;       /* index -1: none is chosen */
@@ -57,24 +61,29 @@ struct cuda_device {
     cudaStream_t main, copy, feed, ring, build, beside;
     cudaEvent_t tail, copied;   /* of the main and of the copy stream, for each other */
     cudaEvent_t forked, joined; /* of the build stream and of the one beside it */
-    pthread_mutex_t building;   /* held while a program is made: handles, build stream and choices are its holder's */
+    pthread_mutex_t building; /* held while a program is made: handles, build stream and choices are
+                                 its holder's */
     cudnnHandle_t dnn;
-    cudnnBackendDescriptor_t properties; /* what cuDNN must know of the GPU to make plans (plan.h) */
+    cudnnBackendDescriptor_t
+        properties; /* what cuDNN must know of the GPU to make plans (plan.h) */
     cublasHandle_t blas;
     struct cuda_choice *choices; /* the newest first */
     bool untold;                 /* cuda_tuning has not told of all of them */
-    double measure_seconds;      /* of preparing a program, before engines of another minibatch will do */
+    double
+        measure_seconds; /* of preparing a program, before engines of another minibatch will do */
 };
 
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
-/* Of the same shape and precision, that of the minibatch nearest to key's which knows an engine for each of the passes (bits); NULL: none. */
-const struct cuda_choice *cuda_choice_near(const struct cuda_device *d, const int key[CUDA_CHOICE_KEY], unsigned passes);
+/* Of the same shape and precision, that of the minibatch nearest to key's which knows an engine for
+ * each of the passes (bits); NULL: none. */
+const struct cuda_choice *cuda_choice_near(const struct cuda_device *d,
+                                           const int key[CUDA_CHOICE_KEY], unsigned passes);
 /* Keeps a copy, in place of what was known of its key. */
 int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e);
 json_t *cuda_tuning(struct device *dev);
 void cuda_tune(struct device *dev, const json_t *tuning);
 
-/* ---- memory: pieces are asked for first, then given as one allocation ------------------------------------------------ */
+/* ---- memory: pieces are asked for first, then given as one allocation ------------------------ */
 
 struct cuda_want {
     void **place;
@@ -87,19 +96,22 @@ struct cuda_arena {
     void *memory;
 };
 int cuda_want_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows, struct err *e);
-/* `n` elements at *place once the arena is given; grows: their number is a multiple of the minibatch. */
-template <typename T> static inline int cuda_want(struct cuda_arena *a, T **place, size_t n, bool grows, struct err *e)
+/* `n` elements at *place once the arena is given; grows: their number is a multiple of the
+ * minibatch. */
+template <typename T>
+static inline int cuda_want(struct cuda_arena *a, T **place, size_t n, bool grows, struct err *e)
 {
     return cuda_want_bytes(a, (void **)place, n * sizeof(T), grows, e);
 }
-/* Allocates, zeroes (on `stream`) and fills in every place. batch: the minibatch, for the message if memory runs out; or 0. */
+/* Allocates, zeroes (on `stream`) and fills in every place. batch: the minibatch, for the message
+ * if memory runs out; or 0. */
 int cuda_give(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *e);
 void cuda_arena_free(struct cuda_arena *a);
 
-/* ---- replicas (replica.cu) --------------------------------------------------------------------------------------------- */
+/* ---- replicas (replica.cu) ------------------------------------------------------------------- */
 
-/* Where a tensor stands: at `flat` in the flat block, element (o*inner + i)*area + k; at `at` on the device, element
- * (o*area + k)*inner + i. inner = area = 1: in the same order. */
+/* Where a tensor stands: at `flat` in the flat block, element (o*inner + i)*area + k; at `at` on
+ * the device, element (o*area + k)*inner + i. inner = area = 1: in the same order. */
 struct cuda_tensor {
     uint64_t flat, at, count;
     uint32_t inner, area;
@@ -127,8 +139,9 @@ DEVICE_FN uint64_t cuda_place(const struct cuda_tensor *tensors, int n, uint64_t
 
 /* What an update reads in device memory. */
 struct cuda_rates {
-    double scale, clip_norm;       /* what the gradient is multiplied with; its longest length, or 0 */
-    float lr, shrink, root, steps; /* adam: lr and root corrected for its start; shrink: 1 - lr*decay of adamw */
+    double scale, clip_norm; /* what the gradient is multiplied with; its longest length, or 0 */
+    float lr, shrink, root,
+        steps; /* adam: lr and root corrected for its start; shrink: 1 - lr*decay of adamw */
 };
 
 struct cuda_replica {
@@ -142,8 +155,9 @@ struct cuda_replica {
     float *staging;  /* [staging_floats] a part of a block, in the flat block's order */
     size_t staging_floats;
     struct cuda_rates *rates, *rates_host; /* the latter pinned */
-    double *squares, *factor;              /* [lanes of all chunks] of the gradient's length; what it is multiplied with */
-    cudaEvent_t updated;                   /* rates_host may be written again */
+    double *squares,
+        *factor; /* [lanes of all chunks] of the gradient's length; what it is multiplied with */
+    cudaEvent_t updated; /* rates_host may be written again */
     cudaGraphExec_t update;
     double steps; /* adam: taken */
     bool marking; /* inside dev_mark_fn: the bucket is complete, whatever the main stream does */
@@ -152,16 +166,18 @@ static inline struct cuda_replica *cuda_replica(const struct dev_replica *r)
 {
     return (struct cuda_replica *)r->impl;
 }
-int cuda_replica_init(struct device *dev, struct dev_replica *r, const struct network *net, const struct optimizer_spec *opt,
-                      struct err *e);
+int cuda_replica_init(struct device *dev, struct dev_replica *r, const struct network *net,
+                      const struct optimizer_spec *opt, struct err *e);
 void cuda_replica_release(struct dev_replica *r);
 int cuda_fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
 int cuda_store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
 /* The same to and from memory of the GPU, in one go (device.h, dev_memory_ops). */
-int cuda_fetch_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *near, struct err *e);
-int cuda_store_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n, const float *near, struct err *e);
+int cuda_fetch_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale,
+                    float *near, struct err *e);
+int cuda_store_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
+                    const float *near, struct err *e);
 
-/* ---- programs -------------------------------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 struct cuda_value {
     struct shape shape; /* of one sample, as stored */
@@ -180,13 +196,17 @@ struct cuda_op {
     bool leaves;      /* a max pool that follows can apply its bias and relu (cuda_step.leaves) */
     bool takes_add;   /* so can a sum with one other value, its in[1] then */
     bool beside;      /* its gradient of weights is work beside (below) */
-    unsigned adds;    /* bits of inputs to whose gradient backward adds where there is one already (cuda_step.adds) */
-    unsigned passes;  /* bits of inputs whose gradient is the output's own, as backward leaves it: one of them gets its memory */
-    bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says */
+    unsigned adds;    /* bits of inputs to whose gradient backward adds where there is one already
+                         (cuda_step.adds) */
+    unsigned passes;  /* bits of inputs whose gradient is the output's own, as backward leaves it:
+                         one of them gets its memory */
+    bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says
+                       */
     /* Called once the step's inputs and output are known, before memory is there (cuda_want). */
     int (*prepare)(struct cuda_program *p, struct cuda_step *s, struct err *e);
     int (*forward)(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e);
-    /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's gradients. */
+    /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's
+     * gradients. */
     int (*backward)(struct cuda_program *p, struct cuda_step *s, struct err *e);
     void (*release)(struct cuda_step *s);
 };
@@ -199,11 +219,13 @@ struct cuda_step {
     int n_in;
     struct cuda_value *in[NET_INPUTS], *out;
     void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */
-    bool adds[NET_INPUTS];      /* there is one already: this is added to it, by the operator or, by way of a spare buffer, after it */
+    bool adds[NET_INPUTS]; /* there is one already: this is added to it, by the operator or, by way
+                              of a spare buffer, after it */
     bool relu, backward;
-    bool leaves;                      /* bias and relu to the max pool that reads it */
-    const struct cuda_step *finishes; /* of a max pool: the layer before it, whose bias and relu it applies; or NULL */
-    void *state;                      /* the operator's; freed by its release */
+    bool leaves; /* bias and relu to the max pool that reads it */
+    const struct cuda_step
+        *finishes; /* of a max pool: the layer before it, whose bias and relu it applies; or NULL */
+    void *state;   /* the operator's; freed by its release */
 };
 
 /* A network as steps (graph.cu), for a program or only to know how values are stored. */
@@ -230,7 +252,8 @@ struct cuda_result {
     int64_t correct;
 };
 
-/* Sums over chunks of rows, of the kernel that runs, and how many blocks of each tile have theirs (columns.h). */
+/* Sums over chunks of rows, of the kernel that runs, and how many blocks of each tile have theirs
+ * (columns.h). */
 struct cuda_parts {
     float *sums;
     unsigned *done;
@@ -245,7 +268,8 @@ struct cuda_program {
     struct cuda_graph graph;
     struct cuda_arena arena;
     int *bucket_layer; /* the one after whose backward pass a bucket is complete */
-    /* where the operators find blocks: the replica's, but for the first run, which is on scratch memory */
+    /* where the operators find blocks: the replica's, but for the first run, which is on scratch
+     * memory */
     float *params, *grads, *stats;
     struct bf16 *weights;
     /* input: [head | samples | labels or targets | views | x], pinned and on the device */
@@ -275,32 +299,41 @@ struct cuda_program {
     cudaGraphExec_t whole; /* all segments and the update, of a replica that is alone; or NULL */
     int n_segments;
 };
-struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e);
+struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes,
+                                     struct err *e);
 void cuda_program_free(struct dev_program *program);
-int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
-                         void *ctx, struct err *e);
-int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr, double scale, struct dev_result *out,
-                      struct err *e);
+int cuda_program_compute(struct dev_program *program, const struct dev_input *in,
+                         struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
+                         struct err *e);
+int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr,
+                      double scale, struct dev_result *out, struct err *e);
 int cuda_update(struct dev_replica *r, double lr, double scale, struct err *e);
-/* What the next update on the main stream reads; to be called before it is started, and cuda_update_end after. */
+/* What the next update on the main stream reads; to be called before it is started, and
+ * cuda_update_end after. */
 int cuda_update_begin(struct cuda_replica *r, double lr, double scale, struct err *e);
 int cuda_update_end(struct cuda_replica *r, struct err *e);
-/* Puts the optimizer's step on the stream (update.cu); captured once per replica, and once per program of one that is alone. */
+/* Puts the optimizer's step on the stream (update.cu); captured once per replica, and once per
+ * program of one that is alone. */
 int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err *e);
-int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a, struct err *e);
+int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a,
+              struct err *e);
 
-/* beside.cu: the gradient of a step's weights, on a stream of its own. It reads what the step read, and the gradient of its output, which
- * is not to change any more. cuda_beside_join: what follows on the build stream comes after it. */
-typedef int cuda_beside_fn(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e);
+/* beside.cu: the gradient of a step's weights, on a stream of its own. It reads what the step read,
+ * and the gradient of its output, which is not to change any more. cuda_beside_join: what follows
+ * on the build stream comes after it. */
+typedef int cuda_beside_fn(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
+                           struct err *e);
 int cuda_beside(struct cuda_program *p, struct cuda_step *s, cuda_beside_fn *work, struct err *e);
 int cuda_beside_join(struct cuda_program *p, struct err *e);
 /* Bytes of workspace that a library needs there. */
 void cuda_beside_want(struct cuda_program *p, size_t bytes);
-/* The libraries' handles are the holder's of `building`: what they do next goes on this stream, build or beside. */
+/* The libraries' handles are the holder's of `building`: what they do next goes on this stream,
+ * build or beside. */
 int cuda_libraries_use(struct cuda_program *p, cudaStream_t stream, struct err *e);
 
 /* Place and length of the step's tensor (0: weight, 1: bias) on the device. */
-static inline const struct cuda_tensor *cuda_tensor_of(const struct cuda_program *p, const struct cuda_step *s, int tensor)
+static inline const struct cuda_tensor *cuda_tensor_of(const struct cuda_program *p,
+                                                       const struct cuda_step *s, int tensor)
 {
     return &p->replica->params.host[s->layer->first_tensor + tensor];
 }
@@ -308,7 +341,8 @@ static inline float *cuda_param(const struct cuda_program *p, const struct cuda_
 {
     return p->params + cuda_tensor_of(p, s, tensor)->at;
 }
-static inline float *cuda_param_grad(const struct cuda_program *p, const struct cuda_step *s, int tensor)
+static inline float *cuda_param_grad(const struct cuda_program *p, const struct cuda_step *s,
+                                     int tensor)
 {
     return p->grads + cuda_tensor_of(p, s, tensor)->at;
 }
@@ -323,7 +357,7 @@ static inline const struct cuda_head *cuda_head(const struct cuda_program *p)
     return (const struct cuda_head *)p->input;
 }
 
-/* ---- errors and launches ------------------------------------------------------------------------------------------------------ */
+/* ---- errors and launches --------------------------------------------------------------------- */
 
 /* 0, or the error with "cannot WHAT" before it. */
 int cuda_check(cudaError_t code, const char *what, struct err *e);
@@ -334,7 +368,8 @@ int cuda_enter(struct cuda_device *d, struct err *e);
 /* Memory of the host from and to which any GPU copies beside other work; cudaFreeHost frees it. */
 template <typename T> static inline int cuda_pin(T **memory, size_t bytes, struct err *e)
 {
-    return cuda_check(cudaHostAlloc((void **)memory, bytes, cudaHostAllocPortable), "allocate pinned memory", e);
+    return cuda_check(cudaHostAlloc((void **)memory, bytes, cudaHostAllocPortable),
+                      "allocate pinned memory", e);
 }
 
 /* meter.cu: see device.h. */
@@ -371,13 +406,15 @@ static inline size_t cuda_element(const struct cuda_program *p)
 {
     return p->precision == CUDA_BF16 ? sizeof(struct bf16) : sizeof(float);
 }
-/* Neighbouring channels that a thread takes at once: 16 bytes, or one where they are no multiple of that. */
+/* Neighbouring channels that a thread takes at once: 16 bytes, or one where they are no multiple of
+ * that. */
 static inline size_t cuda_pack(const struct cuda_program *p, size_t channels)
 {
     size_t most = 16 / cuda_element(p);
     return channels % most == 0 ? most : 1;
 }
-/* Calls what follows for the program's kind of number and packs: CUDA_PACKS(p, channels, T, N, f<T, N>(…)). */
+/* Calls what follows for the program's kind of number and packs: CUDA_PACKS(p, channels, T, N, f<T,
+ * N>(…)). */
 #define CUDA_PACKS(p, channels, T, N, ...)     \
     CUDA_KIND(                                 \
         p, T,                                  \
@@ -391,7 +428,8 @@ static inline size_t cuda_pack(const struct cuda_program *p, size_t channels)
 
 extern const struct device_ops cuda_device_ops;
 extern const struct dev_memory_ops cuda_memory_ops;
-extern const struct cuda_op cuda_conv, cuda_dense, cuda_max_pool, cuda_average_pool, cuda_global_pool, cuda_batch_norm, cuda_lrn, cuda_relu,
-    cuda_leaky, cuda_tanh, cuda_sigmoid, cuda_dropout, cuda_flatten, cuda_add, cuda_concat;
+extern const struct cuda_op cuda_conv, cuda_dense, cuda_max_pool, cuda_average_pool,
+    cuda_global_pool, cuda_batch_norm, cuda_lrn, cuda_relu, cuda_leaky, cuda_tanh, cuda_sigmoid,
+    cuda_dropout, cuda_flatten, cuda_add, cuda_concat;
 
 #endif

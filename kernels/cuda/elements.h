@@ -1,7 +1,9 @@
-/* Element by element: out[i] = f(a[i], b[i]). A functor has a name, which the meter tells, and may carry numbers.
+/* Element by element: out[i] = f(a[i], b[i]). A functor has a name, which the meter tells, and may
+ * carry numbers.
  *
- * Threads read and write 16 bytes at once (of float and bf16 together, 16 of the one and 8 of the other) where arrays are aligned so: those
- * of an arena are, a part of a block that ranks exchange need not be.
+ * Threads read and write 16 bytes at once (of float and bf16 together, 16 of the one and 8 of the
+ * other) where arrays are aligned so: those of an arena are, a part of a block that ranks exchange
+ * need not be.
  */
 #ifndef KERNELS_CUDA_ELEMENTS_H
 #define KERNELS_CUDA_ELEMENTS_H
@@ -24,11 +26,13 @@ struct f_convert {
     }
 };
 
-template <typename F, int N, typename To, typename From> KERNEL each(F f, To *out, const From *a, const From *b, size_t n)
+template <typename F, int N, typename To, typename From>
+KERNEL each(F f, To *out, const From *a, const From *b, size_t n)
 {
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
-        port_some<From, N> x = ((const port_some<From, N> *)a)[i], y = b ? ((const port_some<From, N> *)b)[i] : x;
+        port_some<From, N> x = ((const port_some<From, N> *)a)[i],
+                           y = b ? ((const port_some<From, N> *)b)[i] : x;
         port_some<To, N> r;
         for (int k = 0; k < N; k++) {
             r.v[k] = port_from<To>(f.of(port_float(x.v[k]), port_float(y.v[k])));
@@ -40,20 +44,26 @@ template <typename F, int N, typename To, typename From> KERNEL each(F f, To *ou
     }
 }
 
-/* out, a, b: [n]. b may be NULL: f's second number is then its first. out may be a or b. `what` an error says could not be done. */
+/* out, a, b: [n]. b may be NULL: f's second number is then its first. out may be a or b. `what` an
+ * error says could not be done. */
 template <typename F, typename To, typename From>
-static int elements_each(const struct cuda_device *d, cudaStream_t stream, F f, To *out, const From *a, const From *b, size_t n,
-                         const char *what, struct err *e)
+static int elements_each(const struct cuda_device *d, cudaStream_t stream, F f, To *out,
+                         const From *a, const From *b, size_t n, const char *what, struct err *e)
 {
-    constexpr int MOST = port_pack<To>::N < port_pack<From>::N ? port_pack<To>::N : port_pack<From>::N;
+    constexpr int MOST =
+        port_pack<To>::N < port_pack<From>::N ? port_pack<To>::N : port_pack<From>::N;
     size_t bytes = n * (sizeof(To) + (b ? 2 : 1) * sizeof(From));
     if (n == 0) {
         return 0;
     }
     if (((uintptr_t)out | (uintptr_t)a | (uintptr_t)b) % 16 != 0) {
-        return cuda_check(LAUNCH_AS(F::name, (each<F, 1, To, From>), cuda_blocks(d, n), bytes, stream, f, out, a, b, n), what, e);
+        return cuda_check(LAUNCH_AS(F::name, (each<F, 1, To, From>), cuda_blocks(d, n), bytes,
+                                    stream, f, out, a, b, n),
+                          what, e);
     }
-    return cuda_check(LAUNCH_AS(F::name, (each<F, MOST, To, From>), cuda_blocks(d, n / MOST + 1), bytes, stream, f, out, a, b, n), what, e);
+    return cuda_check(LAUNCH_AS(F::name, (each<F, MOST, To, From>), cuda_blocks(d, n / MOST + 1),
+                                bytes, stream, f, out, a, b, n),
+                      what, e);
 }
 
 #endif

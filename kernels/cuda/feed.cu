@@ -1,15 +1,18 @@
-/* Minibatches that the host gathers, on their way to the GPU while it computes the one before. No twin: on the CPU they are where they are.
+/* Minibatches that the host gathers, on their way to the GPU while it computes the one before. No
+ * twin: on the CPU they are where they are.
  *
  *   loader     gathers into feed 0 │ sends │ gathers into feed 1 │ sends │
  *   feed stream                      ▇▇▇▇▇▇▇▇                       ▇▇▇▇▇▇▇▇     pinned memory ─► the feed's own memory on the GPU
  *   main stream  …step k-1 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│ step k ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│     │▇│: the feed's memory ─► the program's input
  *
- * Only that short copy is in line with the steps: it waits for the event behind the feed's copy, which has long come if gathering keeps up.
- * A program's own input cannot be the target, because the step before still reads it.
+ * Only that short copy is in line with the steps: it waits for the event behind the feed's copy,
+ * which has long come if gathering keeps up. A program's own input cannot be the target, because
+ * the step before still reads it.
  *
- * What a newcomer would get wrong: nothing guards a feed's memory on the GPU against being overwritten while a step reads it, and nothing
- * needs to: `compute` is over when it returns, and until then its caller leaves the feed alone (device.h). And the copy has a stream of its
- * own, because whoever fetches a bucket waits for the copy stream.
+ * What a newcomer would get wrong: nothing guards a feed's memory on the GPU against being
+ * overwritten while a step reads it, and nothing needs to: `compute` is over when it returns, and
+ * until then its caller leaves the feed alone (device.h). And the copy has a stream of its own,
+ * because whoever fetches a bucket waits for the copy stream.
  */
 #include <stdlib.h>
 
@@ -29,7 +32,8 @@ static int build(struct dev_feed *f, struct err *e)
     TRY(cuda_want(&f->arena, &f->device, f->room, false, e));
     TRY(cuda_give(&f->arena, 0, f->dev->feed, e));
     TRY(cuda_pin(&f->host, f->room * sizeof(float), e));
-    return cuda_check(cudaEventCreateWithFlags(&f->there, cudaEventDisableTiming), "make an event", e);
+    return cuda_check(cudaEventCreateWithFlags(&f->there, cudaEventDisableTiming), "make an event",
+                      e);
 }
 
 struct dev_feed *cuda_feed_new(struct device *dev, size_t floats, float **x, struct err *e)
@@ -75,7 +79,8 @@ int cuda_feed_send(struct dev_feed *f, size_t floats, struct err *e)
     }
     TRY(cuda_enter(f->dev, e));
     f->sent = 0;
-    TRY(cuda_check(cudaMemcpyAsync(f->device, f->host, floats * sizeof(float), cudaMemcpyHostToDevice, f->dev->feed),
+    TRY(cuda_check(cudaMemcpyAsync(f->device, f->host, floats * sizeof(float),
+                                   cudaMemcpyHostToDevice, f->dev->feed),
                    "copy samples to the GPU", e));
     TRY(cuda_check(cudaEventRecord(f->there, f->dev->feed), "mark a copy of samples", e));
     f->sent = floats;
@@ -87,18 +92,22 @@ int cuda_feed_check(const struct cuda_program *p, const struct dev_input *in, st
     size_t used = (size_t)in->count * p->graph.values[0].count;
     return in->x == in->fed->host && in->fed->sent >= used && in->fed->dev == p->dev
                ? 0
-               : err_set(e, ERR_INTERNAL, "%zu numbers were sent for a minibatch of %zu", in->fed->sent, used);
+               : err_set(e, ERR_INTERNAL, "%zu numbers were sent for a minibatch of %zu",
+                         in->fed->sent, used);
 }
 
 int cuda_feed_take(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     cudaStream_t stream = p->dev->main;
-    size_t used = (size_t)in->count * p->graph.values[0].count, all = (size_t)p->head.batch * p->graph.values[0].count;
+    size_t used = (size_t)in->count * p->graph.values[0].count,
+           all = (size_t)p->head.batch * p->graph.values[0].count;
     float *to = (float *)(p->input + p->x_at);
     TRY(cuda_check(cudaStreamWaitEvent(stream, in->fed->there, 0), "wait for samples", e));
-    TRY(cuda_check(cudaMemcpyAsync(to, in->fed->device, used * sizeof(float), cudaMemcpyDeviceToDevice, stream), "copy samples on the GPU",
-                   e));
+    TRY(cuda_check(cudaMemcpyAsync(to, in->fed->device, used * sizeof(float),
+                                   cudaMemcpyDeviceToDevice, stream),
+                   "copy samples on the GPU", e));
     return used == all
                ? 0
-               : cuda_check(cudaMemsetAsync(to + used, 0, (all - used) * sizeof(float), stream), "clear samples that are not there", e);
+               : cuda_check(cudaMemsetAsync(to + used, 0, (all - used) * sizeof(float), stream),
+                            "clear samples that are not there", e);
 }

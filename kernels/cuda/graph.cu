@@ -1,8 +1,10 @@
-/* From layers to steps, twin of cpu/graph.c: a relu becomes a part of the step before it, and so does a sum of a batch norm with another
- * value; a flatten that only dense layers read is none
- * (their weights stand in the order of the image), each gradient gets its place, and buckets are cut in the order of the backward pass.
+/* From layers to steps, twin of cpu/graph.c: a relu becomes a part of the step before it, and so
+ * does a sum of a batch norm with another value; a flatten that only dense layers read is none
+ * (their weights stand in the order of the image), each gradient gets its place, and buckets are
+ * cut in the order of the backward pass.
  *
- * Nothing here depends on the minibatch: a replica builds the same graph to learn how the values that dense layers read are stored.
+ * Nothing here depends on the minibatch: a replica builds the same graph to learn how the values
+ * that dense layers read are stored.
  */
 #include <stdlib.h>
 
@@ -29,7 +31,7 @@ static const struct {
     {CAT_LAYER_CONCAT, &cuda_concat},
 };
 
-/* ---- up: steps and values ---------------------------------------------------------------------------------- */
+/* ---- up: steps and values -------------------------------------------------------------------- */
 
 static const struct cuda_op *op_of(int layer_type)
 {
@@ -63,11 +65,13 @@ static struct cuda_step *step_before(struct cuda_graph *g, const struct layer *l
     return s->op->takes_relu && s->last == before && !s->relu ? s : NULL;
 }
 
-/* The step that this sum of two can become a part of, since it made one of them and nobody else reads that; or NULL. */
+/* The step that this sum of two can become a part of, since it made one of them and nobody else
+ * reads that; or NULL. */
 static struct cuda_step *step_of_sum(struct cuda_graph *g, const struct layer *l)
 {
     struct cuda_step *s = g->n_steps > 0 ? &g->steps[g->n_steps - 1] : NULL;
-    bool takes = s && s->op->takes_add && l->n_inputs == 2 && s->n_in == 1 && !s->relu && steps_readers(g->net, s->last) == 1;
+    bool takes = s && s->op->takes_add && l->n_inputs == 2 && s->n_in == 1 && !s->relu &&
+                 steps_readers(g->net, s->last) == 1;
     return takes && (l->inputs[0] == s->last || l->inputs[1] == s->last) ? s : NULL;
 }
 
@@ -82,12 +86,13 @@ static void take_sum(struct cuda_graph *g, struct cuda_step *s, int layer)
     g->of_layer[layer] = s->out;
 }
 
-/* The maximum of what a bias was added to and a relu bent is that of what they were not, so a max pool does both, to fewer numbers, where
- * nobody else reads them. */
+/* The maximum of what a bias was added to and a relu bent is that of what they were not, so a max
+ * pool does both, to fewer numbers, where nobody else reads them. */
 static void finish_before(struct cuda_graph *g, struct cuda_step *pool)
 {
     struct cuda_step *s = g->n_steps > 1 ? pool - 1 : NULL;
-    if (s && s->op->leaves && s->out == pool->in[0] && steps_readers(g->net, s->last) == 1 && (s->relu || s->layer->bias)) {
+    if (s && s->op->leaves && s->out == pool->in[0] && steps_readers(g->net, s->last) == 1 &&
+        (s->relu || s->layer->bias)) {
         s->leaves = true;
         pool->finishes = s;
     }
@@ -98,7 +103,8 @@ static int add_step(struct cuda_graph *g, int layer, struct err *e)
     const struct layer *l = &g->net->layers[layer];
     const struct cuda_op *op = op_of(l->type);
     if (!op) {
-        return err_set(e, ERR_UNSUPPORTED, "the CUDA device has no operator for layer '%s' (%s)", l->name, catalog_get(l->type)->name);
+        return err_set(e, ERR_UNSUPPORTED, "the CUDA device has no operator for layer '%s' (%s)",
+                       l->name, catalog_get(l->type)->name);
     }
     struct cuda_step *s = &g->steps[g->n_steps++];
     struct cuda_value *out = &g->values[g->n_values++];
@@ -138,7 +144,8 @@ static int build_steps(struct cuda_graph *g, struct err *e)
             g->of_layer[i] = in;
         } else if (summed) {
             take_sum(g, summed, i);
-        } else if (l->type == CAT_LAYER_FLATTEN && steps_flatten_is_none(g->net, i, &in->shape, keeps_shape)) {
+        } else if (l->type == CAT_LAYER_FLATTEN &&
+                   steps_flatten_is_none(g->net, i, &in->shape, keeps_shape)) {
             g->of_layer[i] = in;
         } else {
             TRY(add_step(g, i, e));
@@ -148,9 +155,10 @@ static int build_steps(struct cuda_graph *g, struct err *e)
     return 0;
 }
 
-/* ---- down: gradients and buckets ----------------------------------------------------------------------------- */
+/* ---- down: gradients and buckets ------------------------------------------------------------- */
 
-/* The last reader of a value is the first in the backward pass: it writes the gradient, those before it add. */
+/* The last reader of a value is the first in the backward pass: it writes the gradient, those
+ * before it add. */
 static void route_gradients(struct cuda_graph *g)
 {
     g->output->has_grad = true;

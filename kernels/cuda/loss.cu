@@ -1,6 +1,8 @@
-/* Losses, twin of cpu/loss.c: the sum over the samples is reported, the gradient is that of the mean over the samples in use; samples
- * beyond them get a zero gradient and count nowhere. logits: [batch][outputs]; a warp per sample, then the last block adds the samples up in
- * double and in a fixed order, and writes the result where the host reads it. Labels are checked on the host, which has them.
+/* Losses, twin of cpu/loss.c: the sum over the samples is reported, the gradient is that of the
+ * mean over the samples in use; samples beyond them get a zero gradient and count nowhere. logits:
+ * [batch][outputs]; a warp per sample, then the last block adds the samples up in double and in a
+ * fixed order, and writes the result where the host reads it. Labels are checked on the host, which
+ * has them.
  */
 #include "kernels/cuda/loss.h"
 
@@ -57,8 +59,8 @@ DEVICE_FN void warp_largest(float *value, int *index)
 }
 
 template <typename T>
-KERNEL softmax_cross_entropy(struct outcome o, T *grad, const T *logits, const int32_t *labels, const struct cuda_head *head, int n,
-                             int batch)
+KERNEL softmax_cross_entropy(struct outcome o, T *grad, const T *logits, const int32_t *labels,
+                             const struct cuda_head *head, int n, int batch)
 {
     int sample = (int)(port_index() / PORT_WARP), lane = (int)(threadIdx.x % PORT_WARP);
     bool there = sample < batch, used = there && sample < head->count;
@@ -90,7 +92,8 @@ KERNEL softmax_cross_entropy(struct outcome o, T *grad, const T *logits, const i
 }
 
 template <typename T>
-KERNEL squared_error(struct outcome o, T *grad, const T *outputs, const float *targets, const struct cuda_head *head, int n, int batch)
+KERNEL squared_error(struct outcome o, T *grad, const T *outputs, const float *targets,
+                     const struct cuda_head *head, int n, int batch)
 {
     int sample = (int)(port_index() / PORT_WARP), lane = (int)(threadIdx.x % PORT_WARP);
     bool there = sample < batch, used = there && sample < head->count;
@@ -119,13 +122,15 @@ template <typename T> static cudaError_t launch(struct cuda_program *p, T *grad)
     unsigned blocks = (unsigned)(((size_t)batch * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
     const char *labels = p->input + p->labels_at;
     const struct outcome o = {p->losses, p->hits, p->result, p->parts.done};
-    size_t logits = (grad ? 2 : 1) * (size_t)batch * (size_t)n * sizeof(T); /* then labels or targets, losses and hits twice */
+    size_t logits = (grad ? 2 : 1) * (size_t)batch * (size_t)n *
+                    sizeof(T); /* then labels or targets, losses and hits twice */
     if (p->net->loss == LOSS_MSE) {
-        return LAUNCH(squared_error<T>, blocks, logits + (size_t)batch * (n * sizeof(float) + 24), p->dev->build, o, grad,
-                      (const T *)v->data, (const float *)labels, cuda_head(p), n, batch);
+        return LAUNCH(squared_error<T>, blocks, logits + (size_t)batch * (n * sizeof(float) + 24),
+                      p->dev->build, o, grad, (const T *)v->data, (const float *)labels,
+                      cuda_head(p), n, batch);
     }
-    return LAUNCH(softmax_cross_entropy<T>, blocks, logits + (size_t)batch * 28, p->dev->build, o, grad, (const T *)v->data,
-                  (const int32_t *)labels, cuda_head(p), n, batch);
+    return LAUNCH(softmax_cross_entropy<T>, blocks, logits + (size_t)batch * 28, p->dev->build, o,
+                  grad, (const T *)v->data, (const int32_t *)labels, cuda_head(p), n, batch);
 }
 
 int cuda_loss(struct cuda_program *p, bool training, struct err *e)

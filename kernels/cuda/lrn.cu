@@ -1,5 +1,6 @@
-/* Local response normalisation across channels, twin of cpu/lrn.c, where the formulas stand. x, y, s: [batch][h][w][c]; s, the sum under
- * the exponent, is kept from the forward pass. One thread per element; neighbours of a warp share what they read.
+/* Local response normalisation across channels, twin of cpu/lrn.c, where the formulas stand. x, y,
+ * s: [batch][h][w][c]; s, the sum under the exponent, is kept from the forward pass. One thread per
+ * element; neighbours of a warp share what they read.
  */
 #include <stdlib.h>
 
@@ -40,7 +41,9 @@ template <typename T> KERNEL respond(T *y, float *s, const T *x, struct terms t,
 }
 
 /* The windows in which a channel stands reach the other way: (window-1)/2 down, window/2 up. */
-template <typename T> KERNEL respond_gradient(T *dx, const T *dy, const T *x, const T *y, const float *s, struct terms t, size_t n)
+template <typename T>
+KERNEL respond_gradient(T *dx, const T *dy, const T *x, const T *y, const float *s, struct terms t,
+                        size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
         int channel = (int)(i % (size_t)t.channels);
@@ -58,7 +61,8 @@ template <typename T> KERNEL respond_gradient(T *dx, const T *dy, const T *x, co
 static struct terms terms_of(const struct cuda_step *s)
 {
     const struct layer *l = s->layer;
-    return {(float)l->k, (float)(l->alpha / l->window), (float)l->beta, l->window, s->out->shape.dim[2]};
+    return {(float)l->k, (float)(l->alpha / l->window), (float)l->beta, l->window,
+            s->out->shape.dim[2]};
 }
 
 static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
@@ -76,8 +80,10 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
     size_t n = (size_t)p->head.batch * s->out->count;
     float *kept = ((struct lrn *)s->state)->s;
     CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(respond<T>, cuda_blocks(p->dev, n), n * (2 * sizeof(T) + sizeof(float)), p->dev->build,
-                                       (T *)s->out->data, kept, (const T *)s->in[0]->data, terms_of(s), n),
+              return cuda_check(LAUNCH(respond<T>, cuda_blocks(p->dev, n),
+                                       n * (2 * sizeof(T) + sizeof(float)), p->dev->build,
+                                       (T *)s->out->data, kept, (const T *)s->in[0]->data,
+                                       terms_of(s), n),
                                 "normalise responses", e));
 }
 
@@ -86,9 +92,11 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     size_t n = (size_t)p->head.batch * s->out->count;
     const float *kept = ((struct lrn *)s->state)->s;
     CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(respond_gradient<T>, cuda_blocks(p->dev, n), n * (4 * sizeof(T) + sizeof(float)), p->dev->build,
-                                       (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->in[0]->data, (const T *)s->out->data,
-                                       kept, terms_of(s), n),
+              return cuda_check(LAUNCH(respond_gradient<T>, cuda_blocks(p->dev, n),
+                                       n * (4 * sizeof(T) + sizeof(float)), p->dev->build,
+                                       (T *)*s->in_grad[0], (const T *)s->out->grad,
+                                       (const T *)s->in[0]->data, (const T *)s->out->data, kept,
+                                       terms_of(s), n),
                                 "run the gradient of normalised responses", e));
 }
 

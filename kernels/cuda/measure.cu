@@ -1,8 +1,9 @@
-/* The fastest of cuDNN's engines for a pass of a convolution (plan.h), measured on memory that is there for that alone. What is
- * known already is conv.cu's to know.
+/* The fastest of cuDNN's engines for a pass of a convolution (plan.h), measured on memory that is
+ * there for that alone. What is known already is conv.cu's to know.
  *
- * What a newcomer would get wrong: this runs on the build stream, beside whatever trains on the GPU meanwhile, so times are those of a GPU
- * that is shared, and engines are only compared with each other.
+ * What a newcomer would get wrong: this runs on the build stream, beside whatever trains on the GPU
+ * meanwhile, so times are those of a GPU that is shared, and engines are only compared with each
+ * other.
  */
 #include "kernels/cuda/plan.h"
 
@@ -15,9 +16,11 @@ struct bench {
 };
 
 /* b->arena.memory: NULL if there is none for it, which is no error of ours. */
-static int bench_open(struct bench *b, cudaStream_t stream, const struct plan_shape *s, size_t element, size_t workspace, struct err *e)
+static int bench_open(struct bench *b, cudaStream_t stream, const struct plan_shape *s,
+                      size_t element, size_t workspace, struct err *e)
 {
-    size_t x = (size_t)s->batch * s->in[0] * s->in[1] * s->in[2], y = (size_t)s->batch * s->out[0] * s->out[1] * s->out[2],
+    size_t x = (size_t)s->batch * s->in[0] * s->in[1] * s->in[2],
+           y = (size_t)s->batch * s->out[0] * s->out[1] * s->out[2],
            w = (size_t)s->out[2] * s->kernel[0] * s->kernel[1] * s->in[2];
     *b = {};
     TRY(cuda_want_bytes(&b->arena, &b->x, x * element, false, e));
@@ -44,7 +47,8 @@ static void bench_close(struct bench *b)
 }
 
 /* false: it does not run */
-static bool bench_run(const struct bench *b, const struct cuda_device *d, const struct plan *plan, int runs)
+static bool bench_run(const struct bench *b, const struct cuda_device *d, const struct plan *plan,
+                      int runs)
 {
     struct err ignored;
     bool ran = true;
@@ -55,7 +59,8 @@ static bool bench_run(const struct bench *b, const struct cuda_device *d, const 
 }
 
 /* Milliseconds of some runs, after one that loads what is loaded once; below 0: it does not run. */
-static int bench_time(const struct bench *b, const struct cuda_device *d, const struct plan *plan, float *ms, struct err *e)
+static int bench_time(const struct bench *b, const struct cuda_device *d, const struct plan *plan,
+                      float *ms, struct err *e)
 {
     bool ran = bench_run(b, d, plan, 1);
     TRY(cuda_check(cudaEventRecord(b->begin, d->build), "measure a convolution", e));
@@ -67,7 +72,8 @@ static int bench_time(const struct bench *b, const struct cuda_device *d, const 
     return 0;
 }
 
-static int bench_all(const struct bench *b, const struct cuda_device *d, const struct plan *plans, int n, int *best, struct err *e)
+static int bench_all(const struct bench *b, const struct cuda_device *d, const struct plan *plans,
+                     int n, int *best, struct err *e)
 {
     float least = -1, ms;
     for (int i = 0; i < n; i++) {
@@ -80,23 +86,26 @@ static int bench_all(const struct bench *b, const struct cuda_device *d, const s
     return 0;
 }
 
-/* Which of n plans is the fastest; the first, which cuDNN's rules of thumb prefer, where there is no memory to measure in. */
-static int compare(struct cuda_device *d, const struct plan_shape *shape, enum cuda_precision precision, const struct plan *plans, int n,
-                   int *best, struct err *e)
+/* Which of n plans is the fastest; the first, which cuDNN's rules of thumb prefer, where there is
+ * no memory to measure in. */
+static int compare(struct cuda_device *d, const struct plan_shape *shape,
+                   enum cuda_precision precision, const struct plan *plans, int n, int *best,
+                   struct err *e)
 {
     struct bench b;
     size_t workspace = 0;
     for (int i = 0; i < n; i++) {
         workspace = plans[i].workspace > workspace ? plans[i].workspace : workspace;
     }
-    int rc = bench_open(&b, d->build, shape, precision == CUDA_BF16 ? sizeof(struct bf16) : sizeof(float), workspace, e);
+    int rc = bench_open(&b, d->build, shape,
+                        precision == CUDA_BF16 ? sizeof(struct bf16) : sizeof(float), workspace, e);
     rc = rc < 0 || !b.arena.memory ? rc : bench_all(&b, d, plans, n, best, e);
     bench_close(&b);
     return rc;
 }
 
-int plan_fastest(struct cuda_device *d, enum plan_pass pass, const struct plan_shape *shape, enum cuda_precision precision,
-                 struct cuda_engine *out, struct err *e)
+int plan_fastest(struct cuda_device *d, enum plan_pass pass, const struct plan_shape *shape,
+                 enum cuda_precision precision, struct cuda_engine *out, struct err *e)
 {
     struct plan_graph g;
     struct plan plans[MOST_ENGINES];

@@ -1,10 +1,13 @@
-/* The meter: how long each kernel took, beside the bytes or the floating-point operations that it must move or make. For bench-gpu.
+/* The meter: how long each kernel took, beside the bytes or the floating-point operations that it
+ * must move or make. For bench-gpu.
  *
- * Every kernel is started by LAUNCH, which tells its name and bytes; calls of the libraries that multiply tell their operations. While a
- * thread meters, two events stand around each; else it costs a look at a variable. A program then is metered in its first run (program.cu),
- * which is not captured, the optimizer's step because `update` starts its kernels one by one.
+ * Every kernel is started by LAUNCH, which tells its name and bytes; calls of the libraries that
+ * multiply tell their operations. While a thread meters, two events stand around each; else it
+ * costs a look at a variable. A program then is metered in its first run (program.cu), which is not
+ * captured, the optimizer's step because `update` starts its kernels one by one.
  *
- * What a newcomer would get wrong: an event within a capture is no time. What is captured is left out.
+ * What a newcomer would get wrong: an event within a capture is no time. What is captured is left
+ * out.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +36,8 @@ static void write_name(char *out, size_t room, const char *file, const char *ker
 {
     const char *slash = strrchr(file, '/'), *stem = slash ? slash + 1 : file;
     kernel += *kernel == '(';
-    snprintf(out, room, "%.*s.%.*s", (int)strcspn(stem, "."), stem, (int)strcspn(kernel, "<)"), kernel);
+    snprintf(out, room, "%.*s.%.*s", (int)strcspn(stem, "."), stem, (int)strcspn(kernel, "<)"),
+             kernel);
 }
 
 static void free_row(struct row *r)
@@ -47,11 +51,13 @@ static void free_row(struct row *r)
     free(r);
 }
 
-void cuda_meter_begin(const char *file, const char *name, double bytes, double flops, cudaStream_t stream)
+void cuda_meter_begin(const char *file, const char *name, double bytes, double flops,
+                      cudaStream_t stream)
 {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     under_way = NULL;
-    if (!metering || cudaStreamIsCapturing(stream, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone) {
+    if (!metering || cudaStreamIsCapturing(stream, &status) != cudaSuccess ||
+        status != cudaStreamCaptureStatusNone) {
         return;
     }
     struct row *r = (struct row *)calloc(1, sizeof(*r));
@@ -62,7 +68,8 @@ void cuda_meter_begin(const char *file, const char *name, double bytes, double f
     r->bytes = bytes;
     r->flops = flops;
     if (cudaEventCreateWithFlags(&r->begin, cudaEventDefault) != cudaSuccess ||
-        cudaEventCreateWithFlags(&r->end, cudaEventDefault) != cudaSuccess || cudaEventRecord(r->begin, stream) != cudaSuccess) {
+        cudaEventCreateWithFlags(&r->end, cudaEventDefault) != cudaSuccess ||
+        cudaEventRecord(r->begin, stream) != cudaSuccess) {
         free_row(r);
         return;
     }
@@ -73,7 +80,8 @@ void cuda_meter_begin(const char *file, const char *name, double bytes, double f
 cudaError_t cuda_meter_end(cudaStream_t stream, cudaError_t code)
 {
     if (under_way) {
-        under_way->complete = code == cudaSuccess && cudaEventRecord(under_way->end, stream) == cudaSuccess;
+        under_way->complete =
+            code == cudaSuccess && cudaEventRecord(under_way->end, stream) == cudaSuccess;
         under_way = NULL;
     }
     return code;
@@ -82,10 +90,12 @@ cudaError_t cuda_meter_end(cudaStream_t stream, cudaError_t code)
 static json_t *row_json(const struct row *r)
 {
     float ms = 0;
-    if (!r->complete || cudaEventSynchronize(r->end) != cudaSuccess || cudaEventElapsedTime(&ms, r->begin, r->end) != cudaSuccess) {
+    if (!r->complete || cudaEventSynchronize(r->end) != cudaSuccess ||
+        cudaEventElapsedTime(&ms, r->begin, r->end) != cudaSuccess) {
         return NULL;
     }
-    return json_pack("{s:s, s:f, s:f, s:f}", "kernel", r->name, "bytes", r->bytes, "flops", r->flops, "seconds", (double)ms / 1e3);
+    return json_pack("{s:s, s:f, s:f, s:f}", "kernel", r->name, "bytes", r->bytes, "flops",
+                     r->flops, "seconds", (double)ms / 1e3);
 }
 
 json_t *cuda_meter(struct device *dev, bool on)

@@ -1,10 +1,12 @@
-/* Blocks that an exchange sends from the GPU's own memory and receives into it, where the MPI takes such pointers (device.h,
- * dev_memory_ops): memory in the flat block's order, the few words that the host adds to a message, and the sums of the ring. No twin: on
- * the CPU all memory is the exchange's. Getting a block there and back is replica.cu's.
+/* Blocks that an exchange sends from the GPU's own memory and receives into it, where the MPI takes
+ * such pointers (device.h, dev_memory_ops): memory in the flat block's order, the few words that
+ * the host adds to a message, and the sums of the ring. No twin: on the CPU all memory is the
+ * exchange's. Getting a block there and back is replica.cu's.
  *
- * What a newcomer would get wrong: sums are added by the communication thread, which waits for each before it passes it on. They have a
- * stream of their own, or that wait would be one for the backward pass. Words are copied beside fetched blocks, on the copy stream, by the
- * thread that trains.
+ * What a newcomer would get wrong: sums are added by the communication thread, which waits for each
+ * before it passes it on. They have a stream of their own, or that wait would be one for the
+ * backward pass. Words are copied beside fetched blocks, on the copy stream, by the thread that
+ * trains.
  */
 #include "kernels/cuda/elements.h"
 
@@ -20,18 +22,21 @@ static int near_add(struct device *dev, float *sum, const float *other, size_t n
         return 0;
     }
     TRY(cuda_enter(d, e));
-    TRY(elements_each(d, d->ring, f_sum{false}, sum, (const float *)sum, other, n, "add gradients", e));
+    TRY(elements_each(d, d->ring, f_sum{false}, sum, (const float *)sum, other, n, "add gradients",
+                      e));
     return cuda_check(cudaStreamSynchronize(d->ring), "add gradients", e);
 }
 
-static int copy(struct device *dev, float *to, const float *from, size_t n, cudaMemcpyKind kind, struct err *e)
+static int copy(struct device *dev, float *to, const float *from, size_t n, cudaMemcpyKind kind,
+                struct err *e)
 {
     struct cuda_device *d = (struct cuda_device *)dev;
     if (n == 0) {
         return 0;
     }
     TRY(cuda_enter(d, e));
-    TRY(cuda_check(cudaMemcpyAsync(to, from, n * sizeof(float), kind, d->copy), "copy words of an exchange", e));
+    TRY(cuda_check(cudaMemcpyAsync(to, from, n * sizeof(float), kind, d->copy),
+                   "copy words of an exchange", e));
     return cuda_check(cudaStreamSynchronize(d->copy), "copy words of an exchange", e);
 }
 
@@ -53,7 +58,9 @@ static float *near_take(struct device *dev, size_t floats, bool pinned, struct e
     if (cuda_enter(d, e) < 0) {
         return NULL;
     }
-    int rc = pinned ? cuda_pin(&memory, bytes, e) : cuda_check(cudaMalloc((void **)&memory, bytes), "allocate memory on the GPU", e);
+    int rc = pinned
+                 ? cuda_pin(&memory, bytes, e)
+                 : cuda_check(cudaMalloc((void **)&memory, bytes), "allocate memory on the GPU", e);
     return rc < 0 ? NULL : memory;
 }
 

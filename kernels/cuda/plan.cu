@@ -1,8 +1,10 @@
-/* See plan.h. The graph API rather than cudnnConvolutionForward and its kin: these offer a few algorithms for each pass, the graph API all of
- * cuDNN's engines with their knobs, and says of each what its arithmetic is.
+/* See plan.h. The graph API rather than cudnnConvolutionForward and its kin: these offer a few
+ * algorithms for each pass, the graph API all of cuDNN's engines with their knobs, and says of each
+ * what its arithmetic is.
  *
- * What a newcomer would get wrong: an engine that may round floats to TF32 is told by its notes alone ("tensor core"), and the fastest ones
- * do. So plan_make looks at the notes of whatever it is given, also of what a node's profile says.
+ * What a newcomer would get wrong: an engine that may round floats to TF32 is told by its notes
+ * alone ("tensor core"), and the fastest ones do. So plan_make looks at the notes of whatever it is
+ * given, also of what a node's profile says.
  */
 #include "kernels/cuda/plan.h"
 
@@ -23,7 +25,7 @@ plan_part::~plan_part()
     release(this);
 }
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 /* What it was before is gone: a plan that could not be made is made again of another engine. */
 static int begin(struct plan_part *p, cudnnBackendDescriptorType_t type, struct err *e)
@@ -33,7 +35,8 @@ static int begin(struct plan_part *p, cudnnBackendDescriptorType_t type, struct 
     return 0;
 }
 
-static int put(struct plan_part *p, int name, cudnnBackendAttributeType_t type, int64_t n, const void *values, struct err *e)
+static int put(struct plan_part *p, int name, cudnnBackendAttributeType_t type, int64_t n,
+               const void *values, struct err *e)
 {
     DNN(cudnnBackendSetAttribute(p->d, (cudnnBackendAttributeName_t)name, type, n, values));
     return 0;
@@ -51,8 +54,8 @@ static int end(struct plan_part *p, struct err *e)
 }
 
 /* Reads at most `room` elements; their number. */
-static int get(const struct plan_part *p, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int room, void *values,
-               struct err *e)
+static int get(const struct plan_part *p, cudnnBackendAttributeName_t name,
+               cudnnBackendAttributeType_t type, int room, void *values, struct err *e)
 {
     int64_t n = 0;
     DNN(cudnnBackendGetAttribute(p->d, name, type, room, &n, values));
@@ -60,11 +63,13 @@ static int get(const struct plan_part *p, cudnnBackendAttributeName_t name, cudn
 }
 
 /* n images, or filters, of `shape` [height, width, channels]. */
-static int tensor(struct plan_part *t, int64_t id, enum cuda_precision precision, int n, int height, int width, int channels, struct err *e)
+static int tensor(struct plan_part *t, int64_t id, enum cuda_precision precision, int n, int height,
+                  int width, int channels, struct err *e)
 {
     const cudnnDataType_t kind = precision == CUDA_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
     const int64_t dims[] = {n, channels, height, width}, alignment = 16,
-                  strides[] = {(int64_t)height * width * channels, 1, (int64_t)width * channels, channels};
+                  strides[] = {(int64_t)height * width * channels, 1, (int64_t)width * channels,
+                               channels};
     TRY(begin(t, CUDNN_BACKEND_TENSOR_DESCRIPTOR, e));
     TRY(put(t, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &kind, e));
     TRY(put(t, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims, e));
@@ -78,7 +83,8 @@ static int convolution(struct plan_part *c, const struct plan_shape *s, struct e
 {
     const cudnnDataType_t sums = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-    const int64_t dims = 2, dilation[] = {1, 1}, stride[] = {s->stride[0], s->stride[1]}, padding[] = {s->padding[0], s->padding[1]};
+    const int64_t dims = 2, dilation[] = {1, 1}, stride[] = {s->stride[0], s->stride[1]},
+                  padding[] = {s->padding[0], s->padding[1]};
     TRY(begin(c, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, e));
     TRY(put(c, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums, e));
     TRY(put(c, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode, e));
@@ -95,22 +101,28 @@ static const struct {
     cudnnBackendDescriptorType_t type;
     int alpha, beta, convolution, w, x, y;
 } operations[CUDA_PASSES] = {
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
 };
 
 enum { X = 1, W, Y }; /* names of the tensors in a graph */
 
-int plan_describe(struct plan_graph *g, enum plan_pass pass, const struct plan_shape *s, enum cuda_precision precision, struct err *e)
+int plan_describe(struct plan_graph *g, enum plan_pass pass, const struct plan_shape *s,
+                  enum cuda_precision precision, struct err *e)
 {
     const float one = 1, before = pass == PLAN_DATA && s->adds ? 1 : 0;
     TRY(tensor(&g->x, X, precision, s->batch, s->in[0], s->in[1], s->in[2], e));
@@ -130,7 +142,7 @@ int plan_describe(struct plan_graph *g, enum plan_pass pass, const struct plan_s
     return end(&g->graph, e);
 }
 
-/* ---- engines -------------------------------------------------------------------------------------------------------------- */
+/* ---- engines --------------------------------------------------------------------------------- */
 
 /* What an engine's notes say. */
 struct notes {
@@ -138,10 +150,12 @@ struct notes {
     bool repeatable; /* it gives the same bits each time */
 };
 
-static int read_notes(const struct plan_part *engine, enum cuda_precision precision, struct notes *out, struct err *e)
+static int read_notes(const struct plan_part *engine, enum cuda_precision precision,
+                      struct notes *out, struct err *e)
 {
     cudnnBackendNumericalNote_t list[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-    int n = get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, list, e);
+    int n = get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                CUDNN_NUMERICAL_NOTE_TYPE_COUNT, list, e);
     TRY(n);
     *out = {true, true};
     for (int i = 0; i < n; i++) {
@@ -154,15 +168,18 @@ static int read_notes(const struct plan_part *engine, enum cuda_precision precis
         case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
             out->allowed = out->allowed && precision != CUDA_FP32;
             break;
-        default: /* factors rounded further, sums in less than floats, transforms that lose digits */
+        default: /* factors rounded further, sums in less than floats, transforms that lose digits
+                  */
             out->allowed = false;
         }
     }
     return 0;
 }
 
-/* Knobs are read back, so that the same plan can be made for another minibatch, or by another process. */
-static int read_config(const struct plan_part *config, struct plan_part *engine, struct cuda_engine *out, struct err *e)
+/* Knobs are read back, so that the same plan can be made for another minibatch, or by another
+ * process. */
+static int read_config(const struct plan_part *config, struct plan_part *engine,
+                       struct cuda_engine *out, struct err *e)
 {
     struct plan_part knobs[CUDA_KNOBS];
     cudnnBackendDescriptor_t raw[CUDA_KNOBS];
@@ -176,7 +193,8 @@ static int read_config(const struct plan_part *config, struct plan_part *engine,
     }
     *out = {};
     out->index = (int)index;
-    out->n_knobs = get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, CUDA_KNOBS, raw, e);
+    out->n_knobs = get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                       CUDA_KNOBS, raw, e);
     TRY(out->n_knobs);
     for (int i = 0; i < out->n_knobs; i++) {
         cudnnBackendKnobType_t type = {};
@@ -212,7 +230,8 @@ static void consider(struct listing *l, const struct plan_part *config)
     struct cuda_engine found;
     struct notes notes;
     struct err ignored;
-    if (read_config(config, &engine, &found, &ignored) < 0 || read_notes(&engine, l->precision, &notes, &ignored) < 0 || !notes.allowed ||
+    if (read_config(config, &engine, &found, &ignored) < 0 ||
+        read_notes(&engine, l->precision, &notes, &ignored) < 0 || !notes.allowed ||
         notes.repeatable != l->repeatable) {
         return;
     }
@@ -239,30 +258,36 @@ static int ask(struct listing *l, cudnnBackendHeurMode_t mode, int most, struct 
         TRY(begin(&configs[i], CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, e));
         raw[i] = configs[i].d;
     }
-    int n = get(&rules, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_CONFIGS, raw, e);
+    int n = get(&rules, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_CONFIGS,
+                raw, e);
     for (int i = 0; i < n && l->n < most; i++) {
         consider(l, &configs[i]);
     }
     return n < 0 ? n : 0;
 }
 
-int plan_engines(cudnnBackendDescriptor_t properties, const struct plan_graph *g, enum cuda_precision precision, struct cuda_engine *list,
-                 struct plan *plans, int most, struct err *e)
+int plan_engines(cudnnBackendDescriptor_t properties, const struct plan_graph *g,
+                 enum cuda_precision precision, struct cuda_engine *list, struct plan *plans,
+                 int most, struct err *e)
 {
     struct listing l = {properties, g, precision, true, list, plans, 0};
     struct err why = {};
     for (int way = 0; way < 2 && l.n == 0; way++) {
         l.repeatable = way == 0;
         for (const auto &m : modes) {
-            ask(&l, m.mode, (most * m.parts + ALL_PARTS - 1) / ALL_PARTS, &why); /* a mode may have nothing to say */
+            ask(&l, m.mode, (most * m.parts + ALL_PARTS - 1) / ALL_PARTS,
+                &why); /* a mode may have nothing to say */
         }
     }
-    return l.n > 0 ? l.n : err_set(e, ERR_UNSUPPORTED, "cuDNN has no engine for it%s%s", why.code ? ": " : "", why.code ? why.message : "");
+    return l.n > 0 ? l.n
+                   : err_set(e, ERR_UNSUPPORTED, "cuDNN has no engine for it%s%s",
+                             why.code ? ": " : "", why.code ? why.message : "");
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
-static int make_engine(struct plan *p, cudnnBackendDescriptor_t properties, const struct plan_graph *g, int64_t index, struct err *e)
+static int make_engine(struct plan *p, cudnnBackendDescriptor_t properties,
+                       const struct plan_graph *g, int64_t index, struct err *e)
 {
     TRY(begin(&p->engine, CUDNN_BACKEND_ENGINE_DESCRIPTOR, e));
     TRY(put_part(&p->engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, g->graph.d, e));
@@ -286,7 +311,8 @@ static int make_config(struct plan *p, const struct cuda_engine *engine, struct 
     TRY(begin(&p->config, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, e));
     TRY(put_part(&p->config, CUDNN_ATTR_ENGINECFG_ENGINE, p->engine.d, e));
     if (engine->n_knobs > 0) {
-        TRY(put(&p->config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, engine->n_knobs, raw, e));
+        TRY(put(&p->config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                engine->n_knobs, raw, e));
     }
     return end(&p->config, e);
 }
@@ -298,25 +324,31 @@ static int make_execution(struct plan *p, cudnnBackendDescriptor_t properties, s
     TRY(put_part(&p->execution, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, p->config.d, e));
     TRY(put_part(&p->execution, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties, e));
     TRY(end(&p->execution, e));
-    TRY(get(&p->execution, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes, e));
+    TRY(get(&p->execution, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes,
+            e));
     p->workspace = (size_t)bytes;
-    return bytes <= PLAN_WIDEST ? 0 : err_set(e, ERR_UNSUPPORTED, "an engine of cuDNN wants %lld bytes of workspace", (long long)bytes);
+    return bytes <= PLAN_WIDEST
+               ? 0
+               : err_set(e, ERR_UNSUPPORTED, "an engine of cuDNN wants %lld bytes of workspace",
+                         (long long)bytes);
 }
 
-int plan_make(struct plan *p, cudnnBackendDescriptor_t properties, const struct plan_graph *g, enum cuda_precision precision,
-              const struct cuda_engine *engine, struct err *e)
+int plan_make(struct plan *p, cudnnBackendDescriptor_t properties, const struct plan_graph *g,
+              enum cuda_precision precision, const struct cuda_engine *engine, struct err *e)
 {
     struct notes notes;
     TRY(make_engine(p, properties, g, engine->index, e));
     TRY(read_notes(&p->engine, precision, &notes, e));
     if (!notes.allowed) {
-        return err_set(e, ERR_UNSUPPORTED, "engine %d of cuDNN has another arithmetic", engine->index);
+        return err_set(e, ERR_UNSUPPORTED, "engine %d of cuDNN has another arithmetic",
+                       engine->index);
     }
     TRY(make_config(p, engine, e));
     return make_execution(p, properties, e);
 }
 
-int plan_run(const struct plan *p, cudnnHandle_t handle, const void *x, const void *w, const void *y, void *workspace, struct err *e)
+int plan_run(const struct plan *p, cudnnHandle_t handle, const void *x, const void *w,
+             const void *y, void *workspace, struct err *e)
 {
     static const int64_t names[] = {X, W, Y};
     const void *data[] = {x, w, y};
@@ -326,5 +358,6 @@ int plan_run(const struct plan *p, cudnnHandle_t handle, const void *x, const vo
     TRY(put(&pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data, e));
     TRY(put(&pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace, e));
     TRY(end(&pack, e));
-    return cuda_check_dnn(cudnnBackendExecute(handle, p->execution.d, pack.d), "run a convolution", e);
+    return cuda_check_dnn(cudnnBackendExecute(handle, p->execution.d, pack.d), "run a convolution",
+                          e);
 }

@@ -1,8 +1,8 @@
-/* A convolution's pass as cuDNN's graph API has it: a graph of one operation, the engines that can run it, and a plan, which is an engine with
- * its knobs, ready to run. conv.cu chooses among them.
+/* A convolution's pass as cuDNN's graph API has it: a graph of one operation, the engines that can
+ * run it, and a plan, which is an engine with its knobs, ready to run. conv.cu chooses among them.
  *
- * Nothing here but plan_run and plan_fastest needs a GPU: what a GPU is stands in a descriptor of its properties, so tests make plans for one
- * that is not there (tests/cudnn/test_plans.cu).
+ * Nothing here but plan_run and plan_fastest needs a GPU: what a GPU is stands in a descriptor of
+ * its properties, so tests make plans for one that is not there (tests/cudnn/test_plans.cu).
  */
 #ifndef KERNELS_CUDA_PLAN_H
 #define KERNELS_CUDA_PLAN_H
@@ -10,7 +10,7 @@
 #include "kernels/cuda/cuda.h"
 
 enum plan_pass { PLAN_FORWARD, PLAN_DATA, PLAN_FILTER }; /* CUDA_PASSES of them */
-enum { PLAN_WIDEST = 512 << 20 };                        /* bytes of workspace that a plan may have */
+enum { PLAN_WIDEST = 512 << 20 }; /* bytes of workspace that a plan may have */
 
 /* A descriptor of cuDNN's, destroyed with its scope. */
 struct plan_part {
@@ -27,27 +27,34 @@ struct plan_shape {
     bool adds; /* the gradient of the input is added to what stands there */
 };
 
-/* x [batch][in], w [out channels][kernel][in channels], y [batch][out]; the gradients of each have its shape. */
+/* x [batch][in], w [out channels][kernel][in channels], y [batch][out]; the gradients of each have
+ * its shape. */
 struct plan_graph {
     struct plan_part x, w, y, convolution, operation, graph;
 };
-int plan_describe(struct plan_graph *g, enum plan_pass pass, const struct plan_shape *shape, enum cuda_precision precision, struct err *e);
+int plan_describe(struct plan_graph *g, enum plan_pass pass, const struct plan_shape *shape,
+                  enum cuda_precision precision, struct err *e);
 
 struct plan {
     struct plan_part engine, knobs[CUDA_KNOBS], config, execution;
     size_t workspace; /* bytes */
 };
-/* Which engines can run the graph on the GPU of these properties, at most `most`, the most promising first: those that give the same bits each
- * time, or, where there are none, others; and a plan of each. Their number, or an error: there are none. */
-int plan_engines(cudnnBackendDescriptor_t properties, const struct plan_graph *g, enum cuda_precision precision, struct cuda_engine *list,
-                 struct plan *plans, int most, struct err *e);
-/* ERR_UNSUPPORTED: this engine cannot run it with these knobs, or its arithmetic is not what the precision says. */
-int plan_make(struct plan *p, cudnnBackendDescriptor_t properties, const struct plan_graph *g, enum cuda_precision precision,
-              const struct cuda_engine *engine, struct err *e);
-/* measure.cu: the engine that took the least time. The caller holds `building`, whose stream this runs on. */
-int plan_fastest(struct cuda_device *d, enum plan_pass pass, const struct plan_shape *shape, enum cuda_precision precision,
-                 struct cuda_engine *out, struct err *e);
+/* Which engines can run the graph on the GPU of these properties, at most `most`, the most
+ * promising first: those that give the same bits each time, or, where there are none, others; and a
+ * plan of each. Their number, or an error: there are none. */
+int plan_engines(cudnnBackendDescriptor_t properties, const struct plan_graph *g,
+                 enum cuda_precision precision, struct cuda_engine *list, struct plan *plans,
+                 int most, struct err *e);
+/* ERR_UNSUPPORTED: this engine cannot run it with these knobs, or its arithmetic is not what the
+ * precision says. */
+int plan_make(struct plan *p, cudnnBackendDescriptor_t properties, const struct plan_graph *g,
+              enum cuda_precision precision, const struct cuda_engine *engine, struct err *e);
+/* measure.cu: the engine that took the least time. The caller holds `building`, whose stream this
+ * runs on. */
+int plan_fastest(struct cuda_device *d, enum plan_pass pass, const struct plan_shape *shape,
+                 enum cuda_precision precision, struct cuda_engine *out, struct err *e);
 /* On the stream of the handle. x, w, y: aligned to 16 bytes; workspace: p->workspace bytes. */
-int plan_run(const struct plan *p, cudnnHandle_t handle, const void *x, const void *w, const void *y, void *workspace, struct err *e);
+int plan_run(const struct plan *p, cudnnHandle_t handle, const void *x, const void *w,
+             const void *y, void *workspace, struct err *e);
 
 #endif

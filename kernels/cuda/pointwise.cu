@@ -1,8 +1,8 @@
-/* Element by element: relu, bias with relu, sums of gradients, rounding; and flatten where the order of the elements is seen. Twin of
- * cpu/pointwise.c; shapes stand beside each kernel.
+/* Element by element: relu, bias with relu, sums of gradients, rounding; and flatten where the
+ * order of the elements is seen. Twin of cpu/pointwise.c; shapes stand beside each kernel.
  *
- * Threads read and write 16 bytes at once. What a newcomer would get wrong: relu lets what is not a number pass, so that it stays visible
- * in the loss; "x > 0 ? x : 0" would hide it.
+ * Threads read and write 16 bytes at once. What a newcomer would get wrong: relu lets what is not a
+ * number pass, so that it stays visible in the loss; "x > 0 ? x : 0" would hide it.
  */
 #include "kernels/cuda/pointwise.h"
 
@@ -25,46 +25,60 @@ struct f_mask {
 };
 
 template <typename F, typename To, typename From>
-static int run(struct cuda_program *p, F f, To *out, const From *a, const From *b, size_t n, const char *what, struct err *e)
+static int run(struct cuda_program *p, F f, To *out, const From *a, const From *b, size_t n,
+               const char *what, struct err *e)
 {
     return elements_each(p->dev, p->dev->build, f, out, a, b, n, what, e);
 }
 
-int pointwise_relu_mask(struct cuda_program *p, void *grad, const void *data, size_t n, struct err *e)
+int pointwise_relu_mask(struct cuda_program *p, void *grad, const void *data, size_t n,
+                        struct err *e)
 {
-    CUDA_KIND(p, T, return run(p, f_mask{}, (T *)grad, (const T *)grad, (const T *)data, n, "mask a gradient", e));
+    CUDA_KIND(p, T,
+              return run(p, f_mask{}, (T *)grad, (const T *)grad, (const T *)data, n,
+                         "mask a gradient", e));
 }
 
 int pointwise_add(struct cuda_program *p, void *a, const void *b, size_t n, struct err *e)
 {
-    CUDA_KIND(p, T, return run(p, f_sum{false}, (T *)a, (const T *)a, (const T *)b, n, "add gradients", e));
+    CUDA_KIND(
+        p, T,
+        return run(p, f_sum{false}, (T *)a, (const T *)a, (const T *)b, n, "add gradients", e));
 }
 
 int pointwise_copy(struct cuda_program *p, void *to, const void *from, size_t n, struct err *e)
 {
-    return cuda_check(cudaMemcpyAsync(to, from, n * cuda_element(p), cudaMemcpyDeviceToDevice, p->dev->build), "copy on the GPU", e);
+    return cuda_check(
+        cudaMemcpyAsync(to, from, n * cuda_element(p), cudaMemcpyDeviceToDevice, p->dev->build),
+        "copy on the GPU", e);
 }
 
-int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, size_t n, struct err *e)
+int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, size_t n,
+                    struct err *e)
 {
     return run(p, f_convert{}, to, from, (const float *)NULL, n, "round to bf16", e);
 }
 
-int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, cudaStream_t stream, struct err *e)
+int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n,
+                    cudaStream_t stream, struct err *e)
 {
-    return elements_each(p->dev, stream, f_convert{}, to, from, (const struct bf16 *)NULL, n, "widen bf16", e);
+    return elements_each(p->dev, stream, f_convert{}, to, from, (const struct bf16 *)NULL, n,
+                         "widen bf16", e);
 }
 
-/* ---- bias -------------------------------------------------------------------------------------------------------------- */
+/* ---- bias ------------------------------------------------------------------------------------ */
 
-/* y: [rows][channels], n = rows*channels; WHOLE: channels are a multiple of what a thread takes at once */
-template <typename T, bool WHOLE> KERNEL add_bias(T *y, const float *bias, bool relu, size_t n, unsigned channels)
+/* y: [rows][channels], n = rows*channels; WHOLE: channels are a multiple of what a thread takes at
+ * once */
+template <typename T, bool WHOLE>
+KERNEL add_bias(T *y, const float *bias, bool relu, size_t n, unsigned channels)
 {
     constexpr int N = port_pack<T>::N;
     size_t packs = n / N;
     for (size_t i = port_index(); i < packs; i += port_stride()) {
         port_some<T, N> x = ((port_some<T, N> *)y)[i];
-        port_some<float, N> added = column_numbers<N, WHOLE>(bias, (unsigned)(i * N % channels), channels);
+        port_some<float, N> added =
+            column_numbers<N, WHOLE>(bias, (unsigned)(i * N % channels), channels);
         for (int k = 0; k < N; k++) {
             float v = port_float(x.v[k]) + added.v[k];
             x.v[k] = port_from<T>(relu ? port_relu(v) : v);
@@ -77,25 +91,29 @@ template <typename T, bool WHOLE> KERNEL add_bias(T *y, const float *bias, bool 
     }
 }
 
-int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows, size_t channels, struct err *e)
+int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows,
+                   size_t channels, struct err *e)
 {
     size_t n = rows * channels;
     if (!bias && !relu) {
         return 0;
     }
     if (!bias) {
-        CUDA_KIND(p, T, return run(p, f_relu{}, (T *)y, (const T *)y, (const T *)NULL, n, "apply a relu", e));
+        CUDA_KIND(
+            p, T,
+            return run(p, f_relu{}, (T *)y, (const T *)y, (const T *)NULL, n, "apply a relu", e));
     }
     unsigned blocks = cuda_blocks(p->dev, n / 4 + 1);
     CUDA_PACKS(p, channels, T, N,
-               return cuda_check(
-                   LAUNCH((add_bias<T, (N > 1)>), blocks, 2 * n * sizeof(T), p->dev->build, (T *)y, bias, relu, n, (unsigned)channels),
-                   "add a bias", e));
+               return cuda_check(LAUNCH((add_bias<T, (N > 1)>), blocks, 2 * n * sizeof(T),
+                                        p->dev->build, (T *)y, bias, relu, n, (unsigned)channels),
+                                 "add a bias", e));
 }
 
 /* grad, y: [rows][channels]; out: [channels] */
 template <typename T, int N>
-KERNEL mask_and_sum(float *out, T *grad, const T *y, struct cuda_parts parts, bool relu, size_t rows, struct columns c)
+KERNEL mask_and_sum(float *out, T *grad, const T *y, struct cuda_parts parts, bool relu,
+                    size_t rows, struct columns c)
 {
     typedef port_some<T, N> pack;
     SHARED double shared[N * PORT_THREADS];
@@ -139,7 +157,8 @@ bool pointwise_masks(const struct cuda_step *s)
     return s->relu && !s->leaves;
 }
 
-int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e)
+int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
+                            struct err *e)
 {
     const struct cuda_parts parts = stream == p->dev->beside ? p->beside.parts : p->parts;
     size_t rows = rows_of(p, s), channels = (size_t)s->layer->units;
@@ -148,14 +167,16 @@ int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStr
         return relu ? pointwise_relu_mask(p, s->out->grad, s->out->data, rows * channels, e) : 0;
     }
     struct columns c = columns_cut(p, rows, channels, 0);
-    CUDA_PACKS(p, channels, T, N,
-               return cuda_check(LAUNCH((mask_and_sum<T, N>), c.tiles * c.chunks,
-                                        (relu ? 3 : 1) * rows * channels * sizeof(T) + columns_bytes(c, 1), stream,
-                                        cuda_param_grad(p, s, 1), (T *)s->out->grad, (const T *)s->out->data, parts, relu, rows, c),
-                                 "sum the gradient of a bias", e));
+    CUDA_PACKS(
+        p, channels, T, N,
+        return cuda_check(LAUNCH((mask_and_sum<T, N>), c.tiles * c.chunks,
+                                 (relu ? 3 : 1) * rows * channels * sizeof(T) + columns_bytes(c, 1),
+                                 stream, cuda_param_grad(p, s, 1), (T *)s->out->grad,
+                                 (const T *)s->out->data, parts, relu, rows, c),
+                          "sum the gradient of a bias", e));
 }
 
-/* ---- relu, where it could not become a part of the layer before it ---------------------------------------- */
+/* ---- relu, where it could not become a part of the layer before it --------------------------- */
 
 static size_t elements(const struct cuda_program *p, const struct cuda_value *v)
 {
@@ -165,14 +186,17 @@ static size_t elements(const struct cuda_program *p, const struct cuda_value *v)
 static int relu_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
 {
     size_t n = elements(p, s->out);
-    CUDA_KIND(p, T, return run(p, f_relu{}, (T *)s->out->data, (const T *)s->in[0]->data, (const T *)NULL, n, "apply a relu", e));
+    CUDA_KIND(p, T,
+              return run(p, f_relu{}, (T *)s->out->data, (const T *)s->in[0]->data, (const T *)NULL,
+                         n, "apply a relu", e));
 }
 
 static int relu_backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     size_t n = elements(p, s->out);
     CUDA_KIND(p, T,
-              return run(p, f_mask{}, (T *)*s->in_grad[0], (const T *)s->out->grad, (const T *)s->out->data, n, "mask a gradient", e));
+              return run(p, f_mask{}, (T *)*s->in_grad[0], (const T *)s->out->grad,
+                         (const T *)s->out->data, n, "mask a gradient", e));
 }
 
 const struct cuda_op cuda_relu = {
@@ -182,9 +206,10 @@ const struct cuda_op cuda_relu = {
     .backward = relu_backward,
 };
 
-/* ---- flatten, where the order of the elements is seen -------------------------------------------------------- */
+/* ---- flatten, where the order of the elements is seen ---------------------------------------- */
 
-/* to: [sample][channel][pixel], from: [sample][pixel][channel]; back the other way. One thread per element written. */
+/* to: [sample][channel][pixel], from: [sample][pixel][channel]; back the other way. One thread per
+ * element written. */
 template <typename T> KERNEL flatten(T *to, const T *from, unsigned inner, unsigned outer, size_t n)
 {
     size_t plane = (size_t)inner * outer;
@@ -194,17 +219,20 @@ template <typename T> KERNEL flatten(T *to, const T *from, unsigned inner, unsig
     }
 }
 
-int pointwise_flatten(struct cuda_program *p, void *to, const void *from, const struct shape *image, bool to_vector, struct err *e)
+int pointwise_flatten(struct cuda_program *p, void *to, const void *from, const struct shape *image,
+                      bool to_vector, struct err *e)
 {
     unsigned area = (unsigned)(image->dim[0] * image->dim[1]), c = (unsigned)image->dim[2];
     size_t n = (size_t)p->head.batch * area * c;
     CUDA_KIND(p, T,
-              return cuda_check(LAUNCH(flatten<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T), p->dev->build, (T *)to, (const T *)from,
+              return cuda_check(LAUNCH(flatten<T>, cuda_blocks(p->dev, n), 2 * n * sizeof(T),
+                                       p->dev->build, (T *)to, (const T *)from,
                                        to_vector ? area : c, to_vector ? c : area, n),
                                 "flatten images", e));
 }
 
-static int flatten_forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)
+static int flatten_forward(struct cuda_program *p, struct cuda_step *s, bool training,
+                           struct err *e)
 {
     return pointwise_flatten(p, s->out->data, s->in[0]->data, &s->in[0]->shape, true, e);
 }

@@ -1,27 +1,36 @@
-/* Element by element over whole activations, and sums over columns: what several operators put on the build stream (or on another, where
- * one is named). Twin of cpu/pointwise.h. Kinds of number are the program's. */
+/* Element by element over whole activations, and sums over columns: what several operators put on
+ * the build stream (or on another, where one is named). Twin of cpu/pointwise.h. Kinds of number
+ * are the program's. */
 #ifndef KERNELS_CUDA_POINTWISE_H
 #define KERNELS_CUDA_POINTWISE_H
 
 #include "kernels/cuda/cuda.h"
 
 /* grad = 0 where data (a relu's output) is not above 0; n elements. */
-int pointwise_relu_mask(struct cuda_program *p, void *grad, const void *data, size_t n, struct err *e);
+int pointwise_relu_mask(struct cuda_program *p, void *grad, const void *data, size_t n,
+                        struct err *e);
 /* a += b */
 int pointwise_add(struct cuda_program *p, void *a, const void *b, size_t n, struct err *e);
 int pointwise_copy(struct cuda_program *p, void *to, const void *from, size_t n, struct err *e);
-/* A minibatch of images, stored row, column, channel, to vectors that count channel, row, column; or back. */
-int pointwise_flatten(struct cuda_program *p, void *to, const void *from, const struct shape *image, bool to_vector, struct err *e);
+/* A minibatch of images, stored row, column, channel, to vectors that count channel, row, column;
+ * or back. */
+int pointwise_flatten(struct cuda_program *p, void *to, const void *from, const struct shape *image,
+                      bool to_vector, struct err *e);
 /* floats to bf16 and back */
-int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, size_t n, struct err *e);
-int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n, cudaStream_t stream, struct err *e);
+int pointwise_round(struct cuda_program *p, struct bf16 *to, const float *from, size_t n,
+                    struct err *e);
+int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, size_t n,
+                    cudaStream_t stream, struct err *e);
 /* y[rows][channels] += bias, then relu if asked; bias may be NULL. */
-int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows, size_t channels, struct err *e);
-/* The way back of a step with weights: masks the gradient of its output in place, where its relu is to be done (pointwise_masks), and sums
- * it over rows into the gradient of its bias, if it has one. pointwise_want_bias asks for the memory that it needs. What masks goes on the
- * build stream, before anybody reads that gradient. */
+int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows,
+                   size_t channels, struct err *e);
+/* The way back of a step with weights: masks the gradient of its output in place, where its relu is
+ * to be done (pointwise_masks), and sums it over rows into the gradient of its bias, if it has one.
+ * pointwise_want_bias asks for the memory that it needs. What masks goes on the build stream,
+ * before anybody reads that gradient. */
 bool pointwise_masks(const struct cuda_step *s);
-int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream, struct err *e);
+int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
+                            struct err *e);
 void pointwise_want_bias(struct cuda_program *p, const struct cuda_step *s);
 
 #endif

@@ -1,21 +1,24 @@
 /* Max and average pooling, twin of cpu/pool.c. x [batch][h][w][c], y [batch][oh][ow][c].
  *
- * Our own kernels: the forward pass of a max pool remembers which element of its window each maximum was (the first, where several are
- * equal), and the backward pass has one thread per pack of the input, which looks at the windows that it stands in. So nothing is added
- * by atomic operations, a run gives the same bits each time, and no element of the gradient must be cleared first. A mean counts the zeros
- * of the padding.
+ * Our own kernels: the forward pass of a max pool remembers which element of its window each
+ * maximum was (the first, where several are equal), and the backward pass has one thread per pack
+ * of the input, which looks at the windows that it stands in. So nothing is added by atomic
+ * operations, a run gives the same bits each time, and no element of the gradient must be cleared
+ * first. A mean counts the zeros of the padding.
  *
- * A max pool also adds the bias of the convolution before it, and bends what it found by its relu (cuda_step.finishes): what the convolution
- * left is read once, and its gradient comes masked.
+ * A max pool also adds the bias of the convolution before it, and bends what it found by its relu
+ * (cuda_step.finishes): what the convolution left is read once, and its gradient comes masked.
  *
- * A pack is N neighbouring channels of a pixel, 16 bytes, which a thread reads and writes at once; N = 1 where channels are no multiple.
+ * A pack is N neighbouring channels of a pixel, 16 bytes, which a thread reads and writes at once;
+ * N = 1 where channels are no multiple.
  */
 #include <stdlib.h>
 
 #include "kernels/cuda/cuda.h"
 
 struct pool {
-    void *places; /* [batch][oh][ow][c] uint8_t, or uint32_t where a window is larger than 256; max pools only */
+    void *places; /* [batch][oh][ow][c] uint8_t, or uint32_t where a window is larger than 256; max
+                     pools only */
     bool wide;
 };
 
@@ -65,12 +68,13 @@ template <typename T, int N> DEVICE_FN port_some<T, N> packed(const float *v, fl
     return r;
 }
 
-/* ---- max ---------------------------------------------------------------------------------------------------------------- */
+/* ---- max ------------------------------------------------------------------------------------- */
 
-/* bias: of each channel, or NULL; added and rounded before numbers are compared, as if it had been added before. */
+/* bias: of each channel, or NULL; added and rounded before numbers are compared, as if it had been
+ * added before. */
 template <typename T, typename Place, int N>
-KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_some<T, N> *x, const float *bias, bool relu, struct window w,
-                   size_t n)
+KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_some<T, N> *x,
+                   const float *bias, bool relu, struct window w, size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
         struct spot s = spot_of(i, w.oh, w.ow, w.packs);
@@ -87,11 +91,14 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_s
             place[k] = 0;
         }
         for (int row = top < 0 ? 0 : top; row < top + w.kernel[0] && row < w.h; row++) {
-            for (int column = left < 0 ? 0 : left; column < left + w.kernel[1] && column < w.w; column++) {
+            for (int column = left < 0 ? 0 : left; column < left + w.kernel[1] && column < w.w;
+                 column++) {
                 port_some<T, N> v = image[((size_t)row * w.w + column) * w.packs];
                 for (int k = 0; k < N; k++) {
-                    float here = bias ? port_float(port_from<T>(port_float(v.v[k]) + added.v[k])) : port_float(v.v[k]);
-                    if (!any || here > best[k] || (here != here && best[k] == best[k])) { /* not a number stays visible */
+                    float here = bias ? port_float(port_from<T>(port_float(v.v[k]) + added.v[k]))
+                                      : port_float(v.v[k]);
+                    if (!any || here > best[k] ||
+                        (here != here && best[k] == best[k])) { /* not a number stays visible */
                         best[k] = here;
                         place[k] = (row - top) * w.kernel[1] + column - left;
                     }
@@ -111,7 +118,8 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_s
 }
 
 /* Windows along one axis that element `at` stands in: first … last. */
-DEVICE_FN void windows_of(int at, int kernel, int stride, int padding, int windows, int *first, int *last)
+DEVICE_FN void windows_of(int at, int kernel, int stride, int padding, int windows, int *first,
+                          int *last)
 {
     int from = at + padding - kernel + 1;
     *first = from <= 0 ? 0 : (from + stride - 1) / stride;
@@ -119,8 +127,8 @@ DEVICE_FN void windows_of(int at, int kernel, int stride, int padding, int windo
 }
 
 template <typename T, typename Place, int N>
-KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_some<T, N> *y, const port_some<Place, N> *places, bool relu,
-                    struct window w, size_t n)
+KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_some<T, N> *y,
+                    const port_some<Place, N> *places, bool relu, struct window w, size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
         struct spot s = spot_of(i, w.h, w.w, w.packs);
@@ -131,7 +139,8 @@ KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_s
         windows_of(s.column, w.kernel[1], w.stride[1], w.padding[1], w.ow, &left, &right);
         for (int r = top; r <= bottom; r++) {
             for (int c = left; c <= right; c++) {
-                int mine = (s.row + w.padding[0] - r * w.stride[0]) * w.kernel[1] + s.column + w.padding[1] - c * w.stride[1];
+                int mine = (s.row + w.padding[0] - r * w.stride[0]) * w.kernel[1] + s.column +
+                           w.padding[1] - c * w.stride[1];
                 size_t at = image + ((size_t)r * w.ow + c) * w.packs;
                 port_some<Place, N> place = places[at];
                 port_some<T, N> g = relu ? port_masked(dy[at], y[at]) : dy[at];
@@ -144,9 +153,10 @@ KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_s
     }
 }
 
-/* ---- average -------------------------------------------------------------------------------------------------------------- */
+/* ---- average --------------------------------------------------------------------------------- */
 
-template <typename T, int N> KERNEL average_forward(port_some<T, N> *y, const port_some<T, N> *x, struct window w, size_t n)
+template <typename T, int N>
+KERNEL average_forward(port_some<T, N> *y, const port_some<T, N> *x, struct window w, size_t n)
 {
     float share = 1.0f / (float)(w.kernel[0] * w.kernel[1]);
     for (size_t i = port_index(); i < n; i += port_stride()) {
@@ -155,7 +165,8 @@ template <typename T, int N> KERNEL average_forward(port_some<T, N> *y, const po
         const port_some<T, N> *image = x + s.sample * w.h * w.w * w.packs + s.pack;
         float sum[N] = {};
         for (int row = top < 0 ? 0 : top; row < top + w.kernel[0] && row < w.h; row++) {
-            for (int column = left < 0 ? 0 : left; column < left + w.kernel[1] && column < w.w; column++) {
+            for (int column = left < 0 ? 0 : left; column < left + w.kernel[1] && column < w.w;
+                 column++) {
                 port_add(sum, image[((size_t)row * w.w + column) * w.packs]);
             }
         }
@@ -163,7 +174,8 @@ template <typename T, int N> KERNEL average_forward(port_some<T, N> *y, const po
     }
 }
 
-template <typename T, int N> KERNEL average_backward(port_some<T, N> *dx, const port_some<T, N> *dy, struct window w, size_t n)
+template <typename T, int N>
+KERNEL average_backward(port_some<T, N> *dx, const port_some<T, N> *dy, struct window w, size_t n)
 {
     float share = 1.0f / (float)(w.kernel[0] * w.kernel[1]);
     for (size_t i = port_index(); i < n; i += port_stride()) {
@@ -182,7 +194,7 @@ template <typename T, int N> KERNEL average_backward(port_some<T, N> *dx, const 
     }
 }
 
-/* ---- the operators ---------------------------------------------------------------------------------------------------------- */
+/* ---- the operators --------------------------------------------------------------------------- */
 
 static bool is_max(const struct cuda_step *s)
 {
@@ -203,7 +215,9 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     s->state = pool;
     pool->wide = (size_t)s->layer->kernel[0] * (size_t)s->layer->kernel[1] > 256;
     size_t n = (size_t)p->head.batch * s->out->count;
-    return is_max(s) ? cuda_want_bytes(&p->arena, &pool->places, n * (pool->wide ? sizeof(uint32_t) : 1), true, e) : 0;
+    return is_max(s) ? cuda_want_bytes(&p->arena, &pool->places,
+                                       n * (pool->wide ? sizeof(uint32_t) : 1), true, e)
+                     : 0;
 }
 
 /* Both images, and what a max pool remembers. */
@@ -214,7 +228,8 @@ static size_t bytes_of(const struct cuda_program *p, const struct cuda_step *s, 
     return (size_t)p->head.batch * (s->in[0]->count * element + s->out->count * (element + places));
 }
 
-template <typename T, int N> static cudaError_t launch_forward(struct cuda_program *p, struct cuda_step *s)
+template <typename T, int N>
+static cudaError_t launch_forward(struct cuda_program *p, struct cuda_step *s)
 {
     typedef port_some<T, N> pack;
     struct pool *pool = (struct pool *)s->state;
@@ -230,19 +245,21 @@ template <typename T, int N> static cudaError_t launch_forward(struct cuda_progr
         return LAUNCH((average_forward<T, N>), blocks, bytes, p->dev->build, y, x, w, n);
     }
     if (pool->wide) {
-        return LAUNCH((max_forward<T, uint32_t, N>), blocks, bytes, p->dev->build, y, (port_some<uint32_t, N> *)pool->places, x, bias,
-                      bends(s), w, n);
+        return LAUNCH((max_forward<T, uint32_t, N>), blocks, bytes, p->dev->build, y,
+                      (port_some<uint32_t, N> *)pool->places, x, bias, bends(s), w, n);
     }
-    return LAUNCH((max_forward<T, uint8_t, N>), blocks, bytes, p->dev->build, y, (port_some<uint8_t, N> *)pool->places, x, bias, bends(s),
-                  w, n);
+    return LAUNCH((max_forward<T, uint8_t, N>), blocks, bytes, p->dev->build, y,
+                  (port_some<uint8_t, N> *)pool->places, x, bias, bends(s), w, n);
 }
 
-template <typename T, int N> static cudaError_t launch_backward(struct cuda_program *p, struct cuda_step *s)
+template <typename T, int N>
+static cudaError_t launch_backward(struct cuda_program *p, struct cuda_step *s)
 {
     typedef port_some<T, N> pack;
     struct pool *pool = (struct pool *)s->state;
     struct window w = window_of(s, N);
-    size_t n = (size_t)p->head.batch * s->in[0]->count / N, mask = bends(s) ? (size_t)p->head.batch * s->out->count * sizeof(T) : 0;
+    size_t n = (size_t)p->head.batch * s->in[0]->count / N,
+           mask = bends(s) ? (size_t)p->head.batch * s->out->count * sizeof(T) : 0;
     unsigned blocks = cuda_blocks(p->dev, n);
     size_t bytes = bytes_of(p, s, sizeof(T)) + mask;
     pack *dx = (pack *)*s->in_grad[0];
@@ -251,11 +268,11 @@ template <typename T, int N> static cudaError_t launch_backward(struct cuda_prog
         return LAUNCH((average_backward<T, N>), blocks, bytes, p->dev->build, dx, dy, w, n);
     }
     if (pool->wide) {
-        return LAUNCH((max_backward<T, uint32_t, N>), blocks, bytes, p->dev->build, dx, dy, y, (const port_some<uint32_t, N> *)pool->places,
-                      bends(s), w, n);
+        return LAUNCH((max_backward<T, uint32_t, N>), blocks, bytes, p->dev->build, dx, dy, y,
+                      (const port_some<uint32_t, N> *)pool->places, bends(s), w, n);
     }
-    return LAUNCH((max_backward<T, uint8_t, N>), blocks, bytes, p->dev->build, dx, dy, y, (const port_some<uint8_t, N> *)pool->places,
-                  bends(s), w, n);
+    return LAUNCH((max_backward<T, uint8_t, N>), blocks, bytes, p->dev->build, dx, dy, y,
+                  (const port_some<uint8_t, N> *)pool->places, bends(s), w, n);
 }
 
 static size_t channels_of(const struct cuda_step *s)
@@ -270,7 +287,8 @@ static int forward(struct cuda_program *p, struct cuda_step *s, bool training, s
 
 static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
-    CUDA_PACKS(p, channels_of(s), T, N, return cuda_check((launch_backward<T, N>(p, s)), "run the gradient of pooling", e));
+    CUDA_PACKS(p, channels_of(s), T, N,
+               return cuda_check((launch_backward<T, N>(p, s)), "run the gradient of pooling", e));
 }
 
 static void release(struct cuda_step *s)

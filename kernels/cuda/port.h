@@ -1,12 +1,15 @@
-/* What kernels are written in: CUDA where nvcc compiles, plain C++ where tests/cuda does (make check-cuda-host).
+/* What kernels are written in: CUDA where nvcc compiles, plain C++ where tests/cuda does (make
+ * check-cuda-host).
  *
- * A kernel is a function that begins with KERNEL and is started by LAUNCH alone; threadIdx, blockIdx, blockDim and gridDim mean what they
- * mean in CUDA. Shared memory is SHARED, a barrier is port_sync, whatever threads of a warp tell each other is a port_warp_… below, and
- * bf16 is the struct of that name: nothing else of CUDA's device language is used, so the host build needs no more than this file and the
- * stand-ins of tests/cuda/include.
+ * A kernel is a function that begins with KERNEL and is started by LAUNCH alone; threadIdx,
+ * blockIdx, blockDim and gridDim mean what they mean in CUDA. Shared memory is SHARED, a barrier is
+ * port_sync, whatever threads of a warp tell each other is a port_warp_… below, and bf16 is the
+ * struct of that name: nothing else of CUDA's device language is used, so the host build needs no
+ * more than this file and the stand-ins of tests/cuda/include.
  *
- * What a newcomer would get wrong: a thread that has left the kernel does not come to a barrier. Kernels with port_sync or port_warp_… let
- * all threads run to the end, and guard what they read and write instead.
+ * What a newcomer would get wrong: a thread that has left the kernel does not come to a barrier.
+ * Kernels with port_sync or port_warp_… let all threads run to the end, and guard what they read
+ * and write instead.
  */
 #ifndef KERNELS_CUDA_PORT_H
 #define KERNELS_CUDA_PORT_H
@@ -30,7 +33,8 @@ struct bf16 {
 #define DEVICE_FN static __device__ __forceinline__
 #define DEVICE_FN_MEMBER __device__ __forceinline__
 #define SHARED __shared__
-#define PORT_START(kernel, blocks, stream, ...) (kernel<<<(unsigned)(blocks), PORT_THREADS, 0, stream>>>(__VA_ARGS__), cudaGetLastError())
+#define PORT_START(kernel, blocks, stream, ...) \
+    (kernel<<<(unsigned)(blocks), PORT_THREADS, 0, stream>>>(__VA_ARGS__), cudaGetLastError())
 
 DEVICE_FN void port_sync(void)
 {
@@ -74,8 +78,9 @@ DEVICE_FN struct bf16 port_bf16(float x)
 #define DEVICE_FN static inline
 #define DEVICE_FN_MEMBER inline
 #define SHARED static
-#define PORT_START(kernel, blocks, stream, ...) \
-    (standin_launch(#kernel, kernel, (unsigned)(blocks), PORT_THREADS, stream, __VA_ARGS__), cudaGetLastError())
+#define PORT_START(kernel, blocks, stream, ...)                                              \
+    (standin_launch(#kernel, kernel, (unsigned)(blocks), PORT_THREADS, stream, __VA_ARGS__), \
+     cudaGetLastError())
 
 DEVICE_FN void port_sync(void)
 {
@@ -117,17 +122,21 @@ DEVICE_FN struct bf16 port_bf16(float x)
 
 #endif
 
-/* ---- starting --------------------------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
-/* Starts a kernel; a cudaError_t: what the start said. bytes: what it has to read and write at the least, whatever the caches do; with them
- * and its time a kernel is held against the memory's bandwidth (meter.cu). */
-#define LAUNCH_AS(name, kernel, blocks, bytes, stream, ...) \
-    (cuda_meter_begin(__FILE__, name, (double)(bytes), 0, stream), cuda_meter_end(stream, PORT_START(kernel, blocks, stream, __VA_ARGS__)))
-#define LAUNCH(kernel, blocks, bytes, stream, ...) LAUNCH_AS(#kernel, kernel, blocks, bytes, stream, __VA_ARGS__)
-void cuda_meter_begin(const char *file, const char *name, double bytes, double flops, cudaStream_t stream);
+/* Starts a kernel; a cudaError_t: what the start said. bytes: what it has to read and write at the
+ * least, whatever the caches do; with them and its time a kernel is held against the memory's
+ * bandwidth (meter.cu). */
+#define LAUNCH_AS(name, kernel, blocks, bytes, stream, ...)        \
+    (cuda_meter_begin(__FILE__, name, (double)(bytes), 0, stream), \
+     cuda_meter_end(stream, PORT_START(kernel, blocks, stream, __VA_ARGS__)))
+#define LAUNCH(kernel, blocks, bytes, stream, ...) \
+    LAUNCH_AS(#kernel, kernel, blocks, bytes, stream, __VA_ARGS__)
+void cuda_meter_begin(const char *file, const char *name, double bytes, double flops,
+                      cudaStream_t stream);
 cudaError_t cuda_meter_end(cudaStream_t stream, cudaError_t code);
 
-/* ---- numbers of either kind as floats ------------------------------------------------------------------------------ */
+/* ---- numbers of either kind as floats -------------------------------------------------------- */
 
 DEVICE_FN float port_float(float x)
 {
@@ -151,8 +160,8 @@ template <typename T> DEVICE_FN T port_from(float x)
     return r;
 }
 
-/* Several numbers that a thread reads or writes at once; port_pack<T>::N of them are 16 bytes. Arrays of an arena begin at multiples of
- * 256 bytes. */
+/* Several numbers that a thread reads or writes at once; port_pack<T>::N of them are 16 bytes.
+ * Arrays of an arena begin at multiples of 256 bytes. */
 template <typename T, int COUNT> struct alignas(COUNT * sizeof(T)) port_some {
     T v[COUNT];
 };
@@ -174,7 +183,8 @@ DEVICE_FN float port_relu(float x)
 }
 
 /* A gradient where a relu's output is above 0, else 0. */
-template <typename T, int N> DEVICE_FN port_some<T, N> port_masked(port_some<T, N> gradient, port_some<T, N> output)
+template <typename T, int N>
+DEVICE_FN port_some<T, N> port_masked(port_some<T, N> gradient, port_some<T, N> output)
 {
     for (int k = 0; k < N; k++) {
         gradient.v[k] = port_float(output.v[k]) > 0 ? gradient.v[k] : port_from<T>(0);
@@ -182,7 +192,7 @@ template <typename T, int N> DEVICE_FN port_some<T, N> port_masked(port_some<T, 
     return gradient;
 }
 
-/* ---- sums over a warp or a block -------------------------------------------------------------------------------------- */
+/* ---- sums over a warp or a block ------------------------------------------------------------- */
 
 template <typename T> DEVICE_FN T port_warp_sum(T x)
 {
@@ -192,10 +202,10 @@ template <typename T> DEVICE_FN T port_warp_sum(T x)
     return x;
 }
 
-/* ---- the last block ------------------------------------------------------------------------------------------------------ */
+/* ---- the last block -------------------------------------------------------------------------- */
 
-/* Whether `all` - 1 other blocks have come here before, so that what they wrote can be read; *done is zero again then. Every thread of the
- * block calls it. */
+/* Whether `all` - 1 other blocks have come here before, so that what they wrote can be read; *done
+ * is zero again then. Every thread of the block calls it. */
 DEVICE_FN bool port_is_last(unsigned *done, unsigned all)
 {
     SHARED bool last;
@@ -209,7 +219,7 @@ DEVICE_FN bool port_is_last(unsigned *done, unsigned all)
     return last;
 }
 
-/* ---- indices ------------------------------------------------------------------------------------------------------------- */
+/* ---- indices --------------------------------------------------------------------------------- */
 
 DEVICE_FN size_t port_index(void)
 {

@@ -1,16 +1,19 @@
-/* A network compiled for one minibatch size, twin of cpu/program.c: operators are prepared, memory is given as one piece, everything runs
- * once on scratch blocks, and then the same calls are captured as CUDA graphs. Running them is in run.cu.
+/* A network compiled for one minibatch size, twin of cpu/program.c: operators are prepared, memory
+ * is given as one piece, everything runs once on scratch blocks, and then the same calls are
+ * captured as CUDA graphs. Running them is in run.cu.
  *
  *   train[0]                              train[1]            …   evaluate
  *   forward, loss, gradients of bucket 0  those of bucket 1   …   forward with running statistics, loss
  *
- * A graph ends where a bucket is complete, so that an ordinary event behind it marks the bucket. Where no other rank's gradients join (one
- * rank, or ranks that average parameters), a step is one graph more: all segments and the update. The first run, not captured, makes the
- * libraries load what they load the first time, and shows errors where they can still be told; it must not touch the replica, which another
- * thread is training, so its parameters and gradients are scratch memory that lives as long as it does.
+ * A graph ends where a bucket is complete, so that an ordinary event behind it marks the bucket.
+ * Where no other rank's gradients join (one rank, or ranks that average parameters), a step is one
+ * graph more: all segments and the update. The first run, not captured, makes the libraries load
+ * what they load the first time, and shows errors where they can still be told; it must not touch
+ * the replica, which another thread is training, so its parameters and gradients are scratch memory
+ * that lives as long as it does.
  *
- * What a newcomer would get wrong: handles, build stream and choices of engines belong to whoever holds `building`; the thread that
- * trains only launches graphs, and needs none of them.
+ * What a newcomer would get wrong: handles, build stream and choices of engines belong to whoever
+ * holds `building`; the thread that trains only launches graphs, and needs none of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +22,7 @@
 #include "kernels/cuda/pointwise.h"
 #include "kernels/samples.h"
 
-/* ---- what a program needs --------------------------------------------------------------------------------------------- */
+/* ---- what a program needs -------------------------------------------------------------------- */
 
 static int prepare_steps(struct cuda_program *p, struct err *e)
 {
@@ -33,8 +36,9 @@ static int prepare_steps(struct cuda_program *p, struct err *e)
     return 0;
 }
 
-/* A gradient lives from the step that writes it first to the step that made the value, so they take turns in a few buffers:
- * `owner` is the value that a buffer belongs to at the moment, `values` all that ever do. */
+/* A gradient lives from the step that writes it first to the step that made the value, so they take
+ * turns in a few buffers: `owner` is the value that a buffer belongs to at the moment, `values` all
+ * that ever do. */
 struct turn {
     size_t count; /* elements of one sample */
     const struct cuda_value *owner;
@@ -45,7 +49,8 @@ static void take_turn(struct turn *turns, int *n, int *turn_of, struct cuda_valu
 {
     int best = -1;
     for (int i = 0; i < *n; i++) {
-        if (!turns[i].owner && turns[i].count >= v->count && (best < 0 || turns[i].count < turns[best].count)) {
+        if (!turns[i].owner && turns[i].count >= v->count &&
+            (best < 0 || turns[i].count < turns[best].count)) {
             best = i;
         }
     }
@@ -70,7 +75,8 @@ static bool takes_over(const struct cuda_step *s, int k, int own)
     return own >= 0 && (s->op->passes >> k & 1) && !s->adds[k];
 }
 
-/* turn_of[value]: which buffer its gradient takes, or -1. What work beside may still read is nobody else's until the next begins. */
+/* turn_of[value]: which buffer its gradient takes, or -1. What work beside may still read is nobody
+ * else's until the next begins. */
 static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of)
 {
     const struct cuda_value *read = NULL;
@@ -113,15 +119,19 @@ static int want_values(struct cuda_program *p, struct turn *turns, int n_turns, 
 {
     size_t batch = (size_t)p->head.batch, element = cuda_element(p);
     struct cuda_graph *g = &p->graph;
-    for (int i = p->precision == CUDA_BF16 ? 0 : 1; i < g->n_values; i++) { /* the input of fp32 is where the samples are */
-        TRY(cuda_want_bytes(&p->arena, &g->values[i].data, batch * g->values[i].count * element, true, e));
+    for (int i = p->precision == CUDA_BF16 ? 0 : 1; i < g->n_values;
+         i++) { /* the input of fp32 is where the samples are */
+        TRY(cuda_want_bytes(&p->arena, &g->values[i].data, batch * g->values[i].count * element,
+                            true, e));
     }
     for (int i = 0; i < n_turns; i++) {
-        TRY(cuda_want_bytes(&p->arena, &turns[i].buffer, batch * turns[i].count * element, true, e));
+        TRY(cuda_want_bytes(&p->arena, &turns[i].buffer, batch * turns[i].count * element, true,
+                            e));
     }
     for (int k = 0; k < NET_INPUTS; k++) {
         if (g->spare_count[k] > 0) {
-            TRY(cuda_want_bytes(&p->arena, &g->spare[k], batch * g->spare_count[k] * element, true, e));
+            TRY(cuda_want_bytes(&p->arena, &g->spare[k], batch * g->spare_count[k] * element, true,
+                                e));
         }
     }
     return 0;
@@ -129,7 +139,9 @@ static int want_values(struct cuda_program *p, struct turn *turns, int n_turns, 
 
 static void lay_out_input(struct cuda_program *p)
 {
-    size_t batch = (size_t)p->head.batch, target = p->net->loss == LOSS_MSE ? p->graph.output->count * sizeof(float) : sizeof(int32_t);
+    size_t batch = (size_t)p->head.batch, target = p->net->loss == LOSS_MSE
+                                                       ? p->graph.output->count * sizeof(float)
+                                                       : sizeof(int32_t);
     p->labels_at = sizeof(struct cuda_head) + batch * sizeof(int64_t);
     p->views_at = (p->labels_at + batch * target + 15) / 16 * 16;
     p->x_at = (p->views_at + batch * sizeof(struct dev_view) + 255) / 256 * 256;
@@ -177,14 +189,15 @@ static int pin(struct cuda_program *p, struct err *e)
     return cuda_pin(&p->result, sizeof(*p->result), e);
 }
 
-/* ---- what it runs --------------------------------------------------------------------------------------------------------- */
+/* ---- what it runs ---------------------------------------------------------------------------- */
 
 static int enqueue_forward(struct cuda_program *p, bool training, struct err *e)
 {
     struct cuda_value *input = &p->graph.values[0];
     if (p->precision == CUDA_BF16) {
         size_t n = (size_t)p->head.batch * input->count;
-        TRY(pointwise_round(p, (struct bf16 *)input->data, (const float *)(p->input + p->x_at), n, e));
+        TRY(pointwise_round(p, (struct bf16 *)input->data, (const float *)(p->input + p->x_at), n,
+                            e));
     }
     for (int i = 0; i < p->graph.n_steps; i++) {
         struct cuda_step *s = &p->graph.steps[i];
@@ -204,7 +217,8 @@ static int enqueue_backward(struct cuda_program *p, int i, struct err *e)
     }
     for (int k = 0; k < s->n_in; k++) {
         if (s->in_grad[k] == &p->graph.spare[k]) {
-            TRY(pointwise_add(p, s->in[k]->grad, p->graph.spare[k], (size_t)p->head.batch * s->in[k]->count, e));
+            TRY(pointwise_add(p, s->in[k]->grad, p->graph.spare[k],
+                              (size_t)p->head.batch * s->in[k]->count, e));
         }
     }
     return 0;
@@ -242,8 +256,8 @@ static int enqueue_training(struct cuda_program *p, struct err *e)
     return cuda_beside_join(p, e);
 }
 
-/* Blocks for the first run, thrown away after it. They are taken before the program's own memory, so that what is left is what a
- * minibatch has. */
+/* Blocks for the first run, thrown away after it. They are taken before the program's own memory,
+ * so that what is left is what a minibatch has. */
 static int give_scratch(struct cuda_program *p, struct cuda_arena *arena, struct err *e)
 {
     struct cuda_replica *r = p->replica;
@@ -261,11 +275,12 @@ static int run_once(struct cuda_program *p, struct err *e)
 {
     int rc = enqueue_training(p, e);
     rc = rc < 0 ? rc : enqueue_forward(p, false, e);
-    int waited = cuda_check(cudaStreamSynchronize(p->dev->build), "run the network for the first time", rc < 0 ? NULL : e);
+    int waited = cuda_check(cudaStreamSynchronize(p->dev->build),
+                            "run the network for the first time", rc < 0 ? NULL : e);
     return rc < 0 ? rc : waited;
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 enum { EVALUATION = -1, WHOLE = -2 };
 
@@ -287,7 +302,8 @@ static int capture(struct cuda_program *p, int which, cudaGraphExec_t *out, stru
 {
     cudaStream_t stream = p->dev->build;
     cudaGraph_t graph = NULL;
-    TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture the network", e));
+    TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+                   "capture the network", e));
     int rc = enqueue_captured(p, which, e);
     cudaError_t code = cudaStreamEndCapture(stream, &graph);
     if (rc == 0) {
@@ -295,7 +311,8 @@ static int capture(struct cuda_program *p, int which, cudaGraphExec_t *out, stru
     } else if (code != cudaSuccess) {
         cudaGetLastError();
     }
-    rc = rc < 0 ? rc : cuda_check(cudaGraphInstantiate(out, graph, 0), "make a graph of the network", e);
+    rc = rc < 0 ? rc
+                : cuda_check(cudaGraphInstantiate(out, graph, 0), "make a graph of the network", e);
     if (graph) {
         cudaGraphDestroy(graph);
     }
@@ -305,7 +322,8 @@ static int capture(struct cuda_program *p, int which, cudaGraphExec_t *out, stru
 static int capture_all(struct cuda_program *p, struct err *e)
 {
     for (int k = 0; k < p->n_segments; k++) {
-        TRY(cuda_check(cudaEventCreateWithFlags(&p->ready[k], cudaEventDisableTiming), "make an event", e));
+        TRY(cuda_check(cudaEventCreateWithFlags(&p->ready[k], cudaEventDisableTiming),
+                       "make an event", e));
         TRY(capture(p, k, &p->train[k], e));
     }
     if (p->head.replica->alone) {
@@ -314,7 +332,7 @@ static int capture_all(struct cuda_program *p, struct err *e)
     return capture(p, EVALUATION, &p->evaluate, e);
 }
 
-/* ---- new, free ------------------------------------------------------------------------------------------------------------------ */
+/* ---- new, free ------------------------------------------------------------------------------- */
 
 static int plan(struct cuda_program *p, size_t bucket_bytes, struct err *e)
 {
@@ -359,7 +377,8 @@ static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
     return capture_all(p, e);
 }
 
-struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
+struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bucket_bytes,
+                                     struct err *e)
 {
     struct cuda_program *p = (struct cuda_program *)calloc(1, sizeof(*p));
     if (!p) {
@@ -371,7 +390,9 @@ struct dev_program *cuda_program_new(struct dev_replica *r, int batch, size_t bu
     p->replica = cuda_replica(r);
     p->dev = p->replica->dev;
     p->net = r->net;
-    p->precision = p->replica->weights ? CUDA_BF16 : p->dev->precision == CUDA_TF32 ? CUDA_TF32 : CUDA_FP32;
+    p->precision = p->replica->weights              ? CUDA_BF16
+                   : p->dev->precision == CUDA_TF32 ? CUDA_TF32
+                                                    : CUDA_FP32;
     pthread_mutex_lock(&p->dev->building);
     p->measure_until = clock_now() + p->dev->measure_seconds;
     int rc = build(p, bucket_bytes, e);

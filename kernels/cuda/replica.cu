@@ -2,12 +2,14 @@
  *
  *   host mirror (PyTorch's order)  ⇄ one copy ⇄  staging on the GPU  ⇄ a kernel that reorders ⇄  block (the device's order)
  *
- * Both ways run on the copy stream, in parts that fit the staging memory, and are over when the function returns. A fetch waits for
- * whatever the main stream has been given, except inside dev_mark_fn: there the bucket is known to be complete, and waiting would end the
- * overlap of exchange and backward pass that buckets are made for.
+ * Both ways run on the copy stream, in parts that fit the staging memory, and are over when the
+ * function returns. A fetch waits for whatever the main stream has been given, except inside
+ * dev_mark_fn: there the bucket is known to be complete, and waiting would end the overlap of
+ * exchange and backward pass that buckets are made for.
  *
- * What a newcomer would get wrong: which tensors are reordered depends on how the network's values are stored, so the graph is built here
- * too, without a minibatch. Adam's state is two blocks and the step number behind each other, in both orders (SPAN below).
+ * What a newcomer would get wrong: which tensors are reordered depends on how the network's values
+ * are stored, so the graph is built here too, without a minibatch. Adam's state is two blocks and
+ * the step number behind each other, in both orders (SPAN below).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@
 
 enum { STAGING = 1 << 22, CHUNK = 4096 };
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------------ */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 struct span {
     const struct cuda_tensor *tensors;
@@ -46,9 +48,10 @@ KERNEL scatter(float *block, const float *from, struct span s)
     }
 }
 
-/* ---- where tensors stand -------------------------------------------------------------------------------------------------- */
+/* ---- where tensors stand --------------------------------------------------------------------- */
 
-static int map_init(struct cuda_map *m, const struct tensor *tensors, int n, size_t floats, struct err *e)
+static int map_init(struct cuda_map *m, const struct tensor *tensors, int n, size_t floats,
+                    struct err *e)
 {
     m->host = (struct cuda_tensor *)calloc((size_t)n + 1, sizeof(*m->host));
     if (!m->host) {
@@ -63,7 +66,8 @@ static int map_init(struct cuda_map *m, const struct tensor *tensors, int n, siz
     return 0;
 }
 
-/* The tensors whose order differs: weights of convolutions, and of dense layers that read an image. */
+/* The tensors whose order differs: weights of convolutions, and of dense layers that read an image.
+ */
 static int find_orders(struct cuda_map *m, const struct network *net, struct err *e)
 {
     struct cuda_graph graph;
@@ -75,7 +79,8 @@ static int find_orders(struct cuda_map *m, const struct network *net, struct err
         if (reads_image || s->layer->type == CAT_LAYER_CONV2D) {
             struct cuda_tensor *t = &m->host[s->layer->first_tensor];
             t->inner = (uint32_t)in->dim[2];
-            t->area = (uint32_t)(reads_image ? in->dim[0] * in->dim[1] : s->layer->kernel[0] * s->layer->kernel[1]);
+            t->area = (uint32_t)(reads_image ? in->dim[0] * in->dim[1]
+                                             : s->layer->kernel[0] * s->layer->kernel[1]);
         }
     }
     cuda_graph_release(&graph);
@@ -88,11 +93,13 @@ static int upload_map(struct cuda_map *m, cudaStream_t stream, struct err *e)
     if (bytes == 0) {
         return 0;
     }
-    TRY(cuda_check(cudaMemcpyAsync(m->device, m->host, bytes, cudaMemcpyHostToDevice, stream), "copy to the GPU", e));
+    TRY(cuda_check(cudaMemcpyAsync(m->device, m->host, bytes, cudaMemcpyHostToDevice, stream),
+                   "copy to the GPU", e));
     return cuda_check(cudaStreamSynchronize(stream), "copy to the GPU", e);
 }
 
-static int upload_decays(struct cuda_replica *r, const struct network *net, cudaStream_t stream, struct err *e)
+static int upload_decays(struct cuda_replica *r, const struct network *net, cudaStream_t stream,
+                         struct err *e)
 {
     size_t n = r->params.at / CUDA_ALIGN;
     uint8_t *flags = (uint8_t *)calloc(n + 1, 1);
@@ -104,7 +111,10 @@ static int upload_decays(struct cuda_replica *r, const struct network *net, cuda
         size_t pieces = (net->tensors[t].count + CUDA_ALIGN - 1) / CUDA_ALIGN;
         memset(flags + first, net->tensors[t].decay, pieces);
     }
-    int rc = n == 0 ? 0 : cuda_check(cudaMemcpyAsync(r->decays, flags, n, cudaMemcpyHostToDevice, stream), "copy to the GPU", e);
+    int rc = n == 0
+                 ? 0
+                 : cuda_check(cudaMemcpyAsync(r->decays, flags, n, cudaMemcpyHostToDevice, stream),
+                              "copy to the GPU", e);
     if (rc == 0) {
         rc = cuda_check(cudaStreamSynchronize(stream), "copy to the GPU", e);
     }
@@ -112,7 +122,7 @@ static int upload_decays(struct cuda_replica *r, const struct network *net, cuda
     return rc;
 }
 
-/* ---- init, release ------------------------------------------------------------------------------------------------------------ */
+/* ---- init, release --------------------------------------------------------------------------- */
 
 /* Floats of a block on the device. */
 static size_t device_floats(const struct cuda_replica *r, enum dev_block b)
@@ -159,7 +169,8 @@ static int pin_mirrors(struct cuda_replica *r, struct err *e)
     return cuda_pin(&r->rates_host, sizeof(*r->rates_host), e);
 }
 
-/* Not captured, on blocks and rates of zeros, which stay as they are: the first run makes CUDA load the kernels. */
+/* Not captured, on blocks and rates of zeros, which stay as they are: the first run makes CUDA load
+ * the kernels. */
 static int run_update_once(struct cuda_replica *r, struct err *e)
 {
     *r->rates_host = {};
@@ -172,11 +183,14 @@ static int capture_update(struct cuda_replica *r, struct err *e)
 {
     cudaStream_t stream = r->dev->build;
     cudaGraph_t graph = NULL;
-    TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture the update", e));
+    TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+                   "capture the update", e));
     int rc = cuda_update_enqueue(r, stream, e);
     cudaError_t code = cudaStreamEndCapture(stream, &graph);
     rc = rc < 0 ? rc : cuda_check(code, "capture the update", e);
-    rc = rc < 0 ? rc : cuda_check(cudaGraphInstantiate(&r->update, graph, 0), "make a graph of the update", e);
+    rc = rc < 0 ? rc
+                : cuda_check(cudaGraphInstantiate(&r->update, graph, 0),
+                             "make a graph of the update", e);
     if (graph) {
         cudaGraphDestroy(graph);
     }
@@ -194,7 +208,8 @@ static int build(struct cuda_replica *r, const struct network *net, struct err *
     TRY(upload_map(&r->params, r->dev->copy, e));
     TRY(upload_map(&r->stats, r->dev->copy, e));
     TRY(upload_decays(r, net, r->dev->copy, e));
-    TRY(cuda_check(cudaEventCreateWithFlags(&r->updated, cudaEventDisableTiming), "make an event", e));
+    TRY(cuda_check(cudaEventCreateWithFlags(&r->updated, cudaEventDisableTiming), "make an event",
+                   e));
     pthread_mutex_lock(&r->dev->building);
     int rc = run_update_once(r, e);
     rc = rc < 0 ? rc : capture_update(r, e);
@@ -235,8 +250,8 @@ void cuda_replica_release(struct dev_replica *head)
     cudaGetLastError();
 }
 
-int cuda_replica_init(struct device *dev, struct dev_replica *head, const struct network *net, const struct optimizer_spec *opt,
-                      struct err *e)
+int cuda_replica_init(struct device *dev, struct dev_replica *head, const struct network *net,
+                      const struct optimizer_spec *opt, struct err *e)
 {
     struct cuda_replica *r = (struct cuda_replica *)calloc(1, sizeof(*r));
     memset(head, 0, sizeof(*head));
@@ -254,13 +269,14 @@ int cuda_replica_init(struct device *dev, struct dev_replica *head, const struct
     r->dev = (struct cuda_device *)dev;
     int rc = build(r, net, e);
     if (rc < 0) {
-        err_prefix(e, "cannot make a network of %zu parameters on '%.100s'", net->n_params, r->dev->line);
+        err_prefix(e, "cannot make a network of %zu parameters on '%.100s'", net->n_params,
+                   r->dev->line);
         cuda_replica_release(head);
     }
     return rc;
 }
 
-/* ---- fetch, store ---------------------------------------------------------------------------------------------------------------- */
+/* ---- fetch, store ---------------------------------------------------------------------------- */
 
 static struct span span_of(const struct cuda_replica *r, enum dev_block b, size_t first, size_t n)
 {
@@ -275,29 +291,35 @@ static int order(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event, st
     return cuda_check(cudaStreamWaitEvent(later, event, 0), "order two streams", e);
 }
 
-static int check_range(const struct cuda_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
+static int check_range(const struct cuda_replica *r, enum dev_block b, size_t first, size_t n,
+                       struct err *e)
 {
     size_t count = r->head->count[b];
-    return first <= count && n <= count - first ? 0
-                                                : err_set(e, ERR_INTERNAL, "floats %zu to %zu of a block of %zu", first, first + n, count);
+    return first <= count && n <= count - first
+               ? 0
+               : err_set(e, ERR_INTERNAL, "floats %zu to %zu of a block of %zu", first, first + n,
+                         count);
 }
 
 /* [first, first+n) of the block to `to` on the GPU. */
-static int put_gather(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, float scale, float *to, struct err *e)
+static int put_gather(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, float scale,
+                      float *to, struct err *e)
 {
-    return cuda_check(
-        LAUNCH(gather, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy, to, r->block[b], scale, span_of(r, b, first, n)),
-        "reorder a block", e);
+    return cuda_check(LAUNCH(gather, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy,
+                             to, r->block[b], scale, span_of(r, b, first, n)),
+                      "reorder a block", e);
 }
 
-static int put_scatter(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, const float *from, struct err *e)
+static int put_scatter(struct cuda_replica *r, enum dev_block b, size_t first, size_t n,
+                       const float *from, struct err *e)
 {
-    return cuda_check(
-        LAUNCH(scatter, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy, r->block[b], from, span_of(r, b, first, n)),
-        "reorder a block", e);
+    return cuda_check(LAUNCH(scatter, cuda_blocks(r->dev, n), 2 * n * sizeof(float), r->dev->copy,
+                             r->block[b], from, span_of(r, b, first, n)),
+                      "reorder a block", e);
 }
 
-static int begin_fetch(struct cuda_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
+static int begin_fetch(struct cuda_replica *r, enum dev_block b, size_t first, size_t n,
+                       struct err *e)
 {
     TRY(cuda_enter(r->dev, e));
     TRY(check_range(r, b, first, n, e));
@@ -313,12 +335,15 @@ int cuda_fetch(struct dev_replica *head, enum dev_block b, size_t first, size_t 
         size_t part = n - done < r->staging_floats ? n - done : r->staging_floats;
         float *to = head->host[b] + first + done;
         TRY(put_gather(r, b, first + done, part, 1, r->staging, e));
-        TRY(cuda_check(cudaMemcpyAsync(to, r->staging, part * sizeof(float), cudaMemcpyDeviceToHost, copy), "copy from the GPU", e));
+        TRY(cuda_check(
+            cudaMemcpyAsync(to, r->staging, part * sizeof(float), cudaMemcpyDeviceToHost, copy),
+            "copy from the GPU", e));
     }
     return cuda_check(cudaStreamSynchronize(copy), "fetch a block from the GPU", e);
 }
 
-int cuda_fetch_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, float scale, float *near, struct err *e)
+int cuda_fetch_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, float scale,
+                    float *near, struct err *e)
 {
     struct cuda_replica *r = cuda_replica(head);
     TRY(begin_fetch(r, b, first, n, e));
@@ -332,18 +357,22 @@ int cuda_fetch_near(struct dev_replica *head, enum dev_block b, size_t first, si
 static int put_weights(struct cuda_replica *r, struct err *e)
 {
     return !r->weights ? 0
-                       : elements_each(r->dev, r->dev->copy, f_convert{}, r->weights, (const float *)r->block[DEV_PARAMS],
-                                       (const float *)NULL, r->params.at, "round the weights", e);
+                       : elements_each(r->dev, r->dev->copy, f_convert{}, r->weights,
+                                       (const float *)r->block[DEV_PARAMS], (const float *)NULL,
+                                       r->params.at, "round the weights", e);
 }
 
-int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, const float *near, struct err *e)
+int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n,
+                    const float *near, struct err *e)
 {
     struct cuda_replica *r = cuda_replica(head);
     cudaStream_t copy = r->dev->copy;
     TRY(cuda_enter(r->dev, e));
     TRY(check_range(r, b, first, n, e));
-    if (b != DEV_GRADS && b != DEV_PARAMS) { /* the host has to know adam's steps, and settles statistics itself */
-        return err_set(e, ERR_INTERNAL, "only gradients and parameters are stored from memory of the GPU");
+    if (b != DEV_GRADS &&
+        b != DEV_PARAMS) { /* the host has to know adam's steps, and settles statistics itself */
+        return err_set(e, ERR_INTERNAL,
+                       "only gradients and parameters are stored from memory of the GPU");
     }
     if (n == 0) {
         return 0;
@@ -355,7 +384,8 @@ int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, si
     }
     TRY(order(r->dev->main, copy, r->dev->copied, e));
     return b == DEV_GRADS ? 0
-                          : cuda_check(cudaStreamSynchronize(copy), "store a block on the GPU", e); /* the next message is received there */
+                          : cuda_check(cudaStreamSynchronize(copy), "store a block on the GPU",
+                                       e); /* the next message is received there */
 }
 
 int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t n, struct err *e)
@@ -371,14 +401,17 @@ int cuda_store(struct dev_replica *head, enum dev_block b, size_t first, size_t 
     for (size_t done = 0; done < n; done += r->staging_floats) {
         size_t part = n - done < r->staging_floats ? n - done : r->staging_floats;
         const float *from = head->host[b] + first + done;
-        TRY(cuda_check(cudaMemcpyAsync(r->staging, from, part * sizeof(float), cudaMemcpyHostToDevice, copy), "copy to the GPU", e));
+        TRY(cuda_check(
+            cudaMemcpyAsync(r->staging, from, part * sizeof(float), cudaMemcpyHostToDevice, copy),
+            "copy to the GPU", e));
         TRY(put_scatter(r, b, first + done, part, r->staging, e));
     }
     if (b == DEV_PARAMS) {
         TRY(put_weights(r, e));
     }
     if (b == DEV_OPTIM && first + n == head->count[b] && head->count[b] > r->params.flat) {
-        r->steps = round((double)head->host[b][head->count[b] - 1]); /* an average over workers rounds */
+        r->steps =
+            round((double)head->host[b][head->count[b] - 1]); /* an average over workers rounds */
     }
     TRY(order(r->dev->main, copy, r->dev->copied, e));
     return cuda_check(cudaStreamSynchronize(copy), "store a block on the GPU", e);

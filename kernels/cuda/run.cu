@@ -1,10 +1,12 @@
-/* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy (its samples, if they are on the GPU
- * already or on their way there, from where they are: samples.cu, feed.cu), the graphs are launched, and the caller is told of each bucket
- * when its event has come. The launches are all out before the first wait, so the GPU never waits for the host. A whole step, where there
- * are no buckets to tell of, is one graph.
+/* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy
+ * (its samples, if they are on the GPU already or on their way there, from where they are:
+ * samples.cu, feed.cu), the graphs are launched, and the caller is told of each bucket when its
+ * event has come. The launches are all out before the first wait, so the GPU never waits for the
+ * host. A whole step, where there are no buckets to tell of, is one graph.
  *
- * What a newcomer would get wrong: a minibatch may have fewer samples than the program; the rest of the input must be zero, not what a
- * larger minibatch left there, because a gradient of zero times not-a-number is not zero.
+ * What a newcomer would get wrong: a minibatch may have fewer samples than the program; the rest of
+ * the input must be zero, not what a larger minibatch left there, because a gradient of zero times
+ * not-a-number is not zero.
  */
 #include <math.h>
 #include <string.h>
@@ -16,7 +18,8 @@
 static void fill_input(struct cuda_program *p, const struct dev_input *in)
 {
     size_t n = p->graph.values[0].count, used = (size_t)in->count;
-    size_t target = p->net->loss == LOSS_MSE ? p->graph.output->count * sizeof(float) : sizeof(int32_t);
+    size_t target =
+        p->net->loss == LOSS_MSE ? p->graph.output->count * sizeof(float) : sizeof(int32_t);
     struct cuda_head *head = (struct cuda_head *)p->input_host;
     int64_t *sample = (int64_t *)(p->input_host + sizeof(*head));
     float *x = (float *)(p->input_host + p->x_at);
@@ -48,7 +51,8 @@ static int send_input(struct cuda_program *p, const struct dev_input *in, struct
 {
     cudaStream_t stream = p->dev->main;
     size_t bytes = in->from || in->fed ? p->x_at : p->input_bytes;
-    TRY(cuda_check(cudaMemcpyAsync(p->input, p->input_host, bytes, cudaMemcpyHostToDevice, stream), "copy samples to the GPU", e));
+    TRY(cuda_check(cudaMemcpyAsync(p->input, p->input_host, bytes, cudaMemcpyHostToDevice, stream),
+                   "copy samples to the GPU", e));
     if (in->from) {
         TRY(cuda_samples_take(p, in, e));
     } else if (in->fed) {
@@ -88,7 +92,8 @@ static int take_logits(struct cuda_program *p, int count, float *logits, struct 
 {
     size_t n = (size_t)count * p->graph.output->count;
     cudaStream_t stream = p->dev->main;
-    TRY(cuda_check(cudaMemcpyAsync(p->logits_host, p->graph.output->data, n * cuda_element(p), cudaMemcpyDeviceToHost, stream),
+    TRY(cuda_check(cudaMemcpyAsync(p->logits_host, p->graph.output->data, n * cuda_element(p),
+                                   cudaMemcpyDeviceToHost, stream),
                    "copy from the GPU", e));
     TRY(cuda_check(cudaStreamSynchronize(stream), "copy from the GPU", e));
     if (p->precision != CUDA_BF16) {
@@ -108,7 +113,8 @@ static int take_logits(struct cuda_program *p, int count, float *logits, struct 
 static int begin(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     if (in->count < 1 || in->count > p->head.batch) {
-        return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d", in->count, p->head.batch);
+        return err_set(e, ERR_INTERNAL, "a minibatch of %d does not fit a program for %d",
+                       in->count, p->head.batch);
     }
     TRY(cuda_enter(p->dev, e));
     TRY(cuda_check_labels(p, in, e));
@@ -122,9 +128,11 @@ static int begin(struct cuda_program *p, const struct dev_input *in, struct err 
 }
 
 /* Waits, also after an error (rc): nobody may touch the pinned memory before. */
-static int end(struct cuda_program *p, const struct dev_input *in, int rc, struct dev_result *out, struct err *e)
+static int end(struct cuda_program *p, const struct dev_input *in, int rc, struct dev_result *out,
+               struct err *e)
 {
-    int waited = cuda_check(cudaStreamSynchronize(p->dev->main), "run the network", rc < 0 ? NULL : e);
+    int waited =
+        cuda_check(cudaStreamSynchronize(p->dev->main), "run the network", rc < 0 ? NULL : e);
     TRY(rc);
     TRY(waited);
     *out = {.finite = true};
@@ -136,8 +144,9 @@ static int end(struct cuda_program *p, const struct dev_input *in, int rc, struc
     return 0;
 }
 
-int cuda_program_compute(struct dev_program *program, const struct dev_input *in, struct dev_result *out, float *logits, dev_mark_fn *mark,
-                         void *ctx, struct err *e)
+int cuda_program_compute(struct dev_program *program, const struct dev_input *in,
+                         struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
+                         struct err *e)
 {
     struct cuda_program *p = (struct cuda_program *)program;
     TRY(begin(p, in, e));
@@ -149,7 +158,8 @@ int cuda_program_compute(struct dev_program *program, const struct dev_input *in
     return logits ? take_logits(p, in->count, logits, e) : 0;
 }
 
-static int launch_whole(struct cuda_program *p, const struct dev_input *in, double lr, double scale, struct err *e)
+static int launch_whole(struct cuda_program *p, const struct dev_input *in, double lr, double scale,
+                        struct err *e)
 {
     TRY(send_input(p, in, e));
     TRY(cuda_update_begin(p->replica, lr, scale, e));
@@ -157,12 +167,13 @@ static int launch_whole(struct cuda_program *p, const struct dev_input *in, doub
     return cuda_update_end(p->replica, e);
 }
 
-int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr, double scale, struct dev_result *out,
-                      struct err *e)
+int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr,
+                      double scale, struct dev_result *out, struct err *e)
 {
     struct cuda_program *p = (struct cuda_program *)program;
     if (!p->whole || !in->training) {
-        return err_set(e, ERR_INTERNAL, "a step in one is for training, and for replicas that are alone");
+        return err_set(e, ERR_INTERNAL,
+                       "a step in one is for training, and for replicas that are alone");
     }
     TRY(begin(p, in, e));
     return end(p, in, launch_whole(p, in, lr, scale, e), out, e);

@@ -1,10 +1,11 @@
-/* Samples that live on the GPU, and how a minibatch is gathered from them: one kernel before the graphs, which reads places and views from
- * the program's input and writes where samples from the host would stand. No twin: on the CPU they are where they are.
+/* Samples that live on the GPU, and how a minibatch is gathered from them: one kernel before the
+ * graphs, which reads places and views from the program's input and writes where samples from the
+ * host would stand. No twin: on the CPU they are where they are.
  *
  *   x [samples][height][width][channels] bytes   →   [batch][window's height][width][channels] floats, zeros beyond the minibatch's count
  *
- * What a newcomer would get wrong: a pixel from outside the picture is a byte of 0 before it is normalised, not a float of 0
- * (worker/data/gather.c).
+ * What a newcomer would get wrong: a pixel from outside the picture is a byte of 0 before it is
+ * normalised, not a float of 0 (worker/data/gather.c).
  */
 #include <stdlib.h>
 
@@ -18,17 +19,21 @@ struct dev_samples {
 };
 
 /* Channel c of a pixel of a view of the picture `from`. */
-DEVICE_FN uint8_t seen(const struct cuda_kept &k, const uint8_t *from, const struct dev_view &v, unsigned pixel, unsigned c)
+DEVICE_FN uint8_t seen(const struct cuda_kept &k, const uint8_t *from, const struct dev_view &v,
+                       unsigned pixel, unsigned c)
 {
     int column = (int)(pixel % k.out[1]);
     int y = view_source(&v, 0, (int)(pixel / k.out[1]), (int)k.stored[0]);
     int x = view_source(&v, 1, v.mirror ? (int)k.out[1] - 1 - column : column, (int)k.stored[1]);
-    return y == VIEW_OUTSIDE || x == VIEW_OUTSIDE ? 0 : from[((size_t)y * k.stored[1] + (size_t)x) * k.channels + c];
+    return y == VIEW_OUTSIDE || x == VIEW_OUTSIDE
+               ? 0
+               : from[((size_t)y * k.stored[1] + (size_t)x) * k.channels + c];
 }
 
 /* A thread takes N numbers of a sample at once. WHOLE: samples as they are stored, no views. */
 template <bool WHOLE, int N>
-KERNEL take(float *to, struct cuda_kept k, const struct cuda_head *head, const int64_t *sample, const struct dev_view *views, size_t batch)
+KERNEL take(float *to, struct cuda_kept k, const struct cuda_head *head, const int64_t *sample,
+            const struct dev_view *views, size_t batch)
 {
     unsigned each = k.out[0] * k.out[1] * k.channels;
     size_t stored = (size_t)k.stored[0] * k.stored[1] * k.channels;
@@ -47,7 +52,8 @@ KERNEL take(float *to, struct cuda_kept k, const struct cuda_head *head, const i
             }
             for (unsigned j = 0; j < N; j++) {
                 unsigned c = (first + j) % k.channels;
-                uint8_t byte = WHOLE ? bytes.v[j] : seen(k, from, view, (first + j) / k.channels, c);
+                uint8_t byte =
+                    WHOLE ? bytes.v[j] : seen(k, from, view, (first + j) / k.channels, c);
                 numbers.v[j] = k.table[(k.tables == 1 ? 0 : c) * 256 + byte];
             }
         }
@@ -55,38 +61,45 @@ KERNEL take(float *to, struct cuda_kept k, const struct cuda_head *head, const i
     }
 }
 
-template <int N> static cudaError_t start(struct cuda_program *p, const struct dev_input *in, size_t each)
+template <int N>
+static cudaError_t start(struct cuda_program *p, const struct dev_input *in, size_t each)
 {
     size_t batch = (size_t)p->head.batch;
-    size_t bytes = batch * (each * (1 + sizeof(float)) + sizeof(int64_t) + (in->view ? sizeof(struct dev_view) : 0));
-    return LAUNCH_AS("take", (in->view ? take<false, N> : take<true, N>), cuda_blocks(p->dev, batch * each / N), bytes, p->dev->main,
-                     (float *)(p->input + p->x_at), in->from->kept, cuda_head(p), (const int64_t *)(p->input + sizeof(struct cuda_head)),
+    size_t bytes = batch * (each * (1 + sizeof(float)) + sizeof(int64_t) +
+                            (in->view ? sizeof(struct dev_view) : 0));
+    return LAUNCH_AS("take", (in->view ? take<false, N> : take<true, N>),
+                     cuda_blocks(p->dev, batch * each / N), bytes, p->dev->main,
+                     (float *)(p->input + p->x_at), in->from->kept, cuda_head(p),
+                     (const int64_t *)(p->input + sizeof(struct cuda_head)),
                      (const struct dev_view *)(p->input + p->views_at), batch);
 }
 
 int cuda_samples_take(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     size_t each = p->graph.values[0].count;
-    return cuda_check(each % 4 == 0 ? start<4>(p, in, each) : start<1>(p, in, each), "gather samples", e);
+    return cuda_check(each % 4 == 0 ? start<4>(p, in, each) : start<1>(p, in, each),
+                      "gather samples", e);
 }
 
 int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     const struct cuda_kept *k = &in->from->kept;
-    size_t each = (size_t)k->out[0] * k->out[1] * k->channels, stored = (size_t)k->stored[0] * k->stored[1] * k->channels;
+    size_t each = (size_t)k->out[0] * k->out[1] * k->channels,
+           stored = (size_t)k->stored[0] * k->stored[1] * k->channels;
     if (each != p->graph.values[0].count || (!in->view && each != stored)) {
-        return err_set(e, ERR_INTERNAL, "samples of %zu numbers for a network that takes %zu", in->view ? each : stored,
-                       p->graph.values[0].count);
+        return err_set(e, ERR_INTERNAL, "samples of %zu numbers for a network that takes %zu",
+                       in->view ? each : stored, p->graph.values[0].count);
     }
     for (int i = 0; i < in->count; i++) {
         if (in->sample[i] < 0 || in->sample[i] >= in->from->samples) {
-            return err_set(e, ERR_INTERNAL, "sample %lld of %lld", (long long)in->sample[i], (long long)in->from->samples);
+            return err_set(e, ERR_INTERNAL, "sample %lld of %lld", (long long)in->sample[i],
+                           (long long)in->from->samples);
         }
     }
     return 0;
 }
 
-/* ---- new, free ------------------------------------------------------------------------------------------------------------------ */
+/* ---- new, free ------------------------------------------------------------------------------- */
 
 /* Through two pinned buffers in turns: while one is on its way the other is filled. */
 static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, struct err *e)
@@ -98,7 +111,9 @@ static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, stru
     size_t part = bytes < (size_t)PART ? bytes : (size_t)PART;
     int rc = cuda_pin(&pinned, 2 * part, e);
     for (int i = 0; i < 2; i++) {
-        rc = rc < 0 ? rc : cuda_check(cudaEventCreateWithFlags(&sent[i], cudaEventDisableTiming), "make an event", e);
+        rc = rc < 0 ? rc
+                    : cuda_check(cudaEventCreateWithFlags(&sent[i], cudaEventDisableTiming),
+                                 "make an event", e);
     }
     int turn = 0;
     for (size_t at = 0; at < bytes && rc == 0; at += part, turn ^= 1) {
@@ -106,12 +121,16 @@ static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, stru
         rc = cuda_check(cudaEventSynchronize(sent[turn]), "copy samples to the GPU", e);
         if (rc == 0) {
             memcpy(pinned + (size_t)turn * part, from + at, n);
-            rc = cuda_check(cudaMemcpyAsync((void *)(s->kept.x + at), pinned + (size_t)turn * part, n, cudaMemcpyHostToDevice, d->copy),
+            rc = cuda_check(cudaMemcpyAsync((void *)(s->kept.x + at), pinned + (size_t)turn * part,
+                                            n, cudaMemcpyHostToDevice, d->copy),
                             "copy samples to the GPU", e);
         }
-        rc = rc < 0 ? rc : cuda_check(cudaEventRecord(sent[turn], d->copy), "copy samples to the GPU", e);
+        rc = rc < 0
+                 ? rc
+                 : cuda_check(cudaEventRecord(sent[turn], d->copy), "copy samples to the GPU", e);
     }
-    int waited = cuda_check(cudaStreamSynchronize(d->copy), "copy samples to the GPU", rc < 0 ? NULL : e);
+    int waited =
+        cuda_check(cudaStreamSynchronize(d->copy), "copy samples to the GPU", rc < 0 ? NULL : e);
     for (cudaEvent_t event : sent) {
         if (event) {
             cudaEventDestroy(event);
@@ -125,13 +144,15 @@ static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, stru
 
 static int keep(struct dev_samples *s, const struct dev_source *from, struct err *e)
 {
-    size_t bytes = (size_t)from->samples * shape_count(&from->stored), tables = (size_t)from->tables * 256;
+    size_t bytes = (size_t)from->samples * shape_count(&from->stored),
+           tables = (size_t)from->tables * 256;
     TRY(cuda_enter(s->dev, e));
     TRY(cuda_want(&s->arena, (uint8_t **)&s->kept.x, bytes, false, e));
     TRY(cuda_want(&s->arena, (float **)&s->kept.table, tables, false, e));
     TRY(cuda_give(&s->arena, 0, s->dev->copy, e));
     TRY(upload(s, from->x, bytes, e));
-    TRY(cuda_check(cudaMemcpyAsync((void *)s->kept.table, from->table, tables * sizeof(float), cudaMemcpyHostToDevice, s->dev->copy),
+    TRY(cuda_check(cudaMemcpyAsync((void *)s->kept.table, from->table, tables * sizeof(float),
+                                   cudaMemcpyHostToDevice, s->dev->copy),
                    "copy samples to the GPU", e));
     return cuda_check(cudaStreamSynchronize(s->dev->copy), "copy samples to the GPU", e);
 }
@@ -142,7 +163,8 @@ static void measure(uint32_t out[2], const struct shape *shape)
     out[1] = (uint32_t)(shape->rank == 3 ? shape->dim[1] : shape->dim[0]);
 }
 
-struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source *from, struct err *e)
+struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source *from,
+                                     struct err *e)
 {
     struct dev_samples *s = (struct dev_samples *)calloc(1, sizeof(*s));
     if (!s) {
@@ -156,7 +178,8 @@ struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source
     measure(s->kept.stored, &from->stored);
     measure(s->kept.out, &from->out);
     if (keep(s, from, e) < 0) {
-        err_prefix(e, "cannot keep %lld samples on '%.100s'", (long long)from->samples, s->dev->line);
+        err_prefix(e, "cannot keep %lld samples on '%.100s'", (long long)from->samples,
+                   s->dev->line);
         cuda_samples_free(s);
         return NULL;
     }

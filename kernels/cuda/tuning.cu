@@ -1,11 +1,12 @@
-/* What was measured to choose cuDNN's engines (conv.cu), as a document that the node's profile keeps, so that the next job on this GPU need
- * not measure again.
+/* What was measured to choose cuDNN's engines (conv.cu), as a document that the node's profile
+ * keeps, so that the next job on this GPU need not measure again.
  *
  *   {"device": what the GPU and cuDNN are, "choices": [[[key ...], [[engine, knob, value, ...] of each pass]], ...]}
  *
- * What a newcomer would get wrong: a document may be old or altered. One of another GPU or cuDNN is ignored; an engine that cuDNN does not
- * know, or whose arithmetic the job's precision does not allow, is found out when a plan is made of it. The list belongs to whoever holds
- * `building`, which a thread that measures does for long: who only asks what is new comes again later.
+ * What a newcomer would get wrong: a document may be old or altered. One of another GPU or cuDNN is
+ * ignored; an engine that cuDNN does not know, or whose arithmetic the job's precision does not
+ * allow, is found out when a plan is made of it. The list belongs to whoever holds `building`,
+ * which a thread that measures does for long: who only asks what is new comes again later.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ static double distance(const int a[CUDA_CHOICE_KEY], const int b[CUDA_CHOICE_KEY
     return fabs(log2((double)a[CUDA_CHOICE_BATCH] / b[CUDA_CHOICE_BATCH]));
 }
 
-const struct cuda_choice *cuda_choice_near(const struct cuda_device *d, const int key[CUDA_CHOICE_KEY], unsigned passes)
+const struct cuda_choice *cuda_choice_near(const struct cuda_device *d,
+                                           const int key[CUDA_CHOICE_KEY], unsigned passes)
 {
     const struct cuda_choice *near = NULL;
     for (const struct cuda_choice *c = d->choices; c; c = c->next) {
@@ -128,7 +130,8 @@ static bool read_engine(struct cuda_engine *out, const json_t *row)
     *out = {-1, (int)(n / 2), {}};
     bool good = json_is_array(row) && n <= 1 + 2 * CUDA_KNOBS && (n == 0 || n % 2 == 1);
     for (size_t i = 0; good && i < n; i++) {
-        good = read_number(i == 0 ? &out->index : &out->knobs[(i - 1) / 2][(i - 1) % 2], json_array_get(row, i));
+        good = read_number(i == 0 ? &out->index : &out->knobs[(i - 1) / 2][(i - 1) % 2],
+                           json_array_get(row, i));
     }
     return good;
 }
@@ -136,7 +139,8 @@ static bool read_engine(struct cuda_engine *out, const json_t *row)
 static bool read_choice(struct cuda_choice *c, const json_t *row)
 {
     const json_t *key = json_array_get(row, 0), *engines = json_array_get(row, 1);
-    bool good = json_array_size(row) == 2 && json_array_size(key) == CUDA_CHOICE_KEY && json_array_size(engines) == CUDA_PASSES;
+    bool good = json_array_size(row) == 2 && json_array_size(key) == CUDA_CHOICE_KEY &&
+                json_array_size(engines) == CUDA_PASSES;
     for (size_t i = 0; good && i < CUDA_CHOICE_KEY; i++) {
         good = read_number(&c->key[i], json_array_get(key, i));
     }

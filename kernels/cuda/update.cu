@@ -1,9 +1,12 @@
-/* The optimizer's step over the block of parameters, twin of cpu/update.c, where the formulas stand. Captured once per replica (and behind
- * the backward pass of one that is alone, program.cu); the rates are read from device memory. All arrays in the device's order, with a flag for weight decay per CUDA_ALIGN floats.
+/* The optimizer's step over the block of parameters, twin of cpu/update.c, where the formulas
+ * stand. Captured once per replica (and behind the backward pass of one that is alone, program.cu);
+ * the rates are read from device memory. All arrays in the device's order, with a flag for weight
+ * decay per CUDA_ALIGN floats.
  *
- * What a newcomer would get wrong: workers of one job may be GPUs and CPUs, and in `sync` all must come to the same bits. So the file is
- * compiled without fused multiply-add, coefficients are worked out on the host, and the gradient's length is a sum over the same chunks and
- * lanes of the FLAT block, added up in the same order, as kernels/clip.h has it.
+ * What a newcomer would get wrong: workers of one job may be GPUs and CPUs, and in `sync` all must
+ * come to the same bits. So the file is compiled without fused multiply-add, coefficients are
+ * worked out on the host, and the gradient's length is a sum over the same chunks and lanes of the
+ * FLAT block, added up in the same order, as kernels/clip.h has it.
  */
 #include <math.h>
 
@@ -16,13 +19,15 @@ struct optimizer {
 };
 enum { PLAIN, MOMENTUM, NESTEROV, ADAM, ADAMW };
 
-/* ---- the gradient's length --------------------------------------------------------------------------------------------- */
+/* ---- the gradient's length ------------------------------------------------------------------- */
 
 /* squares: [chunks][CLIP_LANES]; one thread per lane of a chunk. */
-KERNEL square_lanes(double *squares, const float *grads, const struct cuda_tensor *tensors, int n_tensors, size_t n, size_t lanes)
+KERNEL square_lanes(double *squares, const float *grads, const struct cuda_tensor *tensors,
+                    int n_tensors, size_t n, size_t lanes)
 {
     for (size_t i = port_index(); i < lanes; i += port_stride()) {
-        size_t begin = i / CLIP_LANES * CLIP_CHUNK, end = begin + CLIP_CHUNK < n ? begin + CLIP_CHUNK : n;
+        size_t begin = i / CLIP_LANES * CLIP_CHUNK,
+               end = begin + CLIP_CHUNK < n ? begin + CLIP_CHUNK : n;
         double sum = 0;
         for (size_t at = begin + i % CLIP_LANES; at < end; at += CLIP_LANES) {
             double g = (double)grads[cuda_place(tensors, n_tensors, at)];
@@ -52,9 +57,10 @@ KERNEL add_chunks(double *factor, double *squares, const struct cuda_rates *rate
     }
 }
 
-/* ---- the step ------------------------------------------------------------------------------------------------------------ */
+/* ---- the step -------------------------------------------------------------------------------- */
 
-DEVICE_FN void step_one(float *w, float *m1, float *m2, float g, float scale, float decay, struct cuda_rates r, struct optimizer o)
+DEVICE_FN void step_one(float *w, float *m1, float *m2, float g, float scale, float decay,
+                        struct cuda_rates r, struct optimizer o)
 {
     if (o.kind >= ADAM) {
         float u = scale * g + (o.kind == ADAMW ? 0 : decay) * *w;
@@ -74,13 +80,15 @@ DEVICE_FN void step_one(float *w, float *m1, float *m2, float g, float scale, fl
 }
 
 /* n is a multiple of CUDA_ALIGN. weights: NULL, or the parameters as bf16. */
-KERNEL step(float *params, const float *grads, float *state, struct bf16 *weights, const uint8_t *decays, const struct cuda_rates *rates,
-            const double *factor, struct optimizer o, size_t n)
+KERNEL step(float *params, const float *grads, float *state, struct bf16 *weights,
+            const uint8_t *decays, const struct cuda_rates *rates, const double *factor,
+            struct optimizer o, size_t n)
 {
     struct cuda_rates r = *rates;
     float scale = (float)(r.clip_norm > 0 ? r.scale * *factor : r.scale);
     for (size_t i = port_index(); i < n / 4; i += port_stride()) {
-        port_some<float, 4> w = ((port_some<float, 4> *)params)[i], g = ((const port_some<float, 4> *)grads)[i], m1 = {}, m2 = {};
+        port_some<float, 4> w = ((port_some<float, 4> *)params)[i],
+                            g = ((const port_some<float, 4> *)grads)[i], m1 = {}, m2 = {};
         float decay = decays[i * 4 / CUDA_ALIGN] ? o.decay : 0;
         if (o.kind != PLAIN) {
             m1 = ((port_some<float, 4> *)state)[i];
@@ -99,7 +107,8 @@ KERNEL step(float *params, const float *grads, float *state, struct bf16 *weight
             ((port_some<float, 4> *)(state + n))[i] = m2;
         }
         if (weights) {
-            ((port_some<struct bf16, 4> *)weights)[i] = {port_bf16(w.v[0]), port_bf16(w.v[1]), port_bf16(w.v[2]), port_bf16(w.v[3])};
+            ((port_some<struct bf16, 4> *)weights)[i] = {port_bf16(w.v[0]), port_bf16(w.v[1]),
+                                                         port_bf16(w.v[2]), port_bf16(w.v[3])};
         }
     }
     if (o.kind >= ADAM && port_index() == 0) {
@@ -107,7 +116,7 @@ KERNEL step(float *params, const float *grads, float *state, struct bf16 *weight
     }
 }
 
-/* ---- host ------------------------------------------------------------------------------------------------------------------ */
+/* ---- host ------------------------------------------------------------------------------------ */
 
 static struct optimizer optimizer_of(const struct cuda_replica *r)
 {
@@ -117,29 +126,37 @@ static struct optimizer optimizer_of(const struct cuda_replica *r)
                : r->head->count[DEV_OPTIM] == 0 ? PLAIN
                : o->nesterov                    ? NESTEROV
                                                 : MOMENTUM;
-    return {(float)o->weight_decay, (float)o->momentum, (float)o->beta1, (float)o->beta2, (float)o->eps, kind};
+    return {(float)o->weight_decay, (float)o->momentum, (float)o->beta1,
+            (float)o->beta2,        (float)o->eps,      kind};
 }
 
 int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err *e)
 {
     size_t n = r->params.at, flat = r->params.flat, chunks = (flat + CLIP_CHUNK - 1) / CLIP_CHUNK;
-    TRY(cuda_check(cudaMemcpyAsync(r->rates, r->rates_host, sizeof(*r->rates), cudaMemcpyHostToDevice, stream), "copy to the GPU", e));
+    TRY(cuda_check(
+        cudaMemcpyAsync(r->rates, r->rates_host, sizeof(*r->rates), cudaMemcpyHostToDevice, stream),
+        "copy to the GPU", e));
     if (n == 0) {
         return 0;
     }
     if (r->head->optimizer.clip_norm > 0) {
         size_t lanes = chunks * CLIP_LANES;
-        TRY(cuda_check(LAUNCH(square_lanes, (lanes + PORT_THREADS - 1) / PORT_THREADS, flat * sizeof(float) + lanes * sizeof(double),
-                              stream, r->squares, r->block[DEV_GRADS], r->params.device, r->params.n, flat, lanes),
+        TRY(cuda_check(LAUNCH(square_lanes, (lanes + PORT_THREADS - 1) / PORT_THREADS,
+                              flat * sizeof(float) + lanes * sizeof(double), stream, r->squares,
+                              r->block[DEV_GRADS], r->params.device, r->params.n, flat, lanes),
                        "measure a gradient", e));
-        TRY(cuda_check(LAUNCH(add_chunks, 1, lanes * sizeof(double), stream, r->factor, r->squares, r->rates, chunks), "measure a gradient",
-                       e));
+        TRY(cuda_check(LAUNCH(add_chunks, 1, lanes * sizeof(double), stream, r->factor, r->squares,
+                              r->rates, chunks),
+                       "measure a gradient", e));
     }
     struct optimizer o = optimizer_of(r);
     size_t moments = o.kind == PLAIN ? 0 : o.kind >= ADAM ? 2 : 1;
-    size_t bytes = n * ((3 + 2 * moments) * sizeof(float) + (r->weights ? sizeof(*r->weights) : 0)) + n / CUDA_ALIGN;
-    return cuda_check(LAUNCH(step, cuda_blocks(r->dev, n / 4), bytes, stream, r->block[DEV_PARAMS], r->block[DEV_GRADS],
-                             r->block[DEV_OPTIM], r->weights, r->decays, r->rates, r->factor, o, n),
+    size_t bytes =
+        n * ((3 + 2 * moments) * sizeof(float) + (r->weights ? sizeof(*r->weights) : 0)) +
+        n / CUDA_ALIGN;
+    return cuda_check(LAUNCH(step, cuda_blocks(r->dev, n / 4), bytes, stream, r->block[DEV_PARAMS],
+                             r->block[DEV_GRADS], r->block[DEV_OPTIM], r->weights, r->decays,
+                             r->rates, r->factor, o, n),
                       "make a step", e);
 }
 

@@ -1,4 +1,5 @@
-/* Rule `collect`: gradients that make one update together are summed first (softsync; SEMANTICS.md 1).
+/* Rule `collect`: gradients that make one update together are summed first (softsync; SEMANTICS.md
+ * 1).
  *
  *   sum <- sum + factor*(g + decay*w)        w does not move before the group is complete
  */

@@ -1,4 +1,5 @@
-/* Our side of bench-exchange (tests/bench/bench_exchange.py): the ring of comm.h, MPI's own all-reduce, a push with its pull, and memcpy.
+/* Our side of bench-exchange (tests/bench/bench_exchange.py): the ring of comm.h, MPI's own
+ * all-reduce, a push with its pull, and memcpy.
  *
  *   mpirun -np W+1 bench_exchange      reads lines on rank 0 and answers with seconds, and CPU seconds (user, system) of the mean worker; the last rank is the server of a push
  *
@@ -58,7 +59,8 @@ static int push(const struct request *q, struct err *e)
     char head[16] = "";
     struct message m;
     int rc = 0, peer = comm.rank == 0 ? comm.workers : 0;
-    for (long i = 0; i < q->times && rc == 0 && (comm.rank == 0 || comm.rank == comm.workers); i++) {
+    for (long i = 0; i < q->times && rc == 0 && (comm.rank == 0 || comm.rank == comm.workers);
+         i++) {
         if (comm.rank == 0) {
             message_send(&m, &comm, peer, TAG_PUSH, head, sizeof head, data, (size_t)q->n);
         } else {
@@ -102,7 +104,8 @@ static bool next_request(struct request *q)
     memset(q, 0, sizeof *q);
     if (comm.rank == 0) {
         char line[100];
-        if (!fgets(line, sizeof line, stdin) || sscanf(line, "%7s %ld %ld", q->what, &q->n, &q->times) != 3) {
+        if (!fgets(line, sizeof line, stdin) ||
+            sscanf(line, "%7s %ld %ld", q->what, &q->n, &q->times) != 3) {
             q->times = 0;
         }
         for (int r = 1; r <= comm.workers; r++) {
@@ -130,8 +133,10 @@ static void cpu_now(double cpu[2])
     cpu[1] = (double)r.ru_stime.tv_sec + 1e-6 * (double)r.ru_stime.tv_usec;
 }
 
-/* Rank 0's seconds, and CPU seconds of the mean worker, for itself and in the kernel; of one exchange. */
-static void answer(const struct request *q, MPI_Comm workers, double seconds, const double before[2])
+/* Rank 0's seconds, and CPU seconds of the mean worker, for itself and in the kernel; of one
+ * exchange. */
+static void answer(const struct request *q, MPI_Comm workers, double seconds,
+                   const double before[2])
 {
     double cpu[2], sum[2] = {0, 0}, each = 1 / (double)q->times;
     cpu_now(cpu);
@@ -141,7 +146,8 @@ static void answer(const struct request *q, MPI_Comm workers, double seconds, co
         MPI_Reduce(cpu, sum, 2, MPI_DOUBLE, MPI_SUM, 0, workers);
     }
     if (comm.rank == 0) {
-        printf("%.9f %.9f %.9f\n", seconds * each, sum[0] * each / comm.workers, sum[1] * each / comm.workers);
+        printf("%.9f %.9f %.9f\n", seconds * each, sum[0] * each / comm.workers,
+               sum[1] * each / comm.workers);
         fflush(stdout);
     }
 }
@@ -158,7 +164,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_split(MPI_COMM_WORLD, rank < ranks - 1, rank, &workers);
     struct transport *t = comm_mpi_open(&e);
-    if (!t || comm_init(&comm, t, ranks - 1, 1, &e) < 0 || comm_mpi_use_native(t, ranks - 1, &e) < 0) {
+    if (!t || comm_init(&comm, t, ranks - 1, 1, &e) < 0 ||
+        comm_mpi_use_native(t, ranks - 1, &e) < 0) {
         fprintf(stderr, "bench_exchange: %s\n", e.message);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }

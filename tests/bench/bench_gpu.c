@@ -1,5 +1,6 @@
-/* Our side of bench-gpu beside bench_step (a whole training step): what the memory of a GPU and its matrix units can do, and kernels of ours that are
- * bound by memory. A process that answers lines, so that it can take turns with its peers.
+/* Our side of bench-gpu beside bench_step (a whole training step): what the memory of a GPU and its
+ * matrix units can do, and kernels of ours that are bound by memory. A process that answers lines,
+ * so that it can take turns with its peers.
  *
  *   bench_gpu DEVICE
  *
@@ -13,8 +14,9 @@
  *                           TIMES runs after one that warms up; then what goes over blocks, on one of FLOATS: sums, rules
  *
  * Times of `kernels` are the device's own (device.h, meter). Else they are the host's, around work
- * that is waited for once (copy, update, matrix) or each time (rule); the driver measures nothing for us, because
- * the device keeps its streams to itself. So a few microseconds of starting are in them.
+ * that is waited for once (copy, update, matrix) or each time (rule); the driver measures nothing
+ * for us, because the device keeps its streams to itself. So a few microseconds of starting are in
+ * them.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -50,9 +52,12 @@ static int open_driver(void)
 {
     const char *named = getenv("EVENSTEP_CUDA_DRIVER");
     bench.driver = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    return bench.driver && find("cuMemAlloc_v2", &bench.alloc) == 0 && find("cuMemFree_v2", &bench.release) == 0 &&
-                   find("cuMemcpyDtoD_v2", &bench.copy) == 0 && find("cuMemsetD8_v2", &bench.clear) == 0 &&
-                   find("cuCtxSynchronize", &bench.wait) == 0 && find("cuMemcpyHtoD_v2", &bench.upload) == 0
+    return bench.driver && find("cuMemAlloc_v2", &bench.alloc) == 0 &&
+                   find("cuMemFree_v2", &bench.release) == 0 &&
+                   find("cuMemcpyDtoD_v2", &bench.copy) == 0 &&
+                   find("cuMemsetD8_v2", &bench.clear) == 0 &&
+                   find("cuCtxSynchronize", &bench.wait) == 0 &&
+                   find("cuMemcpyHtoD_v2", &bench.upload) == 0
                ? 0
                : -1;
 }
@@ -61,7 +66,8 @@ static int open_driver(void)
 static int take(address *at, int n, size_t floats)
 {
     for (int i = 0; i < n; i++) {
-        if (bench.alloc(&at[i], floats * sizeof(float)) != 0 || bench.clear(at[i], 0, floats * sizeof(float)) != 0) {
+        if (bench.alloc(&at[i], floats * sizeof(float)) != 0 ||
+            bench.clear(at[i], 0, floats * sizeof(float)) != 0) {
             for (int k = 0; k < i; k++) {
                 bench.release(at[k]);
             }
@@ -108,14 +114,16 @@ static int rule(size_t floats, int times, struct err *e)
         return err_set(e, ERR_MEMORY, "%zu floats do not fit three times", floats);
     }
     struct rule_state s = {.w = pointer(at[0]), .v = pointer(at[1]), .n = floats};
-    struct rule_args a = {.g = pointer(at[2]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f, .p1 = 0.25f};
+    struct rule_args a = {
+        .g = pointer(at[2]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f, .p1 = 0.25f};
     int rc = bench.dev->ops->rule(bench.dev, CAT_STRATEGY_DDC_ASGD, &s, &a, e);
     double begin = clock_now();
     for (int i = 0; i < times && rc >= 0; i++) {
         rc = bench.dev->ops->rule(bench.dev, CAT_STRATEGY_DDC_ASGD, &s, &a, e);
     }
     if (rc >= 0) {
-        printf("%.9f %.0f\n", clock_now() - begin, 5.0 * (double)floats * sizeof(float) * times); /* w v g read, w v written */
+        printf("%.9f %.0f\n", clock_now() - begin,
+               5.0 * (double)floats * sizeof(float) * times); /* w v g read, w v written */
     }
     give(at, 3);
     return rc;
@@ -129,11 +137,13 @@ static int update(size_t floats, int times, struct err *e)
     struct dev_replica r;
     struct optimizer_spec sgd = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-4};
     int units = (int)(floats / 1000 > 0 ? floats / 1000 : 1);
-    json_t *model = json_pack("{s:[i], s:[{s:s, s:i}]}", "input", 1000, "layers", "type", "dense", "units", units);
+    json_t *model = json_pack("{s:[i], s:[{s:s, s:i}]}", "input", 1000, "layers", "type", "dense",
+                              "units", units);
     int rc = network_build(&net, model, "/model", &problems);
     json_decref(model);
     if (rc < 0) {
-        return err_set(e, ERR_INVALID, "%s", problems.count ? problems.items[0].message : "the network cannot be built");
+        return err_set(e, ERR_INVALID, "%s",
+                       problems.count ? problems.items[0].message : "the network cannot be built");
     }
     rc = bench.dev->ops->replica_init(bench.dev, &r, &net, &sgd, e);
     if (rc >= 0) {
@@ -145,7 +155,9 @@ static int update(size_t floats, int times, struct err *e)
         }
         rc = rc < 0 ? rc : bench.dev->ops->fetch(&r, DEV_PARAMS, 0, 1, e);
         if (rc >= 0) {
-            printf("%.9f %.0f\n", clock_now() - begin, 5.0 * (double)net.n_params * sizeof(float) * times); /* w m g read, w m written */
+            printf("%.9f %.0f\n", clock_now() - begin,
+                   5.0 * (double)net.n_params * sizeof(float) *
+                       times); /* w m g read, w m written */
         }
         bench.dev->ops->replica_release(&r);
     }
@@ -153,7 +165,8 @@ static int update(size_t floats, int times, struct err *e)
     return rc;
 }
 
-/* Random numbers in both halves of each word: products of zeros would be faster than any that a network makes. */
+/* Random numbers in both halves of each word: products of zeros would be faster than any that a
+ * network makes. */
 static int fill(address at, size_t floats)
 {
     enum { PART = 1 << 20 };
@@ -164,7 +177,8 @@ static int fill(address at, size_t floats)
         part[i] = (drawn & 0x807f807fu) | 0x3f003f00u; /* ±0.5 to ±1 as float, and as two bf16 */
     }
     for (size_t done = 0; done < floats && rc == 0; done += PART) {
-        rc = bench.upload(at + done * sizeof(float), part, (floats - done < PART ? floats - done : PART) * sizeof(float));
+        rc = bench.upload(at + done * sizeof(float), part,
+                          (floats - done < PART ? floats - done : PART) * sizeof(float));
     }
     free(part);
     return rc;
@@ -173,17 +187,27 @@ static int fill(address at, size_t floats)
 static int matrix(size_t n, int times, int kind)
 {
     /* of cublas_api.h and library_types.h */
-    enum { FLOAT = 0, BF16 = 14, NO_TRANSPOSE = 0, COMPUTE_32F = 68, COMPUTE_TF32 = 77, DEFAULT = -1 };
+    enum {
+        FLOAT = 0,
+        BF16 = 14,
+        NO_TRANSPOSE = 0,
+        COMPUTE_32F = 68,
+        COMPUTE_TF32 = 77,
+        DEFAULT = -1
+    };
     static void *library, *handle;
-    int (*create)(void **), (*product)(void *, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int,
-                                       const void *, void *, int, int, int, int);
+    int (*create)(void **),
+        (*product)(void *, int, int, int, int, int, const void *, const void *, int, int,
+                   const void *, int, int, const void *, void *, int, int, int, int);
     address at[3];
     float one = 1, zero = 0;
     library = library ? library : dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL);
-    void *a = library ? dlsym(library, "cublasCreate_v2") : NULL, *b = library ? dlsym(library, "cublasGemmEx") : NULL;
+    void *a = library ? dlsym(library, "cublasCreate_v2") : NULL,
+         *b = library ? dlsym(library, "cublasGemmEx") : NULL;
     memcpy(&create, &a, sizeof(a));
     memcpy(&product, &b, sizeof(b));
-    if (!a || !b || (!handle && create(&handle) != 0) || take(at, 3, n * n) < 0 || fill(at[0], n * n) < 0 || fill(at[1], n * n) < 0) {
+    if (!a || !b || (!handle && create(&handle) != 0) || take(at, 3, n * n) < 0 ||
+        fill(at[0], n * n) < 0 || fill(at[1], n * n) < 0) {
         printf("0 0\n");
         return 0;
     }
@@ -194,16 +218,18 @@ static int matrix(size_t n, int times, int kind)
             bench.wait();
             begin = clock_now();
         }
-        rc = product(handle, NO_TRANSPOSE, NO_TRANSPOSE, (int)n, (int)n, (int)n, &one, pointer(at[0]), type, (int)n, pointer(at[1]), type,
-                     (int)n, &zero, pointer(at[2]), type, (int)n, kind == 1 ? COMPUTE_TF32 : COMPUTE_32F, DEFAULT);
+        rc = product(handle, NO_TRANSPOSE, NO_TRANSPOSE, (int)n, (int)n, (int)n, &one,
+                     pointer(at[0]), type, (int)n, pointer(at[1]), type, (int)n, &zero,
+                     pointer(at[2]), type, (int)n, kind == 1 ? COMPUTE_TF32 : COMPUTE_32F, DEFAULT);
     }
     bench.wait();
-    printf("%.9f %.0f\n", rc == 0 ? clock_now() - begin : 0.0, rc == 0 ? 2.0 * (double)n * (double)n * (double)n * times : 0.0);
+    printf("%.9f %.0f\n", rc == 0 ? clock_now() - begin : 0.0,
+           rc == 0 ? 2.0 * (double)n * (double)n * (double)n * times : 0.0);
     give(at, 3);
     return 0;
 }
 
-/* ---- kernel by kernel ---------------------------------------------------------------------------------------------------- */
+/* ---- kernel by kernel ------------------------------------------------------------------------ */
 
 struct course {
     struct network net;
@@ -235,23 +261,34 @@ static int start_samples(struct course *c, struct err *e)
     for (size_t i = 0; i < n; i++) {
         sample[i] = (int64_t)(i * 7 % n);
     }
-    const struct dev_source from = {.x = x, .samples = c->batch, .stored = c->net.input, .out = c->net.input, .tables = 1, .table = table};
+    const struct dev_source from = {.x = x,
+                                    .samples = c->batch,
+                                    .stored = c->net.input,
+                                    .out = c->net.input,
+                                    .tables = 1,
+                                    .table = table};
     c->samples = bench.dev->ops->samples_new(bench.dev, &from, e);
-    c->in = (struct dev_input){.from = c->samples, .y = labels, .sample = sample, .count = c->batch, .training = true};
+    c->in = (struct dev_input){
+        .from = c->samples, .y = labels, .sample = sample, .count = c->batch, .training = true};
     free(x);
     return c->samples ? 0 : -ERR_DEVICE;
 }
 
 static int start_course(struct course *c, const char *model, const char *precision, struct err *e)
 {
-    struct optimizer_spec adam = {
-        .type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4, .clip_norm = 1};
+    struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.999,
+                                  .eps = 1e-8,
+                                  .weight_decay = 1e-4,
+                                  .clip_norm = 1};
     struct jsonx_problems problems = {0};
     json_t *doc = json_loads(model, JSON_DECODE_ANY, NULL);
     int rc = doc ? network_build(&c->net, doc, "/model", &problems) : -1;
     json_decref(doc);
     if (rc < 0) {
-        return err_set(e, ERR_INVALID, "%s", problems.count ? problems.items[0].message : "the model is no JSON");
+        return err_set(e, ERR_INVALID, "%s",
+                       problems.count ? problems.items[0].message : "the model is no JSON");
     }
     rc = dev_use_precision(bench.dev, precision, e);
     rc = rc < 0 ? rc : bench.dev->ops->replica_init(bench.dev, &c->replica, &c->net, &adam, e);
@@ -260,7 +297,10 @@ static int start_course(struct course *c, const char *model, const char *precisi
         rc = bench.dev->ops->store(&c->replica, DEV_STATS, 0, c->replica.count[DEV_STATS], e);
     }
     rc = rc < 0 ? rc : start_samples(c, e);
-    return rc < 0 ? rc : take(c->block, 5, c->floats) < 0 ? err_set(e, ERR_MEMORY, "%zu floats do not fit five times", c->floats) : 0;
+    return rc < 0 ? rc
+           : take(c->block, 5, c->floats) < 0
+               ? err_set(e, ERR_MEMORY, "%zu floats do not fit five times", c->floats)
+               : 0;
 }
 
 static void end_course(struct course *c)
@@ -289,12 +329,19 @@ static int gather(struct course *c, struct dev_program *p, struct err *e)
 static int rules(struct course *c, struct err *e)
 {
     static const int all[] = {CAT_STRATEGY_DDC_ASGD, CAT_STRATEGY_DC_ASGD, CAT_STRATEGY_ASGD};
-    struct rule_args a = {
-        .g = pointer(c->block[2]), .pulled = pointer(c->block[3]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f, .p1 = 0.25f};
-    int rc = bench.dev->ops->memory->add(bench.dev, pointer(c->block[0]), pointer(c->block[1]), c->floats, e);
+    struct rule_args a = {.g = pointer(c->block[2]),
+                          .pulled = pointer(c->block[3]),
+                          .lr = 0.1f,
+                          .factor = 0.25f,
+                          .tau = 3,
+                          .p0 = 0.75f,
+                          .p1 = 0.25f};
+    int rc = bench.dev->ops->memory->add(bench.dev, pointer(c->block[0]), pointer(c->block[1]),
+                                         c->floats, e);
     for (int i = 0; i < 3 && rc >= 0; i++) {
         float *squares = i == 1 ? pointer(c->block[4]) : NULL; /* dc-asgd's */
-        struct rule_state s = {.w = pointer(c->block[0]), .v = pointer(c->block[1]), .m2 = squares, .n = c->floats};
+        struct rule_state s = {
+            .w = pointer(c->block[0]), .v = pointer(c->block[1]), .m2 = squares, .n = c->floats};
         rc = bench.dev->ops->rule(bench.dev, all[i], &s, &a, e);
     }
     return rc;
@@ -336,14 +383,15 @@ static int take_medians(json_t **runs, int times, struct err *e)
     json_t *row;
     for (int t = 1; t <= times; t++) {
         if (json_array_size(runs[t]) != json_array_size(runs[0])) {
-            return err_set(e, ERR_INTERNAL, "a run started %zu kernels, the first one %zu", json_array_size(runs[t]),
-                           json_array_size(runs[0]));
+            return err_set(e, ERR_INTERNAL, "a run started %zu kernels, the first one %zu",
+                           json_array_size(runs[t]), json_array_size(runs[0]));
         }
     }
     json_array_foreach(runs[0], i, row) {
         double seconds[TIMES_MOST];
         for (int t = 1; t <= times; t++) {
-            seconds[t - 1] = json_number_value(json_object_get(json_array_get(runs[t], i), "seconds"));
+            seconds[t - 1] =
+                json_number_value(json_object_get(json_array_get(runs[t], i), "seconds"));
         }
         qsort(seconds, (size_t)times, sizeof(*seconds), by_size);
         json_object_set_new(row, "seconds", json_real(seconds[times / 2]));
@@ -354,13 +402,16 @@ static int take_medians(json_t **runs, int times, struct err *e)
     return 0;
 }
 
-static int kernels(size_t floats, int times, int batch, const char *precision, const char *model, struct err *e)
+static int kernels(size_t floats, int times, int batch, const char *precision, const char *model,
+                   struct err *e)
 {
     static struct course c;
     json_t *runs[TIMES_MOST + 1] = {0};
     c = (struct course){.floats = floats, .batch = batch};
     if (batch < 1 || times > TIMES_MOST || !bench.dev->ops->meter || !bench.dev->ops->memory) {
-        return err_set(e, ERR_INVALID, "a minibatch from 1, at most %d times, on a device with a meter", TIMES_MOST);
+        return err_set(e, ERR_INVALID,
+                       "a minibatch from 1, at most %d times, on a device with a meter",
+                       TIMES_MOST);
     }
     int rc = start_course(&c, model, precision, e);
     for (int t = 0; t <= times && rc >= 0; t++) {
@@ -379,7 +430,8 @@ static int answer(char *line, struct err *e)
 {
     char what[16], precision[8];
     long n, times, third = 0;
-    int at = 0, words = sscanf(line, "%15s %ld %ld %ld %7s %n", what, &n, &times, &third, precision, &at);
+    int at = 0,
+        words = sscanf(line, "%15s %ld %ld %ld %7s %n", what, &n, &times, &third, precision, &at);
     if (words < 3 || n < 1 || times < 1) {
         return -1;
     }
@@ -395,7 +447,9 @@ static int answer(char *line, struct err *e)
     if (strcmp(what, "matrix") == 0) {
         return matrix((size_t)n, (int)times, (int)third);
     }
-    return strcmp(what, "kernels") == 0 && words == 5 ? kernels((size_t)n, (int)times, (int)third, precision, line + at, e) : -1;
+    return strcmp(what, "kernels") == 0 && words == 5
+               ? kernels((size_t)n, (int)times, (int)third, precision, line + at, e)
+               : -1;
 }
 
 int main(int argc, char **argv)
@@ -404,13 +458,16 @@ int main(int argc, char **argv)
     char line[8000];
     bench.dev = dev_open(argc > 1 ? argv[1] : "cuda:0", &e);
     if (!bench.dev || open_driver() < 0 || !bench.dev->ops->rule) {
-        fprintf(stderr, "bench_gpu: %s\n", bench.dev ? "this device is no GPU, or its driver lacks what is used here" : e.message);
+        fprintf(stderr, "bench_gpu: %s\n",
+                bench.dev ? "this device is no GPU, or its driver lacks what is used here"
+                          : e.message);
         return 1;
     }
     while (fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, "\n")] = 0;
         if (answer(line, &e) < 0) {
-            fprintf(stderr, "bench_gpu: cannot answer '%.200s': %s\n", line, e.message[0] ? e.message : "it is not understood");
+            fprintf(stderr, "bench_gpu: cannot answer '%.200s': %s\n", line,
+                    e.message[0] ? e.message : "it is not understood");
             return 1;
         }
         fflush(stdout);

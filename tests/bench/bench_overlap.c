@@ -1,5 +1,6 @@
-/* Our side of bench-overlap (tests/bench/bench_overlap.py): the worker's own trainer and strategies on a job without a store, in which a step's computing
- * takes exactly the time that it is told. It prints what `evenstep-worker --local` prints (worker/local.h), and before it, on rank 0,
+/* Our side of bench-overlap (tests/bench/bench_overlap.py): the worker's own trainer and strategies
+ * on a job without a store, in which a step's computing takes exactly the time that it is told. It
+ * prints what `evenstep-worker --local` prints (worker/local.h), and before it, on rank 0,
  *
  *   first,SHARE        how much of a step's work is done when the first gradients can leave
  *   alone,SECONDS      the median of a few all-reduces of the job's parameters with nothing beside them
@@ -7,9 +8,10 @@
  *
  *   mpirun -np W+1 bench_overlap SECONDS --local SPEC      SECONDS of a step's computing at least, spread over it as its work is; 0: no sleeps
  *
- * What a newcomer would get wrong: the kernels run as they always do, and what is left of a step's time is slept, bucket by bucket as the device says
- * that its work is done. So ranks that outnumber the cores still overlap as ranks on hosts of their own do, as long as their kernels need only
- * a part of SECONDS. */
+ * What a newcomer would get wrong: the kernels run as they always do, and what is left of a step's
+ * time is slept, bucket by bucket as the device says that its work is done. So ranks that outnumber
+ * the cores still overlap as ranks on hosts of their own do, as long as their kernels need only a
+ * part of SECONDS. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -75,7 +77,8 @@ static int tell_first_bucket(struct err *e)
 {
     struct model m;
     int rc = model_init(&m, bench.env.dev, bench.config.spec, false, e);
-    struct dev_program *p = rc < 0 ? NULL : model_program(&m, bench.config.first_sizes[bench.comm.rank], e);
+    struct dev_program *p =
+        rc < 0 ? NULL : model_program(&m, bench.config.first_sizes[bench.comm.rank], e);
     if (p) {
         printf("first,%.6f\n", ((struct dev_program_head *)p)->buckets[0].work_done);
         model_release(&m);
@@ -106,7 +109,8 @@ static int prepare(struct err *e)
         bench.comm.native = true;
         rc = comm_mpi_use_native(bench.transport, workers, e);
     }
-    bench.local = (struct local){.rank = rank, .workers = workers, .stop = &never, .control = {.version = c->first_version}};
+    bench.local = (struct local){
+        .rank = rank, .workers = workers, .stop = &never, .control = {.version = c->first_version}};
     memcpy(bench.local.control.sizes, c->first_sizes, sizeof c->first_sizes);
     local_telemetry(&bench.local, &bench.telemetry);
     *env = (struct trainer_env){.spec = c->spec,
@@ -118,7 +122,8 @@ static int prepare(struct err *e)
                                 .calibrated = calibrated};
     memcpy(env->first_sizes, c->first_sizes, sizeof env->first_sizes);
     memcpy(env->speeds, c->speeds, sizeof env->speeds);
-    struct fetch f = {&bench.comm, &bench.telemetry, &c->spec->data, c->spec->seed, c->data_roots, {NULL, 0}};
+    struct fetch f = {&bench.comm,   &bench.telemetry, &c->spec->data,
+                      c->spec->seed, c->data_roots,    {NULL, 0}};
     rc = rc < 0 ? rc : fetch_dataset(&f, rank < workers, &bench.data, e);
     if (rc >= 0 && rank < workers) {
         env->dev = dev_open(c->nodes[rank].device, e);
@@ -144,7 +149,8 @@ int main(int argc, char **argv)
     rc = rc < 0 ? rc : config_make_local(&bench.config, &e);
     rc = rc < 0 ? rc : prepare(&e);
     if (rc >= 0) {
-        rc = bench.comm.rank < bench.comm.workers ? trainer_run(&bench.env, &e) : keeper_run(&bench.env, &e);
+        rc = bench.comm.rank < bench.comm.workers ? trainer_run(&bench.env, &e)
+                                                  : keeper_run(&bench.env, &e);
     }
     if (rc < 0) {
         fprintf(stderr, "bench_overlap: %s\n", e.message);

@@ -1,10 +1,10 @@
-/* Our side of bench-rules (tests/bench/bench_rules.py): a server's rules over a shard in memory, and memcpy on the same arrays. A process
- * that answers lines:
+/* Our side of bench-rules (tests/bench/bench_rules.py): a server's rules over a shard in memory,
+ * and memcpy on the same arrays. A process that answers lines:
  *
  *   NAME N TIMES      seconds of one pass over N floats, and the bytes that it reads and writes; NAME of the table below, or copy
  *
- * Bytes are those of the arrays that the rule touches, each once for reading and once for writing; a copy reads and writes. New weights stand
- * elsewhere than those before, as at a server.
+ * Bytes are those of the arrays that the rule touches, each once for reading and once for writing;
+ * a copy reads and writes. New weights stand elsewhere than those before, as at a server.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,11 @@ static bool make_room(size_t n)
 
 static void pass(const struct rule_case *c, size_t n)
 {
-    struct rule_state s = {.w = w, .v = c->velocity ? v : NULL, .m2 = c->square ? square : NULL, .decay = c->decay ? decays : NULL, .n = n};
+    struct rule_state s = {.w = w,
+                           .v = c->velocity ? v : NULL,
+                           .m2 = c->square ? square : NULL,
+                           .decay = c->decay ? decays : NULL,
+                           .n = n};
     struct rule_args a = {.g = g,
                           .pulled = c->pulled ? pulled : NULL,
                           .lr = 1e-4f,
@@ -108,7 +112,8 @@ static bool answer(const char *name, size_t n, int times)
             pass(c, n);
         }
     }
-    double bytes = (double)n * (double)sizeof(float) * (copy ? 2 : c->floats) + (!copy && c->decay ? (double)n : 0);
+    double bytes = (double)n * (double)sizeof(float) * (copy ? 2 : c->floats) +
+                   (!copy && c->decay ? (double)n : 0);
     printf("%.9f %.0f\n", (clock_now() - begin) / times, bytes);
     fflush(stdout);
     return true;

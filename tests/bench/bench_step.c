@@ -1,5 +1,7 @@
-/* Our side of the benches of a training step (tests/bench/bench_cpu.py): one worker's model on a device, whole steps of forward, loss,
- * backward and update on a minibatch in memory, as a single worker makes them; a device that keeps samples gathers them there. A process that answers lines, so that it can take turns with its peers.
+/* Our side of the benches of a training step (tests/bench/bench_cpu.py): one worker's model on a
+ * device, whole steps of forward, loss, backward and update on a minibatch in memory, as a single
+ * worker makes them; a device that keeps samples gathers them there. A process that answers lines,
+ * so that it can take turns with its peers.
  *
  *   bench_step DEVICE MODEL [PRECISION]
  *
@@ -64,7 +66,8 @@ static int keep_samples(struct err *e)
     for (int i = 0; i < 256; i++) {
         table[i] = ((float)i - 127.5f) / 73.9f;
     }
-    struct dev_source from = {.x = x, .samples = SAMPLES, .stored = *shape, .out = *shape, .tables = 1, .table = table};
+    struct dev_source from = {
+        .x = x, .samples = SAMPLES, .stored = *shape, .out = *shape, .tables = 1, .table = table};
     bench.kept = bench.dev->ops->samples_new(bench.dev, &from, e);
     free(x);
     return bench.kept ? 0 : -(int)e->code;
@@ -81,8 +84,12 @@ static struct dev_input *new_input(int batch)
         labels[i] = (int32_t)rng_below(1, 2, (uint64_t)i, 10);
         sample[i] = (int64_t)rng_below(1, 3, (uint64_t)i, SAMPLES);
     }
-    bench.in[bench.n] = (struct dev_input){
-        .x = bench.kept ? NULL : draw_samples(batch), .from = bench.kept, .y = labels, .sample = sample, .count = batch, .training = true};
+    bench.in[bench.n] = (struct dev_input){.x = bench.kept ? NULL : draw_samples(batch),
+                                           .from = bench.kept,
+                                           .y = labels,
+                                           .sample = sample,
+                                           .count = batch,
+                                           .training = true};
     return &bench.in[bench.n++];
 }
 
@@ -189,7 +196,8 @@ static double step_flops(const struct network *net)
 {
     const struct layer *first = &net->layers[0];
     double pixels = first->out.rank == 3 ? (double)first->out.dim[0] * first->out.dim[1] : 1;
-    return 3 * network_flops(net) - (first->n_tensors > 0 ? 2 * (double)net->tensors[0].count * pixels : 0);
+    return 3 * network_flops(net) -
+           (first->n_tensors > 0 ? 2 * (double)net->tensors[0].count * pixels : 0);
 }
 
 static void answer(const char *line, struct err *e)
@@ -217,17 +225,20 @@ static void answer(const char *line, struct err *e)
 static int open_model(const char *device, const char *model, const char *precision, struct err *e)
 {
     struct jsonx_problems problems = {0};
-    json_t *json =
-        json_pack("{s:s, s:s, s:{s:s, s:s}, s:i, s:{s:i}, s:{s:s}, s:{s:s, s:f, s:f, s:f}, s:s}", "name", "bench", "model", model, "data",
-                  "format", "cifar-10", "path", "none", "epochs", 1, "batching", "global_batch", SAMPLES, "strategy", "type", "sync",
-                  "optimizer", "type", "sgd", "learning_rate", 0.001, "momentum", 0.9, "weight_decay", 1e-4, "precision", precision);
+    json_t *json = json_pack(
+        "{s:s, s:s, s:{s:s, s:s}, s:i, s:{s:i}, s:{s:s}, s:{s:s, s:f, s:f, s:f}, s:s}", "name",
+        "bench", "model", model, "data", "format", "cifar-10", "path", "none", "epochs", 1,
+        "batching", "global_batch", SAMPLES, "strategy", "type", "sync", "optimizer", "type", "sgd",
+        "learning_rate", 0.001, "momentum", 0.9, "weight_decay", 1e-4, "precision", precision);
     int rc = jobspec_parse(&bench.spec, json, &problems);
     json_decref(json);
     if (rc < 0) {
-        return err_set(e, ERR_INVALID, "cannot use '%s': %s", model, problems.count ? problems.items[0].message : "the job is not valid");
+        return err_set(e, ERR_INVALID, "cannot use '%s': %s", model,
+                       problems.count ? problems.items[0].message : "the job is not valid");
     }
     bench.dev = dev_open(device, e);
-    if (!bench.dev || dev_use_precision(bench.dev, precision, e) < 0 || model_init(&bench.model, bench.dev, &bench.spec, true, e) < 0) {
+    if (!bench.dev || dev_use_precision(bench.dev, precision, e) < 0 ||
+        model_init(&bench.model, bench.dev, &bench.spec, true, e) < 0) {
         return -(int)e->code;
     }
     struct dev_replica *r = &bench.model.replica;

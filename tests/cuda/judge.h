@@ -1,8 +1,10 @@
-/* What the tests of the CUDA device share: the device under test beside the CPU, on the same network with the same parameters and samples.
+/* What the tests of the CUDA device share: the device under test beside the CPU, on the same
+ * network with the same parameters and samples.
  *
- * The device is the plug-in that EVENSTEP_CUDA_PLUGIN names: the host build, with its stand-ins (make check-cuda-host), or the real one
- * (make check-gpu), where what only stand-ins can do is skipped. Numbers are compared with the size of what they are compared with: sums of
- * the same terms in another order differ by rounding, and the bound is stated where it is used.
+ * The device is the plug-in that EVENSTEP_CUDA_PLUGIN names: the host build, with its stand-ins
+ * (make check-cuda-host), or the real one (make check-gpu), where what only stand-ins can do is
+ * skipped. Numbers are compared with the size of what they are compared with: sums of the same
+ * terms in another order differ by rounding, and the bound is stated where it is used.
  */
 #ifndef TESTS_CUDA_JUDGE_H
 #define TESTS_CUDA_JUDGE_H
@@ -28,7 +30,8 @@ static inline const struct standin_control *judge_control(void)
     return control;
 }
 
-/* The second of the stand-ins' two GPUs, so that a thread that uses the first one instead is seen. */
+/* The second of the stand-ins' two GPUs, so that a thread that uses the first one instead is seen.
+ */
 static inline const char *judge_device(void)
 {
     return judge_control() ? "cuda:1" : "cuda:0";
@@ -49,11 +52,11 @@ static const char judge_small[] __attribute__((unused)) =
     "{\"input\": [8, 8, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"},"
     "{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"lrn\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 6}, {\"type\": \"tanh\"},"
     "{\"type\": \"dense\", \"units\": 3}]}";
-static const struct optimizer_spec judge_adam
-    __attribute__((unused)) = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip_norm = 1};
+static const struct optimizer_spec judge_adam __attribute__((unused)) = {
+    .type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip_norm = 1};
 
-/* Memory of the GPU that a test owns, through the driver (EVENSTEP_CUDA_DRIVER, else libcuda.so.1), in the context that the device has
- * made. */
+/* Memory of the GPU that a test owns, through the driver (EVENSTEP_CUDA_DRIVER, else libcuda.so.1),
+ * in the context that the device has made. */
 struct judge_memory {
     void *at;
 };
@@ -61,7 +64,8 @@ struct judge_memory {
 static inline void judge_driver(const char *name, void *function)
 {
     const char *file = getenv("EVENSTEP_CUDA_DRIVER");
-    void *driver = dlopen(file && *file ? file : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *symbol = driver ? dlsym(driver, name) : NULL;
+    void *driver = dlopen(file && *file ? file : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL),
+         *symbol = driver ? dlsym(driver, name) : NULL;
     if (!symbol) {
         fail_msg("the driver has no %s", name);
     }
@@ -129,7 +133,8 @@ static inline void judge_copy(struct judge *j, enum dev_block b)
     judge_store(j, b);
 }
 
-static inline struct judge *judge_new(const char *model, const struct optimizer_spec *optimizer, const char *precision)
+static inline struct judge *judge_new(const char *model, const struct optimizer_spec *optimizer,
+                                      const char *precision)
 {
     static const struct optimizer_spec plain = {.type = CAT_OPTIMIZER_SGD};
     struct judge *j = calloc(1, sizeof(*j));
@@ -168,7 +173,8 @@ static inline struct dev_program *judge_program(struct judge *j, struct dev_repl
     return p;
 }
 
-static inline struct dev_result judge_compute(struct judge *j, struct dev_program *p, const struct dev_input *in, float *logits)
+static inline struct dev_result judge_compute(struct judge *j, struct dev_program *p,
+                                              const struct dev_input *in, float *logits)
 {
     struct dev_replica *r = ((struct dev_program_head *)p)->replica;
     struct dev_result result;
@@ -188,34 +194,40 @@ static inline double judge_size(const float *x, size_t n)
     return n > 0 ? sqrt(sum / (double)n) : 0;
 }
 
-/* Every element within bound × (the array's usual size + its own), or × `least` if that is larger. */
-static inline void judge_near_above(const float *got, const float *expected, size_t n, double bound, double least, const char *what)
+/* Every element within bound × (the array's usual size + its own), or × `least` if that is larger.
+ */
+static inline void judge_near_above(const float *got, const float *expected, size_t n, double bound,
+                                    double least, const char *what)
 {
     double size = judge_size(expected, n);
     size = size > least ? size : least;
     for (size_t i = 0; i < n; i++) {
-        assert_near((double)got[i], (double)expected[i], bound * (size + fabs((double)expected[i])) + 1e-12, what, i);
+        assert_near((double)got[i], (double)expected[i],
+                    bound * (size + fabs((double)expected[i])) + 1e-12, what, i);
     }
 }
 
-static inline void judge_near(const float *got, const float *expected, size_t n, double bound, const char *what)
+static inline void judge_near(const float *got, const float *expected, size_t n, double bound,
+                              const char *what)
 {
     judge_near_above(got, expected, n, bound, 0, what);
 }
 
-/* Tensor by tensor. A tensor whose gradient is nothing but rounding (a bias before batch norm) is held to the size of the whole. */
+/* Tensor by tensor. A tensor whose gradient is nothing but rounding (a bias before batch norm) is
+ * held to the size of the whole. */
 static inline void judge_near_gradients(struct judge *j, double bound)
 {
     const float *got = j->on_gpu.host[DEV_GRADS], *expected = j->on_cpu.host[DEV_GRADS];
     double all = judge_size(expected, j->net.n_params);
     for (int t = 0; t < j->net.n_tensors; t++) {
         const struct tensor *tensor = &j->net.tensors[t];
-        judge_near_above(got + tensor->first, expected + tensor->first, tensor->count, bound, all, tensor->name);
+        judge_near_above(got + tensor->first, expected + tensor->first, tensor->count, bound, all,
+                         tensor->name);
     }
 }
 
-/* The whole gradient at once: the length of the difference over the length of the CPU's. For deep networks, where rounding switches a relu
- * here and there: that moves a few elements by much. */
+/* The whole gradient at once: the length of the difference over the length of the CPU's. For deep
+ * networks, where rounding switches a relu here and there: that moves a few elements by much. */
 static inline double judge_gradient_error(struct judge *j)
 {
     const float *got = j->on_gpu.host[DEV_GRADS], *expected = j->on_cpu.host[DEV_GRADS];

@@ -1,9 +1,9 @@
-/* Samples that the host gathers and sends ahead: the copy is under way beside the step before, and the step that uses them has to wait for
- * it.
+/* Samples that the host gathers and sends ahead: the copy is under way beside the step before, and
+ * the step that uses them has to wait for it.
  *
- * What a newcomer would get wrong: on stand-ins work runs as late as the order of streams allows, so a step that did not wait for the copy
- * would read what was there before, and a copy that stood on the stream of another kind of work would run with that. The tests look for
- * both.
+ * What a newcomer would get wrong: on stand-ins work runs as late as the order of streams allows,
+ * so a step that did not wait for the copy would read what was there before, and a copy that stood
+ * on the stream of another kind of work would run with that. The tests look for both.
  */
 #include "tests/cuda/judge.h"
 
@@ -80,7 +80,8 @@ static void send_next(void *ctx, int bucket)
 static size_t train_all(const char *precision, bool feeds, float *out)
 {
     struct judge *j = judge_new(model, &momentum, precision);
-    struct dev_program *small = judge_program(j, &j->on_gpu, 4), *large = judge_program(j, &j->on_gpu, LARGEST);
+    struct dev_program *small = judge_program(j, &j->on_gpu, 4),
+                       *large = judge_program(j, &j->on_gpu, LARGEST);
     struct stream s = open_stream(j);
     size_t n = 0;
     if (feeds) {
@@ -96,7 +97,8 @@ static size_t train_all(const char *precision, bool feeds, float *out)
             send_next(&send, 0);
         }
         struct dev_program *p = runs[step].program == 4 ? small : large;
-        judge_ok(j, j->gpu->ops->compute(p, &in, &result, out + n + 2, feeds ? send_next : NULL, &send, &j->e));
+        judge_ok(j, j->gpu->ops->compute(p, &in, &result, out + n + 2, feeds ? send_next : NULL,
+                                         &send, &j->e));
         out[n] = (float)result.loss;
         out[n + 1] = (float)result.correct;
         n += 2 + (size_t)in.count * OUTPUTS;
@@ -140,7 +142,8 @@ static void fed_minibatches_of_any_size_give_the_bits_of_those_handed_in(void **
     }
 }
 
-/* The next minibatch is sent when the first bucket is ready, then buckets are fetched and the step ends; nobody has waited for the copy. */
+/* The next minibatch is sent when the first bucket is ready, then buckets are fetched and the step
+ * ends; nobody has waited for the copy. */
 struct watch {
     struct stream *s;
     const struct standin_control *c;
@@ -157,12 +160,14 @@ static void watch_bucket(void *ctx, int bucket)
         send_step(w->s, 1);
         w->sent = w->c->waiting() - before;
     }
-    judge_ok(j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, 0, 1, &j->e)); /* waits for the copy stream */
+    judge_ok(
+        j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, 0, 1, &j->e)); /* waits for the copy stream */
     w->marks++;
 }
 
 /* The same samples, sent ahead and handed in. */
-static void assert_same_result(struct judge *j, struct dev_program *p, const struct dev_input *fed, const struct dev_input *own)
+static void assert_same_result(struct judge *j, struct dev_program *p, const struct dev_input *fed,
+                               const struct dev_input *own)
 {
     struct dev_result a, b;
     judge_ok(j, j->gpu->ops->compute(p, fed, &a, NULL, NULL, NULL, &j->e));
@@ -189,8 +194,12 @@ static void a_copy_of_samples_waits_for_no_step_and_no_step_for_it(void **state)
     in.fed = s.feed[0];
     judge_ok(j, j->gpu->ops->compute(p, &in, &result, NULL, watch_bucket, &w, &j->e));
     assert_true(w.marks > 2);
-    assert_int_equal(w.sent, 2);       /* the copy and its mark: nothing ran because of them, and they wait for nothing */
-    assert_int_equal(c->waiting(), 2); /* the step is over, and they still have not run: they stand on a stream of their own */
+    assert_int_equal(
+        w.sent,
+        2); /* the copy and its mark: nothing ran because of them, and they wait for nothing */
+    assert_int_equal(
+        c->waiting(),
+        2); /* the step is over, and they still have not run: they stand on a stream of their own */
     struct dev_input next = input_of(j, 1), next_own = next;
     next.x = s.x[1];
     next.fed = s.feed[1];

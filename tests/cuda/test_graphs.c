@@ -1,5 +1,6 @@
-/* Graphs: what is captured, how often, and what a step starts; and that a step in one, of a replica that no other rank's gradients join,
- * gives the bits of compute and update. What is captured only stand-ins can tell, so on a real GPU (make check-gpu) those tests are skipped.
+/* Graphs: what is captured, how often, and what a step starts; and that a step in one, of a replica
+ * that no other rank's gradients join, gives the bits of compute and update. What is captured only
+ * stand-ins can tell, so on a real GPU (make check-gpu) those tests are skipped.
  */
 #include "tests/cuda/judge.h"
 
@@ -11,9 +12,11 @@ static void graphs_are_captured_once_per_minibatch_and_the_update_once(void **st
     assert_int_equal(c->captures(), 1); /* the update, with the replica */
     struct dev_program *a = judge_program(j, &j->on_gpu, 4), *b = judge_program(j, &j->on_gpu, 6);
     int parts = ((struct dev_program_head *)a)->n_buckets;
-    assert_int_equal(c->captures(), 1 + 2 * (parts + 1)); /* each bucket's part, and the evaluation */
+    assert_int_equal(c->captures(),
+                     1 + 2 * (parts + 1)); /* each bucket's part, and the evaluation */
     long captured = c->captures(), kernels = c->kernels();
-    for (int step = 0; step < 10; step++) { /* other samples, counts, rates, epochs: nothing is captured or launched singly again */
+    for (int step = 0; step < 10; step++) { /* other samples, counts, rates, epochs: nothing is
+                                               captured or launched singly again */
         struct dev_input in = ref_input(&j->net, 4 - step % 3, (uint64_t)step);
         in.epoch = step;
         in.training = step % 4 != 3;
@@ -28,7 +31,8 @@ static void graphs_are_captured_once_per_minibatch_and_the_update_once(void **st
     judge_free(j);
 }
 
-/* Steps of two sizes in turns, with other samples and rates; what the replica holds then. whole: each is one call, else compute and update. */
+/* Steps of two sizes in turns, with other samples and rates; what the replica holds then. whole:
+ * each is one call, else compute and update. */
 static void some_steps(struct judge *j, bool whole, float *out)
 {
     const struct device_ops *ops = j->gpu->ops;
@@ -49,7 +53,8 @@ static void some_steps(struct judge *j, bool whole, float *out)
         }
         assert_true(result.finite && result.loss > 0);
         *out++ = (float)result.loss;
-        if (step == 4) { /* an update that nobody has waited for, then a step: they share what updates read */
+        if (step == 4) { /* an update that nobody has waited for, then a step: they share what
+                            updates read */
             judge_ok(j, ops->update(&j->on_gpu, 0.01, 0.5, &j->e));
         }
         if (step == 5) { /* parameters from elsewhere, as after a reduction */
@@ -62,7 +67,8 @@ static void some_steps(struct judge *j, bool whole, float *out)
     judge_fetch(j, DEV_STATS);
     memcpy(out, j->on_gpu.host[DEV_PARAMS], n * sizeof(float));
     memcpy(out + n, j->on_gpu.host[DEV_OPTIM], j->on_gpu.count[DEV_OPTIM] * sizeof(float));
-    memcpy(out + n + j->on_gpu.count[DEV_OPTIM], j->on_gpu.host[DEV_STATS], j->net.n_stat_floats * sizeof(float));
+    memcpy(out + n + j->on_gpu.count[DEV_OPTIM], j->on_gpu.host[DEV_STATS],
+           j->net.n_stat_floats * sizeof(float));
     ops->program_free(a);
     ops->program_free(b);
 }
@@ -80,7 +86,8 @@ static void a_step_in_one_gives_the_bits_of_compute_and_update(void **state)
                 c->set_eager(way == 2);
             }
             struct judge *j = judge_new(judge_small, &judge_adam, precisions[i]);
-            bytes = (8 + j->net.n_params + j->on_gpu.count[DEV_OPTIM] + j->net.n_stat_floats) * sizeof(float);
+            bytes = (8 + j->net.n_params + j->on_gpu.count[DEV_OPTIM] + j->net.n_stat_floats) *
+                    sizeof(float);
             results[way] = calloc(1, bytes);
             some_steps(j, way > 0, results[way]);
             judge_free(j);
@@ -108,7 +115,8 @@ static void a_step_of_one_that_is_alone_is_one_graph(void **state)
     assert_int_equal(j->gpu->ops->step(others, &in, 0.1, 1, &result, &j->e), -ERR_INTERNAL);
     j->on_gpu.alone = true;
     struct dev_program *p = judge_program(j, &j->on_gpu, 4);
-    assert_int_equal(c->captures(), 2 * with_others); /* the update was captured with the replica; a whole step with this program */
+    assert_int_equal(c->captures(), 2 * with_others); /* the update was captured with the replica; a
+                                                         whole step with this program */
     long captured = c->captures(), kernels = c->kernels(), launches = c->launches();
     for (int step = 0; step < 6; step++) {
         in.count = 4 - step % 3;

@@ -1,11 +1,13 @@
-/* What only stand-ins can show of the CUDA device: what is measured anew, that streams are ordered whether work runs at once or as late as it
- * may, that every call that can fail ends in a sentence and leaves nothing behind, and what is said when memory is short.
+/* What only stand-ins can show of the CUDA device: what is measured anew, that streams are ordered
+ * whether work runs at once or as late as it may, that every call that can fail ends in a sentence
+ * and leaves nothing behind, and what is said when memory is short.
  *
- * On a real GPU (make check-gpu) these tests are skipped: they ask and tell the stand-ins (standin/control.h).
+ * On a real GPU (make check-gpu) these tests are skipped: they ask and tell the stand-ins
+ * (standin/control.h).
  */
 #include "tests/cuda/judge.h"
 
-/* ---- tuning ------------------------------------------------------------------------------------------------------------ */
+/* ---- tuning ---------------------------------------------------------------------------------- */
 
 /* How often engines were looked for for a program of this minibatch; it trains a step. */
 static long measured_for(struct judge *j, int batch)
@@ -22,7 +24,8 @@ static long measured_for(struct judge *j, int batch)
 
 static void what_was_measured_is_told_once_and_not_measured_again_by_a_later_process(void **state)
 {
-    struct judge *first = judge_new(judge_small, NULL, "fp32"), *later = judge_new(judge_small, NULL, "fp32");
+    struct judge *first = judge_new(judge_small, NULL, "fp32"),
+                 *later = judge_new(judge_small, NULL, "fp32");
     assert_null(dev_tuning(first->gpu));
     assert_true(measured_for(first, 4) > 0);
     json_t *tuning = dev_tuning(first->gpu);
@@ -36,7 +39,8 @@ static void what_was_measured_is_told_once_and_not_measured_again_by_a_later_pro
     long more = measured_for(later, 5);
     assert_true(more > 0);
     json_t *both = dev_tuning(later->gpu); /* what it was given too */
-    assert_int_equal(json_array_size(json_object_get(both, "choices")), 2 * json_array_size(json_object_get(tuning, "choices")));
+    assert_int_equal(json_array_size(json_object_get(both, "choices")),
+                     2 * json_array_size(json_object_get(tuning, "choices")));
     json_decref(tuning);
     json_decref(both);
     judge_free(first);
@@ -77,7 +81,8 @@ static void tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm(void **st
             json_object_set_new(bad, "choices", json_string("none"));
         }
         json_array_foreach(list, k, row) {
-            json_t *key = json_array_get(row, 0), *engine = json_array_get(json_array_get(row, 1), 0);
+            json_t *key = json_array_get(row, 0),
+                   *engine = json_array_get(json_array_get(row, 1), 0);
             if (i == 2) {
                 json_array_set_new(engine, 0, json_integer(999)); /* no such engine */
             } else if (i == 3) {
@@ -136,9 +141,11 @@ static const char once[] =
     "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 3, \"padding\": 1},"
     "{\"type\": \"dense\", \"units\": 4}]}";
 
-static void the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_needs_it(void **state)
+static void
+the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_needs_it(void **state)
 {
-    struct judge *first = judge_new(once, NULL, "fp32"), *both = judge_new(twice_the_same, NULL, "fp32"),
+    struct judge *first = judge_new(once, NULL, "fp32"),
+                 *both = judge_new(twice_the_same, NULL, "fp32"),
                  *later = judge_new(twice_the_same, NULL, "fp32");
     assert_int_equal(measured_for(first, 4), 2);
     json_t *some = dev_tuning(first->gpu);
@@ -159,7 +166,8 @@ static void the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_
 static void engines_are_borrowed_of_a_minibatch_that_has_them_all(void **state)
 {
     setenv("EVENSTEP_CUDA_MEASURE_SECONDS", "0", 1);
-    struct judge *first = judge_new(once, NULL, "fp32"), *both = judge_new(twice_the_same, NULL, "fp32");
+    struct judge *first = judge_new(once, NULL, "fp32"),
+                 *both = judge_new(twice_the_same, NULL, "fp32");
     assert_int_equal(measured_for(first, 4), 2);
     json_t *some = dev_tuning(first->gpu);
     dev_tune(both->gpu, some);
@@ -170,13 +178,15 @@ static void engines_are_borrowed_of_a_minibatch_that_has_them_all(void **state)
     judge_free(both);
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static void fetch_bucket(void *ctx, int bucket)
 {
     struct judge *j = ctx;
-    size_t n = j->net.n_params, first = bucket == 0 ? n / 2 : 0; /* parts, as the exchange's thread would */
-    judge_ok(j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, first, bucket == 0 ? n - first : n / 2, &j->e));
+    size_t n = j->net.n_params,
+           first = bucket == 0 ? n / 2 : 0; /* parts, as the exchange's thread would */
+    judge_ok(j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, first, bucket == 0 ? n - first : n / 2,
+                                   &j->e));
 }
 
 /* Everything that a worker does in some steps; the parameters and statistics that come out. */
@@ -194,7 +204,8 @@ static void train_some(struct judge *j, float *out)
         }
         judge_store(j, DEV_GRADS);
         judge_ok(j, j->gpu->ops->update(&j->on_gpu, 0.01, 1, &j->e));
-        memset(j->on_gpu.host[DEV_GRADS], 0x7f, j->net.n_params * sizeof(float)); /* the mirror is the caller's again */
+        memset(j->on_gpu.host[DEV_GRADS], 0x7f,
+               j->net.n_params * sizeof(float)); /* the mirror is the caller's again */
         if (step == 3) {
             judge_fetch(j, DEV_PARAMS);
             judge_fetch(j, DEV_OPTIM);
@@ -234,11 +245,13 @@ static void work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits(void
     free(results[1]);
 }
 
-/* ---- failures --------------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
-static long work; /* calls that short_run had made when it began to clean up: who fails later has nobody to tell */
+static long work; /* calls that short_run had made when it began to clean up: who fails later has
+                     nobody to tell */
 
-/* A short run from opening to closing. 0, or the code of the first error, which is in *e; whatever was made is freed. */
+/* A short run from opening to closing. 0, or the code of the first error, which is in *e; whatever
+ * was made is freed. */
 static int short_run(const struct network *net, const char *precision, struct err *e)
 {
     struct device *dev = dev_open(judge_device(), e);
@@ -256,13 +269,17 @@ static int short_run(const struct network *net, const char *precision, struct er
         rc = dev->ops->store(&r, DEV_PARAMS, 0, r.count[DEV_PARAMS], e);
         rc = rc < 0 ? rc : dev->ops->store(&r, DEV_STATS, 0, r.count[DEV_STATS], e);
         p = rc < 0 ? NULL : dev->ops->program_new(&r, 3, 100, e);
-        rc = rc < 0 ? rc : p ? dev->ops->compute(p, &in, &result, logits, NULL, NULL, e) : -(int)e->code;
+        rc = rc < 0 ? rc
+             : p    ? dev->ops->compute(p, &in, &result, logits, NULL, NULL, e)
+                    : -(int)e->code;
         rc = rc < 0 ? rc : dev->ops->fetch(&r, DEV_GRADS, 0, r.count[DEV_GRADS], e);
         rc = rc < 0 ? rc : dev->ops->store(&r, DEV_GRADS, 0, r.count[DEV_GRADS], e);
         rc = rc < 0 ? rc : dev->ops->update(&r, 0.01, 1, e);
         r.alone = true;
         larger = rc < 0 ? NULL : dev->ops->program_new(&r, 5, 100, e);
-        rc = rc < 0 ? rc : larger ? dev->ops->compute(larger, &in, &result, NULL, NULL, NULL, e) : -(int)e->code;
+        rc = rc < 0   ? rc
+             : larger ? dev->ops->compute(larger, &in, &result, NULL, NULL, NULL, e)
+                      : -(int)e->code;
         rc = rc < 0 ? rc : dev->ops->step(larger, &in, 0.01, 1, &result, e);
         in.training = false;
         rc = rc < 0 ? rc : dev->ops->compute(p, &in, &result, NULL, NULL, NULL, e);
@@ -295,12 +312,14 @@ static int short_run(const struct network *net, const char *precision, struct er
 static bool one_sentence(const struct err *e)
 {
     size_t n = strlen(e->message);
-    return n > 20 && n < sizeof(e->message) - 1 && !strchr(e->message, '\n') && e->message[n - 1] != '.';
+    return n > 20 && n < sizeof(e->message) - 1 && !strchr(e->message, '\n') &&
+           e->message[n - 1] != '.';
 }
 
-/* Fails each nth call of all that a run makes, `every`-th n. An engine of cuDNN that cannot be had is left out, without memory to
- * measure in its rules of thumb are followed, and what is asked only to word a message may fail: then the run goes on, or fails
- * all the same. measures: there are several engines to choose from. */
+/* Fails each nth call of all that a run makes, `every`-th n. An engine of cuDNN that cannot be had
+ * is left out, without memory to measure in its rules of thumb are followed, and what is asked only
+ * to word a message may fail: then the run goes on, or fails all the same. measures: there are
+ * several engines to choose from. */
 static void check_failures(const char *precision, bool measures, long every)
 {
     const struct standin_control *c = judge_need_control();
@@ -320,7 +339,8 @@ static void check_failures(const char *precision, bool measures, long every)
         char name[64];
         snprintf(name, sizeof(name), "%s", c->failed());
         bool searches = strstr(name, "Backend") || (measures && strstr(name, "convolution"));
-        if (rc == 0 && n <= told && !searches && !strstr(name, "Get") && !(measures && strcmp(name, "cudaMalloc") == 0)) {
+        if (rc == 0 && n <= told && !searches && !strstr(name, "Get") &&
+            !(measures && strcmp(name, "cudaMalloc") == 0)) {
             fail_msg("call %ld (%s) failed, and nobody saw it", n, name);
         }
         silent += rc == 0 && !searches;
@@ -347,14 +367,15 @@ static void every_call_that_fails_in_bf16_too(void **state)
     check_failures("bf16", true, 41);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void short_memory_names_the_minibatch_that_fits_and_it_does(void **state)
 {
     const struct standin_control *c = judge_need_control();
     struct judge *j = judge_new("\"cifar-quick\"", NULL, "fp32");
     size_t there = j->gpu->ops->memory_bytes(j->gpu);
-    c->set_memory(((size_t)4 << 30) - there + ((size_t)128 << 20)); /* 128 MiB more than what is taken */
+    c->set_memory(((size_t)4 << 30) - there +
+                  ((size_t)128 << 20)); /* 128 MiB more than what is taken */
     size_t left = j->gpu->ops->memory_bytes(j->gpu);
     assert_true(left <= (size_t)128 << 20);
     struct dev_program *p = j->gpu->ops->program_new(&j->on_gpu, 4096, 1 << 20, &j->e);
@@ -401,7 +422,8 @@ static void what_trains_goes_on_when_a_larger_minibatch_does_not_fit(void **stat
 /* This one holds on a real GPU too. */
 static void what_is_no_gpu_is_refused_by_name(void **state)
 {
-    static const char *const names[] = {"cuda:1000", "cuda:-1", "cuda:0x", "cuda: 0", "cuda:99999999999999999999"};
+    static const char *const names[] = {"cuda:1000", "cuda:-1", "cuda:0x", "cuda: 0",
+                                        "cuda:99999999999999999999"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct err e = {0};
         assert_null(dev_open(names[i], &e));
@@ -418,7 +440,8 @@ int main(void)
         cmocka_unit_test(what_was_measured_is_told_once_and_not_measured_again_by_a_later_process),
         cmocka_unit_test(a_minibatch_that_has_to_be_ready_borrows_the_engines_of_another),
         cmocka_unit_test(tuning_that_is_not_of_this_gpu_or_was_altered_does_no_harm),
-        cmocka_unit_test(the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_needs_it),
+        cmocka_unit_test(
+            the_gradient_of_a_first_layers_input_is_measured_when_a_later_layer_needs_it),
         cmocka_unit_test(engines_are_borrowed_of_a_minibatch_that_has_them_all),
         cmocka_unit_test(fp32_is_fp32_where_no_engine_is_repeatable_and_refused_where_none_has_it),
         cmocka_unit_test(work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits),

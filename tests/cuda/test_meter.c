@@ -1,5 +1,6 @@
-/* The meter: every kernel that a program, an update, a copy or a rule starts is told of once, in order, with the bytes and operations that
- * it needs. Times are the stand-ins' here and mean nothing; on a GPU they are what bench-gpu prints.
+/* The meter: every kernel that a program, an update, a copy or a rule starts is told of once, in
+ * order, with the bytes and operations that it needs. Times are the stand-ins' here and mean
+ * nothing; on a GPU they are what bench-gpu prints.
  */
 #include "tests/cuda/judge.h"
 
@@ -12,8 +13,8 @@ struct expected {
     double bytes, flops;
 };
 
-/* Worked out by hand for a minibatch of 4: 576 elements behind the convolution, 144 behind the pool, 12 outputs; one chunk of rows
- * everywhere. */
+/* Worked out by hand for a minibatch of 4: 576 elements behind the convolution, 144 behind the
+ * pool, 12 outputs; one chunk of rows everywhere. */
 static const struct expected of_program[] = {
     {"conv.forward", 0, 2 * 576 * 9 * 2}, /* its bias and relu are the pool's */
     {"pool.max_forward", 576 * 4 + 144 * 5, 0},
@@ -33,7 +34,8 @@ static const struct expected of_program[] = {
     {"pointwise.add_bias", 2 * 12 * 4, 0},
     {"loss.softmax_cross_entropy", 12 * 4 + 4 * 28, 0},
 };
-/* Tensors begin at multiples of 64 floats: 128 + 64 + 128 + 64 on the device, 72 + 4 + 108 + 3 in the flat block. */
+/* Tensors begin at multiples of 64 floats: 128 + 64 + 128 + 64 on the device, 72 + 4 + 108 + 3 in
+ * the flat block. */
 static const struct expected of_the_rest[] = {
     {"update.step", 384 * 3 * 4 + 384 / 64, 0},
     {"replica.gather", 187 * 8, 0},
@@ -50,12 +52,14 @@ static void check_rows(json_t *rows, const struct expected *want, size_t n)
     for (size_t i = 0; i < n; i++) {
         const char *kernel;
         double bytes, flops, seconds;
-        assert_int_equal(json_unpack(json_array_get(rows, i), "{s:s, s:f, s:f, s:f}", "kernel", &kernel, "bytes", &bytes, "flops", &flops,
-                                     "seconds", &seconds),
+        assert_int_equal(json_unpack(json_array_get(rows, i), "{s:s, s:f, s:f, s:f}", "kernel",
+                                     &kernel, "bytes", &bytes, "flops", &flops, "seconds",
+                                     &seconds),
                          0);
-        if (strcmp(kernel, want[i].kernel) != 0 || bytes != want[i].bytes || flops != want[i].flops || !(seconds >= 0)) {
-            fail_msg("row %zu: %s moves %g bytes and makes %g operations, not %s %g %g", i, kernel, bytes, flops, want[i].kernel,
-                     want[i].bytes, want[i].flops);
+        if (strcmp(kernel, want[i].kernel) != 0 || bytes != want[i].bytes ||
+            flops != want[i].flops || !(seconds >= 0)) {
+            fail_msg("row %zu: %s moves %g bytes and makes %g operations, not %s %g %g", i, kernel,
+                     bytes, flops, want[i].kernel, want[i].bytes, want[i].flops);
         }
     }
     json_decref(rows);
@@ -84,7 +88,8 @@ static void every_kernel_is_told_of_with_its_bytes_and_operations(void **state)
     struct rule_state s = {.w = x, .v = x + 100, .n = 100};
     struct rule_args a = {.g = x + 200, .pulled = x + 400, .lr = 0.1f, .factor = 1};
     ops->meter(j->gpu, true);
-    judge_ok(j, ops->update(&j->on_gpu, 0.1, 1, &j->e)); /* kernel by kernel: a step as every other */
+    judge_ok(j,
+             ops->update(&j->on_gpu, 0.1, 1, &j->e)); /* kernel by kernel: a step as every other */
     judge_fetch(j, DEV_PARAMS);
     judge_store(j, DEV_PARAMS);
     judge_ok(j, ops->memory->add(j->gpu, x, x + 300, 187, &j->e));
@@ -94,7 +99,8 @@ static void every_kernel_is_told_of_with_its_bytes_and_operations(void **state)
     s = (struct rule_state){.w = x + 1, .n = 2}; /* not aligned, and less than a pack */
     judge_ok(j, ops->rule(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
     check_rows(ops->meter(j->gpu, false), of_the_rest, sizeof(of_the_rest) / sizeof(*of_the_rest));
-    assert_near(j->on_gpu.host[DEV_PARAMS][0], before - 0.1f * j->on_gpu.host[DEV_GRADS][0], 1e-6, "parameter", 0);
+    assert_near(j->on_gpu.host[DEV_PARAMS][0], before - 0.1f * j->on_gpu.host[DEV_GRADS][0], 1e-6,
+                "parameter", 0);
     judge_give_back(&m);
     ref_input_free(&in);
     ops->program_free(p);
@@ -117,10 +123,12 @@ static void a_sum_behind_a_batch_norm_starts_no_kernel(void **state)
     json_t *rows = ops->meter(j->gpu, false);
     json_array_foreach(rows, i, row) {
         const char *kernel = json_string_value(json_object_get(row, "kernel"));
-        assert_true(strncmp(kernel, "join.", 5) != 0 && strcmp(kernel, "elements.sum") != 0 && strcmp(kernel, "elements.mask") != 0);
+        assert_true(strncmp(kernel, "join.", 5) != 0 && strcmp(kernel, "elements.sum") != 0 &&
+                    strcmp(kernel, "elements.mask") != 0);
         if (strcmp(kernel, "batch_norm.apply") == 0) {
             norms++;
-            assert_true(json_number_value(json_object_get(row, "bytes")) == 3 * 4 * 144 * 4); /* both summands, and the sum */
+            assert_true(json_number_value(json_object_get(row, "bytes")) ==
+                        3 * 4 * 144 * 4); /* both summands, and the sum */
         }
     }
     assert_int_equal(norms, 2); /* training, evaluation */

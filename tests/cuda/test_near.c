@@ -1,8 +1,10 @@
-/* Blocks that are exchanged from the device's own memory: there they stand in the flat block's order, scaled and added bit for bit as on
- * the host. That ranks which exchange so and ranks that do not get along is shown with mpirun by tests/integration/test_gpu.py.
+/* Blocks that are exchanged from the device's own memory: there they stand in the flat block's
+ * order, scaled and added bit for bit as on the host. That ranks which exchange so and ranks that
+ * do not get along is shown with mpirun by tests/integration/test_gpu.py.
  *
- * What a newcomer would get wrong: download and upload wait for all streams, an MPI for none. So where the device is the host build, tests
- * look at the memory and write to it as an MPI would: at once, and the stand-ins leave it open.
+ * What a newcomer would get wrong: download and upload wait for all streams, an MPI for none. So
+ * where the device is the host build, tests look at the memory and write to it as an MPI would: at
+ * once, and the stand-ins leave it open.
  */
 #include "tests/cuda/judge.h"
 
@@ -56,12 +58,14 @@ static void fetch_both(void *ctx, int bucket)
 {
     struct ring *r = ctx;
     struct judge *j = r->j;
-    size_t n = j->net.n_params, first = bucket == 0 ? n / 2 : 0, count = bucket == 0 ? n - n / 2 : n / 2;
+    size_t n = j->net.n_params, first = bucket == 0 ? n / 2 : 0,
+           count = bucket == 0 ? n - n / 2 : n / 2;
     if (bucket > 1) {
         return;
     }
     judge_ok(j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, first, count, &j->e));
-    judge_ok(j, r->memory->fetch(&j->on_gpu, DEV_GRADS, first, count, share, r->near + first, &j->e));
+    judge_ok(j,
+             r->memory->fetch(&j->on_gpu, DEV_GRADS, first, count, share, r->near + first, &j->e));
     for (size_t i = first; i < first + count; i++) {
         marked[i] = j->on_gpu.host[DEV_GRADS][i] * share;
     }
@@ -86,7 +90,8 @@ static void gradients_are_scaled_there_as_on_the_host_and_come_back(void **state
     judge_ok(j, r.memory->store(&j->on_gpu, DEV_GRADS, n / 3, n - n / 3, r.near + n / 3, &j->e));
     judge_fetch(j, DEV_GRADS);
     assert_memory_equal(j->on_gpu.host[DEV_GRADS], there, n * sizeof(float));
-    judge_ok(j, r.memory->fetch(&j->on_gpu, DEV_GRADS, 1, n - 1, 1, r.near + 1, &j->e)); /* outside a mark, and not from the start */
+    judge_ok(j, r.memory->fetch(&j->on_gpu, DEV_GRADS, 1, n - 1, 1, r.near + 1,
+                                &j->e)); /* outside a mark, and not from the start */
     download(&r, there);
     assert_memory_equal(there + 1, marked + 1, (n - 1) * sizeof(float));
     assert_int_equal(r.memory->store(&j->on_gpu, DEV_OPTIM, 0, 0, r.near, &j->e), -ERR_INTERNAL);
@@ -108,12 +113,15 @@ static void sums_have_the_hosts_bits_at_any_place_and_length(void **state)
     for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
         size_t n = lengths[i], at = i * 3 % 7, other = i * 5 % 11;
         for (size_t k = 0; k < MOST; k++) {
-            a[k] = (float)ldexp((double)rng_below(1, i, k, 100003) / 100003 - 0.5, (int)(k % 40) - 20);
-            b[k] = (float)ldexp((double)rng_below(2, i, k, 100003) / 100003 - 0.5, (int)(k % 37) - 18);
+            a[k] =
+                (float)ldexp((double)rng_below(1, i, k, 100003) / 100003 - 0.5, (int)(k % 40) - 20);
+            b[k] =
+                (float)ldexp((double)rng_below(2, i, k, 100003) / 100003 - 0.5, (int)(k % 37) - 18);
         }
         judge_upload(&x, 0, a, sizeof(a));
         judge_upload(&y, 0, b, sizeof(b));
-        judge_ok(r.j, r.memory->add(r.j->gpu, (float *)x.at + at, (const float *)y.at + other, n, &r.j->e));
+        judge_ok(r.j, r.memory->add(r.j->gpu, (float *)x.at + at, (const float *)y.at + other, n,
+                                    &r.j->e));
         judge_download(&x, 0, got, sizeof(got));
         for (size_t k = 0; k < n; k++) {
             a[at + k] += b[other + k];
@@ -125,7 +133,8 @@ static void sums_have_the_hosts_bits_at_any_place_and_length(void **state)
     close_ring(&r);
 }
 
-/* Weights that come from a server, as a message: what was there is overwritten by the next one at once. */
+/* Weights that come from a server, as a message: what was there is overwritten by the next one at
+ * once. */
 static void check_parameters(const char *precision)
 {
     struct ring r = open_ring_in(precision);
@@ -164,8 +173,10 @@ static void weights_that_come_there_are_those_that_come_through_the_host(void **
     check_parameters("bf16");
 }
 
-/* Two steps on what an exchange left, in the mirror or in near, and a run of the network; the parameters that the first step made. */
-static double two_steps(struct ring *r, struct dev_program *p, const struct dev_input *in, bool near, float *params)
+/* Two steps on what an exchange left, in the mirror or in near, and a run of the network; the
+ * parameters that the first step made. */
+static double two_steps(struct ring *r, struct dev_program *p, const struct dev_input *in,
+                        bool near, float *params)
 {
     struct judge *j = r->j;
     size_t n = j->net.n_params;
@@ -192,7 +203,8 @@ static double two_steps(struct ring *r, struct dev_program *p, const struct dev_
             memcpy(params, j->on_gpu.host[DEV_PARAMS], n * sizeof(float));
         }
     }
-    return judge_compute(j, p, in, NULL).loss; /* waits for the update, and for what the update waits for */
+    return judge_compute(j, p, in, NULL)
+        .loss; /* waits for the update, and for what the update waits for */
 }
 
 static void an_update_is_made_of_what_was_stored_and_gives_what_is_fetched(void **state)
@@ -212,14 +224,16 @@ static void an_update_is_made_of_what_was_stored_and_gives_what_is_fetched(void 
     close_ring(&r);
 }
 
-/* The last bucket of a step: gradients of the device, with what the host adds to them behind, summed, and read again. */
+/* The last bucket of a step: gradients of the device, with what the host adds to them behind,
+ * summed, and read again. */
 static void words_of_the_host_travel_behind_a_bucket(void **state)
 {
     enum { WORDS = 37 };
     struct ring r = open_ring();
     struct judge *j = r.j;
     size_t n = j->net.n_params;
-    float *tail = r.memory->take(j->gpu, n + WORDS, false, &j->e), *words = r.memory->take(j->gpu, WORDS, true, &j->e);
+    float *tail = r.memory->take(j->gpu, n + WORDS, false, &j->e),
+          *words = r.memory->take(j->gpu, WORDS, true, &j->e);
     assert_non_null(tail);
     assert_non_null(words);
     for (size_t i = 0; i < n; i++) {
@@ -264,11 +278,13 @@ static void what_fails_ends_in_a_sentence(void **state)
     assert_non_null(words);
     for (long n = 1; n <= 3; n++) {
         c->fail_at(n);
-        assert_int_equal(r.memory->fetch(&j->on_gpu, DEV_GRADS, 0, 10, 1, r.near, &j->e), -ERR_DEVICE);
+        assert_int_equal(r.memory->fetch(&j->on_gpu, DEV_GRADS, 0, 10, 1, r.near, &j->e),
+                         -ERR_DEVICE);
         c->fail_at(n);
         assert_int_equal(r.memory->store(&j->on_gpu, DEV_GRADS, 0, 10, r.near, &j->e), -ERR_DEVICE);
         c->fail_at(n);
-        assert_int_equal(r.memory->store(&j->on_gpu, DEV_PARAMS, 0, 10, r.near, &j->e), -ERR_DEVICE);
+        assert_int_equal(r.memory->store(&j->on_gpu, DEV_PARAMS, 0, 10, r.near, &j->e),
+                         -ERR_DEVICE);
     }
     for (long n = 1; n <= 2; n++) {
         c->fail_at(n);

@@ -1,22 +1,25 @@
-/* Every operator of the CUDA device against the CPU device, in the networks of tests/kernels/cases.h, in which the CPU device itself is
- * held to finite differences, and in larger ones.
+/* Every operator of the CUDA device against the CPU device, in the networks of
+ * tests/kernels/cases.h, in which the CPU device itself is held to finite differences, and in
+ * larger ones.
  *
- * Bounds, times the usual size of a tensor's elements plus the element's own: fp32 1e-5 (sums of up to a few thousand terms in another
- * order), 5e-5 behind batch norm, which divides by the deviation of few samples; tf32 (10 bits kept of each factor) 2e-2; bf16 (7 bits kept
- * of everything) 1e-1.
+ * Bounds, times the usual size of a tensor's elements plus the element's own: fp32 1e-5 (sums of up
+ * to a few thousand terms in another order), 5e-5 behind batch norm, which divides by the deviation
+ * of few samples; tf32 (10 bits kept of each factor) 2e-2; bf16 (7 bits kept of everything) 1e-1.
  */
 #include "tests/cuda/judge.h"
 #include "tests/kernels/cases.h"
 
 static const double exact = 1e-5, behind_norm = 5e-5;
 
-/* A training step whose work runs as late as its order allows, one whose work runs as early as that (where there is no choice, the same
- * again), and an evaluation. */
-static void check_model_on(const char *model, int batch, int count, const char *precision, double bound)
+/* A training step whose work runs as late as its order allows, one whose work runs as early as that
+ * (where there is no choice, the same again), and an evaluation. */
+static void check_model_on(const char *model, int batch, int count, const char *precision,
+                           double bound)
 {
     const struct standin_control *c = judge_control();
     struct judge *j = judge_new(model, NULL, precision);
-    struct dev_program *a = judge_program(j, &j->on_cpu, batch), *b = judge_program(j, &j->on_gpu, batch);
+    struct dev_program *a = judge_program(j, &j->on_cpu, batch),
+                       *b = judge_program(j, &j->on_gpu, batch);
     struct dev_input in = ref_input(&j->net, count, 11);
     size_t outputs = (size_t)count * shape_count(&j->net.output);
     float *expected = calloc(outputs, sizeof(float)), *got = calloc(outputs, sizeof(float));
@@ -35,7 +38,8 @@ static void check_model_on(const char *model, int batch, int count, const char *
         judge_fetch(j, DEV_GRADS);
         judge_near_gradients(j, bound);
         judge_fetch(j, DEV_STATS);
-        judge_near(j->on_gpu.host[DEV_STATS], j->on_cpu.host[DEV_STATS], j->net.n_stat_floats, bound, "statistic");
+        judge_near(j->on_gpu.host[DEV_STATS], j->on_cpu.host[DEV_STATS], j->net.n_stat_floats,
+                   bound, "statistic");
     }
     free(expected);
     free(got);
@@ -81,8 +85,10 @@ static void convolutions_match_at_every_stride_and_padding(void **state)
 static void dense_layers_match_after_images_and_vectors(void **state)
 {
     check_cases(dense_cases, exact);
-    check_model_on("{\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 4, 4, "fp32", exact);
-    check_model_on("{\"input\": [4, 3, 2], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 1, 1, "fp32", exact);
+    check_model_on("{\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 4, 4,
+                   "fp32", exact);
+    check_model_on("{\"input\": [4, 3, 2], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 1,
+                   1, "fp32", exact);
     check_model_on(
         "{\"input\": [700], \"layers\": [{\"type\": \"dense\", \"units\": 513}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 9}]}",
         37, 35, "fp32", exact);
@@ -99,7 +105,8 @@ static void pools_match(void **state)
         2, 2, "fp32", exact);
 }
 
-/* Bias and relu of a convolution that one max pool alone reads are the pool's; not where somebody else reads it too. */
+/* Bias and relu of a convolution that one max pool alone reads are the pool's; not where somebody
+ * else reads it too. */
 static void a_max_pool_does_what_is_left_of_the_convolution_before_it(void **state)
 {
     static const char form[] =
@@ -126,7 +133,9 @@ static void pointwise_layers_match_in_any_order(void **state)
 {
     check_cases(pointwise_cases, exact);
     check_cases(activation_cases, exact);
-    check_between("{\"type\": \"dense\", \"units\": 7}, {\"type\": \"dropout\", \"rate\": 0.3}, {\"type\": \"relu\"}", 3, exact);
+    check_between(
+        "{\"type\": \"dense\", \"units\": 7}, {\"type\": \"dropout\", \"rate\": 0.3}, {\"type\": \"relu\"}",
+        3, exact);
 }
 
 static void lrn_matches_for_odd_and_even_windows_and_any_exponent(void **state)
@@ -137,9 +146,12 @@ static void lrn_matches_for_odd_and_even_windows_and_any_exponent(void **state)
 static void batch_norm_matches_on_images_and_vectors(void **state)
 {
     check_cases(batch_norm_cases, behind_norm);
-    check_between("{\"type\": \"conv2d\", \"filters\": 270, \"kernel\": 1}, {\"type\": \"batch_norm\"}", 2, behind_norm);
-    check_model_on("{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}", 9, 9, "fp32",
-                   behind_norm);
+    check_between(
+        "{\"type\": \"conv2d\", \"filters\": 270, \"kernel\": 1}, {\"type\": \"batch_norm\"}", 2,
+        behind_norm);
+    check_model_on(
+        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}",
+        9, 9, "fp32", behind_norm);
     check_model_on(
         "{\"input\": [6, 5, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": 3},"
         "{\"type\": \"batch_norm\", \"momentum\": 0.3}, {\"type\": \"dense\", \"units\": 4}]}",
@@ -170,7 +182,8 @@ static void mean_squared_error_matches(void **state)
 
 static void many_classes_match(void **state)
 {
-    check_model_on("{\"input\": [12], \"layers\": [{\"type\": \"dense\", \"units\": 101}]}", 19, 17, "fp32", exact);
+    check_model_on("{\"input\": [12], \"layers\": [{\"type\": \"dense\", \"units\": 101}]}", 19, 17,
+                   "fp32", exact);
 }
 
 static const char mixed[] =
@@ -200,8 +213,8 @@ static void bf16_stays_within_its_bound(void **state)
         16, 15, "bf16", 1e-1);
 }
 
-/* Channels that are a multiple of what a thread takes at once, of either kind of number; packs that do not divide a warp, and more of them
- * than a block has threads. */
+/* Channels that are a multiple of what a thread takes at once, of either kind of number; packs that
+ * do not divide a warp, and more of them than a block has threads. */
 static void packs_of_channels_match(void **state)
 {
     static const char packs[] =
@@ -210,7 +223,8 @@ static void packs_of_channels_match(void **state)
         "{\"type\": \"conv2d\", \"filters\": 40, \"kernel\": 1}, {\"type\": \"relu\"},"
         "{\"type\": \"average_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1, \"name\": \"b\"}, {\"type\": \"concat\", \"inputs\": [\"b\", \"a\"]},"
         "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}]}";
-    static const char halves[] = /* rounding decides nothing here: neither a relu's side nor a maximum's place */
+    static const char
+        halves[] = /* rounding decides nothing here: neither a relu's side nor a maximum's place */
         "{\"input\": [6, 5, 8], \"layers\": [{\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1},"
         "{\"type\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\"}, {\"type\": \"tanh\"},"
         "{\"type\": \"max_pool\", \"size\": 1, \"name\": \"a\"}, {\"type\": \"conv2d\", \"filters\": 40, \"kernel\": 1},"

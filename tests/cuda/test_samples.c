@@ -1,5 +1,5 @@
-/* Samples that the device keeps: gathered there they are, bit for bit, what the host hands in, whole or as windows that are shifted,
- * padded, mirrored. */
+/* Samples that the device keeps: gathered there they are, bit for bit, what the host hands in,
+ * whole or as windows that are shifted, padded, mirrored. */
 #include "tests/cuda/judge.h"
 
 #include "kernels/samples.h"
@@ -17,7 +17,8 @@ static struct dev_source source_of(int height, int width, int tables)
     }
     for (int c = 0; c < CHANNELS; c++) {
         for (int v = 0; v < 256; v++) {
-            table[c][v] = ((float)v / 255.0f - 0.1f * (float)(c + 1)) / 0.7f; /* a pixel of 0 is no 0 */
+            table[c][v] =
+                ((float)v / 255.0f - 0.1f * (float)(c + 1)) / 0.7f; /* a pixel of 0 is no 0 */
         }
     }
     return (struct dev_source){.x = bytes,
@@ -29,7 +30,8 @@ static struct dev_source source_of(int height, int width, int tables)
 }
 
 /* What the host would hand in. */
-static float *gathered(const struct dev_source *s, const int64_t *sample, const struct dev_view *view, int count)
+static float *gathered(const struct dev_source *s, const int64_t *sample,
+                       const struct dev_view *view, int count)
 {
     int height = s->out.dim[0], width = s->out.dim[1];
     float *x = calloc((size_t)(count * height * width * CHANNELS), sizeof(float)), *to = x;
@@ -38,10 +40,15 @@ static float *gathered(const struct dev_source *s, const int64_t *sample, const 
         const struct dev_view *v = view ? &view[i] : &whole;
         for (int y = 0; y < height; y++) {
             for (int k = 0; k < width; k++) {
-                int row = view_source(v, 0, y, HEIGHT), column = view_source(v, 1, v->mirror ? width - 1 - k : k, stored_width);
+                int row = view_source(v, 0, y, HEIGHT),
+                    column = view_source(v, 1, v->mirror ? width - 1 - k : k, stored_width);
                 for (int c = 0; c < CHANNELS; c++) {
                     bool there = row != VIEW_OUTSIDE && column != VIEW_OUTSIDE;
-                    uint8_t byte = there ? bytes[((sample[i] * HEIGHT + row) * stored_width + column) * CHANNELS + c] : 0;
+                    uint8_t byte =
+                        there ? bytes[((sample[i] * HEIGHT + row) * stored_width + column) *
+                                          CHANNELS +
+                                      c]
+                              : 0;
                     *to++ = table[s->tables == 1 ? 0 : c][byte];
                 }
             }
@@ -55,10 +62,11 @@ static void draw(int64_t *sample, struct dev_view *view, int count, uint64_t see
     for (int i = 0; i < count; i++) {
         uint64_t n = (uint64_t)i;
         sample[i] = (int64_t)rng_below(seed, 1, n, SAMPLES);
-        view[i] = (struct dev_view){.at = {(int)rng_below(seed, 2, n, 5) - 2, (int)rng_below(seed, 3, n, 5) - 2},
-                                    .shift = {(int)rng_below(seed, 4, n, 5) - 2, (int)rng_below(seed, 5, n, 5) - 2},
-                                    .mirror = (int)rng_below(seed, 6, n, 2),
-                                    .edge = (int)rng_below(seed, 7, n, 2)};
+        view[i] = (struct dev_view){
+            .at = {(int)rng_below(seed, 2, n, 5) - 2, (int)rng_below(seed, 3, n, 5) - 2},
+            .shift = {(int)rng_below(seed, 4, n, 5) - 2, (int)rng_below(seed, 5, n, 5) - 2},
+            .mirror = (int)rng_below(seed, 6, n, 2),
+            .edge = (int)rng_below(seed, 7, n, 2)};
     }
 }
 
@@ -66,24 +74,34 @@ static void check_kept(int height, int width, int tables, bool views, const char
 {
     enum { BATCH = 9 };
     char model[300];
-    snprintf(model, sizeof(model),
-             "{\"input\": [%d, %d, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 2},"
-             "{\"type\": \"batch_norm\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 5}]}",
-             height, width);
+    snprintf(
+        model, sizeof(model),
+        "{\"input\": [%d, %d, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 2},"
+        "{\"type\": \"batch_norm\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 5}]}",
+        height, width);
     struct judge *j = judge_new(model, NULL, precision);
     struct dev_source from = source_of(height, width, tables);
     struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);
     struct dev_program *p = judge_program(j, &j->on_gpu, BATCH);
     int32_t labels[BATCH] = {0, 1, 2, 3, 4, 0, 1, 2, 3};
     size_t outputs = BATCH * 5, n = j->net.n_params;
-    float *a = calloc(outputs, sizeof(float)), *b = calloc(outputs, sizeof(float)), *grads = calloc(n, sizeof(float));
+    float *a = calloc(outputs, sizeof(float)), *b = calloc(outputs, sizeof(float)),
+          *grads = calloc(n, sizeof(float));
     assert_non_null(kept);
-    for (int count = BATCH; count > 0; count -= 4) { /* fewer after more: what was there must be gone */
+    for (int count = BATCH; count > 0;
+         count -= 4) { /* fewer after more: what was there must be gone */
         int64_t sample[BATCH];
         struct dev_view view[BATCH];
         draw(sample, view, count, (uint64_t)count);
         float *x = gathered(&from, sample, views ? view : NULL, count);
-        struct dev_input in = {.x = x, .y = labels, .sample = sample, .count = count, .epoch = 1, .seed = 3, .training = true}, there = in;
+        struct dev_input in = {.x = x,
+                               .y = labels,
+                               .sample = sample,
+                               .count = count,
+                               .epoch = 1,
+                               .seed = 3,
+                               .training = true},
+                         there = in;
         there.x = NULL;
         there.from = kept;
         there.view = views ? view : NULL;
@@ -109,7 +127,8 @@ static void check_kept(int height, int width, int tables, bool views, const char
 static void places_beyond_the_minibatch_are_not_read(void **state)
 {
     enum { BATCH = 9 };
-    struct judge *j = judge_new("{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"dense\", \"units\": 5}]}", NULL, "fp32");
+    struct judge *j = judge_new(
+        "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"dense\", \"units\": 5}]}", NULL, "fp32");
     struct dev_program *p = judge_program(j, &j->on_gpu, BATCH);
     int64_t sample[BATCH] = {0, 1, 2, 3, 5, 8, 13, 21, 34};
     int32_t labels[BATCH] = {0};
@@ -117,7 +136,8 @@ static void places_beyond_the_minibatch_are_not_read(void **state)
         struct dev_source from = source_of(HEIGHT, WIDTH, 1);
         from.samples = count == BATCH ? SAMPLES : 1;
         struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);
-        struct dev_input in = {.from = kept, .y = labels, .sample = sample, .count = count, .training = true};
+        struct dev_input in = {
+            .from = kept, .y = labels, .sample = sample, .count = count, .training = true};
         judge_compute(j, p, &in, NULL);
         j->gpu->ops->samples_free(kept);
     }
@@ -140,14 +160,16 @@ static void kept_samples_are_those_of_the_host(void **state)
 
 static void a_place_beyond_the_samples_is_refused(void **state)
 {
-    struct judge *j = judge_new("{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"dense\", \"units\": 5}]}", NULL, "fp32");
+    struct judge *j = judge_new(
+        "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"dense\", \"units\": 5}]}", NULL, "fp32");
     struct dev_source from = source_of(HEIGHT, WIDTH, 1);
     struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);
     struct dev_program *p = judge_program(j, &j->on_gpu, 2);
     int64_t sample[2] = {0, SAMPLES};
     int32_t labels[2] = {0, 1};
     struct dev_result r;
-    struct dev_input in = {.from = kept, .y = labels, .sample = sample, .count = 2, .training = true};
+    struct dev_input in = {
+        .from = kept, .y = labels, .sample = sample, .count = 2, .training = true};
     assert_int_equal(j->gpu->ops->compute(p, &in, &r, NULL, NULL, NULL, &j->e), -ERR_INTERNAL);
     sample[1] = -1;
     assert_int_equal(j->gpu->ops->compute(p, &in, &r, NULL, NULL, NULL, &j->e), -ERR_INTERNAL);

@@ -1,6 +1,7 @@
-/* The stand-ins themselves: what the real libraries would refuse, or punish much later, ends a test there and then, with a sentence. Each
- * mistake is made in a process of its own. Nothing of ours runs here, and on a GPU there is nothing to ask (the suite of the real libraries
- * leaves this program out).
+/* The stand-ins themselves: what the real libraries would refuse, or punish much later, ends a test
+ * there and then, with a sentence. Each mistake is made in a process of its own. Nothing of ours
+ * runs here, and on a GPU there is nothing to ask (the suite of the real libraries leaves this
+ * program out).
  */
 #include <csetjmp>
 #include <csignal>
@@ -36,7 +37,9 @@ static part begin(cudnnBackendDescriptorType_t type)
 
 static void put(part d, int name, cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
-    assert_int_equal(cudnnBackendSetAttribute(d, (cudnnBackendAttributeName_t)name, type, n, values), CUDNN_STATUS_SUCCESS);
+    assert_int_equal(
+        cudnnBackendSetAttribute(d, (cudnnBackendAttributeName_t)name, type, n, values),
+        CUDNN_STATUS_SUCCESS);
 }
 
 static void put_part(part d, int name, part other)
@@ -53,7 +56,9 @@ static part end(part d)
 static part tensor(int64_t id, int64_t n, int64_t channels, int64_t side)
 {
     const cudnnDataType_t kind = CUDNN_DATA_FLOAT;
-    const int64_t dims[] = {n, channels, side, side}, strides[] = {side * side * channels, 1, side * channels, channels}, alignment = 16;
+    const int64_t dims[] = {n, channels, side, side},
+                  strides[] = {side * side * channels, 1, side * channels, channels},
+                  alignment = 16;
     part d = begin(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     put(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &kind);
     put(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims);
@@ -104,7 +109,8 @@ static part gpu(void)
 static part graph(void)
 {
     part d = begin(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    put_part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, end(operation(tensor(1, 2, 4, 4), tensor(2, 4, 4, 1), tensor(3, 2, 4, 4))));
+    put_part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS,
+             end(operation(tensor(1, 2, 4, 4), tensor(2, 4, 4, 1), tensor(3, 2, 4, 4))));
     return end(d);
 }
 
@@ -113,8 +119,10 @@ static part plan(int64_t index)
 {
     const cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_TILE_SIZE;
     const int64_t value = 0;
-    part knob = begin(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), engine = begin(CUDNN_BACKEND_ENGINE_DESCRIPTOR),
-         config = begin(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR), d = begin(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    part knob = begin(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR),
+         engine = begin(CUDNN_BACKEND_ENGINE_DESCRIPTOR),
+         config = begin(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR),
+         d = begin(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     put(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
     put(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &value);
     end(knob);
@@ -161,7 +169,7 @@ static cudnnStatus_t run(const struct right &r, char *x)
     return cudnnBackendExecute(r.dnn, r.plan, end(pack));
 }
 
-/* ---- mistakes: what each returns where it does not end the process ------------------------------------------------------------ */
+/* ---- mistakes: what each returns where it does not end the process --------------------------- */
 
 static cublasStatus_t multiply(cudaStream_t stream, char *memory, bool workspace, int lda)
 {
@@ -172,8 +180,9 @@ static cublasStatus_t multiply(cudaStream_t stream, char *memory, bool workspace
     if (workspace) {
         cublasSetWorkspace(blas, memory + 1024, 1024);
     }
-    cublasStatus_t code = cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, memory, CUDA_R_32F, lda, memory + 64, CUDA_R_32F, 4,
-                                       &zero, memory + 128, CUDA_R_32F, 4, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    cublasStatus_t code = cublasGemmEx(
+        blas, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, memory, CUDA_R_32F, lda, memory + 64,
+        CUDA_R_32F, 4, &zero, memory + 128, CUDA_R_32F, 4, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     cublasDestroy(blas);
     return code;
 }
@@ -210,86 +219,127 @@ static const struct mistake {
     const char *name, *says; /* says: NULL, it is refused with a code and not with the end */
     int (*make)(struct right r);
 } mistakes[] = {
-    {"a descriptor that is not final", "not final", [](struct right r) { return r.plan = plan(3), (int)run(r, r.memory); }},
+    {"a descriptor that is not final", "not final",
+     [](struct right r) { return r.plan = plan(3), (int)run(r, r.memory); }},
     {"a part that is not final", NULL,
      [](struct right r) {
          part d = begin(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR),
               other = operation(tensor(1, 2, 4, 4), tensor(2, 4, 4, 1), tensor(3, 2, 4, 4));
-         return (int)cudnnBackendSetAttribute(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other);
+         return (int)cudnnBackendSetAttribute(d, CUDNN_ATTR_OPERATIONGRAPH_OPS,
+                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other);
      }},
     {"a descriptor that lacks something", NULL,
-     [](struct right r) { return (int)cudnnBackendFinalize(begin(CUDNN_BACKEND_TENSOR_DESCRIPTOR)); }},
+     [](struct right r) {
+         return (int)cudnnBackendFinalize(begin(CUDNN_BACKEND_TENSOR_DESCRIPTOR));
+     }},
     {"an attribute of another type", NULL,
      [](struct right r) {
          int64_t index = 0;
-         return (int)cudnnBackendSetAttribute(begin(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR), CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT64,
-                                              1, &index);
+         return (int)cudnnBackendSetAttribute(begin(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR),
+                                              CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT64, 1,
+                                              &index);
      }},
     {"a descriptor that is gone", "no live cuDNN descriptor",
      [](struct right r) { return cudnnBackendDestroyDescriptor(r.plan), (int)run(r, r.memory); }},
     {"shapes that do not belong together", NULL,
-     [](struct right r) { return (int)cudnnBackendFinalize(operation(tensor(1, 2, 4, 4), tensor(2, 4, 3, 1), tensor(3, 2, 4, 4))); }},
-    {"an engine that makes no plan", NULL, [](struct right r) { return (int)cudnnBackendFinalize(plan(0)); }},
-    {"an engine that is not repeatable", "not repeatable", [](struct right r) { return r.plan = end(plan(1)), (int)run(r, r.memory); }},
+     [](struct right r) {
+         return (int)cudnnBackendFinalize(
+             operation(tensor(1, 2, 4, 4), tensor(2, 4, 3, 1), tensor(3, 2, 4, 4)));
+     }},
+    {"an engine that makes no plan", NULL,
+     [](struct right r) { return (int)cudnnBackendFinalize(plan(0)); }},
+    {"an engine that is not repeatable", "not repeatable",
+     [](struct right r) { return r.plan = end(plan(1)), (int)run(r, r.memory); }},
     {"a workspace that is too small", "past the end",
      [](struct right r) { return r.workspace = r.memory + BYTES - 256, (int)run(r, r.memory); }},
-    {"a tensor that is not aligned", "not aligned", [](struct right r) { return (int)run(r, r.memory + 4); }},
-    {"a tensor of the host's", "no memory of the GPU", [](struct right r) { return (int)run(r, (char *)calloc(1, X)); }},
-    {"a tensor that reaches past its memory", "past the end", [](struct right r) { return (int)run(r, r.memory + BYTES - X / 2); }},
-    {"memory that was given back", "no memory of the GPU", [](struct right r) { return cudaFree(r.memory), (int)run(r, r.memory); }},
-    {"memory that is given back twice", "freed twice", [](struct right r) { return cudaFree(r.memory), (int)cudaFree(r.memory); }},
+    {"a tensor that is not aligned", "not aligned",
+     [](struct right r) { return (int)run(r, r.memory + 4); }},
+    {"a tensor of the host's", "no memory of the GPU",
+     [](struct right r) { return (int)run(r, (char *)calloc(1, X)); }},
+    {"a tensor that reaches past its memory", "past the end",
+     [](struct right r) { return (int)run(r, r.memory + BYTES - X / 2); }},
+    {"memory that was given back", "no memory of the GPU",
+     [](struct right r) { return cudaFree(r.memory), (int)run(r, r.memory); }},
+    {"memory that is given back twice", "freed twice",
+     [](struct right r) { return cudaFree(r.memory), (int)cudaFree(r.memory); }},
     {"a handle without a stream", "no live stream",
-     [](struct right r) { return cudnnDestroy(r.dnn), cudnnCreate(&r.dnn), (int)run(r, r.memory); }},
+     [](struct right r) {
+         return cudnnDestroy(r.dnn), cudnnCreate(&r.dnn), (int)run(r, r.memory);
+     }},
     {"a handle of a stream that is gone", "no live stream",
      [](struct right r) { return cudaStreamDestroy(r.stream), (int)run(r, r.memory); }},
-    {"a handle that is gone", "no live cuDNN handle", [](struct right r) { return cudnnDestroy(r.dnn), (int)run(r, r.memory); }},
+    {"a handle that is gone", "no live cuDNN handle",
+     [](struct right r) { return cudnnDestroy(r.dnn), (int)run(r, r.memory); }},
     {"a product in the library's own workspace", "own workspace",
      [](struct right r) { return (int)multiply(r.stream, r.memory, false, 4); }},
-    {"a leading dimension that is too short", NULL, [](struct right r) { return (int)multiply(r.stream, r.memory, true, 3); }},
+    {"a leading dimension that is too short", NULL,
+     [](struct right r) { return (int)multiply(r.stream, r.memory, true, 3); }},
     {"a copy of another kind than is said", "is not of the kind",
-     [](struct right r) { return (int)cudaMemcpyAsync(r.memory, r.memory + 64, 64, cudaMemcpyHostToDevice, r.stream); }},
+     [](struct right r) {
+         return (int)cudaMemcpyAsync(r.memory, r.memory + 64, 64, cudaMemcpyHostToDevice, r.stream);
+     }},
     {"a copy to memory that is not pinned", "not pinned",
-     [](struct right r) { return (int)cudaMemcpyAsync(calloc(1, 64), r.memory, 64, cudaMemcpyDeviceToHost, r.stream); }},
-    {"a host that reads what is the GPU's", "code of the host", [](struct right r) { return (int)*(volatile char *)r.memory; }},
+     [](struct right r) {
+         return (int)cudaMemcpyAsync(calloc(1, 64), r.memory, 64, cudaMemcpyDeviceToHost, r.stream);
+     }},
+    {"a host that reads what is the GPU's", "code of the host",
+     [](struct right r) { return (int)*(volatile char *)r.memory; }},
     {"a host that reads what was the GPU's work, after it", "code of the host",
-     [](struct right r) { return (int)run(r, r.memory), cudaStreamSynchronize(r.stream), (int)*(volatile char *)(r.memory + X); }},
+     [](struct right r) {
+         return (int)run(r, r.memory), cudaStreamSynchronize(r.stream),
+                (int)*(volatile char *)(r.memory + X);
+     }},
     {"a kernel that is given memory of the host's", "neither the GPU's memory nor pinned",
-     [](struct right r) { return (int)standin_launch("write_one", write_one, 1, 32, r.stream, (float *)calloc(1, sizeof(float))); }},
+     [](struct right r) {
+         return (int)standin_launch("write_one", write_one, 1, 32, r.stream,
+                                    (float *)calloc(1, sizeof(float)));
+     }},
     {"an error that nobody asked for, before a kernel is started", NULL,
      [](struct right r) {
          void *none;
          cudaMalloc(&none, (size_t)1 << 50);
-         return standin_launch("write_one", write_one, 1, 32, r.stream, (float *)r.memory), (int)cudaGetLastError();
+         return standin_launch("write_one", write_one, 1, 32, r.stream, (float *)r.memory),
+                (int)cudaGetLastError();
      }},
     {"a stream of another GPU", "a stream of GPU 0",
-     [](struct right r) { return cudaSetDevice(1), (int)cudaEventRecord(mark(branch()), r.stream); }},
-    {"a handle of another GPU", "a cuDNN descriptor of GPU 0", [](struct right r) { return cudaSetDevice(1), (int)run(r, r.memory); }},
+     [](struct right r) {
+         return cudaSetDevice(1), (int)cudaEventRecord(mark(branch()), r.stream);
+     }},
+    {"a handle of another GPU", "a cuDNN descriptor of GPU 0",
+     [](struct right r) { return cudaSetDevice(1), (int)run(r, r.memory); }},
     {"a kernel that is given memory of another GPU", "memory of GPU 0",
-     [](struct right r) { return cudaSetDevice(1), (int)standin_launch("write_one", write_one, 1, 32, branch(), (float *)r.memory); }},
+     [](struct right r) {
+         return cudaSetDevice(1),
+                (int)standin_launch("write_one", write_one, 1, 32, branch(), (float *)r.memory);
+     }},
     {"a GPU that is not there", NULL, [](struct right r) { return (int)cudaSetDevice(2); }},
     {"memory taken while a stream is captured", NULL,
      [](struct right r) {
-         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaMalloc((void **)&r.memory, 64);
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal),
+                (int)cudaMalloc((void **)&r.memory, 64);
      }},
     {"a wait while a stream is captured", NULL,
      [](struct right r) {
-         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaStreamSynchronize(r.stream);
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal),
+                (int)cudaStreamSynchronize(r.stream);
      }},
     {"a captured branch that nobody waits for", NULL,
      [](struct right r) {
          cudaGraph_t graph;
-         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), fork(r, branch()),
-                (int)cudaStreamEndCapture(r.stream, &graph);
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal),
+                fork(r, branch()), (int)cudaStreamEndCapture(r.stream, &graph);
      }},
     {"a host that waits for a captured event", "no event that the host can wait for",
      [](struct right r) {
-         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaEventSynchronize(fork(r, branch()));
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal),
+                (int)cudaEventSynchronize(fork(r, branch()));
      }},
     {"a captured stream that waits for one that is not", "of another that is not",
      [](struct right r) {
          cudaStream_t other = branch();
          cudaEvent_t event = mark(other);
-         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudaStreamWaitEvent(r.stream, event, 0);
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal),
+                (int)cudaStreamWaitEvent(r.stream, event, 0);
      }},
     {"engines looked for while a stream is captured", "while a stream is captured",
      [](struct right r) {
@@ -298,7 +348,8 @@ static const struct mistake {
          put_part(rules, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph());
          put_part(rules, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, gpu());
          put(rules, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), (int)cudnnBackendFinalize(rules);
+         return cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal),
+                (int)cudnnBackendFinalize(rules);
      }},
 };
 
@@ -330,7 +381,8 @@ static void every_mistake_is_seen(void **state)
         char said[2000];
         int status;
         make_one(&m, said, sizeof(said), &status);
-        bool ended = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, refused = WIFEXITED(status) && WEXITSTATUS(status) == 1;
+        bool ended = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
+             refused = WIFEXITED(status) && WEXITSTATUS(status) == 1;
         if (m.says ? !ended || !strstr(said, "stand-in: ") || !strstr(said, m.says) : !refused) {
             fail_msg("%s: status %x, '%s'", m.name, (unsigned)status, said);
         }
@@ -345,9 +397,11 @@ static void what_is_right_is_done(void **state)
     for (size_t i = 0; i < BYTES / sizeof(float); i++) {
         pinned[i] = 2;
     }
-    assert_int_equal(cudaMemcpyAsync(r.memory, pinned, BYTES, cudaMemcpyHostToDevice, r.stream), cudaSuccess);
+    assert_int_equal(cudaMemcpyAsync(r.memory, pinned, BYTES, cudaMemcpyHostToDevice, r.stream),
+                     cudaSuccess);
     assert_int_equal(run(r, r.memory), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudaMemcpyAsync(pinned, r.memory, BYTES, cudaMemcpyDeviceToHost, r.stream), cudaSuccess);
+    assert_int_equal(cudaMemcpyAsync(pinned, r.memory, BYTES, cudaMemcpyDeviceToHost, r.stream),
+                     cudaSuccess);
     assert_true(pinned[X / 4] == 2); /* nothing has run: nobody has waited */
     assert_int_equal(cudaStreamSynchronize(r.stream), cudaSuccess);
     assert_true(pinned[0] == 2 && pinned[X / 4] == 16 && pinned[2 * X / 4 - 1] == 16);

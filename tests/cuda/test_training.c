@@ -1,8 +1,9 @@
-/* Training on the CUDA device beside the CPU: curves of many steps, each begun from the CPU's parameters, every preset, minibatches that
- * change, buckets, and what is not a number.
+/* Training on the CUDA device beside the CPU: curves of many steps, each begun from the CPU's
+ * parameters, every preset, minibatches that change, buckets, and what is not a number.
  *
- * What a newcomer would get wrong: two devices that start alike and train on drift apart by rounding alone, so a curve tells nothing after
- * some steps; from the same parameters each step can be held to a bound: 1e-4 for the loss, 1e-5 for the gradient.
+ * What a newcomer would get wrong: two devices that start alike and train on drift apart by
+ * rounding alone, so a curve tells nothing after some steps; from the same parameters each step can
+ * be held to a bound: 1e-4 for the loss, 1e-5 for the gradient.
  */
 #include <pthread.h>
 
@@ -25,17 +26,20 @@ static char *quarter_of(const char *preset)
     return text;
 }
 
-static const struct optimizer_spec momentum = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-3};
-static const struct optimizer_spec adam = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+static const struct optimizer_spec momentum = {
+    .type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-3};
+static const struct optimizer_spec adam = {
+    .type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
 
-/* ---- curves ---------------------------------------------------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------------------------- */
 
-/* Of the gradient's length. A relu that rounding switches changes what lies before it by more than rounding: once in a while, and never
- * by much. */
+/* Of the gradient's length. A relu that rounding switches changes what lies before it by more than
+ * rounding: once in a while, and never by much. */
 static const double exact = 1e-5, switched = 5e-2;
 
 /* One step on both from the CPU's parameters and statistics. The error of the gradient. */
-static double step_beside(struct judge *j, struct dev_program *a, struct dev_program *b, const struct dev_input *in)
+static double step_beside(struct judge *j, struct dev_program *a, struct dev_program *b,
+                          const struct dev_input *in)
 {
     judge_copy(j, DEV_PARAMS);
     judge_copy(j, DEV_STATS);
@@ -43,7 +47,8 @@ static double step_beside(struct judge *j, struct dev_program *a, struct dev_pro
     assert_near(y.loss / in->count, x.loss / in->count, 1e-4, "loss", 0);
     judge_fetch(j, DEV_GRADS);
     judge_fetch(j, DEV_STATS);
-    judge_near(j->on_gpu.host[DEV_STATS], j->on_cpu.host[DEV_STATS], j->net.n_stat_floats, 5e-5, "statistic");
+    judge_near(j->on_gpu.host[DEV_STATS], j->on_cpu.host[DEV_STATS], j->net.n_stat_floats, 5e-5,
+               "statistic");
     return judge_gradient_error(j);
 }
 
@@ -51,10 +56,13 @@ static void check_curve(const char *model, int batch)
 {
     enum { STEPS = 50 };
     struct judge *j = judge_new(model, &momentum, "fp32");
-    struct dev_program *a = judge_program(j, &j->on_cpu, batch), *b = judge_program(j, &j->on_gpu, batch);
+    struct dev_program *a = judge_program(j, &j->on_cpu, batch),
+                       *b = judge_program(j, &j->on_gpu, batch);
     int inexact = 0;
     for (int step = 0; step < STEPS; step++) {
-        struct dev_input in = ref_input(&j->net, batch - step % 2, (uint64_t)step % 7 + 1); /* seven minibatches, again and again */
+        struct dev_input in =
+            ref_input(&j->net, batch - step % 2,
+                      (uint64_t)step % 7 + 1); /* seven minibatches, again and again */
         in.epoch = step;
         double error = step_beside(j, a, b, &in);
         assert_near(error, 0, switched, "error of the gradient in step", (size_t)step);
@@ -87,7 +95,8 @@ static void fifty_steps_of_a_quarter_of_resnet20_have_the_cpus_loss(void **state
     free(model);
 }
 
-/* Nothing is copied from the CPU between the steps: what the device keeps (velocity, moments, count of steps) is its own. */
+/* Nothing is copied from the CPU between the steps: what the device keeps (velocity, moments, count
+ * of steps) is its own. */
 static void steps_on_the_devices_own_state_follow_the_cpu(void **state)
 {
     static const char small[] =
@@ -96,30 +105,38 @@ static void steps_on_the_devices_own_state_follow_the_cpu(void **state)
     const struct optimizer_spec *const all[] = {&momentum, &adam};
     for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++) {
         struct judge *j = judge_new(small, all[k], "fp32");
-        struct dev_program *a = judge_program(j, &j->on_cpu, 5), *b = judge_program(j, &j->on_gpu, 5);
+        struct dev_program *a = judge_program(j, &j->on_cpu, 5),
+                           *b = judge_program(j, &j->on_gpu, 5);
         for (uint64_t step = 1; step <= 8; step++) {
             struct dev_input in = ref_input(&j->net, 5, step);
-            struct dev_result x = judge_compute(j, a, &in, NULL), y = judge_compute(j, b, &in, NULL);
+            struct dev_result x = judge_compute(j, a, &in, NULL),
+                              y = judge_compute(j, b, &in, NULL);
             assert_near(y.loss, x.loss, 1e-4, "loss", step);
             judge_ok(j, j->cpu->ops->update(&j->on_cpu, 0.01 / (double)step, 0.5, &j->e));
             judge_ok(j, j->gpu->ops->update(&j->on_gpu, 0.01 / (double)step, 0.5, &j->e));
             ref_input_free(&in);
         }
         judge_fetch(j, DEV_PARAMS);
-        judge_near(j->on_gpu.host[DEV_PARAMS], j->on_cpu.host[DEV_PARAMS], j->net.n_params, 1e-4, "parameter");
+        judge_near(j->on_gpu.host[DEV_PARAMS], j->on_cpu.host[DEV_PARAMS], j->net.n_params, 1e-4,
+                   "parameter");
         judge_fetch(j, DEV_OPTIM);
-        judge_near(j->on_gpu.host[DEV_OPTIM], j->on_cpu.host[DEV_OPTIM], j->on_cpu.count[DEV_OPTIM], 1e-4, "state");
+        judge_near(j->on_gpu.host[DEV_OPTIM], j->on_cpu.host[DEV_OPTIM], j->on_cpu.count[DEV_OPTIM],
+                   1e-4, "state");
         j->cpu->ops->program_free(a);
         j->gpu->ops->program_free(b);
         judge_free(j);
     }
 }
 
-/* A step or, on a GPU, which has the time, fifty (or EVENSTEP_PRESET_STEPS). A gradient that no relu has switched in is seen at least once. */
+/* A step or, on a GPU, which has the time, fifty (or EVENSTEP_PRESET_STEPS). A gradient that no
+ * relu has switched in is seen at least once. */
 static void steps_of_every_preset_have_the_cpus_loss(void **state)
 {
     const char *asked = getenv("EVENSTEP_PRESET_STEPS");
-    int least_steps = asked ? (int)strtol(asked, NULL, 10) : judge_control() ? 1 : 50, most_steps = least_steps > 12 ? least_steps : 12;
+    int least_steps = asked             ? (int)strtol(asked, NULL, 10)
+                      : judge_control() ? 1
+                                        : 50,
+        most_steps = least_steps > 12 ? least_steps : 12;
     static const struct {
         const char *model;
         int batch;
@@ -127,7 +144,8 @@ static void steps_of_every_preset_have_the_cpus_loss(void **state)
                    {"\"cifar-quick\"", 3}, {"\"resnet20\"", 2}, {"\"resnet18\"", 2}};
     for (size_t i = 0; i < sizeof(presets) / sizeof(*presets); i++) {
         struct judge *j = judge_new(presets[i].model, &momentum, "fp32");
-        struct dev_program *a = judge_program(j, &j->on_cpu, presets[i].batch), *b = judge_program(j, &j->on_gpu, presets[i].batch);
+        struct dev_program *a = judge_program(j, &j->on_cpu, presets[i].batch),
+                           *b = judge_program(j, &j->on_gpu, presets[i].batch);
         double least = 1;
         for (int step = 0; step < least_steps || (step < most_steps && least > exact); step++) {
             struct dev_input in = ref_input(&j->net, presets[i].batch, (uint64_t)step % 7 + 3);
@@ -145,9 +163,10 @@ static void steps_of_every_preset_have_the_cpus_loss(void **state)
     }
 }
 
-/* ---- minibatches that change ---------------------------------------------------------------------------------------------- */
+/* ---- minibatches that change ----------------------------------------------------------------- */
 
-static void keep_gradients(struct judge *j, struct dev_program *p, const struct dev_input *in, float *out)
+static void keep_gradients(struct judge *j, struct dev_program *p, const struct dev_input *in,
+                           float *out)
 {
     judge_compute(j, p, in, NULL);
     judge_fetch(j, DEV_GRADS);
@@ -159,12 +178,14 @@ static void another_minibatch_and_back_gives_the_same_bits(void **state)
     struct judge *j = judge_new(sample_wise_net, NULL, "fp32");
     struct dev_input in = ref_input(&j->net, 6, 5);
     size_t n = j->net.n_params;
-    float *before = calloc(n, sizeof(float)), *through = calloc(n, sizeof(float)), *after = calloc(n, sizeof(float));
+    float *before = calloc(n, sizeof(float)), *through = calloc(n, sizeof(float)),
+          *after = calloc(n, sizeof(float));
     struct dev_program *p = judge_program(j, &j->on_gpu, 6);
     keep_gradients(j, p, &in, before);
     j->gpu->ops->program_free(p);
     struct dev_program *larger = judge_program(j, &j->on_gpu, 13);
-    struct dev_input many = ref_input(&j->net, 13, 9); /* what the larger minibatch leaves in memory must not be seen */
+    struct dev_input many =
+        ref_input(&j->net, 13, 9); /* what the larger minibatch leaves in memory must not be seen */
     judge_compute(j, larger, &many, NULL);
     keep_gradients(j, larger, &in, through);
     p = judge_program(j, &j->on_gpu, 6);
@@ -181,14 +202,18 @@ static void another_minibatch_and_back_gives_the_same_bits(void **state)
     judge_free(j);
 }
 
-/* Dropout's choices belong to the sample, whoever computes it beside which others: a job may mix devices. */
+/* Dropout's choices belong to the sample, whoever computes it beside which others: a job may mix
+ * devices. */
 static void dropout_is_the_same_on_every_device_in_any_division(void **state)
 {
     struct judge *j = judge_new(sample_wise_net, NULL, "fp32");
     size_t n = j->net.n_params;
-    float *left = calloc(n, sizeof(float)), *right = calloc(n, sizeof(float)), *whole = calloc(n, sizeof(float));
-    struct dev_input in = ref_input(&j->net, 7, 5), first = ref_part(&in, &j->net, 0, 3), second = ref_part(&in, &j->net, 3, 4);
-    struct dev_program *a = judge_program(j, &j->on_cpu, 7), *three = judge_program(j, &j->on_gpu, 3),
+    float *left = calloc(n, sizeof(float)), *right = calloc(n, sizeof(float)),
+          *whole = calloc(n, sizeof(float));
+    struct dev_input in = ref_input(&j->net, 7, 5), first = ref_part(&in, &j->net, 0, 3),
+                     second = ref_part(&in, &j->net, 3, 4);
+    struct dev_program *a = judge_program(j, &j->on_cpu, 7),
+                       *three = judge_program(j, &j->on_gpu, 3),
                        *five = judge_program(j, &j->on_gpu, 5);
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         in.epoch = first.epoch = second.epoch = epoch;
@@ -236,7 +261,7 @@ static void a_minibatch_is_prepared_beside_one_that_trains(void **state)
     judge_free(j);
 }
 
-/* ---- buckets and evaluation ---------------------------------------------------------------------------------------------------- */
+/* ---- buckets and evaluation ------------------------------------------------------------------ */
 
 struct marked {
     struct judge *j;
@@ -259,7 +284,8 @@ static void check_buckets(const char *model, size_t bucket_bytes)
     struct judge *j = judge_new(model, NULL, "fp32");
     struct dev_program *a = j->cpu->ops->program_new(&j->on_cpu, 3, bucket_bytes, &j->e);
     struct dev_program *b = j->gpu->ops->program_new(&j->on_gpu, 3, bucket_bytes, &j->e);
-    const struct dev_program_head *x = (const struct dev_program_head *)a, *y = (const struct dev_program_head *)b;
+    const struct dev_program_head *x = (const struct dev_program_head *)a,
+                                  *y = (const struct dev_program_head *)b;
     struct dev_input in = ref_input(&j->net, 3, 5);
     struct marked m = {.j = j, .head = y, .seen = calloc(j->net.n_params, sizeof(float))};
     struct dev_result result;
@@ -269,7 +295,8 @@ static void check_buckets(const char *model, size_t bucket_bytes)
     for (int i = 0; i < y->n_buckets; i++) {
         assert_int_equal(x->buckets[i].first, y->buckets[i].first);
         assert_int_equal(x->buckets[i].count, y->buckets[i].count);
-        assert_true(y->buckets[i].work_done > (i > 0 ? y->buckets[i - 1].work_done : 0) && y->buckets[i].work_done <= 1);
+        assert_true(y->buckets[i].work_done > (i > 0 ? y->buckets[i - 1].work_done : 0) &&
+                    y->buckets[i].work_done <= 1);
     }
     judge_ok(j, j->gpu->ops->compute(b, &in, &result, NULL, fetch_bucket, &m, &j->e));
     assert_int_equal(m.next, y->n_buckets);
@@ -317,13 +344,15 @@ static void an_evaluation_changes_neither_gradients_nor_statistics(void **state)
     judge_free(j);
 }
 
-/* ---- what is not a number ------------------------------------------------------------------------------------------------------- */
+/* ---- what is not a number -------------------------------------------------------------------- */
 
 static void check_nan(const char *layers, const char *precision)
 {
     char model[600];
-    snprintf(model, sizeof(model), "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}",
-             layers);
+    snprintf(
+        model, sizeof(model),
+        "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}",
+        layers);
     struct judge *j = judge_new(model, NULL, precision);
     struct dev_program *b = judge_program(j, &j->on_gpu, 3);
     struct dev_input in = ref_input(&j->net, 3, 5);
@@ -334,14 +363,16 @@ static void check_nan(const char *layers, const char *precision)
         fail_msg("%s (%s): what is not a number is not seen in the loss", layers, precision);
     }
     judge_fetch(j, DEV_GRADS);
-    const struct tensor *t = &j->net.tensors[j->net.n_tensors - 1]; /* the last layer's bias: every sample reaches it */
+    const struct tensor *t =
+        &j->net.tensors[j->net.n_tensors - 1]; /* the last layer's bias: every sample reaches it */
     size_t bad = 0;
     for (size_t i = 0; i < t->count; i++) {
         bad += isnan(j->on_gpu.host[DEV_GRADS][t->first + i]) != 0;
     }
     assert_int_equal(bad, t->count);
     x[40] = kept;
-    if (!judge_compute(j, b, &in, NULL).finite && !strstr(layers, "batch_norm")) { /* whose running statistics keep it, as they should */
+    if (!judge_compute(j, b, &in, NULL).finite &&
+        !strstr(layers, "batch_norm")) { /* whose running statistics keep it, as they should */
         fail_msg("%s: what is not a number stays in the program", layers);
     }
     ref_input_free(&in);
@@ -376,7 +407,8 @@ static void samples_beyond_the_minibatch_do_not_count(void **state)
     float *x = (float *)(uintptr_t)in.x;
     x[5 * shape_count(&j->net.input) + 3] = NAN;
     judge_compute(j, b, &in, NULL);
-    struct dev_result expected = judge_compute(j, a, &few, NULL), got = judge_compute(j, b, &few, NULL);
+    struct dev_result expected = judge_compute(j, a, &few, NULL),
+                      got = judge_compute(j, b, &few, NULL);
     assert_near(got.loss, expected.loss, 1e-4, "loss", 0);
     judge_fetch(j, DEV_GRADS);
     judge_near_gradients(j, 1e-5);

@@ -1,10 +1,12 @@
-/* What changes parameters on the CUDA device against the CPU, bit for bit: optimizers on blocks of odd sizes, and the server rules on
- * shards of any length and alignment. The same bits, because workers of one job may be GPUs and CPUs, and must stay equal. On a GPU, square
- * roots and divisions are those of IEEE as well (nvcc's default), so the test is the same there.
+/* What changes parameters on the CUDA device against the CPU, bit for bit: optimizers on blocks of
+ * odd sizes, and the server rules on shards of any length and alignment. The same bits, because
+ * workers of one job may be GPUs and CPUs, and must stay equal. On a GPU, square roots and
+ * divisions are those of IEEE as well (nvcc's default), so the test is the same there.
  */
 #include "tests/cuda/judge.h"
 
-/* Tensors of 1 to 600 floats, none a multiple of what the device aligns to, weights in two orders. */
+/* Tensors of 1 to 600 floats, none a multiple of what the device aligns to, weights in two orders.
+ */
 static const char odd[] =
     "{\"input\": [5, 4, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 7, \"kernel\": [3, 2]}, {\"type\": \"batch_norm\"},"
     "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 11}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 1},"
@@ -23,7 +25,8 @@ static void same_bits(struct judge *j, enum dev_block b, const char *what, int s
     judge_fetch(j, b);
     for (size_t i = 0; i < j->on_cpu.count[b]; i++) {
         if (memcmp(&got[i], &expected[i], sizeof(*got)) != 0) {
-            fail_msg("step %d, %s[%zu] is %.9g and the CPU's is %.9g", step, what, i, (double)got[i], (double)expected[i]);
+            fail_msg("step %d, %s[%zu] is %.9g and the CPU's is %.9g", step, what, i,
+                     (double)got[i], (double)expected[i]);
         }
     }
 }
@@ -32,7 +35,8 @@ static void check_optimizer(const char *model, struct optimizer_spec o)
 {
     struct judge *j = judge_new(model, &o, "fp32");
     for (int step = 1; step <= 4; step++) {
-        random_block(j->on_cpu.host[DEV_GRADS], j->net.n_params, (uint64_t)step, step == 3 ? 0.01 : 1);
+        random_block(j->on_cpu.host[DEV_GRADS], j->net.n_params, (uint64_t)step,
+                     step == 3 ? 0.01 : 1);
         judge_copy(j, DEV_GRADS);
         judge_ok(j, j->cpu->ops->update(&j->on_cpu, 0.1 / step, 0.75, &j->e));
         judge_ok(j, j->gpu->ops->update(&j->on_gpu, 0.1 / step, 0.75, &j->e));
@@ -52,8 +56,17 @@ static void optimizers_give_the_cpus_bits(void **state)
         {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 1.5},
         {.type = CAT_OPTIMIZER_SGD, .clip_norm = 1e6},
         {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
-        {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1, .clip_norm = 0.5},
-        {.type = CAT_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1},
+        {.type = CAT_OPTIMIZER_ADAM,
+         .beta1 = 0.9,
+         .beta2 = 0.999,
+         .eps = 1e-8,
+         .weight_decay = 0.1,
+         .clip_norm = 0.5},
+        {.type = CAT_OPTIMIZER_ADAMW,
+         .beta1 = 0.9,
+         .beta2 = 0.999,
+         .eps = 1e-8,
+         .weight_decay = 0.1},
         {.type = CAT_OPTIMIZER_ADAMW, .beta1 = 0, .beta2 = 0.99, .eps = 1e-3, .weight_decay = 0.1},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
@@ -65,7 +78,8 @@ static void optimizers_give_the_cpus_bits(void **state)
 /* What a restored or averaged job stores is what the next step goes on from. */
 static void stored_optimizer_state_goes_on_where_it_was(void **state)
 {
-    struct optimizer_spec o = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    struct optimizer_spec o = {
+        .type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     struct judge *j = judge_new(odd, &o, "fp32");
     for (int step = 0; step < 3; step++) {
         random_block(j->on_cpu.host[DEV_GRADS], j->net.n_params, (uint64_t)step, 1);
@@ -112,7 +126,7 @@ static void parts_of_a_block_are_stored_and_fetched_alone(void **state)
     judge_free(j);
 }
 
-/* ---- server rules ------------------------------------------------------------------------------------------------------------ */
+/* ---- server rules ---------------------------------------------------------------------------- */
 
 enum { ARRAYS = 6, W = 0, V, M2, G, PULLED, AFTER };
 
@@ -133,7 +147,8 @@ static struct shard *shard_new(struct judge *j, size_t n, size_t skip)
     for (int k = 0; k < ARRAYS; k++) {
         s->host[k] = calloc(n + 1, sizeof(float));
         for (size_t i = 0; i < n; i++) {
-            s->host[k][i] = k == M2 ? (float)rng_double(1, 3, i) : (float)rng_normal(1, (uint64_t)k, i);
+            s->host[k][i] =
+                k == M2 ? (float)rng_double(1, 3, i) : (float)rng_normal(1, (uint64_t)k, i);
         }
         s->memory[k] = judge_alloc((n + skip) * sizeof(float) + 4);
         judge_upload(&s->memory[k], skip * sizeof(float), s->host[k], n * sizeof(float));
@@ -152,14 +167,30 @@ static float *there(struct shard *s, int k)
     return (float *)s->memory[k].at + s->skip;
 }
 
-static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, bool velocity, bool adaptive, bool decay)
+static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, bool velocity,
+                       bool adaptive, bool decay)
 {
     struct shard *s = shard_new(j, n, skip);
-    struct rule_args a = {
-        .lr = 0.1f, .factor = 0.75f, .momentum = 0.9f, .weight_decay = 0.01f, .tau = 3, .p0 = 0.04f, .p1 = 0.95f, .p2 = 1e-7f};
+    struct rule_args a = {.lr = 0.1f,
+                          .factor = 0.75f,
+                          .momentum = 0.9f,
+                          .weight_decay = 0.01f,
+                          .tau = 3,
+                          .p0 = 0.04f,
+                          .p1 = 0.95f,
+                          .p2 = 1e-7f};
     struct rule_args b = a;
-    struct rule_state host = {s->host[W], velocity ? s->host[V] : NULL, adaptive ? s->host[M2] : NULL, decay ? s->decay : NULL, n, NULL};
-    struct rule_state device = {there(s, W), velocity ? there(s, V) : NULL, adaptive ? there(s, M2) : NULL, decay ? s->flags.at : NULL, n,
+    struct rule_state host = {s->host[W],
+                              velocity ? s->host[V] : NULL,
+                              adaptive ? s->host[M2] : NULL,
+                              decay ? s->decay : NULL,
+                              n,
+                              NULL};
+    struct rule_state device = {there(s, W),
+                                velocity ? there(s, V) : NULL,
+                                adaptive ? there(s, M2) : NULL,
+                                decay ? s->flags.at : NULL,
+                                n,
                                 NULL};
     a.g = s->host[G];
     a.pulled = s->host[PULLED];
@@ -178,7 +209,8 @@ static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, boo
         judge_download(&s->memory[k], skip * sizeof(float), got, n * sizeof(float));
         for (size_t i = 0; i < n; i++) {
             double size = fabs((double)s->host[k][i]);
-            assert_near((double)got[i], (double)s->host[k][i], 1e-6 * (1 + size), catalog_get(strategy)->name, i);
+            assert_near((double)got[i], (double)s->host[k][i], 1e-6 * (1 + size),
+                        catalog_get(strategy)->name, i);
         }
     }
     free(got);
@@ -191,11 +223,13 @@ static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, boo
     free(s);
 }
 
-/* Within 1e-6: the CPU's loops are compiled for several instruction sets, some of which fuse a product and a sum. */
+/* Within 1e-6: the CPU's loops are compiled for several instruction sets, some of which fuse a
+ * product and a sum. */
 static void server_rules_match_at_odd_lengths_and_alignments(void **state)
 {
-    static const int strategies[] = {CAT_STRATEGY_ASGD,    CAT_STRATEGY_SOFTSYNC, CAT_STRATEGY_SSP,     CAT_STRATEGY_DBS_SGD,
-                                     CAT_STRATEGY_DC_ASGD, CAT_STRATEGY_DC_ASGDK, CAT_STRATEGY_DDC_ASGD};
+    static const int strategies[] = {
+        CAT_STRATEGY_ASGD,    CAT_STRATEGY_SOFTSYNC, CAT_STRATEGY_SSP,     CAT_STRATEGY_DBS_SGD,
+        CAT_STRATEGY_DC_ASGD, CAT_STRATEGY_DC_ASGDK, CAT_STRATEGY_DDC_ASGD};
     static const size_t lengths[] = {1, 3, 4, 257, 1003};
     struct judge *j = judge_new(odd, NULL, "fp32");
     for (size_t k = 0; k < sizeof(strategies) / sizeof(*strategies); k++) {
@@ -203,8 +237,8 @@ static void server_rules_match_at_odd_lengths_and_alignments(void **state)
         bool keeps = strategy == CAT_STRATEGY_DC_ASGDK || strategy == CAT_STRATEGY_DDC_ASGD;
         for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
             for (int way = 0; way < 8; way++) {
-                check_rule(j, strategy, lengths[i], i % 3 == 2 ? 1 : 0, keeps || way & 1, (way & 2) && strategy == CAT_STRATEGY_DC_ASGD,
-                           way & 4);
+                check_rule(j, strategy, lengths[i], i % 3 == 2 ? 1 : 0, keeps || way & 1,
+                           (way & 2) && strategy == CAT_STRATEGY_DC_ASGD, way & 4);
             }
         }
     }

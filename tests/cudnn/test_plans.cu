@@ -1,6 +1,8 @@
-/* kernels/cuda/plan.cu with the real cuDNN, without a GPU: cuDNN lists engines and makes plans for a GPU that it knows by its properties alone
- * (h200.json, written from data sheets and the names that cuDNN asks for). What is shown here is that our graphs are what cuDNN wants, that
- * every convolution of ours has engines in every precision, and that an engine's knobs can be kept and used again. Nothing is run.
+/* kernels/cuda/plan.cu with the real cuDNN, without a GPU: cuDNN lists engines and makes plans for
+ * a GPU that it knows by its properties alone (h200.json, written from data sheets and the names
+ * that cuDNN asks for). What is shown here is that our graphs are what cuDNN wants, that every
+ * convolution of ours has engines in every precision, and that an engine's knobs can be kept and
+ * used again. Nothing is run.
  *
  * Built where nvcc and cuDNN are.
  */
@@ -18,29 +20,34 @@ extern "C" {
 }
 
 enum { MOST = 16 };
-static const char *const precisions[] = {"fp32", "tf32", "bf16"}, *const passes[] = {"forward", "data", "filter"};
+static const char *const precisions[] = {"fp32", "tf32", "bf16"}, *const passes[] = {
+                                                                      "forward", "data", "filter"};
 
-/* Of the presets: lenet5, cifar-quick, resnet20, resnet18; and odd ones. batch, side, channels, filters, kernel, stride, padding */
+/* Of the presets: lenet5, cifar-quick, resnet20, resnet18; and odd ones. batch, side, channels,
+ * filters, kernel, stride, padding */
 static const int shapes[][7] = {
-    {128, 28, 1, 32, 5, 1, 2},   {128, 14, 32, 64, 5, 1, 2},  {128, 32, 3, 32, 5, 1, 2},   {128, 16, 32, 32, 5, 1, 2},
-    {128, 8, 32, 64, 5, 1, 2},   {128, 32, 3, 16, 3, 1, 1},   {128, 32, 16, 16, 3, 1, 1},  {128, 32, 16, 32, 3, 2, 1},
-    {128, 32, 16, 32, 1, 2, 0},  {128, 16, 32, 32, 3, 1, 1},  {128, 16, 32, 64, 3, 2, 1},  {128, 8, 64, 64, 3, 1, 1},
-    {1024, 32, 16, 16, 3, 1, 1}, {1024, 8, 64, 64, 3, 1, 1},  {256, 32, 3, 64, 3, 1, 1},   {256, 32, 64, 64, 3, 1, 1},
-    {256, 32, 64, 128, 3, 2, 1}, {256, 32, 64, 128, 1, 2, 0}, {256, 8, 256, 512, 3, 2, 1}, {256, 4, 512, 512, 3, 1, 1},
-    {8, 9, 5, 3, 3, 1, 1},       {4, 7, 3, 260, 1, 1, 0},     {16, 11, 6, 7, 4, 3, 2},     {1, 5, 1, 1, 5, 1, 0},
+    {128, 28, 1, 32, 5, 1, 2},   {128, 14, 32, 64, 5, 1, 2},  {128, 32, 3, 32, 5, 1, 2},
+    {128, 16, 32, 32, 5, 1, 2},  {128, 8, 32, 64, 5, 1, 2},   {128, 32, 3, 16, 3, 1, 1},
+    {128, 32, 16, 16, 3, 1, 1},  {128, 32, 16, 32, 3, 2, 1},  {128, 32, 16, 32, 1, 2, 0},
+    {128, 16, 32, 32, 3, 1, 1},  {128, 16, 32, 64, 3, 2, 1},  {128, 8, 64, 64, 3, 1, 1},
+    {1024, 32, 16, 16, 3, 1, 1}, {1024, 8, 64, 64, 3, 1, 1},  {256, 32, 3, 64, 3, 1, 1},
+    {256, 32, 64, 64, 3, 1, 1},  {256, 32, 64, 128, 3, 2, 1}, {256, 32, 64, 128, 1, 2, 0},
+    {256, 8, 256, 512, 3, 2, 1}, {256, 4, 512, 512, 3, 1, 1}, {8, 9, 5, 3, 3, 1, 1},
+    {4, 7, 3, 260, 1, 1, 0},     {16, 11, 6, 7, 4, 3, 2},     {1, 5, 1, 1, 5, 1, 0},
 };
 
 static struct plan_shape shape_of(const int *s, int batch)
 {
     int out = (s[1] + 2 * s[6] - s[4]) / s[5] + 1;
-    return {batch, {s[1], s[1], s[2]}, {out, out, s[3]}, {s[4], s[4]}, {s[5], s[5]}, {s[6], s[6]}, false};
+    return {batch, {s[1], s[1], s[2]}, {out, out, s[3]}, {s[4], s[4]}, {s[5], s[5]}, {s[6], s[6]},
+            false};
 }
 
 static std::string name_of(const int *s, int precision, int pass)
 {
     char text[200];
-    snprintf(text, sizeof(text), "%d images of %dx%dx%d, %d filters of %d, stride %d, %s, %s", s[0], s[1], s[1], s[2], s[3], s[4], s[5],
-             precisions[precision], passes[pass]);
+    snprintf(text, sizeof(text), "%d images of %dx%dx%d, %d filters of %d, stride %d, %s, %s", s[0],
+             s[1], s[1], s[2], s[3], s[4], s[5], precisions[precision], passes[pass]);
     return text;
 }
 
@@ -55,8 +62,10 @@ static cudnnBackendDescriptor_t h200(void)
     assert_non_null(file);
     size_t n = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
-    assert_int_equal(cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &properties), CUDNN_STATUS_SUCCESS);
-    assert_int_equal(cudnnBackendSetAttribute(properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)n, text),
+    assert_int_equal(cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &properties),
+                     CUDNN_STATUS_SUCCESS);
+    assert_int_equal(cudnnBackendSetAttribute(properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                              CUDNN_TYPE_CHAR, (int64_t)n, text),
                      CUDNN_STATUS_SUCCESS);
     if (cudnnBackendFinalize(properties) != CUDNN_STATUS_SUCCESS) {
         cudnnGetLastErrorString(text, sizeof(text));
@@ -65,7 +74,8 @@ static cudnnBackendDescriptor_t h200(void)
     return properties;
 }
 
-static void describe(struct plan_graph *g, const int *s, int batch, int precision, int pass, bool adds = false)
+static void describe(struct plan_graph *g, const int *s, int batch, int precision, int pass,
+                     bool adds = false)
 {
     struct plan_shape shape = shape_of(s, batch);
     struct err e = {};
@@ -75,7 +85,8 @@ static void describe(struct plan_graph *g, const int *s, int batch, int precisio
     }
 }
 
-static std::vector<struct cuda_engine> engines_of(const struct plan_graph *g, const int *s, int precision, int pass)
+static std::vector<struct cuda_engine> engines_of(const struct plan_graph *g, const int *s,
+                                                  int precision, int pass)
 {
     std::vector<struct cuda_engine> list(MOST);
     struct plan plans[MOST];
@@ -88,7 +99,8 @@ static std::vector<struct cuda_engine> engines_of(const struct plan_graph *g, co
     return list;
 }
 
-static int make(const struct plan_graph *g, int precision, const struct cuda_engine *engine, struct plan *p)
+static int make(const struct plan_graph *g, int precision, const struct cuda_engine *engine,
+                struct plan *p)
 {
     struct err e = {};
     int rc = plan_make(p, h200(), g, (enum cuda_precision)precision, engine, &e);
@@ -113,7 +125,8 @@ template <typename F> static void each_engine(F f)
 
 static void every_convolution_has_engines_that_make_plans(void **state)
 {
-    each_engine([](const int *s, int precision, int pass, const struct plan_graph *g, const struct cuda_engine *engine) {
+    each_engine([](const int *s, int precision, int pass, const struct plan_graph *g,
+                   const struct cuda_engine *engine) {
         struct plan p;
         assert_int_equal(make(g, precision, engine, &p), 0);
         assert_true(p.workspace <= PLAN_WIDEST);
@@ -130,7 +143,8 @@ static void count(int made, int asked, const char *of)
 static void an_engine_and_its_knobs_make_a_plan_for_other_minibatches(void **state)
 {
     int made = 0, asked = 0;
-    each_engine([&](const int *s, int precision, int pass, const struct plan_graph *g, const struct cuda_engine *engine) {
+    each_engine([&](const int *s, int precision, int pass, const struct plan_graph *g,
+                    const struct cuda_engine *engine) {
         for (int batch : {s[0] * 3 / 4, s[0] / 2 + 1, s[0] - 1}) {
             struct plan_graph other;
             struct plan p;
@@ -146,7 +160,8 @@ static void an_engine_and_its_knobs_make_a_plan_for_other_minibatches(void **sta
 static void an_engine_makes_a_plan_that_adds_too(void **state)
 {
     int made = 0, asked = 0;
-    each_engine([&](const int *s, int precision, int pass, const struct plan_graph *g, const struct cuda_engine *engine) {
+    each_engine([&](const int *s, int precision, int pass, const struct plan_graph *g,
+                    const struct cuda_engine *engine) {
         struct plan_graph adding;
         struct plan p;
         if (pass == PLAN_DATA) {
@@ -176,7 +191,8 @@ static void engines_and_knobs_that_there_are_not_are_errors(void **state)
 {
     struct plan_graph g;
     describe(&g, shapes[6], 128, CUDA_BF16, 0);
-    struct cuda_engine good = engines_of(&g, shapes[6], CUDA_BF16, 0)[0], bad[4] = {good, good, good, good};
+    struct cuda_engine good = engines_of(&g, shapes[6], CUDA_BF16, 0)[0],
+                       bad[4] = {good, good, good, good};
     assert_true(good.n_knobs > 0);
     bad[0].index = 999;
     bad[1].knobs[0][0] = 9999;

@@ -1,9 +1,11 @@
-/* What the fuzz targets share. Each is one file with LLVMFuzzerTestOneInput (libFuzzer, with ASan and UBSan): it hands the bytes to one
- * parser of ours the way the program does, and what comes of it is used as the program uses it. What is checked is that nothing is read
- * or written outside, nothing undefined is done, nothing leaks or runs away; and that an error always has a message.
+/* What the fuzz targets share. Each is one file with LLVMFuzzerTestOneInput (libFuzzer, with ASan
+ * and UBSan): it hands the bytes to one parser of ours the way the program does, and what comes of
+ * it is used as the program uses it. What is checked is that nothing is read or written outside,
+ * nothing undefined is done, nothing leaks or runs away; and that an error always has a message.
  *
- * What a newcomer would get wrong: parsers of files read files, so an input is written to memory-backed files first. An input that stands
- * for several files (images and labels) begins each with its length in two bytes, little-endian; `seeds` writes the same form.
+ * What a newcomer would get wrong: parsers of files read files, so an input is written to
+ * memory-backed files first. An input that stands for several files (images and labels) begins each
+ * with its length in two bytes, little-endian; `seeds` writes the same form.
  */
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
@@ -21,10 +23,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The next part of an input: its length stands before it; the last one may be shorter than it says. */
+/* The next part of an input: its length stands before it; the last one may be shorter than it says.
+ */
 static inline const uint8_t *fuzz_part(const uint8_t **data, size_t *left, size_t *size)
 {
-    size_t n = *left >= 2 ? (size_t)(*data)[0] | (size_t)(*data)[1] << 8 : 0, skip = *left >= 2 ? 2 : *left;
+    size_t n = *left >= 2 ? (size_t)(*data)[0] | (size_t)(*data)[1] << 8 : 0,
+           skip = *left >= 2 ? 2 : *left;
     const uint8_t *part = *data + skip;
     *left -= skip;
     *size = n < *left ? n : *left;
@@ -48,7 +52,8 @@ static inline const char *fuzz_folder(void)
     static char dir[64];
     if (!dir[0]) {
         const char *tmp = getenv("TMPDIR");
-        snprintf(dir, sizeof dir, "%s/evenstep-fuzz-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/dev/shm");
+        snprintf(dir, sizeof dir, "%s/evenstep-fuzz-XXXXXX",
+                 tmp && strlen(tmp) < 40 ? tmp : "/dev/shm");
         if (!mkdtemp(dir)) {
             perror(dir);
             abort();

@@ -1,12 +1,13 @@
-/* CIFAR: the first byte says what the rest is: a file of CIFAR-10 records, one of CIFAR-100 records, or either's archive (tar, packed or
- * not). */
+/* CIFAR: the first byte says what the rest is: a file of CIFAR-10 records, one of CIFAR-100
+ * records, or either's archive (tar, packed or not). */
 #include "tests/fuzz/fuzz_data.h"
 
 enum { PICTURE = 3072 };
 
 static void remove_files(void)
 {
-    static const char *const names[] = {"data_batch_1.bin", "train.bin", "cifar-10-binary.tar", "cifar-100-binary.tar"};
+    static const char *const names[] = {"data_batch_1.bin", "train.bin", "cifar-10-binary.tar",
+                                        "cifar-100-binary.tar"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[256];
         snprintf(path, sizeof path, "%s/%s", fuzz_folder(), names[i]);

@@ -7,7 +7,8 @@
 
 static void check_link(const struct virtual_link *l)
 {
-    BUG_ON(!(l->latency_seconds >= 0) || !(l->bytes_per_second >= 0) || !isfinite(l->latency_seconds));
+    BUG_ON(!(l->latency_seconds >= 0) || !(l->bytes_per_second >= 0) ||
+           !isfinite(l->latency_seconds));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -25,8 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         BUG_ON(c.n_nodes < 1 || c.n_nodes > CLUSTER_NODES);
         for (int i = 0; i < c.n_nodes; i++) {
             const struct virtual_node *n = &c.nodes[i];
-            BUG_ON(!n->name[0] || !(n->fixed_seconds >= 0) || !(n->seconds_per_sample >= 0) || !(n->jitter >= 0));
-            BUG_ON(!isfinite(n->fixed_seconds) || !isfinite(n->seconds_per_sample) || !isfinite(n->jitter));
+            BUG_ON(!n->name[0] || !(n->fixed_seconds >= 0) || !(n->seconds_per_sample >= 0) ||
+                   !(n->jitter >= 0));
+            BUG_ON(!isfinite(n->fixed_seconds) || !isfinite(n->seconds_per_sample) ||
+                   !isfinite(n->jitter));
         }
         check_link(&c.links);
         check_link(&c.group_links);

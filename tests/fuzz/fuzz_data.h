@@ -1,5 +1,6 @@
-/* A data set whose files are an input's parts: opened as the keeper does (peek) and as a loader does (all of it), and then read to its last
- * value, so that ASan sees whether what was promised is there. */
+/* A data set whose files are an input's parts: opened as the keeper does (peek) and as a loader
+ * does (all of it), and then read to its last value, so that ASan sees whether what was promised is
+ * there. */
 #ifndef TESTS_FUZZ_DATA_H
 #define TESTS_FUZZ_DATA_H
 

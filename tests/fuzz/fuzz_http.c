@@ -1,6 +1,6 @@
-/* Request line, headers and body: the real server (its store is away) gets an input as the bytes of one connection. Token
- * "fuzzfuzzfuzzfuzz" is an admin's, so that seeds get past the door. The server must outlive all of them, and what it says at first must
- * be HTTP. */
+/* Request line, headers and body: the real server (its store is away) gets an input as the bytes of
+ * one connection. Token "fuzzfuzzfuzzfuzz" is an admin's, so that seeds get past the door. The
+ * server must outlive all of them, and what it says at first must be HTTP. */
 #include "tests/fuzz/fuzz.h"
 
 #include <arpa/inet.h>
@@ -16,7 +16,8 @@ static void nothing(void *ctx)
     (void)ctx;
 }
 
-static json_t *no_plan(void *ctx, const json_t *spec, struct jsonx_problems *problems, struct err *e)
+static json_t *no_plan(void *ctx, const json_t *spec, struct jsonx_problems *problems,
+                       struct err *e)
 {
     return json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
 }
@@ -31,7 +32,8 @@ static int the_port(void)
     static struct http_server *server;
     if (!server) {
         static char token_file[128];
-        static const char *const names[] = {"fuzz.test", NULL}; /* the port is not known to the seeds */
+        static const char *const names[] = {"fuzz.test",
+                                            NULL}; /* the port is not known to the seeds */
         struct err e = {0};
         log_set_level(LOG_ERROR);
         fuzz_file("token", "fuzzfuzzfuzzfuzz admin fuzz\n", 28);
@@ -56,7 +58,9 @@ static int the_port(void)
 
 static int connect_to(int port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct linger at_once = {1, 0}; /* else every input leaves a port in TIME_WAIT */
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     BUG_ON(fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at));
@@ -76,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         sent += (size_t)n;
     }
-    send(fd, "\r\n\r\n", 4, MSG_NOSIGNAL); /* most inputs are cut off: this ends their headers, and they get an answer */
+    send(fd, "\r\n\r\n", 4, MSG_NOSIGNAL); /* most inputs are cut off: this ends their headers, and
+                                              they get an answer */
     shutdown(fd, SHUT_WR);
     struct pollfd p = {.fd = fd, .events = POLLIN};
     ssize_t n = poll(&p, 1, 20) > 0 ? recv(fd, answer, sizeof answer, 0) : 0;

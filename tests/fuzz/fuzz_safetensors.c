@@ -1,5 +1,6 @@
-/* safetensors files: as an artifact for `init`, strictly and with everything allowed, and as a checkpoint. The checksum and the
- * network's hash that a file carries are made right first, or nothing behind them would ever be reached. */
+/* safetensors files: as an artifact for `init`, strictly and with everything allowed, and as a
+ * checkpoint. The checksum and the network's hash that a file carries are made right first, or
+ * nothing behind them would ever be reached. */
 #include "tests/fuzz/fuzz.h"
 
 #include <openssl/sha.h>
@@ -97,11 +98,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_error(rc, &e);
     if (rc >= 0) {
         const struct run_state *state = &c.state;
-        BUG_ON(state->n_out < 0 || state->n_out > RUN_SLICES || state->version < 0 || state->applied_samples < 0);
-        BUG_ON(state->cursor.samples < 1 || state->cursor.position < 0 || state->cursor.position > state->cursor.samples);
-        for (int i = 0; i < state->n_out; i++) { /* samples that are there: their indices go straight into the data set */
+        BUG_ON(state->n_out < 0 || state->n_out > RUN_SLICES || state->version < 0 ||
+               state->applied_samples < 0);
+        BUG_ON(state->cursor.samples < 1 || state->cursor.position < 0 ||
+               state->cursor.position > state->cursor.samples);
+        for (int i = 0; i < state->n_out;
+             i++) { /* samples that are there: their indices go straight into the data set */
             const struct slice *one = &state->out[i];
-            BUG_ON(one->epoch < 0 || one->start < 0 || one->count < 1 || one->start > state->cursor.samples - one->count);
+            BUG_ON(one->epoch < 0 || one->start < 0 || one->count < 1 ||
+                   one->start > state->cursor.samples - one->count);
         }
         checkpoint_release(&c);
     }

@@ -1,6 +1,7 @@
-/* A job spec as it comes by POST /api/v1/jobs: text, then the spec with its network. Of a valid one is checked what others rely on: tensors
- * stand one after the other and fill the block, the network as layers builds the same network again, and the spec with its defaults
- * filled in is as valid as what was given. */
+/* A job spec as it comes by POST /api/v1/jobs: text, then the spec with its network. Of a valid one
+ * is checked what others rely on: tensors stand one after the other and fill the block, the network
+ * as layers builds the same network again, and the spec with its defaults filled in is as valid as
+ * what was given. */
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>
@@ -17,13 +18,15 @@ static void check_network(const struct network *net)
         BUG_ON(net->tensors[i].first != end);
         end += net->tensors[i].count;
     }
-    BUG_ON(end != net->n_params || network_activation_bytes(net) == 0 || !isfinite(network_flops(net)));
+    BUG_ON(end != net->n_params || network_activation_bytes(net) == 0 ||
+           !isfinite(network_flops(net)));
     json_t *layers = network_json(net);
     memset(&again, 0, sizeof again);
     BUG_ON(network_build(&again, layers, "/model", &problems) < 0);
     network_hash(net, hash);
     network_hash(&again, other);
-    BUG_ON(strcmp(hash, other) != 0 || again.n_params != net->n_params || again.n_stat_floats != net->n_stat_floats);
+    BUG_ON(strcmp(hash, other) != 0 || again.n_params != net->n_params ||
+           again.n_stat_floats != net->n_stat_floats);
     network_release(&again);
     jsonx_problems_release(&problems);
     json_decref(layers);

@@ -1,6 +1,7 @@
-/* What Redis answers: a server that is none of ours accepts each connection, sends the next piece of the input (pieces end at a byte 0xff)
- * and closes its side. Then every call of the store that reads is made, as coordinator, HTTP server, agent and worker make it: whatever
- * came back, it is data or an error. The first byte picks where to begin, so that each call meets each piece. */
+/* What Redis answers: a server that is none of ours accepts each connection, sends the next piece
+ * of the input (pieces end at a byte 0xff) and closes its side. Then every call of the store that
+ * reads is made, as coordinator, HTTP server, agent and worker make it: whatever came back, it is
+ * data or an error. The first byte picks where to begin, so that each call meets each piece. */
 #include "tests/fuzz/fuzz.h"
 
 #include <pthread.h>
@@ -161,7 +162,8 @@ static void read_hosts(struct store *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(struct store *) = {read_job, read_lists, read_feed, read_docs, read_nodes, read_hosts};
+    static void (*const readers[])(struct store *) = {read_job,  read_lists, read_feed,
+                                                      read_docs, read_nodes, read_hosts};
     struct store *s = the_store();
     if (size < 1) {
         return 0;

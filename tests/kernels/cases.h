@@ -1,14 +1,16 @@
-/* What every device must compute alike: layers at odd sizes, strides and paddings, each between a convolution and a dense layer, so that
- * its outputs, its own gradients and the gradient that it hands down are seen. tests/kernels holds the CPU to finite differences over them,
- * tests/cuda the CUDA device to the CPU; what only one of the two has to show (rows of hundreds of channels, cuts of a minibatch) stays in
- * its test.
+/* What every device must compute alike: layers at odd sizes, strides and paddings, each between a
+ * convolution and a dense layer, so that its outputs, its own gradients and the gradient that it
+ * hands down are seen. tests/kernels holds the CPU to finite differences over them, tests/cuda the
+ * CUDA device to the CPU; what only one of the two has to show (rows of hundreds of channels, cuts
+ * of a minibatch) stays in its test.
  */
 #ifndef TESTS_KERNELS_CASES_H
 #define TESTS_KERNELS_CASES_H
 
 #include <stdio.h>
 
-/* The layers under test, and how many samples the CPU is held to finite differences with. Lists end with {0}. */
+/* The layers under test, and how many samples the CPU is held to finite differences with. Lists end
+ * with {0}. */
 struct layer_case {
     const char *layers;
     int batch;
@@ -29,7 +31,8 @@ static const struct layer_case convolution_cases[] = {
 static const struct layer_case dense_cases[] = {
     {"{\"type\": \"dense\", \"units\": 1}", 3},
     {"{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": 13, \"bias\": false}", 3},
-    {"{\"type\": \"dense\", \"units\": 33}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 7}", 1},
+    {"{\"type\": \"dense\", \"units\": 33}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 7}",
+     1},
     {0},
 };
 
@@ -38,7 +41,8 @@ static const struct layer_case max_pool_cases[] = {
     {"{\"type\": \"max_pool\", \"size\": 3, \"stride\": 2}", 3},
     {"{\"type\": \"max_pool\", \"size\": [2, 3], \"stride\": [1, 2], \"padding\": [1, 1]}", 3},
     {"{\"type\": \"max_pool\", \"size\": [11, 9]}", 3},
-    {"{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1}", 3},
+    {"{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"size\": 3, \"stride\": 1, \"padding\": 1}",
+     3},
     {0},
 };
 
@@ -58,7 +62,8 @@ static const struct layer_case pointwise_cases[] = {
     {"{\"type\": \"dropout\", \"rate\": 0.1}, {\"type\": \"relu\"}", 3},
     {"{\"type\": \"dropout\", \"rate\": 0}", 3},
     {"{\"type\": \"flatten\"}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 0.7}", 3},
-    {"{\"type\": \"flatten\"}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 6}", 3},
+    {"{\"type\": \"flatten\"}, {\"type\": \"flatten\"}, {\"type\": \"dropout\"}, {\"type\": \"dense\", \"units\": 6}",
+     3},
     {"{\"type\": \"max_pool\", \"size\": 3}, {\"type\": \"relu\"}", 3},
     {0},
 };
@@ -67,7 +72,8 @@ static const struct layer_case activation_cases[] = {
     {"{\"type\": \"leaky_relu\"}", 3},
     {"{\"type\": \"leaky_relu\", \"slope\": 0.3}, {\"type\": \"tanh\"}", 3},
     {"{\"type\": \"leaky_relu\", \"slope\": 0}", 3},
-    {"{\"type\": \"flatten\"}, {\"type\": \"sigmoid\"}, {\"type\": \"dense\", \"units\": 7}, {\"type\": \"tanh\"}", 3},
+    {"{\"type\": \"flatten\"}, {\"type\": \"sigmoid\"}, {\"type\": \"dense\", \"units\": 7}, {\"type\": \"tanh\"}",
+     3},
     {"{\"type\": \"sigmoid\"}, {\"type\": \"max_pool\", \"size\": 2}", 3},
     {0},
 };
@@ -76,7 +82,8 @@ static const struct layer_case lrn_cases[] = {
     {"{\"type\": \"lrn\", \"alpha\": 0.5}", 3},
     {"{\"type\": \"lrn\", \"window\": 4, \"alpha\": 0.7, \"beta\": 0.6, \"k\": 2}", 3},
     {"{\"type\": \"lrn\", \"window\": 1, \"alpha\": 0.2}", 1},
-    {"{\"type\": \"lrn\", \"window\": 20, \"alpha\": 3}, {\"type\": \"relu\"}, {\"type\": \"lrn\", \"window\": 9, \"alpha\": 1}", 2},
+    {"{\"type\": \"lrn\", \"window\": 20, \"alpha\": 3}, {\"type\": \"relu\"}, {\"type\": \"lrn\", \"window\": 9, \"alpha\": 1}",
+     2},
     {0},
 };
 
@@ -92,11 +99,13 @@ static const struct layer_case batch_norm_cases[] = {
 static const struct layer_case graph_cases[] = {
     {"{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"add\", \"inputs\": [\"a\", \"first\"]}",
      3},
-    {"{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", \"r\", \"first\"]}, {\"type\": \"relu\"}", 3},
+    {"{\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"add\", \"inputs\": [\"r\", \"r\", \"first\"]}, {\"type\": \"relu\"}",
+     3},
     {"{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"tanh\", \"name\": \"t\", \"inputs\": [\"first\"]},"
      "{\"type\": \"concat\", \"inputs\": [\"t\", \"a\", \"input\", \"first\"]}, {\"type\": \"leaky_relu\"}",
      3},
-    {"{\"type\": \"concat\", \"inputs\": [\"first\", \"first\"]}, {\"type\": \"max_pool\", \"size\": 2}", 3},
+    {"{\"type\": \"concat\", \"inputs\": [\"first\", \"first\"]}, {\"type\": \"max_pool\", \"size\": 2}",
+     3},
     /* vectors that were images count channel, row, column when they are joined with others */
     {"{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 4},"
      "{\"type\": \"concat\", \"inputs\": [\"d\", \"f\"]}",
@@ -104,15 +113,17 @@ static const struct layer_case graph_cases[] = {
     {"{\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"relu\", \"name\": \"r\"}, {\"type\": \"dense\", \"name\": \"d\", \"units\": 594},"
      "{\"type\": \"add\", \"inputs\": [\"d\", \"r\"]}",
      3},
-    /* and are joined as vectors too where the image has one channel, so that flattening it moves nothing */
+    /* and are joined as vectors too where the image has one channel, so that flattening it moves
+       nothing */
     {"{\"type\": \"conv2d\", \"filters\": 1, \"kernel\": 3}, {\"type\": \"flatten\", \"name\": \"f\"}, {\"type\": \"tanh\", \"name\": \"t\"},"
      "{\"type\": \"concat\", \"inputs\": [\"f\", \"t\"]}",
      3},
     {0},
 };
 
-/* Sums of a batch norm with another value: with and without a relu behind it, in either order, of what others read too, of its own input, of
- * the network's input, and such that stay sums of their own. */
+/* Sums of a batch norm with another value: with and without a relu behind it, in either order, of
+ * what others read too, of its own input, of the network's input, and such that stay sums of their
+ * own. */
 static const struct layer_case norm_sum_cases[] = {
     {"{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
      "{\"type\": \"add\", \"inputs\": [\"n\", \"first\"]}, {\"type\": \"relu\"}",
@@ -120,7 +131,8 @@ static const struct layer_case norm_sum_cases[] = {
     {"{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 3, \"padding\": 1}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
      "{\"type\": \"add\", \"inputs\": [\"first\", \"n\"]}",
      5},
-    {"{\"type\": \"batch_norm\", \"name\": \"n\"}, {\"type\": \"add\", \"inputs\": [\"n\", \"first\"]}, {\"type\": \"relu\"}", 5},
+    {"{\"type\": \"batch_norm\", \"name\": \"n\"}, {\"type\": \"add\", \"inputs\": [\"n\", \"first\"]}, {\"type\": \"relu\"}",
+     5},
     {"{\"type\": \"conv2d\", \"filters\": 3, \"kernel\": 1}, {\"type\": \"batch_norm\", \"name\": \"n\"},"
      "{\"type\": \"add\", \"inputs\": [\"n\", \"input\"]}, {\"type\": \"relu\"}",
      5},

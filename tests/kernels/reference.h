@@ -1,8 +1,10 @@
-/* The plain reference: any network of the catalogue in double precision and nested loops, one sample after the other, in the
- * order in which a textbook writes it. Slow and obvious on purpose. Gradients are not written down a second time: they come
- * from finite differences of the loss, which in double precision are good to 1e-7 and cannot share a mistake with the kernels.
+/* The plain reference: any network of the catalogue in double precision and nested loops, one
+ * sample after the other, in the order in which a textbook writes it. Slow and obvious on purpose.
+ * Gradients are not written down a second time: they come from finite differences of the loss,
+ * which in double precision are good to 1e-7 and cannot share a mistake with the kernels.
  *
- * Activations are [sample][h][w][c]; a flattened image is {n} counted channel, row, column, as the artifact has it.
+ * Activations are [sample][h][w][c]; a flattened image is {n} counted channel, row, column, as the
+ * artifact has it.
  */
 #ifndef TESTS_KERNELS_REFERENCE_H
 #define TESTS_KERNELS_REFERENCE_H
@@ -64,7 +66,8 @@ static inline const double *ref_tensor(const struct ref *r, const struct layer *
     return k < l->n_tensors ? r->params + r->net->tensors[l->first_tensor + k].first : NULL;
 }
 
-static inline void ref_conv(const struct ref *r, const struct layer *l, const double *in, double *out)
+static inline void ref_conv(const struct ref *r, const struct layer *l, const double *in,
+                            double *out)
 {
     const double *w = ref_tensor(r, l, 0), *bias = ref_tensor(r, l, 1);
     int channels = l->in.dim[2];
@@ -74,13 +77,17 @@ static inline void ref_conv(const struct ref *r, const struct layer *l, const do
                 double sum = bias ? bias[o] : 0;
                 for (int i = 0; i < l->kernel[0]; i++) {
                     for (int j = 0; j < l->kernel[1]; j++) {
-                        int row = y * l->stride[0] + i - l->padding[0], col = x * l->stride[1] + j - l->padding[1];
+                        int row = y * l->stride[0] + i - l->padding[0],
+                            col = x * l->stride[1] + j - l->padding[1];
                         if (row < 0 || col < 0 || row >= l->in.dim[0] || col >= l->in.dim[1]) {
                             continue;
                         }
                         const double *from = in + ref_at(&l->in, row, col, 0);
                         const double *k =
-                            w + (((size_t)o * (size_t)channels * (size_t)l->kernel[0]) + (size_t)i) * (size_t)l->kernel[1] + (size_t)j;
+                            w +
+                            (((size_t)o * (size_t)channels * (size_t)l->kernel[0]) + (size_t)i) *
+                                (size_t)l->kernel[1] +
+                            (size_t)j;
                         for (int c = 0; c < channels; c++) {
                             sum += from[c] * k[(size_t)c * (size_t)(l->kernel[0] * l->kernel[1])];
                         }
@@ -102,7 +109,8 @@ static inline double ref_counted(const struct shape *s, const double *in, size_t
     return in[(k % area) * (size_t)s->dim[2] + k / area];
 }
 
-static inline void ref_dense(const struct ref *r, const struct layer *l, const double *in, double *out)
+static inline void ref_dense(const struct ref *r, const struct layer *l, const double *in,
+                             double *out)
 {
     size_t n = shape_count(&l->in);
     const double *w = ref_tensor(r, l, 0), *bias = ref_tensor(r, l, 1);
@@ -124,7 +132,8 @@ static inline void ref_pool(const struct layer *l, const double *in, double *out
                 double best = -HUGE_VAL, sum = 0;
                 for (int i = 0; i < l->kernel[0]; i++) {
                     for (int j = 0; j < l->kernel[1]; j++) {
-                        int row = y * l->stride[0] + i - l->padding[0], col = x * l->stride[1] + j - l->padding[1];
+                        int row = y * l->stride[0] + i - l->padding[0],
+                            col = x * l->stride[1] + j - l->padding[1];
                         if (row >= 0 && col >= 0 && row < l->in.dim[0] && col < l->in.dim[1]) {
                             best = fmax(best, in[ref_at(&l->in, row, col, c)]);
                             sum += in[ref_at(&l->in, row, col, c)];
@@ -137,15 +146,18 @@ static inline void ref_pool(const struct layer *l, const double *in, double *out
     }
 }
 
-/* Elements are counted as they are stored: a vector that came from an image is stored row, column, channel. */
-static inline void ref_dropout(const struct ref *r, int layer, const struct dev_input *in, int sample, const double *from, double *out)
+/* Elements are counted as they are stored: a vector that came from an image is stored row, column,
+ * channel. */
+static inline void ref_dropout(const struct ref *r, int layer, const struct dev_input *in,
+                               int sample, const double *from, double *out)
 {
     const struct layer *l = &r->net->layers[layer];
     uint64_t key = mask_key(in->seed, in->epoch, layer);
     size_t n = shape_count(&l->out);
     const struct shape *image = l->in.rank == 1 && l->flat_from.rank == 3 ? &l->flat_from : NULL;
     for (size_t stored = 0; stored < n; stored++) {
-        size_t area = image ? (size_t)(image->dim[0] * image->dim[1]) : 1, depth = image ? (size_t)image->dim[2] : 1;
+        size_t area = image ? (size_t)(image->dim[0] * image->dim[1]) : 1,
+               depth = image ? (size_t)image->dim[2] : 1;
         size_t k = image ? (stored % depth) * area + stored / depth : stored;
         struct rng_block words = mask_words(key, in->sample[sample], stored / 4);
         bool kept = (words.v[stored % 4] >> 8) >= mask_threshold(l->rate);
@@ -163,19 +175,23 @@ static inline void ref_lrn(const struct layer *l, const double *in, double *out)
             for (int j = i - l->window / 2; j <= i + (l->window - 1) / 2; j++) {
                 sum += j >= 0 && j < c ? x[j] * x[j] : 0;
             }
-            out[(size_t)pixel * (size_t)c + (size_t)i] = x[i] / pow(l->k + l->alpha / l->window * sum, l->beta);
+            out[(size_t)pixel * (size_t)c + (size_t)i] =
+                x[i] / pow(l->k + l->alpha / l->window * sum, l->beta);
         }
     }
 }
 
-/* All samples at once. The running statistics that training leaves go to `running` ([2][channels]) unless that is NULL. */
-static inline void ref_batch_norm(const struct ref *r, const struct layer *l, const struct dev_input *in, const double *x, double *out,
+/* All samples at once. The running statistics that training leaves go to `running` ([2][channels])
+ * unless that is NULL. */
+static inline void ref_batch_norm(const struct ref *r, const struct layer *l,
+                                  const struct dev_input *in, const double *x, double *out,
                                   double *running)
 {
     int c = l->in.dim[l->in.rank - 1];
     size_t rows = (size_t)in->count * shape_count(&l->in) / (size_t)c;
     const double *weight = ref_tensor(r, l, 0), *bias = ref_tensor(r, l, 1);
-    const double *stats[2] = {r->stats + r->net->stats[l->first_stat].first, r->stats + r->net->stats[l->first_stat + 1].first};
+    const double *stats[2] = {r->stats + r->net->stats[l->first_stat].first,
+                              r->stats + r->net->stats[l->first_stat + 1].first};
     for (int k = 0; k < c; k++) {
         double mean = 0, squares = 0;
         for (size_t i = 0; i < rows; i++) {
@@ -197,19 +213,23 @@ static inline void ref_batch_norm(const struct ref *r, const struct layer *l, co
     }
 }
 
-static inline const double *ref_input_of(const struct ref *r, const struct layer *l, int k, int sample, const double *first)
+static inline const double *ref_input_of(const struct ref *r, const struct layer *l, int k,
+                                         int sample, const double *first)
 {
     int from = l->inputs[k];
-    return from < 0 ? first : r->act[from] + (size_t)sample * shape_count(&r->net->layers[from].out);
+    return from < 0 ? first
+                    : r->act[from] + (size_t)sample * shape_count(&r->net->layers[from].out);
 }
 
 /* Add and concat. */
-static inline void ref_join(const struct ref *r, const struct layer *l, int sample, const double *first, double *out)
+static inline void ref_join(const struct ref *r, const struct layer *l, int sample,
+                            const double *first, double *out)
 {
     size_t all = (size_t)l->out.dim[l->out.rank - 1], pixels = shape_count(&l->out) / all, at = 0;
     memset(out, 0, shape_count(&l->out) * sizeof(double));
     for (int k = 0; k < l->n_inputs; k++) {
-        const struct shape *s = l->inputs[k] < 0 ? &r->net->input : &r->net->layers[l->inputs[k]].out;
+        const struct shape *s =
+            l->inputs[k] < 0 ? &r->net->input : &r->net->layers[l->inputs[k]].out;
         const double *from = ref_input_of(r, l, k, sample, first);
         size_t c = (size_t)s->dim[s->rank - 1];
         for (size_t i = 0; i < pixels * c; i++) {
@@ -237,7 +257,8 @@ static inline void ref_layer(struct ref *r, int i, const struct dev_input *in, i
 {
     const struct layer *l = &r->net->layers[i];
     size_t n = shape_count(&l->out);
-    double *first = r->first + (size_t)sample * shape_count(&r->net->input), *out = r->act[i] + (size_t)sample * n;
+    double *first = r->first + (size_t)sample * shape_count(&r->net->input),
+           *out = r->act[i] + (size_t)sample * n;
     const double *from = ref_input_of(r, l, 0, sample, first);
     switch (l->type) {
     case CAT_LAYER_DENSE:
@@ -313,7 +334,8 @@ static inline double ref_sample_loss(const struct ref *r, const struct dev_input
     return log(sum) + top - y[((const int32_t *)in->y)[sample]];
 }
 
-/* The sum of the samples' losses; activations stay in r->act. Layers before `layer` stand there already. */
+/* The sum of the samples' losses; activations stay in r->act. Layers before `layer` stand there
+ * already. */
 static inline double ref_loss_from(struct ref *r, int layer, const struct dev_input *in)
 {
     double sum = 0;
@@ -336,10 +358,12 @@ static inline double ref_loss(struct ref *r, const struct dev_input *in)
     return ref_loss_from(r, 0, in);
 }
 
-/* d(mean loss)/d(parameter) by central differences. Only layers from the parameter's on are run, and are left as they then are: go
- * through parameters from the last to the first, after a ref_loss.
+/* d(mean loss)/d(parameter) by central differences. Only layers from the parameter's on are run,
+ * and are left as they then are: go through parameters from the last to the first, after a
+ * ref_loss.
  */
-static inline double ref_gradient(struct ref *r, const struct dev_input *in, const struct tensor *t, size_t parameter, double h)
+static inline double ref_gradient(struct ref *r, const struct dev_input *in, const struct tensor *t,
+                                  size_t parameter, double h)
 {
     double old = r->params[parameter];
     r->params[parameter] = old + h;
@@ -350,7 +374,7 @@ static inline double ref_gradient(struct ref *r, const struct dev_input *in, con
     return (above - below) / (2 * h * in->count);
 }
 
-/* ---- what tests set up ----------------------------------------------------------------------------------------- */
+/* ---- what tests set up ----------------------------------------------------------------------- */
 
 static inline struct network ref_network(const char *model)
 {
@@ -371,7 +395,8 @@ static inline struct dev_input ref_input(const struct network *net, int count, u
     size_t n = shape_count(&net->input), outputs = shape_count(&net->output);
     float *x = malloc((size_t)count * n * sizeof(float));
     int64_t *sample = malloc((size_t)count * sizeof(int64_t));
-    struct dev_input in = {.x = x, .sample = sample, .count = count, .epoch = 2, .seed = 7, .training = true};
+    struct dev_input in = {
+        .x = x, .sample = sample, .count = count, .epoch = 2, .seed = 7, .training = true};
     for (size_t i = 0; i < (size_t)count * n; i++) {
         x[i] = (float)rng_normal(seed, 1, i);
     }
@@ -402,7 +427,8 @@ static inline void ref_input_free(struct dev_input *in)
 }
 
 /* Samples first .. first+count-1 of a minibatch of images or vectors with classes. */
-static inline struct dev_input ref_part(const struct dev_input *in, const struct network *net, int first, int count)
+static inline struct dev_input ref_part(const struct dev_input *in, const struct network *net,
+                                        int first, int count)
 {
     struct dev_input part = *in;
     part.x = in->x + (size_t)first * shape_count(&net->input);
@@ -438,7 +464,8 @@ static inline void *ref_build_programs(void *ctx)
 {
     struct ref_builder *b = ctx;
     for (int batch = 2; batch < 7 && !b->failed; batch++) {
-        struct dev_program *p = b->replica->dev->ops->program_new(b->replica, batch, 1 << 20, &b->e);
+        struct dev_program *p =
+            b->replica->dev->ops->program_new(b->replica, batch, 1 << 20, &b->e);
         b->failed = !p;
         if (p) {
             b->replica->dev->ops->program_free(p);
@@ -455,22 +482,24 @@ struct bench {
     struct err e;
 };
 
-static inline struct bench *bench_new_in(const char *precision, const char *device, const char *model,
-                                         const struct optimizer_spec *optimizer)
+static inline struct bench *bench_new_in(const char *precision, const char *device,
+                                         const char *model, const struct optimizer_spec *optimizer)
 {
     static const struct optimizer_spec plain = {.type = CAT_OPTIMIZER_SGD};
     struct bench *b = calloc(1, sizeof(*b));
     b->net = ref_network(model);
     b->dev = dev_open(device, &b->e);
     if (!b->dev || dev_use_precision(b->dev, precision, &b->e) < 0 ||
-        b->dev->ops->replica_init(b->dev, &b->replica, &b->net, optimizer ? optimizer : &plain, &b->e) < 0) {
+        b->dev->ops->replica_init(b->dev, &b->replica, &b->net, optimizer ? optimizer : &plain,
+                                  &b->e) < 0) {
         fail_msg("%s", b->e.message);
     }
     ref_draw(&b->net, b->replica.host[DEV_PARAMS], b->replica.host[DEV_STATS]);
     return b;
 }
 
-static inline struct bench *bench_new(const char *device, const char *model, const struct optimizer_spec *optimizer)
+static inline struct bench *bench_new(const char *device, const char *model,
+                                      const struct optimizer_spec *optimizer)
 {
     return bench_new_in("fp32", device, model, optimizer);
 }
@@ -511,7 +540,8 @@ static inline void bench_mark(void *ctx, int bucket)
     }
 }
 
-static inline struct dev_result bench_compute(struct bench *b, struct dev_program *p, const struct dev_input *in, float *logits)
+static inline struct dev_result bench_compute(struct bench *b, struct dev_program *p,
+                                              const struct dev_input *in, float *logits)
 {
     struct dev_result result;
     int marks = 0;
@@ -534,10 +564,12 @@ static inline struct ref bench_reference(const struct bench *b, int batch)
     return r;
 }
 
-static inline void assert_near(double got, double expected, double tolerance, const char *what, size_t index)
+static inline void assert_near(double got, double expected, double tolerance, const char *what,
+                               size_t index)
 {
     if (!(fabs(got - expected) <= tolerance)) {
-        fail_msg("%s[%zu] is %.9g and should be %.9g, %.2g apart", what, index, got, expected, fabs(got - expected));
+        fail_msg("%s[%zu] is %.9g and should be %.9g, %.2g apart", what, index, got, expected,
+                 fabs(got - expected));
     }
 }
 
@@ -556,7 +588,8 @@ struct bound {
     double outputs, gradients;
 };
 
-static inline void check_outputs(const struct bench *b, const struct ref *r, const struct dev_input *in, const struct dev_result *got,
+static inline void check_outputs(const struct bench *b, const struct ref *r,
+                                 const struct dev_input *in, const struct dev_result *got,
                                  const float *logits, double bound)
 {
     double loss = 0;
@@ -571,9 +604,10 @@ static inline void check_outputs(const struct bench *b, const struct ref *r, con
     }
 }
 
-/* Each tensor's gradient against the one of fp32, which is held to the reference: the length of their difference, times the gradient's own
- * length and the tensor's share of the length of all. Rounding switches a relu or a maximum here and there, which a single element would
- * show too much. */
+/* Each tensor's gradient against the one of fp32, which is held to the reference: the length of
+ * their difference, times the gradient's own length and the tensor's share of the length of all.
+ * Rounding switches a relu or a maximum here and there, which a single element would show too much.
+ */
 static inline void check_gradients(const struct bench *got, const struct bench *exact, double bound)
 {
     double all = 0;
@@ -585,14 +619,16 @@ static inline void check_gradients(const struct bench *got, const struct bench *
         double apart = 0, n = (double)tensor->count, own = gradient_size(exact, tensor) * sqrt(n),
                share = sqrt(all * n / (double)exact->net.n_params);
         for (size_t i = tensor->first; i < tensor->first + tensor->count; i++) {
-            apart += pow((double)got->replica.host[DEV_GRADS][i] - (double)exact->replica.host[DEV_GRADS][i], 2);
+            apart += pow((double)got->replica.host[DEV_GRADS][i] -
+                             (double)exact->replica.host[DEV_GRADS][i],
+                         2);
         }
         assert_near(sqrt(apart), 0, bound * (own + share), tensor->name, 0);
     }
 }
 
-static inline void check_bf16(const struct bench *exact, struct ref *r, const char *model, int batch, const struct dev_input *in,
-                              struct bound bound)
+static inline void check_bf16(const struct bench *exact, struct ref *r, const char *model,
+                              int batch, const struct dev_input *in, struct bound bound)
 {
     struct bench *b = bench_new_in("bf16", "cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, batch);
@@ -605,11 +641,12 @@ static inline void check_bf16(const struct bench *exact, struct ref *r, const ch
     bench_free(b);
 }
 
-/* Outputs and loss everywhere, gradients at `coordinates` places of every `every`-th tensor, times the tensor's usual gradient and their
- * own size: single precision may see a relu switch where double does not, the more often the deeper a network is. Then the same in bf16,
- * where the CPU has it, unless that bound is NULL. */
-static inline void check_model_to(const char *model, int batch, int count, int coordinates, int every, struct bound fp32,
-                                  const struct bound *bf16)
+/* Outputs and loss everywhere, gradients at `coordinates` places of every `every`-th tensor, times
+ * the tensor's usual gradient and their own size: single precision may see a relu switch where
+ * double does not, the more often the deeper a network is. Then the same in bf16, where the CPU has
+ * it, unless that bound is NULL. */
+static inline void check_model_to(const char *model, int batch, int count, int coordinates,
+                                  int every, struct bound fp32, const struct bound *bf16)
 {
     struct bench *b = bench_new("cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, batch);
@@ -628,7 +665,8 @@ static inline void check_model_to(const char *model, int batch, int count, int c
         for (int k = 0; k < coordinates; k++) {
             size_t i = tensor->first + rng_below(1, (uint64_t)t, (uint64_t)k, tensor->count);
             double expected = ref_gradient(&r, &in, tensor, i, 1e-5);
-            assert_near((double)b->replica.host[DEV_GRADS][i], expected, fp32.gradients * (size + fabs(expected)) + 1e-6, tensor->name,
+            assert_near((double)b->replica.host[DEV_GRADS][i], expected,
+                        fp32.gradients * (size + fabs(expected)) + 1e-6, tensor->name,
                         i - tensor->first);
         }
     }
@@ -641,11 +679,13 @@ static inline void check_model_to(const char *model, int batch, int count, int c
 
 static const struct bound usual_fp32 = {1e-4, 2e-4};
 
-/* In bf16 8 bits are kept of everything: sums and averages stay within 2e-2. Behind relu and max pooling a few elements go another way,
- * behind batch norm all are divided by the deviation of few samples. A preset has them all. */
+/* In bf16 8 bits are kept of everything: sums and averages stay within 2e-2. Behind relu and max
+ * pooling a few elements go another way, behind batch norm all are divided by the deviation of few
+ * samples. A preset has them all. */
 static inline const struct bound *bound_in_bf16(const char *model)
 {
-    static const struct bound plain = {2e-2, 2e-2}, normed = {2e-2, 5e-2}, switched = {5e-2, 1.5e-1};
+    static const struct bound plain = {2e-2, 2e-2}, normed = {2e-2, 5e-2},
+                              switched = {5e-2, 1.5e-1};
     if (model[0] == '"' || strstr(model, "relu") || strstr(model, "max_pool")) {
         return &switched;
     }

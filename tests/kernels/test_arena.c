@@ -1,4 +1,5 @@
-/* Memory in which programs run (kernels/cpu/arena.c): shared by those that run one after another, never by two at once. */
+/* Memory in which programs run (kernels/cpu/arena.c): shared by those that run one after another,
+ * never by two at once. */
 #include "kernels/cpu/cpu.h"
 #include "tests/kernels/reference.h"
 
@@ -76,7 +77,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(smaller_programs_run_where_larger_ones_do, fresh, done),
         cmocka_unit_test_setup_teardown(two_at_once_have_one_each_and_both_are_kept, fresh, done),
-        cmocka_unit_test_setup_teardown(what_is_prepared_beside_a_run_replaces_its_memory_afterwards, fresh, done),
+        cmocka_unit_test_setup_teardown(
+            what_is_prepared_beside_a_run_replaces_its_memory_afterwards, fresh, done),
         cmocka_unit_test_setup_teardown(a_little_more_needs_no_new_memory, fresh, done),
         cmocka_unit_test_setup_teardown(what_no_machine_has_is_refused, fresh, done),
     };

@@ -1,5 +1,6 @@
-/* bf16 on the CPU beyond single operators (those: check_model in reference.h): deep networks, curves, threads, repeated runs, what is not a
- * number, and that parameters stay fp32. Skipped where the CPU has no avx512_bf16, but for what such a CPU says.
+/* bf16 on the CPU beyond single operators (those: check_model in reference.h): deep networks,
+ * curves, threads, repeated runs, what is not a number, and that parameters stay fp32. Skipped
+ * where the CPU has no avx512_bf16, but for what such a CPU says.
  */
 #include "tests/kernels/reference.h"
 
@@ -20,12 +21,15 @@ static void a_deep_networks_gradient_is_near_that_of_fp32(void **state)
 {
     needs_bf16();
     char *model = preset_for("resnet20", 12);
-    struct bench *a = bench_new("cpu:2", model, NULL), *b = bench_new_in("bf16", "cpu:2", model, NULL);
+    struct bench *a = bench_new("cpu:2", model, NULL),
+                 *b = bench_new_in("bf16", "cpu:2", model, NULL);
     struct dev_program *p = bench_program(a, 96), *q = bench_program(b, 96);
     struct dev_input in = ref_input(&a->net, 90, 5);
     double loss = bench_compute(a, p, &in, NULL).loss;
     assert_near(bench_compute(b, q, &in, NULL).loss, loss, 1e-2 * loss, "loss", 0);
-    check_gradients(b, a, 0.5); /* twenty layers of rounding, and a gradient that is small beside its samples' */
+    check_gradients(
+        b, a,
+        0.5); /* twenty layers of rounding, and a gradient that is small beside its samples' */
     a->dev->ops->program_free(p);
     b->dev->ops->program_free(q);
     ref_input_free(&in);
@@ -34,7 +38,7 @@ static void a_deep_networks_gradient_is_near_that_of_fp32(void **state)
     free(model);
 }
 
-/* ---- curves ------------------------------------------------------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------------------------- */
 
 enum { STEPS = 30 };
 
@@ -85,10 +89,12 @@ static void steps_smaller_than_bf16_resolves_are_not_lost(void **state)
     size_t there = 0, moved = 0;
     assert_int_equal(b->dev->ops->update(&b->replica, 1e-4, 1, &b->e), 0);
     for (size_t i = 0; i < b->net.n_params; i++) {
-        bool counts = fabs(1e-4 * (double)b->replica.host[DEV_GRADS][i]) > 1e-6 * fabs((double)before[i]);
+        bool counts =
+            fabs(1e-4 * (double)b->replica.host[DEV_GRADS][i]) > 1e-6 * fabs((double)before[i]);
         there += counts;
         moved += counts && b->replica.host[DEV_PARAMS][i] != before[i];
-        assert_near((double)b->replica.host[DEV_PARAMS][i], (double)before[i] - 1e-4 * (double)b->replica.host[DEV_GRADS][i],
+        assert_near((double)b->replica.host[DEV_PARAMS][i],
+                    (double)before[i] - 1e-4 * (double)b->replica.host[DEV_GRADS][i],
                     1e-7 * (1 + fabs((double)before[i])), "parameter", i);
     }
     assert_true(there > b->net.n_params / 10 && moved == there);
@@ -98,9 +104,10 @@ static void steps_smaller_than_bf16_resolves_are_not_lost(void **state)
     bench_free(b);
 }
 
-/* ---- the same again ----------------------------------------------------------------------------------------------------- */
+/* ---- the same again -------------------------------------------------------------------------- */
 
-static struct bench *computed(const char *device, const char *model, int count, struct dev_result *result)
+static struct bench *computed(const char *device, const char *model, int count,
+                              struct dev_result *result)
 {
     struct bench *b = bench_new_in("bf16", device, model, NULL);
     struct dev_program *p = bench_program(b, 40);
@@ -118,10 +125,12 @@ static void a_repeated_run_gives_the_same_bits_and_other_threads_the_same_by_rou
     const char *const models[] = {lenet, deep};
     for (int m = 0; m < 2; m++) {
         struct dev_result first, second, other;
-        struct bench *a = computed("cpu:2", models[m], 37, &first), *b = computed("cpu:2", models[m], 37, &second);
+        struct bench *a = computed("cpu:2", models[m], 37, &first),
+                     *b = computed("cpu:2", models[m], 37, &second);
         struct bench *c = computed("cpu:1", models[m], 37, &other);
         assert_true(first.loss == second.loss);
-        assert_memory_equal(a->replica.host[DEV_GRADS], b->replica.host[DEV_GRADS], a->net.n_params * sizeof(float));
+        assert_memory_equal(a->replica.host[DEV_GRADS], b->replica.host[DEV_GRADS],
+                            a->net.n_params * sizeof(float));
         assert_near(other.loss, first.loss, 1e-2 * first.loss, "loss", 0);
         check_gradients(c, a, m ? 0.5 : 0.05);
         bench_free(a);
@@ -131,13 +140,15 @@ static void a_repeated_run_gives_the_same_bits_and_other_threads_the_same_by_rou
     free(deep);
 }
 
-/* ---- what is not a number ----------------------------------------------------------------------------------------------- */
+/* ---- what is not a number -------------------------------------------------------------------- */
 
 static void check_nan(const char *precision, const char *layers)
 {
     char model[600];
-    snprintf(model, sizeof(model), "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}",
-             layers);
+    snprintf(
+        model, sizeof(model),
+        "{\"input\": [6, 6, 3], \"layers\": [%s, {\"type\": \"dense\", \"name\": \"last\", \"units\": 5}]}",
+        layers);
     struct bench *b = bench_new_in(precision, "cpu:2", model, NULL);
     struct dev_program *p = bench_program(b, 3);
     struct dev_input in = ref_input(&b->net, 3, 5);
@@ -152,8 +163,8 @@ static void check_nan(const char *precision, const char *layers)
     bench_free(b);
 }
 
-/* Not here: max pooling, and a relu that is part of a convolution or dense layer, are oneDNN's, which take what is not a number for
- * small. */
+/* Not here: max pooling, and a relu that is part of a convolution or dense layer, are oneDNN's,
+ * which take what is not a number for small. */
 static void what_is_not_a_number_stays_visible(void **state)
 {
     static const char *const layers[] = {

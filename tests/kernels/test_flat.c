@@ -1,4 +1,5 @@
-/* Loops over flat blocks: at lengths that no register divides, bit for bit what a plain loop gives. */
+/* Loops over flat blocks: at lengths that no register divides, bit for bit what a plain loop gives.
+ */
 #include "kernels/flat.h"
 #include "tests/kernels/reference.h"
 
@@ -51,7 +52,8 @@ static void sums_differences_and_shares_are_those_of_a_plain_loop(void **state)
         flat_scale(s->c, s->c, 0.3f, lengths[k]);
         for (size_t i = 0; i < N; i++) {
             bool in = i < lengths[k];
-            float sum = was->a[i] + (in ? was->b[i] : 0), difference = was->b[i] - (in ? was->c[i] : 0),
+            float sum = was->a[i] + (in ? was->b[i] : 0),
+                  difference = was->b[i] - (in ? was->c[i] : 0),
                   share = in ? 0.3f * was->c[i] : was->c[i];
             assert_true(s->a[i] == sum && s->b[i] == difference && s->c[i] == share);
         }
@@ -66,7 +68,8 @@ static void a_step_moves_the_weights_and_collects_what_it_did(void **state)
     struct blocks *s = blocks_new(), *was = blocks_new();
     flat_descend(s->a, s->b, s->c, s->decays, &step, N);
     for (size_t i = 0; i < N; i++) {
-        float decayed = i % 3 != 0 ? 0.01f * was->a[i] : 0, u = 0.5f * was->c[i] + decayed, moved = 0.1f * u, kept = 0.025f * u;
+        float decayed = i % 3 != 0 ? 0.01f * was->a[i] : 0, u = 0.5f * was->c[i] + decayed,
+              moved = 0.1f * u, kept = 0.025f * u;
         assert_true(s->a[i] == was->a[i] - moved && s->b[i] == was->b[i] + kept);
     }
     free(s);

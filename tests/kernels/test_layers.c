@@ -1,4 +1,5 @@
-/* Every layer type, in the networks of cases.h, against the reference in double precision and finite differences. See reference.h. */
+/* Every layer type, in the networks of cases.h, against the reference in double precision and
+ * finite differences. See reference.h. */
 #include "tests/kernels/cases.h"
 #include "tests/kernels/reference.h"
 
@@ -38,7 +39,8 @@ static void dense_layers_match_after_images_and_vectors(void **state)
 {
     check_cases(dense_cases);
     check_model("{\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 4, 4, 18);
-    check_model("{\"input\": [4, 3, 2], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 1, 1, 30);
+    check_model("{\"input\": [4, 3, 2], \"layers\": [{\"type\": \"dense\", \"units\": 3}]}", 1, 1,
+                30);
 }
 
 static void max_pools_match(void **state)
@@ -70,10 +72,13 @@ static void batch_norm_matches_on_images_and_vectors(void **state)
 {
     check_cases(batch_norm_cases);
     check_cases(norm_sum_cases);
-    check_model("{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}", 9, 9, 10);
+    check_model(
+        "{\"input\": [9, 8, 3], \"layers\": [{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 4}]}",
+        9, 9, 10);
 }
 
-/* Of two batch norms behind each other only one is made again for the backward pass; and one that several layers read. */
+/* Of two batch norms behind each other only one is made again for the backward pass; and one that
+ * several layers read. */
 static void what_is_made_again_for_the_backward_pass_is_the_same(void **state)
 {
     check_between(
@@ -108,7 +113,8 @@ static void batch_norm_keeps_running_statistics_and_evaluates_with_them(void **s
     double loss = ref_loss(&r, &in);
     assert_near(bench_compute(b, p, &in, NULL).loss, loss, 1e-4 * (1 + loss), "loss", 0);
     for (size_t k = 0; k < 14; k++) {
-        assert_true((double)b->replica.host[DEV_STATS][k] == r.stats[k]); /* an evaluation changes nothing */
+        assert_true((double)b->replica.host[DEV_STATS][k] ==
+                    r.stats[k]); /* an evaluation changes nothing */
     }
     ref_free(&r);
     ref_input_free(&in);

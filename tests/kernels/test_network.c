@@ -1,4 +1,5 @@
-/* Whole networks on the device against the plain reference: outputs, loss, and gradients against finite differences. */
+/* Whole networks on the device against the plain reference: outputs, loss, and gradients against
+ * finite differences. */
 #include "tests/kernels/reference.h"
 
 static void mlp_matches_the_reference(void **state)
@@ -18,7 +19,8 @@ static void cifar_networks_match_the_reference(void **state)
     check_model("\"tf-cifar\"", 2, 2, 2);
 }
 
-static const struct bound deep = {1e-4, 2e-3}; /* in bf16, so few samples say nothing behind so many batch norms: test_bf16.c */
+static const struct bound deep = {
+    1e-4, 2e-3}; /* in bf16, so few samples say nothing behind so many batch norms: test_bf16.c */
 
 static void residual_networks_match_the_reference(void **state)
 {
@@ -35,8 +37,9 @@ static void presets_have_the_documented_number_of_parameters(void **state)
     static const struct {
         const char *model;
         size_t params;
-    } expected[] = {{"\"mlp\"", 101770},       {"\"lenet5\"", 1663370},  {"\"cifar-quick\"", 89578},
-                    {"\"tf-cifar\"", 3527498}, {"\"resnet20\"", 272474}, {"\"resnet18\"", 11173962}};
+    } expected[] = {{"\"mlp\"", 101770},        {"\"lenet5\"", 1663370},
+                    {"\"cifar-quick\"", 89578}, {"\"tf-cifar\"", 3527498},
+                    {"\"resnet20\"", 272474},   {"\"resnet18\"", 11173962}};
     int n;
     network_presets(&n);
     assert_int_equal(n, sizeof(expected) / sizeof(*expected));

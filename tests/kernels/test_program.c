@@ -5,10 +5,12 @@
 #include "tests/kernels/cases.h"
 #include "tests/kernels/reference.h"
 
-static float *gradients(struct bench *b, struct dev_program *p, const struct dev_input *in, float *logits)
+static float *gradients(struct bench *b, struct dev_program *p, const struct dev_input *in,
+                        float *logits)
 {
     float *copy = malloc(b->net.n_params * sizeof(float));
-    memset(b->replica.host[DEV_GRADS], 0x7f, b->net.n_params * sizeof(float)); /* what compute must overwrite */
+    memset(b->replica.host[DEV_GRADS], 0x7f,
+           b->net.n_params * sizeof(float)); /* what compute must overwrite */
     bench_compute(b, p, in, logits);
     memcpy(copy, b->replica.host[DEV_GRADS], b->net.n_params * sizeof(float));
     return copy;
@@ -17,7 +19,8 @@ static float *gradients(struct bench *b, struct dev_program *p, const struct dev
 static void check_split(const char *model)
 {
     struct bench *b = bench_new("cpu:2", model, NULL);
-    struct dev_program *whole = bench_program(b, 7), *three = bench_program(b, 3), *five = bench_program(b, 5);
+    struct dev_program *whole = bench_program(b, 7), *three = bench_program(b, 3),
+                       *five = bench_program(b, 5);
     struct dev_input in = ref_input(&b->net, 7, 5);
     struct dev_input left = ref_part(&in, &b->net, 0, 3), right = ref_part(&in, &b->net, 3, 4);
     size_t outputs = shape_count(&b->net.output);
@@ -25,10 +28,12 @@ static void check_split(const char *model)
     float *all = gradients(b, whole, &in, logits), *g3 = gradients(b, three, &left, parts);
     float *g4 = gradients(b, five, &right, parts + 3 * outputs);
     for (size_t i = 0; i < 7 * outputs; i++) {
-        assert_near((double)parts[i], (double)logits[i], 1e-5 * (1 + fabs((double)logits[i])), "output", i);
+        assert_near((double)parts[i], (double)logits[i], 1e-5 * (1 + fabs((double)logits[i])),
+                    "output", i);
     }
     for (size_t i = 0; i < b->net.n_params; i++) {
-        assert_near((3.0 * (double)g3[i] + 4.0 * (double)g4[i]) / 7, (double)all[i], 1e-5 * (0.1 + fabs((double)all[i])), "gradient", i);
+        assert_near((3.0 * (double)g3[i] + 4.0 * (double)g4[i]) / 7, (double)all[i],
+                    1e-5 * (0.1 + fabs((double)all[i])), "gradient", i);
     }
     free(all);
     free(g3);
@@ -66,7 +71,8 @@ static void another_size_and_back_gives_the_same_bits(void **state)
     float *after = gradients(b, p, &in, NULL);
     assert_memory_equal(before, after, b->net.n_params * sizeof(float));
     for (size_t i = 0; i < b->net.n_params; i++) {
-        assert_near((double)through[i], (double)before[i], 1e-5 * (0.1 + fabs((double)before[i])), "gradient", i);
+        assert_near((double)through[i], (double)before[i], 1e-5 * (0.1 + fabs((double)before[i])),
+                    "gradient", i);
     }
     free(before);
     free(through);
@@ -89,7 +95,8 @@ static void the_number_of_threads_changes_nothing_but_rounding(void **state)
         struct dev_program *p = bench_program(b, 37);
         float *g = gradients(b, p, &in, NULL);
         for (size_t i = 0; expected && i < b->net.n_params; i++) {
-            assert_near((double)g[i], (double)expected[i], 1e-5 * (0.1 + fabs((double)expected[i])), "gradient", i);
+            assert_near((double)g[i], (double)expected[i], 1e-5 * (0.1 + fabs((double)expected[i])),
+                        "gradient", i);
         }
         free(expected);
         expected = g;
@@ -131,7 +138,7 @@ static void an_evaluation_leaves_gradients_alone_and_drops_nothing(void **state)
     bench_free(b);
 }
 
-/* ---- buckets --------------------------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------- */
 
 struct marked {
     struct bench *b;
@@ -187,7 +194,7 @@ static void buckets_tile_the_block_backwards_and_are_complete_when_marked(void *
     check_buckets((size_t)1 << 30, 1);
 }
 
-/* ---- beside each other, again and again --------------------------------------------------------------------------- */
+/* ---- beside each other, again and again ------------------------------------------------------ */
 
 static void programs_are_built_beside_a_running_one(void **state)
 {
@@ -236,12 +243,14 @@ static void steps_and_rebuilds_do_not_grow_the_memory(void **state)
             before = mallinfo2().uordblks;
         }
     }
-    assert_true(mallinfo2().uordblks <= before + (ROUNDS - SETTLED) * 256); /* malloc keeps some kilobytes for itself now and then */
+    assert_true(mallinfo2().uordblks <=
+                before + (ROUNDS - SETTLED) *
+                             256); /* malloc keeps some kilobytes for itself now and then */
     ref_input_free(&in);
     bench_free(b);
 }
 
-/* ---- what goes wrong -------------------------------------------------------------------------------------------------- */
+/* ---- what goes wrong ------------------------------------------------------------------------- */
 
 static void a_label_outside_the_outputs_is_an_error_that_names_the_sample(void **state)
 {
@@ -325,7 +334,8 @@ static size_t bytes_in_use(void)
     return m.uordblks + m.hblkhd;
 }
 
-/* The estimate is for any device, and the CPU keeps but half of a residual network's activations. */
+/* The estimate is for any device, and the CPU keeps but half of a residual network's activations.
+ */
 static void memory_needed_covers_what_a_program_takes_and_not_much_more(void **state)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -340,7 +350,8 @@ static void memory_needed_covers_what_a_program_takes_and_not_much_more(void **s
             struct dev_program *p = bench_program(b, batch);
             size_t used = bytes_in_use() - before, needed = dev_memory_needed(&b->net, &sgd, batch);
             if (used > needed || needed > 5 * used + ((size_t)40 << 20)) {
-                fail_msg("%s, minibatch %d: %zu bytes are used, %zu were said to be needed", models[m], batch, used, needed);
+                fail_msg("%s, minibatch %d: %zu bytes are used, %zu were said to be needed",
+                         models[m], batch, used, needed);
             }
             b->dev->ops->program_free(p);
             bench_free(b);

@@ -1,5 +1,5 @@
-/* Server rules: the loops that were compiled for several instruction sets against the formulas of SEMANTICS.md 1 and ALGORITHMS.md,
- * element by element in double.
+/* Server rules: the loops that were compiled for several instruction sets against the formulas of
+ * SEMANTICS.md 1 and ALGORITHMS.md, element by element in double.
  */
 #include "kernels/rules/dc_asgd.h"
 #include "tests/kernels/reference.h"
@@ -25,14 +25,19 @@ static struct shard *shard_new(void)
     return s;
 }
 
-static const struct rule_args common = {.lr = 0.1f, .factor = 0.75f, .momentum = 0.9f, .weight_decay = 0.01f, .tau = 3};
+static const struct rule_args common = {
+    .lr = 0.1f, .factor = 0.75f, .momentum = 0.9f, .weight_decay = 0.01f, .tau = 3};
 
 /* Runs the rule and leaves what was before in `before`. */
-static struct shard *apply(int strategy, bool velocity, bool adaptive, bool decay, const struct rule_args *args, struct shard **before)
+static struct shard *apply(int strategy, bool velocity, bool adaptive, bool decay,
+                           const struct rule_args *args, struct shard **before)
 {
     struct shard *s = shard_new();
-    struct rule_state state = {
-        .w = s->w, .v = velocity ? s->v : NULL, .m2 = adaptive ? s->m2 : NULL, .decay = decay ? s->decay : NULL, .n = N};
+    struct rule_state state = {.w = s->w,
+                               .v = velocity ? s->v : NULL,
+                               .m2 = adaptive ? s->m2 : NULL,
+                               .decay = decay ? s->decay : NULL,
+                               .n = N};
     struct rule_args a = *args;
     a.g = s->g;
     a.pulled = s->pulled;
@@ -56,7 +61,8 @@ static void check_plain(int strategy, bool velocity, bool decay)
 {
     struct shard *was, *s = apply(strategy, velocity, false, decay, &common, &was);
     for (size_t i = 0; i < N; i++) {
-        double u = 0.75 * ((double)was->g[i] + (decay && was->decay[i] ? 0.01 : 0) * (double)was->w[i]);
+        double u =
+            0.75 * ((double)was->g[i] + (decay && was->decay[i] ? 0.01 : 0) * (double)was->w[i]);
         double v = velocity ? 0.9 * (double)was->v[i] + u : u;
         assert_near((double)s->w[i], (double)was->w[i] - 0.1 * v, 1e-6, "w", i);
         assert_near((double)s->v[i], velocity ? v : (double)was->v[i], 1e-6, "v", i);
@@ -67,7 +73,8 @@ static void check_plain(int strategy, bool velocity, bool decay)
 
 static void plain_servers_make_a_momentum_step(void **state)
 {
-    static const int plain[] = {CAT_STRATEGY_ASGD, CAT_STRATEGY_SOFTSYNC, CAT_STRATEGY_SSP, CAT_STRATEGY_DBS_SGD};
+    static const int plain[] = {CAT_STRATEGY_ASGD, CAT_STRATEGY_SOFTSYNC, CAT_STRATEGY_SSP,
+                                CAT_STRATEGY_DBS_SGD};
     for (size_t k = 0; k < sizeof(plain) / sizeof(*plain); k++) {
         for (int way = 0; way < 4; way++) {
             check_plain(plain[k], way & 1, way & 2);
@@ -130,7 +137,8 @@ static void trust_weighs_the_kept_step_against_the_gradient(void **state)
         args.p1 = 0.25f;
         struct shard *was, *s = apply(owners[way / 2], true, false, decay, &args, &was);
         for (size_t i = 0; i < N; i++) {
-            double u = 0.75 * ((double)was->g[i] + (decay && was->decay[i] ? 0.01 : 0) * (double)was->w[i]);
+            double u = 0.75 * ((double)was->g[i] +
+                               (decay && was->decay[i] ? 0.01 : 0) * (double)was->w[i]);
             double d = 0.75 * (double)was->v[i] - 0.25 * 0.1 * u;
             assert_near((double)s->v[i], d, 1e-6, "d", i);
             assert_near((double)s->w[i], (double)was->w[i] + d, 1e-6, "w", i);

@@ -1,4 +1,5 @@
-/* Optimizers against the formulas in plain double loops (PyTorch's SGD, Adam, AdamW), clipping, and bits that do not depend on threads. */
+/* Optimizers against the formulas in plain double loops (PyTorch's SGD, Adam, AdamW), clipping, and
+ * bits that do not depend on threads. */
 #include "tests/kernels/reference.h"
 
 static const char model[] =
@@ -27,7 +28,8 @@ static void check_optimizer(struct optimizer_spec o)
     enum { STEPS = 4 };
     struct bench *b = bench_new("cpu:2", model, &o);
     size_t n = b->net.n_params;
-    double *w = calloc(n, sizeof(double)), *m1 = calloc(n, sizeof(double)), *m2 = calloc(n, sizeof(double));
+    double *w = calloc(n, sizeof(double)), *m1 = calloc(n, sizeof(double)),
+           *m2 = calloc(n, sizeof(double));
     for (size_t i = 0; i < n; i++) {
         w[i] = (double)b->replica.host[DEV_PARAMS][i];
     }
@@ -40,7 +42,8 @@ static void check_optimizer(struct optimizer_spec o)
         norm = sqrt(norm);
         double clip = o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1;
         for (size_t i = 0; i < n; i++) {
-            double u = clip * scale * (double)b->replica.host[DEV_GRADS][i], decay = decays(&b->net, i) ? o.weight_decay : 0;
+            double u = clip * scale * (double)b->replica.host[DEV_GRADS][i],
+                   decay = decays(&b->net, i) ? o.weight_decay : 0;
             if (o.type == CAT_OPTIMIZER_SGD) {
                 u += decay * w[i];
                 m1[i] = o.momentum * m1[i] + u;
@@ -51,12 +54,14 @@ static void check_optimizer(struct optimizer_spec o)
             w[i] -= o.type == CAT_OPTIMIZER_ADAMW ? lr * decay * w[i] : 0;
             m1[i] = o.beta1 * m1[i] + (1 - o.beta1) * u;
             m2[i] = o.beta2 * m2[i] + (1 - o.beta2) * u * u;
-            w[i] -= lr * (m1[i] / (1 - pow(o.beta1, step))) / (sqrt(m2[i] / (1 - pow(o.beta2, step))) + o.eps);
+            w[i] -= lr * (m1[i] / (1 - pow(o.beta1, step))) /
+                    (sqrt(m2[i] / (1 - pow(o.beta2, step))) + o.eps);
         }
         assert_int_equal(b->dev->ops->update(&b->replica, lr, scale, &b->e), 0);
     }
     for (size_t i = 0; i < n; i++) {
-        assert_near((double)b->replica.host[DEV_PARAMS][i], w[i], 2e-6 * (1 + fabs(w[i])), "parameter", i);
+        assert_near((double)b->replica.host[DEV_PARAMS][i], w[i], 2e-6 * (1 + fabs(w[i])),
+                    "parameter", i);
     }
     free(w);
     free(m1);
@@ -69,13 +74,16 @@ static void sgd_follows_its_formula(void **state)
     check_optimizer((struct optimizer_spec){.type = CAT_OPTIMIZER_SGD});
     check_optimizer((struct optimizer_spec){.type = CAT_OPTIMIZER_SGD, .weight_decay = 0.01});
     check_optimizer((struct optimizer_spec){.type = CAT_OPTIMIZER_SGD, .momentum = 0.9});
-    check_optimizer((struct optimizer_spec){.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.01});
-    check_optimizer((struct optimizer_spec){.type = CAT_OPTIMIZER_SGD, .momentum = 0.8, .weight_decay = 0.01, .nesterov = true});
+    check_optimizer(
+        (struct optimizer_spec){.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.01});
+    check_optimizer((struct optimizer_spec){
+        .type = CAT_OPTIMIZER_SGD, .momentum = 0.8, .weight_decay = 0.01, .nesterov = true});
 }
 
 static void adam_and_adamw_follow_their_formulas(void **state)
 {
-    struct optimizer_spec o = {.type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    struct optimizer_spec o = {
+        .type = CAT_OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     check_optimizer(o);
     o.weight_decay = 0.1;
     check_optimizer(o);
@@ -88,14 +96,17 @@ static void adam_and_adamw_follow_their_formulas(void **state)
 
 static void a_long_gradient_is_shortened_and_a_short_one_is_not(void **state)
 {
-    check_optimizer((struct optimizer_spec){.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 1.5, .weight_decay = 0.01});
+    check_optimizer((struct optimizer_spec){
+        .type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 1.5, .weight_decay = 0.01});
     check_optimizer((struct optimizer_spec){.type = CAT_OPTIMIZER_SGD, .clip_norm = 1e6});
-    check_optimizer((struct optimizer_spec){.type = CAT_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .clip_norm = 0.5});
+    check_optimizer((struct optimizer_spec){
+        .type = CAT_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .clip_norm = 0.5});
 }
 
 static void clipping_and_steps_give_the_same_bits_with_any_number_of_threads(void **state)
 {
-    struct optimizer_spec o = {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 0.1, .weight_decay = 1e-3};
+    struct optimizer_spec o = {
+        .type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 0.1, .weight_decay = 1e-3};
     float *expected = NULL;
     for (int threads = 1; threads <= 3; threads++) {
         char name[16];
@@ -116,31 +127,40 @@ static void clipping_and_steps_give_the_same_bits_with_any_number_of_threads(voi
     free(expected);
 }
 
-/* Parts of odd lengths that begin and end within tensors, from the end to the beginning and from the middle on. */
+/* Parts of odd lengths that begin and end within tensors, from the end to the beginning and from
+ * the middle on. */
 static void a_step_in_parts_has_the_bits_of_a_whole_one(void **state)
 {
     static const struct optimizer_spec optimizers[] = {
         {.type = CAT_OPTIMIZER_SGD, .weight_decay = 0.01},
         {.type = CAT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true},
-        {.type = CAT_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1},
+        {.type = CAT_OPTIMIZER_ADAMW,
+         .beta1 = 0.9,
+         .beta2 = 0.999,
+         .eps = 1e-8,
+         .weight_decay = 0.1},
     };
     enum { PARTS = 5, STEPS = 3 };
     for (size_t k = 0; k < sizeof optimizers / sizeof *optimizers; k++) {
-        struct bench *whole = bench_new("cpu:2", "\"lenet5\"", &optimizers[k]), *parts = bench_new("cpu:2", "\"lenet5\"", &optimizers[k]);
+        struct bench *whole = bench_new("cpu:2", "\"lenet5\"", &optimizers[k]),
+                     *parts = bench_new("cpu:2", "\"lenet5\"", &optimizers[k]);
         size_t n = whole->net.n_params;
         for (int step = 0; step < STEPS; step++) {
             random_gradient(whole, (uint64_t)step);
             random_gradient(parts, (uint64_t)step);
             assert_int_equal(whole->dev->ops->update(&whole->replica, 0.1, 0.5, &whole->e), 0);
             for (int i = 0; i < PARTS; i++) {
-                size_t part = (size_t)(step % 2 ? PARTS - 1 - i : (i + 2) % PARTS), first = n * part / PARTS;
-                assert_int_equal(parts->dev->ops->update_part(&parts->replica, first, n * (part + 1) / PARTS - first, 0.1, 0.5,
-                                                              i == PARTS - 1, &parts->e),
+                size_t part = (size_t)(step % 2 ? PARTS - 1 - i : (i + 2) % PARTS),
+                       first = n * part / PARTS;
+                assert_int_equal(parts->dev->ops->update_part(&parts->replica, first,
+                                                              n * (part + 1) / PARTS - first, 0.1,
+                                                              0.5, i == PARTS - 1, &parts->e),
                                  0);
             }
         }
         for (int b = 0; b < DEV_BLOCKS; b++) {
-            assert_memory_equal(whole->replica.host[b], parts->replica.host[b], whole->replica.count[b] * sizeof(float));
+            assert_memory_equal(whole->replica.host[b], parts->replica.host[b],
+                                whole->replica.count[b] * sizeof(float));
         }
         bench_free(whole);
         bench_free(parts);

@@ -1,4 +1,5 @@
-/* What every MPI test shares: start and stop, one line per check on rank 0, a verdict that all ranks agree on. */
+/* What every MPI test shares: start and stop, one line per check on rank 0, a verdict that all
+ * ranks agree on. */
 #ifndef TESTS_MPI_MPI_TEST_H
 #define TESTS_MPI_MPI_TEST_H
 

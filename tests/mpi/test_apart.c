@@ -1,6 +1,7 @@
-/* Ranks that are hosts of their own: TCP between them, pieces, waits for sockets instead of polls.   ranks: 2 4
- * All are on this machine. So MPI is told to use TCP, and that no two of them share memory: MPI_Comm_split_type is answered here, as MPI's
- * profiling interface allows. The last rank is the keeper. */
+/* Ranks that are hosts of their own: TCP between them, pieces, waits for sockets instead of polls.
+ * ranks: 2 4 All are on this machine. So MPI is told to use TCP, and that no two of them share
+ * memory: MPI_Comm_split_type is answered here, as MPI's profiling interface allows. The last rank
+ * is the keeper. */
 #include <sys/resource.h>
 
 #include "common/clock.h"
@@ -28,7 +29,8 @@ static bool sum_is_exact(size_t n)
 {
     struct allreduce a;
     struct err e;
-    float *x = malloc((n + 1) * sizeof(float)), others = (float)(comm.workers * (comm.workers - 1) / 2);
+    float *x = malloc((n + 1) * sizeof(float)),
+          others = (float)(comm.workers * (comm.workers - 1) / 2);
     for (size_t i = 0; i < n; i++) {
         x[i] = (float)(i % 1000) + (float)comm.rank;
     }
@@ -53,7 +55,8 @@ static void sums_over_tcp_are_exact(void)
     }
 }
 
-/* The keeper lets the others wait; with polls at least every millisecond each of them would wake some hundreds of times. */
+/* The keeper lets the others wait; with polls at least every millisecond each of them would wake
+ * some hundreds of times. */
 static void a_rank_that_waits_sleeps(void)
 {
     struct rusage before, after;
@@ -79,7 +82,8 @@ static void a_rank_that_waits_sleeps(void)
     check_all(ok, "a rank that waits half a second wakes less than 100 times");
 }
 
-/* While a message is awaited the thread waits for sockets; what is started then must not wait with it, 50 ms a time. */
+/* While a message is awaited the thread waits for sockets; what is started then must not wait with
+ * it, 50 ms a time. */
 static void what_is_started_meanwhile_begins_at_once(void)
 {
     struct message never;
@@ -94,7 +98,8 @@ static void what_is_started_meanwhile_begins_at_once(void)
         clock_sleep(0.001); /* it waits again */
         ok = sum_is_exact(5);
     }
-    check_all(ok && clock_now() - begin < 0.02 * ROUNDS, "what is started while a message is awaited begins at once");
+    check_all(ok && clock_now() - begin < 0.02 * ROUNDS,
+              "what is started while a message is awaited begins at once");
     for (int r = 0; r < comm.workers && !is_worker() && ok; r++) {
         struct message m;
         message_send(&m, &comm, r, TAG_NEVER, head, sizeof head, NULL, 0);
@@ -115,10 +120,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", e.message);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    check_all(comm.remote[COMM_ALL] == (is_worker() && comm.workers > 1), "ranks that share no memory are hosts of their own");
+    check_all(comm.remote[COMM_ALL] == (is_worker() && comm.workers > 1),
+              "ranks that share no memory are hosts of their own");
     sums_over_tcp_are_exact();
     what_is_started_meanwhile_begins_at_once();
-    a_rank_that_waits_sleeps(); /* last: who was late for what was started relies on sockets no more, and polls */
+    a_rank_that_waits_sleeps(); /* last: who was late for what was started relies on sockets no
+                                   more, and polls */
     comm_release(&comm);
     return test_end();
 }

@@ -69,7 +69,8 @@ static void all_ranks_get_the_same_bits(void)
     float *first = malloc(n * sizeof(float));
     memcpy(first, x, n * sizeof(float));
     MPI_Bcast(first, (int)n, MPI_FLOAT, 0, MPI_COMM_WORLD);
-    check_all(ok && (!is_worker() || memcmp(first, x, n * sizeof(float)) == 0), "every rank gets the same bits");
+    check_all(ok && (!is_worker() || memcmp(first, x, n * sizeof(float)) == 0),
+              "every rank gets the same bits");
     allreduce_release(&a);
     free(first);
     free(x);
@@ -96,7 +97,8 @@ static bool sum_of_fractions(struct comm *c, float *x, size_t n)
     return ok;
 }
 
-/* Each float is in one part, and what is in a part is its sum, though others may still be under way. early: how often they were. */
+/* Each float is in one part, and what is in a part is its sum, though others may still be under
+ * way. early: how often they were. */
 static bool parts_are_sums(struct comm *c, size_t n, int round, int *early)
 {
     struct allreduce a;
@@ -137,10 +139,12 @@ static void sums_come_in_parts(struct comm *c)
     enum { LENGTHS = sizeof lengths / sizeof *lengths, OFTEN = 5 };
     int early = 0, some = 0;
     for (int i = 0; i < LENGTHS; i++) {
-        check_all(!is_worker() || parts_are_sums(c, lengths[i], i, &early), "the parts of a sum are sums, and all of it");
+        check_all(!is_worker() || parts_are_sums(c, lengths[i], i, &early),
+                  "the parts of a sum are sums, and all of it");
     }
     for (int i = 0; i < OFTEN && comm.workers > 1 && !comm.native; i++) {
-        check_all(!is_worker() || parts_are_sums(c, lengths[LENGTHS - 1], i, &early), "the parts of a sum are sums each time");
+        check_all(!is_worker() || parts_are_sums(c, lengths[LENGTHS - 1], i, &early),
+                  "the parts of a sum are sums each time");
     }
     MPI_Allreduce(&early, &some, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     check_all(some > 0 || comm.workers == 1 || comm.native, "a part is given before the end");
@@ -159,13 +163,15 @@ static void pieces_do_not_change_a_bit(void)
     bool set = comm_init(&hosts, transport, comm.workers, comm.servers, &e) == 0;
     transport->ops = ops;
     hosts.native = comm.native;
-    check_all(set && hosts.remote[COMM_ALL] == (is_worker() && comm.workers > 1) && !comm.remote[COMM_ALL],
+    check_all(set && hosts.remote[COMM_ALL] == (is_worker() && comm.workers > 1) &&
+                  !comm.remote[COMM_ALL],
               "what is between hosts is known");
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         size_t n = lengths[i];
         float *whole = malloc(n * sizeof(float)), *pieces = malloc(n * sizeof(float));
         bool ok = !is_worker() || sum_of_fractions(&comm, whole, n);
-        ok = ok && (!is_worker() || (sum_of_fractions(&hosts, pieces, n) && memcmp(whole, pieces, n * sizeof(float)) == 0));
+        ok = ok && (!is_worker() || (sum_of_fractions(&hosts, pieces, n) &&
+                                     memcmp(whole, pieces, n * sizeof(float)) == 0));
         check_all(ok, "a sum between hosts has the bits of one within a host");
         free(whole);
         free(pieces);
@@ -242,7 +248,8 @@ static void messages_carry_header_and_body(void)
             message_recv(&m, &comm, TRANSPORT_ANY, 5, head, sizeof head, NULL, 0);
             ok = comm_wait(&comm, &m.op, &e) == 0 && head[1] == 42 && m.peer == head[0];
             message_recv(&b, &comm, head[0], 6 | TRANSPORT_LENT, &none, 1, body, N);
-            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_floats == N && b.body == body; /* lent: no other place over MPI */
+            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_floats == N &&
+                 b.body == body; /* lent: no other place over MPI */
             for (int i = 0; i < N && ok; i++) {
                 ok = body[i] == (float)(head[0] + i % 10);
             }
@@ -271,7 +278,8 @@ static void a_broadcast_reaches_everybody(void)
     check_all(ok, "a broadcast from any rank reaches everybody");
 }
 
-/* Whoever comes first leaves after the last one came; twice, since the second meeting must not take the first one's messages. */
+/* Whoever comes first leaves after the last one came; twice, since the second meeting must not take
+ * the first one's messages. */
 static void nobody_leaves_a_meeting_early(void)
 {
     struct err e;
@@ -320,11 +328,14 @@ static void a_wait_that_ends_at_its_deadline_ends_the_exchange(void)
         ok = ok && comm_wait(&comm, &b.op, &e) == -ERR_PEER;
         struct message m;
         message_send(&m, &comm, 1, 9, &head, sizeof head, NULL, 0);
-        ok = ok && comm_wait(&comm, &m.op, &e) == -ERR_PEER && strstr(e.message, "exchanges nothing more");
+        ok = ok && comm_wait(&comm, &m.op, &e) == -ERR_PEER &&
+             strstr(e.message, "exchanges nothing more");
         comm_abandon(&comm); /* once more does no harm */
         ok = ok && b.steps == steps;
     }
-    check_all(ok, "a wait that ends at its deadline ends the exchange, and nothing under way is touched any more");
+    check_all(
+        ok,
+        "a wait that ends at its deadline ends the exchange, and nothing under way is touched any more");
 }
 
 /* The library's own sums, beside messages and sums of a group, which stay ours. */
@@ -334,7 +345,8 @@ static void mpis_own_sums_are_exact(void)
     int ok = comm_mpi_use_native(transport, comm.workers, &e) == 0;
     comm.native = true;
     check_all(ok && (!is_worker() ||
-                     (sums_are_exact(COMM_ALL, 3, 1) && sums_are_exact(COMM_ALL, 1663370, 2) && sums_are_exact(COMM_MINE, 6000, 3))),
+                     (sums_are_exact(COMM_ALL, 3, 1) && sums_are_exact(COMM_ALL, 1663370, 2) &&
+                      sums_are_exact(COMM_MINE, 6000, 3))),
               "MPI's own sums over the workers are exact");
     pieces_do_not_change_a_bit();
     several_under_way_do_not_mix();

@@ -1,12 +1,15 @@
-/* What every program of a sanitizer's build has in it (SANITIZE=…, the Makefile): where reports go, and what is not ours.
+/* What every program of a sanitizer's build has in it (SANITIZE=…, the Makefile): where reports go,
+ * and what is not ours.
  *
- * It is in the programs and not in ASAN_OPTIONS, because not every process inherits an environment: an agent gives its daemons a short
- * list, the tests of it start others under `unshare`. So whoever dies with a report, wherever, leaves it in SANITIZER_REPORTS (tests/run
- * counts each as a failure of the suite), also when nobody looks at its standard error or its exit code. ASAN_OPTIONS and the like still
- * win.
+ * It is in the programs and not in ASAN_OPTIONS, because not every process inherits an environment:
+ * an agent gives its daemons a short list, the tests of it start others under `unshare`. So whoever
+ * dies with a report, wherever, leaves it in SANITIZER_REPORTS (tests/run counts each as a failure
+ * of the suite), also when nobody looks at its standard error or its exit code. ASAN_OPTIONS and
+ * the like still win.
  *
- * What a newcomer would get wrong: dlclose does nothing here. Open MPI unloads its plug-ins in MPI_Finalize; a leak or a race in one would
- * then have a stack of bare addresses, which no suppression can name, and ours could not be told from theirs.
+ * What a newcomer would get wrong: dlclose does nothing here. Open MPI unloads its plug-ins in
+ * MPI_Finalize; a leak or a race in one would then have a stack of bare addresses, which no
+ * suppression can name, and ours could not be told from theirs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +21,9 @@
 const char *__asan_default_options(void);
 const char *__lsan_default_suppressions(void);
 const char *__ubsan_default_options(void);
-void __ubsan_get_current_report_data(const char **kind, const char **message, const char **file, unsigned *line, unsigned *column,
-                                     char **address) __attribute__((weak));
+void __ubsan_get_current_report_data(const char **kind, const char **message, const char **file,
+                                     unsigned *line, unsigned *column, char **address)
+    __attribute__((weak));
 void __ubsan_on_report(void);
 const char *__tsan_default_options(void);
 const char *__tsan_default_suppressions(void);
@@ -31,8 +35,9 @@ const char *__asan_default_options(void)
     return REPORTS("asan") "detect_leaks=1:strict_string_checks=1:print_suppressions=0";
 }
 
-/* Open MPI and what it stands on keep memory to the end. Its plug-ins' asprintf hides its caller from the unwinder; our own uses are in
- * programs without MPI (agent, coordinator), where nothing is suppressed. */
+/* Open MPI and what it stands on keep memory to the end. Its plug-ins' asprintf hides its caller
+ * from the unwinder; our own uses are in programs without MPI (agent, coordinator), where nothing
+ * is suppressed. */
 const char *__lsan_default_suppressions(void)
 {
     if (!MPI_Init) {
@@ -47,7 +52,8 @@ const char *__ubsan_default_options(void)
     return "halt_on_error=1:print_stacktrace=1";
 }
 
-/* gcc's runtime for undefined behaviour prints to standard error alone as soon as AddressSanitizer's is there too: so this keeps a line. */
+/* gcc's runtime for undefined behaviour prints to standard error alone as soon as
+ * AddressSanitizer's is there too: so this keeps a line. */
 void __ubsan_on_report(void)
 {
     const char *kind = "", *message = "", *file = "";
@@ -56,7 +62,8 @@ void __ubsan_on_report(void)
     if (__ubsan_get_current_report_data) {
         __ubsan_get_current_report_data(&kind, &message, &file, &line, &column, &address);
     }
-    snprintf(path, sizeof(path), SANITIZER_REPORTS "/ubsan.%s.%ld", program_invocation_short_name, (long)getpid());
+    snprintf(path, sizeof(path), SANITIZER_REPORTS "/ubsan.%s.%ld", program_invocation_short_name,
+             (long)getpid());
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd >= 0) {
         dprintf(fd, "%s:%u:%u: %s: %s\n", file, line, column, kind, message);
@@ -70,9 +77,10 @@ const char *__tsan_default_options(void)
     return REPORTS("tsan") "second_deadlock_stack=1:report_thread_leaks=0";
 }
 
-/* Open MPI's TCP transport takes the locks of an endpoint and of its process in one order when peers are made known and in the other when
- * they go: both on the thread that starts and stops MPI, so they never wait for each other. One test calls MPI's collectives beside the
- * exchange thread, and MPI orders the two by counters that the sanitizer does not see. */
+/* Open MPI's TCP transport takes the locks of an endpoint and of its process in one order when
+ * peers are made known and in the other when they go: both on the thread that starts and stops MPI,
+ * so they never wait for each other. One test calls MPI's collectives beside the exchange thread,
+ * and MPI orders the two by counters that the sanitizer does not see. */
 const char *__tsan_default_suppressions(void)
 {
     return "deadlock:mca_btl_tcp.so\nrace:test_apart.c\n";

@@ -1,11 +1,13 @@
-/* CIFAR-10 and CIFAR-100 in their binary version: files of records, a record being one label (CIFAR-100: the coarse one, then the fine
- * one) and three planes of 32 x 32 bytes, red, green, blue. They lie in the folder, in the one that the archive makes in it, or in the
- * archive itself; each may be packed with gzip.
+/* CIFAR-10 and CIFAR-100 in their binary version: files of records, a record being one label
+ * (CIFAR-100: the coarse one, then the fine one) and three planes of 32 x 32 bytes, red, green,
+ * blue. They lie in the folder, in the one that the archive makes in it, or in the archive itself;
+ * each may be packed with gzip.
  *
  *   data_batch_1.bin      │ label │ 1024 red │ 1024 green │ 1024 blue │ label │ …      ─►  x[sample][row][column][channel]
  *
- * What a newcomer would get wrong: an archive's members come in any order, so all files are read first, each into memory of its own
- * (180 MB in all), and only then put into the order in which the data set counts its samples.
+ * What a newcomer would get wrong: an archive's members come in any order, so all files are read
+ * first, each into memory of its own (180 MB in all), and only then put into the order in which the
+ * data set counts its samples.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,14 @@
 
 #include "worker/data/dataset.h"
 
-enum { SIDE = 32, PLANE = SIDE * SIDE, PIXELS = 3 * PLANE, FILES = 6, BLOCK = 512, FILE_MAX = 1 << 30 };
+enum {
+    SIDE = 32,
+    PLANE = SIDE * SIDE,
+    PIXELS = 3 * PLANE,
+    FILES = 6,
+    BLOCK = 512,
+    FILE_MAX = 1 << 30
+};
 
 struct cifar {
     const char *files[FILES]; /* training files, then the test file, then NULL */
@@ -24,15 +33,17 @@ struct cifar {
     int classes;
 };
 
-static const struct cifar cifar_10 = {
-    {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"},
-    "cifar-10-binary.tar",
-    "cifar-10-batches-bin",
-    1,
-    0,
-    10};
-static const struct cifar cifar_100_fine = {{"train.bin", "test.bin"}, "cifar-100-binary.tar", "cifar-100-binary", 2, 1, 100};
-static const struct cifar cifar_100_coarse = {{"train.bin", "test.bin"}, "cifar-100-binary.tar", "cifar-100-binary", 2, 0, 20};
+static const struct cifar cifar_10 = {{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                       "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"},
+                                      "cifar-10-binary.tar",
+                                      "cifar-10-batches-bin",
+                                      1,
+                                      0,
+                                      10};
+static const struct cifar cifar_100_fine = {
+    {"train.bin", "test.bin"}, "cifar-100-binary.tar", "cifar-100-binary", 2, 1, 100};
+static const struct cifar cifar_100_coarse = {
+    {"train.bin", "test.bin"}, "cifar-100-binary.tar", "cifar-100-binary", 2, 0, 20};
 
 struct raw {        /* one file */
     uint8_t *bytes; /* owned; NULL while peeking */
@@ -49,20 +60,24 @@ static int count_files(const struct cifar *c)
     return n;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int torn(gzFile f, const char *name, int64_t at, int64_t of, struct err *e)
 {
     int code;
     const char *why = gzerror(f, &code);
     if (code != Z_OK && code != Z_STREAM_END) {
-        return err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", name, (long long)at, why);
+        return err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", name, (long long)at,
+                       why);
     }
-    return err_set(e, ERR_DATA, "cannot read '%s': it ends at byte %lld of %lld", name, (long long)at, (long long)of);
+    return err_set(e, ERR_DATA, "cannot read '%s': it ends at byte %lld of %lld", name,
+                   (long long)at, (long long)of);
 }
 
-/* Reads `want` bytes, or with -1 up to the end. Memory grows with what comes, not with what a header promises. */
-static int read_raw(gzFile f, const char *name, int64_t want, bool peek, struct raw *out, struct err *e)
+/* Reads `want` bytes, or with -1 up to the end. Memory grows with what comes, not with what a
+ * header promises. */
+static int read_raw(gzFile f, const char *name, int64_t want, bool peek, struct raw *out,
+                    struct err *e)
 {
     int64_t room = 0;
     uint8_t scratch[16384];
@@ -72,7 +87,8 @@ static int read_raw(gzFile f, const char *name, int64_t want, bool peek, struct 
             room = room ? 2 * room : 1 << 16;
             uint8_t *more = room <= 2LL * FILE_MAX ? realloc(out->bytes, (size_t)room) : NULL;
             if (!more) {
-                return err_set(e, ERR_MEMORY, "cannot hold '%s' beyond byte %lld", name, (long long)out->n);
+                return err_set(e, ERR_MEMORY, "cannot hold '%s' beyond byte %lld", name,
+                               (long long)out->n);
             }
             out->bytes = more;
         }
@@ -97,7 +113,8 @@ static int read_raw(gzFile f, const char *name, int64_t want, bool peek, struct 
     return 0;
 }
 
-static int read_folder(const struct cifar *c, struct raw *raw, const char *roots, const char *dir, bool peek, struct err *e)
+static int read_folder(const struct cifar *c, struct raw *raw, const char *roots, const char *dir,
+                       bool peek, struct err *e)
 {
     int rc = 0;
     for (int i = 0; rc == 0 && i < count_files(c); i++) {
@@ -118,7 +135,8 @@ static int read_folder(const struct cifar *c, struct raw *raw, const char *roots
     return rc;
 }
 
-/* ---- the archive (POSIX 1003.1 ustar: a block of header before each member, members padded to whole blocks) -- */
+/* ---- the archive (POSIX 1003.1 ustar: a block of header before each member, members padded to
+ * whole blocks) -- */
 
 /* The member's size, or -1 for a number that is none. */
 static int64_t octal(const uint8_t *p, int n)
@@ -162,7 +180,8 @@ static int read_members(const struct cifar *c, gzFile f, struct raw *raw, bool p
         }
         int64_t size = octal(head + 124, 12), padded = (size + BLOCK - 1) / BLOCK * BLOCK;
         if (size < 0 || size > FILE_MAX) {
-            return err_set(e, ERR_DATA, "'%s' is no tar archive: there is no size at byte %lld", c->archive, (long long)at + 124);
+            return err_set(e, ERR_DATA, "'%s' is no tar archive: there is no size at byte %lld",
+                           c->archive, (long long)at + 124);
         }
         int i = find_member(c, head);
         struct raw none = {0}, *out = i >= 0 && !raw[i].there ? &raw[i] : &none;
@@ -177,7 +196,8 @@ static int read_members(const struct cifar *c, gzFile f, struct raw *raw, bool p
     }
 }
 
-static int read_archive(const struct cifar *c, struct raw *raw, const char *path, bool peek, struct err *e)
+static int read_archive(const struct cifar *c, struct raw *raw, const char *path, bool peek,
+                        struct err *e)
 {
     gzFile f = dataset_open_file(path, c->archive, e);
     if (!f) {
@@ -194,7 +214,8 @@ static int read_archive(const struct cifar *c, struct raw *raw, const char *path
 }
 
 /* In the folder, in the archive's folder in it, in the archive. */
-static int read_files(const struct cifar *c, struct raw *raw, const char *roots, const char *dir, bool peek, struct err *e)
+static int read_files(const struct cifar *c, struct raw *raw, const char *roots, const char *dir,
+                      bool peek, struct err *e)
 {
     char path[4096], below[128], inner[4096];
     struct err why = {0};
@@ -213,26 +234,30 @@ static int read_files(const struct cifar *c, struct raw *raw, const char *roots,
     if (why.code == ERR_FORBIDDEN) {
         return err_set(e, ERR_FORBIDDEN, "%s", why.message);
     }
-    err_set(e, ERR_NOT_FOUND, "there is no file '%s' in '%.300s', and no '%s.gz'", c->files[0], dir, c->archive);
+    err_set(e, ERR_NOT_FOUND, "there is no file '%s' in '%.300s', and no '%s.gz'", c->files[0], dir,
+            c->archive);
     err_hint(e, "put the binary version there: %s.gz, or what is in it", c->archive);
     return -ERR_NOT_FOUND;
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
-static int check_records(const struct cifar *c, const struct raw *raw, const char *name, int64_t *records, struct err *e)
+static int check_records(const struct cifar *c, const struct raw *raw, const char *name,
+                         int64_t *records, struct err *e)
 {
     int64_t each = c->label_bytes + PIXELS;
     *records = raw->n / each;
     if (raw->n == 0 || raw->n % each != 0) {
-        return err_set(e, ERR_DATA, "'%s' ends at byte %lld, within its record %lld: records have %lld bytes", name, (long long)raw->n,
-                       (long long)*records + 1, (long long)each);
+        return err_set(e, ERR_DATA,
+                       "'%s' ends at byte %lld, within its record %lld: records have %lld bytes",
+                       name, (long long)raw->n, (long long)*records + 1, (long long)each);
     }
     return 0;
 }
 
 /* Appends a file's records to a part that has room for them. */
-static int decode(const struct cifar *c, const struct raw *raw, const char *name, struct dataset_part *part, int64_t at, struct err *e)
+static int decode(const struct cifar *c, const struct raw *raw, const char *name,
+                  struct dataset_part *part, int64_t at, struct err *e)
 {
     int64_t each = c->label_bytes + PIXELS, n = raw->n / each;
     for (int64_t r = 0; r < n; r++) {
@@ -240,8 +265,9 @@ static int decode(const struct cifar *c, const struct raw *raw, const char *name
         uint8_t *x = (uint8_t *)part->x + (at + r) * PIXELS;
         int label = record[c->label_at];
         if (label >= c->classes) {
-            return err_set(e, ERR_DATA, "'%s' has the label %d at byte %lld (record %lld); labels are 0 to %d", name, label,
-                           (long long)(r * each + c->label_at), (long long)r + 1, c->classes - 1);
+            return err_set(
+                e, ERR_DATA, "'%s' has the label %d at byte %lld (record %lld); labels are 0 to %d",
+                name, label, (long long)(r * each + c->label_at), (long long)r + 1, c->classes - 1);
         }
         ((int32_t *)part->y)[at + r] = label;
         for (int i = 0; i < PLANE; i++) {
@@ -269,18 +295,21 @@ static int fill(const struct cifar *c, struct dataset *d, struct raw *raw, bool 
         part->x = malloc((size_t)part->samples * PIXELS);
         part->y = malloc((size_t)part->samples * sizeof(int32_t));
         if (!part->x || !part->y) {
-            return err_set(e, ERR_MEMORY, "cannot hold %lld pictures: memory ran out", (long long)part->samples);
+            return err_set(e, ERR_MEMORY, "cannot hold %lld pictures: memory ran out",
+                           (long long)part->samples);
         }
     }
     int64_t at = 0;
     for (int i = 0; !peek && rc == 0 && i < files; i++) {
-        rc = decode(c, &raw[i], c->files[i], i < files - 1 ? &d->train : &d->test, i < files - 1 ? at : 0, e);
+        rc = decode(c, &raw[i], c->files[i], i < files - 1 ? &d->train : &d->test,
+                    i < files - 1 ? at : 0, e);
         at += records[i];
     }
     return rc;
 }
 
-static int read_cifar(const struct cifar *c, struct dataset *d, const char *roots, const char *dir, bool peek, struct err *e)
+static int read_cifar(const struct cifar *c, struct dataset *d, const char *roots, const char *dir,
+                      bool peek, struct err *e)
 {
     struct raw raw[FILES] = {{0}};
     d->input = (struct shape){3, {SIDE, SIDE, 3}};
@@ -295,17 +324,19 @@ static int read_cifar(const struct cifar *c, struct dataset *d, const char *root
     return rc;
 }
 
-static int cifar_10_read(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots, const char *dir, bool peek,
-                         struct err *e)
+static int cifar_10_read(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                         const char *roots, const char *dir, bool peek, struct err *e)
 {
     return read_cifar(&cifar_10, d, roots, dir, peek, e);
 }
 
-static int cifar_100_read(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots, const char *dir, bool peek,
-                          struct err *e)
+static int cifar_100_read(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                          const char *roots, const char *dir, bool peek, struct err *e)
 {
     return read_cifar(spec->coarse ? &cifar_100_coarse : &cifar_100_fine, d, roots, dir, peek, e);
 }
 
-const struct dataset_format dataset_cifar_10 = {CAT_FORMAT_CIFAR_10, {"data_batch_1.bin", "cifar-10-binary.tar"}, cifar_10_read};
-const struct dataset_format dataset_cifar_100 = {CAT_FORMAT_CIFAR_100, {"train.bin", "cifar-100-binary.tar"}, cifar_100_read};
+const struct dataset_format dataset_cifar_10 = {
+    CAT_FORMAT_CIFAR_10, {"data_batch_1.bin", "cifar-10-binary.tar"}, cifar_10_read};
+const struct dataset_format dataset_cifar_100 = {
+    CAT_FORMAT_CIFAR_100, {"train.bin", "cifar-100-binary.tar"}, cifar_100_read};

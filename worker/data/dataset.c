@@ -1,11 +1,13 @@
-/* Data sets: where they lie and what they must be. How samples leave them is in gather.c, which ones there are in list.c.
+/* Data sets: where they lie and what they must be. How samples leave them is in gather.c, which
+ * ones there are in list.c.
  *
- * Formats (idx.c cifar.c npy.c glyphs.c) only read; everything that holds for all of them is here: finding the folder beneath
- * EVENSTEP_DATA, splitting off a validation part, the digest by which nodes know that they have the same values, and the
- * check against a network.
+ * Formats (idx.c cifar.c npy.c glyphs.c) only read; everything that holds for all of them is here:
+ * finding the folder beneath EVENSTEP_DATA, splitting off a validation part, the digest by which
+ * nodes know that they have the same values, and the check against a network.
  *
- * What a newcomer would get wrong: a path comes from a job's spec, so it must not lead outside the roots, symbolic
- * links included. Every path, that of a single file too, is therefore resolved first and compared afterwards.
+ * What a newcomer would get wrong: a path comes from a job's spec, so it must not lead outside the
+ * roots, symbolic links included. Every path, that of a single file too, is therefore resolved
+ * first and compared afterwards.
  */
 #include "worker/data/dataset.h"
 
@@ -23,10 +25,10 @@
 
 enum { PATH_BYTES = 4096, ROOTS = 64 };
 
-const struct dataset_format *const dataset_formats[] = {&dataset_idx, &dataset_cifar_10, &dataset_cifar_100,
-                                                        &dataset_npy, &dataset_glyphs,   NULL};
+const struct dataset_format *const dataset_formats[] = {
+    &dataset_idx, &dataset_cifar_10, &dataset_cifar_100, &dataset_npy, &dataset_glyphs, NULL};
 
-/* ---- places ---------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 bool dataset_next_root(const char **roots, char *out)
 {
@@ -71,7 +73,8 @@ int dataset_resolve(const char *roots, const char *dir, const char *name, char *
         return 0;
     }
     if (!beneath_any(roots, out)) {
-        return err_set(e, ERR_FORBIDDEN, "cannot use '%.200s': it leads outside the data folders", name);
+        return err_set(e, ERR_FORBIDDEN, "cannot use '%.200s': it leads outside the data folders",
+                       name);
     }
     return 1;
 }
@@ -86,8 +89,11 @@ int dataset_find(const char *roots, const char *path, char *out, struct err *e)
             return rc < 0 ? rc : 0;
         }
     }
-    err_set(e, ERR_NOT_FOUND, "cannot find '%.200s' beneath the data folders %.200s", path, *roots ? roots : "(none)");
-    err_hint(e, "set EVENSTEP_DATA to the folder that holds it, or use the format glyphs, which needs no file");
+    err_set(e, ERR_NOT_FOUND, "cannot find '%.200s' beneath the data folders %.200s", path,
+            *roots ? roots : "(none)");
+    err_hint(
+        e,
+        "set EVENSTEP_DATA to the folder that holds it, or use the format glyphs, which needs no file");
     return -ERR_NOT_FOUND;
 }
 
@@ -103,7 +109,8 @@ int dataset_file(const char *roots, const char *dir, const char *name, char *out
         return err_set(e, ERR_NOT_FOUND, "there is no file '%s' in '%.300s'", name, dir);
     }
     struct stat st;
-    if (rc > 0 && stat(out, &st) == 0 && !S_ISREG(st.st_mode)) { /* whoever opened a pipe would wait for its other end */
+    if (rc > 0 && stat(out, &st) == 0 &&
+        !S_ISREG(st.st_mode)) { /* whoever opened a pipe would wait for its other end */
         return err_set(e, ERR_DATA, "'%s' is no regular file", name);
     }
     return rc < 0 ? rc : 0;
@@ -130,7 +137,7 @@ static const struct dataset_format *format_find(int id)
     return NULL;
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 size_t dataset_x_bytes(const struct dataset *d)
 {
@@ -150,32 +157,38 @@ static void part_release(struct dataset_part *p)
     p->y = NULL;
 }
 
-static int part_alloc(const struct dataset *d, struct dataset_part *p, int64_t samples, struct err *e)
+static int part_alloc(const struct dataset *d, struct dataset_part *p, int64_t samples,
+                      struct err *e)
 {
     p->samples = samples;
     p->x = malloc((size_t)samples * dataset_x_bytes(d) + 1);
     p->y = malloc((size_t)samples * dataset_y_bytes(d) + 1);
     if (!p->x || !p->y) {
         part_release(p);
-        return err_set(e, ERR_MEMORY, "cannot hold %lld samples: memory ran out", (long long)samples);
+        return err_set(e, ERR_MEMORY, "cannot hold %lld samples: memory ran out",
+                       (long long)samples);
     }
     return 0;
 }
 
-static void part_copy(const struct dataset *d, struct dataset_part *to, int64_t at, const struct dataset_part *from, int64_t i)
+static void part_copy(const struct dataset *d, struct dataset_part *to, int64_t at,
+                      const struct dataset_part *from, int64_t i)
 {
     size_t nx = dataset_x_bytes(d), ny = dataset_y_bytes(d);
     memcpy((char *)to->x + (size_t)at * nx, (const char *)from->x + (size_t)i * nx, nx);
     memcpy((char *)to->y + (size_t)at * ny, (const char *)from->y + (size_t)i * ny, ny);
 }
 
-/* The first `held` positions of a seeded permutation leave the training part and become the test part. */
-static int split_validation(struct dataset *d, const struct data_spec *spec, uint64_t seed, bool peek, struct err *e)
+/* The first `held` positions of a seeded permutation leave the training part and become the test
+ * part. */
+static int split_validation(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                            bool peek, struct err *e)
 {
     int64_t n = d->train.samples, held = (int64_t)((double)n * spec->validation);
     if (held < 1 || held >= n) {
-        return err_set(e, ERR_INVALID, "a validation share of %g leaves %lld of %lld samples for training", spec->validation,
-                       (long long)(n - held), (long long)n);
+        return err_set(e, ERR_INVALID,
+                       "a validation share of %g leaves %lld of %lld samples for training",
+                       spec->validation, (long long)(n - held), (long long)n);
     }
     if (peek) {
         d->train.samples = n - held;
@@ -203,12 +216,14 @@ static int split_validation(struct dataset *d, const struct data_spec *spec, uin
     return 0;
 }
 
-static int read_dataset(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots, bool peek, struct err *e)
+static int read_dataset(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                        const char *roots, bool peek, struct err *e)
 {
     memset(d, 0, sizeof(*d));
     const struct dataset_format *f = format_find(spec->format);
     if (!f) {
-        return err_set(e, ERR_UNSUPPORTED, "this build cannot read the data format '%s'", catalog_get(spec->format)->name);
+        return err_set(e, ERR_UNSUPPORTED, "this build cannot read the data format '%s'",
+                       catalog_get(spec->format)->name);
     }
     char dir[PATH_BYTES] = "";
     int rc = f->markers[0] ? dataset_find(roots, spec->path, dir, e) : 0;
@@ -216,19 +231,22 @@ static int read_dataset(struct dataset *d, const struct data_spec *spec, uint64_
         rc = f->read(d, spec, seed, roots, dir, peek, e);
     }
     if (rc == 0 && (d->train.samples < 1 || d->test.samples < 1)) {
-        rc = err_set(e, ERR_DATA, "there are no %s samples", d->train.samples < 1 ? "training" : "test");
+        rc = err_set(e, ERR_DATA, "there are no %s samples",
+                     d->train.samples < 1 ? "training" : "test");
     }
     if (rc == 0 && spec->validation > 0) {
         rc = split_validation(d, spec, seed, peek, e);
     }
     if (rc < 0) {
         dataset_release(d);
-        return err_prefix(e, "cannot read data set '%.100s'", f->markers[0] ? spec->path : catalog_get(spec->format)->name);
+        return err_prefix(e, "cannot read data set '%.100s'",
+                          f->markers[0] ? spec->path : catalog_get(spec->format)->name);
     }
     return 0;
 }
 
-int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots, struct err *e)
+int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots,
+                 struct err *e)
 {
     int rc = read_dataset(d, spec, seed, roots, false, e);
     if (rc == 0) {
@@ -251,8 +269,9 @@ void dataset_release(struct dataset *d)
 void dataset_digest(const struct dataset *d, char out[65])
 {
     char head[160];
-    int n = snprintf(head, sizeof(head), "%d %d %d %d %d %d %d %lld %lld\n", d->input.rank, d->input.dim[0], d->input.dim[1],
-                     d->input.dim[2], d->x_bytes, d->y_labels, d->target, (long long)d->train.samples, (long long)d->test.samples);
+    int n = snprintf(head, sizeof(head), "%d %d %d %d %d %d %d %lld %lld\n", d->input.rank,
+                     d->input.dim[0], d->input.dim[1], d->input.dim[2], d->x_bytes, d->y_labels,
+                     d->target, (long long)d->train.samples, (long long)d->test.samples);
     unsigned char sum[EVP_MAX_MD_SIZE];
     unsigned length = 0;
     EVP_MD_CTX *md = EVP_MD_CTX_new();
@@ -268,7 +287,7 @@ void dataset_digest(const struct dataset *d, char out[65])
     hex_of(out, sum, 32);
 }
 
-/* ---- fitting a network ------------------------------------------------------------------------------------ */
+/* ---- fitting a network ----------------------------------------------------------------------- */
 
 static const char *shape_text(const struct shape *s, char out[64])
 {
@@ -295,8 +314,9 @@ static int check_normalize(const struct dataset *d, const struct data_spec *spec
     int channels = d->input.rank == 3 ? d->input.dim[2] : 1;
     bool own = !spec->normalize_unit && !spec->normalize_picture && spec->n_normalize > 1;
     if (own && spec->n_normalize != channels) {
-        return err_set(e, ERR_DATA, "'normalize' has %d numbers per sample, the samples have %d channel%s", spec->n_normalize, channels,
-                       channels == 1 ? "" : "s");
+        return err_set(e, ERR_DATA,
+                       "'normalize' has %d numbers per sample, the samples have %d channel%s",
+                       spec->n_normalize, channels, channels == 1 ? "" : "s");
     }
     return 0;
 }
@@ -305,12 +325,16 @@ static int check_augment(const struct dataset *d, const struct augment_spec *a, 
 {
     char have[64];
     if ((a->crop || a->shift > 0 || a->flip > 0) && d->input.rank != 3) {
-        return err_set(e, ERR_DATA, "'augment' is for pictures, but the samples have the shape %s", shape_text(&d->input, have));
+        return err_set(e, ERR_DATA, "'augment' is for pictures, but the samples have the shape %s",
+                       shape_text(&d->input, have));
     }
     for (int i = 0; a->crop && i < 2; i++) {
         if (a->crop_size[i] > d->input.dim[i] + 2 * a->crop_padding) {
-            return err_set(e, ERR_DATA, "a window of %d x %d is larger than the pictures, %d x %d with a padding of %d", a->crop_size[0],
-                           a->crop_size[1], d->input.dim[0], d->input.dim[1], a->crop_padding);
+            return err_set(
+                e, ERR_DATA,
+                "a window of %d x %d is larger than the pictures, %d x %d with a padding of %d",
+                a->crop_size[0], a->crop_size[1], d->input.dim[0], d->input.dim[1],
+                a->crop_padding);
         }
     }
     return 0;
@@ -326,7 +350,8 @@ struct shape dataset_shape(const struct dataset *d, const struct data_spec *spec
     return s;
 }
 
-int dataset_check(const struct dataset *d, const struct data_spec *spec, const struct network *net, struct err *e)
+int dataset_check(const struct dataset *d, const struct data_spec *spec, const struct network *net,
+                  struct err *e)
 {
     char have[64], want[64];
     int outputs = (int)shape_count(&net->output);
@@ -337,25 +362,31 @@ int dataset_check(const struct dataset *d, const struct data_spec *spec, const s
         return rc;
     }
     if (!shapes_fit(&shape, &net->input)) {
-        err_set(e, ERR_DATA, "the samples have the shape %s, the network's input is %s", shape_text(&shape, have),
-                shape_text(&net->input, want));
-        if (shape.rank == 3 && net->input.rank == 3 && shape.dim[2] == net->input.dim[2] && shape.dim[0] >= net->input.dim[0]) {
+        err_set(e, ERR_DATA, "the samples have the shape %s, the network's input is %s",
+                shape_text(&shape, have), shape_text(&net->input, want));
+        if (shape.rank == 3 && net->input.rank == 3 && shape.dim[2] == net->input.dim[2] &&
+            shape.dim[0] >= net->input.dim[0]) {
             err_hint(e, "\"augment\": {\"crop\": {}} cuts windows out of larger pictures");
         }
         return -ERR_DATA;
     }
     if (net->loss == LOSS_SOFTMAX_CROSS_ENTROPY && !d->y_labels) {
-        return err_set(e, ERR_DATA, "the targets are floats, but softmax cross-entropy needs whole-number labels");
+        return err_set(
+            e, ERR_DATA,
+            "the targets are floats, but softmax cross-entropy needs whole-number labels");
     }
     if (net->loss == LOSS_MSE && d->y_labels) {
-        return err_set(e, ERR_DATA, "the targets are whole-number labels, but the loss mse needs floats");
+        return err_set(e, ERR_DATA,
+                       "the targets are whole-number labels, but the loss mse needs floats");
     }
     if (d->y_labels && d->classes > outputs) {
-        return err_set(e, ERR_DATA, "the largest label is %d, but the network has %d outputs (labels 0 to %d)", d->classes - 1, outputs,
-                       outputs - 1);
+        return err_set(e, ERR_DATA,
+                       "the largest label is %d, but the network has %d outputs (labels 0 to %d)",
+                       d->classes - 1, outputs, outputs - 1);
     }
     if (!d->y_labels && d->target != outputs) {
-        return err_set(e, ERR_DATA, "a target has %d values, but the network has %d outputs", d->target, outputs);
+        return err_set(e, ERR_DATA, "a target has %d values, but the network has %d outputs",
+                       d->target, outputs);
     }
     return 0;
 }

@@ -1,10 +1,13 @@
-/* How samples leave a data set: in the order that the cursor asks for, augmented, normalised, as floats.
+/* How samples leave a data set: in the order that the cursor asks for, augmented, normalised, as
+ * floats.
  *
  *   picture ─► shifted (zeros or the edge come in) ─► padded with zeros ─► window ─► mirrored ─► x/255 ─► mean and deviation
  *
- * All of it is one mapping from a place in the window to a place in the picture, so nothing is copied twice. What a newcomer would get
- * wrong: what is random is a function of (seed, epoch, index of the sample), drawn from a counter. Who computes the sample, in which
- * minibatch and after which other one must not matter, or a job's numbers would depend on how fast its nodes are (SEMANTICS.md 2).
+ * All of it is one mapping from a place in the window to a place in the picture, so nothing is
+ * copied twice. What a newcomer would get wrong: what is random is a function of (seed, epoch,
+ * index of the sample), drawn from a counter. Who computes the sample, in which minibatch and after
+ * which other one must not matter, or a job's numbers would depend on how fast its nodes are
+ * (SEMANTICS.md 2).
  */
 #include <math.h>
 #include <string.h>
@@ -18,7 +21,7 @@
 enum { CHANNELS = DATASET_CHANNELS };
 static const uint64_t augment_stream = 0x6175676d656e74ull;
 
-/* ---- augmentation ------------------------------------------------------------------------------------------ */
+/* ---- augmentation ---------------------------------------------------------------------------- */
 
 /* Even in 0 … n-1. */
 static int below(uint32_t word, int n)
@@ -26,8 +29,8 @@ static int below(uint32_t word, int n)
     return (int)((uint64_t)word * (uint64_t)n >> 32);
 }
 
-static void draw_view(struct dev_view *v, const struct augment_spec *a, const struct shape *in, const struct shape *out,
-                      const struct visit *visit, int64_t index)
+static void draw_view(struct dev_view *v, const struct augment_spec *a, const struct shape *in,
+                      const struct shape *out, const struct visit *visit, int64_t index)
 {
     memset(v, 0, sizeof(*v));
     v->edge = a->shift_edge;
@@ -43,19 +46,21 @@ static void draw_view(struct dev_view *v, const struct augment_spec *a, const st
     v->mirror = (double)rng_uniform(first.v[0]) < a->flip;
     for (int i = 0; i < 2; i++) {
         if (a->crop) {
-            v->at[i] = below(first.v[1 + i], in->dim[i] + 2 * a->crop_padding - out->dim[i] + 1) - a->crop_padding;
+            v->at[i] = below(first.v[1 + i], in->dim[i] + 2 * a->crop_padding - out->dim[i] + 1) -
+                       a->crop_padding;
         }
         v->shift[i] = below(second.v[i], 2 * a->shift + 1) - a->shift;
     }
 }
 
-static bool plain(const struct augment_spec *a, const struct dataset *d, const struct shape *out, bool training)
+static bool plain(const struct augment_spec *a, const struct dataset *d, const struct shape *out,
+                  bool training)
 {
     bool whole = memcmp(&d->input, out, sizeof(*out)) == 0;
     return whole && !(training && (a->flip > 0 || a->shift > 0 || a->crop_padding > 0));
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 struct gather {
     const struct dataset *d;
@@ -65,7 +70,8 @@ struct gather {
     float table[CHANNELS][256]; /* [c][v]: what byte v of channel c becomes */
 };
 
-/* The spec's mean and deviation count; else pictures have their own, or bytes are divided by 255 and floats are as they are. */
+/* The spec's mean and deviation count; else pictures have their own, or bytes are divided by 255
+ * and floats are as they are. */
 static bool given_normalize(const struct data_spec *spec)
 {
     return !spec->normalize_unit && !spec->normalize_picture && spec->n_normalize > 0;
@@ -84,7 +90,8 @@ static void begin(struct gather *g, const struct dataset *d, const struct data_s
     g->out = dataset_shape(d, spec);
     g->channels = d->input.rank == 3 ? d->input.dim[2] : 1;
     bool own = given_normalize(spec);
-    g->tables = d->x_bytes ? own && spec->n_normalize > 1 && g->channels <= CHANNELS ? g->channels : 1 : 0;
+    g->tables =
+        d->x_bytes ? own && spec->n_normalize > 1 && g->channels <= CHANNELS ? g->channels : 1 : 0;
     for (int c = 0; c < g->tables; c++) {
         for (int v = 0; v < 256; v++) {
             float x = (float)v / 255.0f;
@@ -118,7 +125,8 @@ static void put(const struct gather *g, float *to, const void *from, size_t n)
     }
 }
 
-static void put_window(const struct gather *g, float *to, const char *from, const struct dev_view *v)
+static void put_window(const struct gather *g, float *to, const char *from,
+                       const struct dev_view *v)
 {
     int height = g->out.dim[0], width = g->out.dim[1];
     size_t channels = (size_t)g->channels, size = g->d->x_bytes ? sizeof(uint8_t) : sizeof(float);
@@ -127,13 +135,17 @@ static void put_window(const struct gather *g, float *to, const char *from, cons
         for (int j = 0; j < width; j++, to += channels) {
             int column = view_source(v, 1, v->mirror ? width - 1 - j : j, g->d->input.dim[1]);
             bool inside = row != VIEW_OUTSIDE && column != VIEW_OUTSIDE;
-            put(g, to, inside ? from + ((size_t)row * (size_t)g->d->input.dim[1] + (size_t)column) * channels * size : NULL, channels);
+            put(g, to,
+                inside ? from + ((size_t)row * (size_t)g->d->input.dim[1] + (size_t)column) *
+                                    channels * size
+                       : NULL,
+                channels);
         }
     }
 }
 
-/* Takes mean and deviation out; a picture of one colour becomes zeros (the bound is that of TensorFlow's per_image_standardization, for
- * values up to 1). */
+/* Takes mean and deviation out; a picture of one colour becomes zeros (the bound is that of
+ * TensorFlow's per_image_standardization, for values up to 1). */
 static void standardise(float *x, size_t n)
 {
     double sum = 0, squares = 0, least = 1 / (255 * sqrt((double)n));
@@ -151,8 +163,9 @@ static void standardise(float *x, size_t n)
     }
 }
 
-void dataset_gather(const struct dataset *d, const struct dataset_part *part, const struct data_spec *spec, const struct visit *visit,
-                    const int64_t *index, int64_t n, float *x, void *y)
+void dataset_gather(const struct dataset *d, const struct dataset_part *part,
+                    const struct data_spec *spec, const struct visit *visit, const int64_t *index,
+                    int64_t n, float *x, void *y)
 {
     struct gather g;
     begin(&g, d, spec);
@@ -175,7 +188,8 @@ void dataset_gather(const struct dataset *d, const struct dataset_part *part, co
     dataset_targets(d, part, index, n, y);
 }
 
-bool dataset_source(const struct dataset *d, const struct dataset_part *part, const struct data_spec *spec, struct dev_source *out,
+bool dataset_source(const struct dataset *d, const struct dataset_part *part,
+                    const struct data_spec *spec, struct dev_source *out,
                     float table[DATASET_CHANNELS][256])
 {
     struct gather g;
@@ -184,13 +198,17 @@ bool dataset_source(const struct dataset *d, const struct dataset_part *part, co
         return false;
     }
     memcpy(table, g.table, sizeof(g.table));
-    *out = (struct dev_source){
-        .x = part->x, .samples = part->samples, .stored = d->input, .out = g.out, .tables = g.tables, .table = table[0]};
+    *out = (struct dev_source){.x = part->x,
+                               .samples = part->samples,
+                               .stored = d->input,
+                               .out = g.out,
+                               .tables = g.tables,
+                               .table = table[0]};
     return true;
 }
 
-bool dataset_views(const struct dataset *d, const struct data_spec *spec, const struct visit *visit, const int64_t *index, int64_t n,
-                   struct dev_view *out)
+bool dataset_views(const struct dataset *d, const struct data_spec *spec, const struct visit *visit,
+                   const int64_t *index, int64_t n, struct dev_view *out)
 {
     struct shape shape = dataset_shape(d, spec);
     if (plain(&spec->augment, d, &shape, visit->training)) {
@@ -202,7 +220,8 @@ bool dataset_views(const struct dataset *d, const struct data_spec *spec, const 
     return true;
 }
 
-void dataset_targets(const struct dataset *d, const struct dataset_part *part, const int64_t *index, int64_t n, void *y)
+void dataset_targets(const struct dataset *d, const struct dataset_part *part, const int64_t *index,
+                     int64_t n, void *y)
 {
     size_t ny = dataset_y_bytes(d);
     for (int64_t i = 0; i < n; i++) {

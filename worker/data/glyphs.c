@@ -1,10 +1,12 @@
-/* Glyphs: 28×28 digits drawn by the program, for machines that have no data set. Digits are polylines of a pen; each
- * sample bends, scales, slants, turns and shifts them, draws with a pen of its own width and ink, crosses the picture with
- * a stray stroke now and then, and adds noise. Sample i is a function of (seed, part, i) alone.
+/* Glyphs: 28×28 digits drawn by the program, for machines that have no data set. Digits are
+ * polylines of a pen; each sample bends, scales, slants, turns and shifts them, draws with a pen of
+ * its own width and ink, crosses the picture with a stray stroke now and then, and adds noise.
+ * Sample i is a function of (seed, part, i) alone.
  *
- * Made to be learnable but not trivial: the amounts below are tuned so that `mlp`, which knows no translation, stays below
- * 97 % test accuracy while `lenet5` passes 98 % within a few epochs (tests/integration/test_training.py). Drawing must stay cheap, as
- * every rank draws 70,000 of them at its start: a segment touches only the pixels of its bounding box.
+ * Made to be learnable but not trivial: the amounts below are tuned so that `mlp`, which knows no
+ * translation, stays below 97 % test accuracy while `lenet5` passes 98 % within a few epochs
+ * (tests/integration/test_training.py). Drawing must stay cheap, as every rank draws 70,000 of them
+ * at its start: a segment touches only the pixels of its bounding box.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,19 +17,25 @@
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, POINTS = 24, DIGITS = 10, STYLES = 2 };
 
-/* Pen positions, x right and y down, each in 0…99 of the glyph's box; "xxyy xxyy …", a blank pair lifts the pen: "/". */
+/* Pen positions, x right and y down, each in 0…99 of the glyph's box; "xxyy xxyy …", a blank pair
+ * lifts the pen: "/". */
 static const char *const strokes[DIGITS][STYLES] = {
-    {"5002 2212 0838 0862 2288 5098 7888 9262 9238 7812 5002", "6005 3010 1535 1265 3092 6095 8270 8840 7815 6005"},
+    {"5002 2212 0838 0862 2288 5098 7888 9262 9238 7812 5002",
+     "6005 3010 1535 1265 3092 6095 8270 8840 7815 6005"},
     {"2522 5502 5598", "3025 5503 5597 / 2897 8297"},
-    {"1028 2208 5002 7810 8830 7552 4075 0896 9296", "1525 3006 6004 8522 7548 4068 1595 3088 6597 9090"},
-    {"1210 4502 7808 8625 7442 4548 7855 9074 7892 4598 1090", "1205 8505 4540 7545 9068 7892 4098 1088"},
+    {"1028 2208 5002 7810 8830 7552 4075 0896 9296",
+     "1525 3006 6004 8522 7548 4068 1595 3088 6597 9090"},
+    {"1210 4502 7808 8625 7442 4548 7855 9074 7892 4598 1090",
+     "1205 8505 4540 7545 9068 7892 4098 1088"},
     {"7098 7002 0868 9568", "2205 1550 8550 / 7825 7098"},
     {"8804 2004 1446 4840 7846 9068 7890 4598 1090", "8505 2505 1848 5538 8550 8580 5097 1592"},
-    {"7806 4510 1840 0870 2292 5098 7890 8870 7652 4848 2056 1070", "6502 3028 1262 2090 5597 8285 8562 6050 3055 1570"},
+    {"7806 4510 1840 0870 2292 5098 7890 8870 7652 4848 2056 1070",
+     "6502 3028 1262 2090 5597 8285 8562 6050 3055 1570"},
     {"0804 9204 6045 4098", "0806 9006 5598 / 3050 8550"},
     {"5048 2038 1522 2606 5002 7406 8522 7838 5048 1862 0878 2294 5098 7894 9278 8062 5048",
      "8015 5003 2515 2535 7560 8582 5097 1882 2560 7538 8015"},
-    {"8830 7808 5002 2008 1030 2248 5052 7648 8830 8662 7098", "8228 6004 2512 1535 4050 7542 8525 8060 7085 3097"},
+    {"8830 7808 5002 2008 1030 2248 5052 7648 8830 8662 7098",
+     "8228 6004 2512 1535 4050 7542 8525 8060 7085 3097"},
 };
 
 struct dice { /* random words of one sample, in order */
@@ -56,19 +64,23 @@ struct pen {
     float *canvas; /* [SIDE][SIDE], 0…1 */
 };
 
-/* Draws a thick segment with soft edges: a pixel gets the ink by its distance, and keeps the darkest it got. */
+/* Draws a thick segment with soft edges: a pixel gets the ink by its distance, and keeps the
+ * darkest it got. */
 static void draw_segment(const struct pen *pen, float x0, float y0, float x1, float y1)
 {
     float reach = pen->radius + 1.0f;
-    int left = (int)fmaxf(0.0f, floorf(fminf(x0, x1) - reach)), right = (int)fminf(SIDE - 1.0f, ceilf(fmaxf(x0, x1) + reach));
-    int top = (int)fmaxf(0.0f, floorf(fminf(y0, y1) - reach)), bottom = (int)fminf(SIDE - 1.0f, ceilf(fmaxf(y0, y1) + reach));
+    int left = (int)fmaxf(0.0f, floorf(fminf(x0, x1) - reach)),
+        right = (int)fminf(SIDE - 1.0f, ceilf(fmaxf(x0, x1) + reach));
+    int top = (int)fmaxf(0.0f, floorf(fminf(y0, y1) - reach)),
+        bottom = (int)fminf(SIDE - 1.0f, ceilf(fmaxf(y0, y1) + reach));
     float dx = x1 - x0, dy = y1 - y0, length2 = dx * dx + dy * dy + 1e-6f;
     for (int y = top; y <= bottom; y++) {
         for (int x = left; x <= right; x++) {
             float px = (float)x - x0, py = (float)y - y0;
             float t = fminf(1.0f, fmaxf(0.0f, (px * dx + py * dy) / length2));
             float ex = px - t * dx, ey = py - t * dy;
-            float v = pen->ink * fminf(1.0f, fmaxf(0.0f, pen->radius + 0.5f - sqrtf(ex * ex + ey * ey)));
+            float v =
+                pen->ink * fminf(1.0f, fmaxf(0.0f, pen->radius + 0.5f - sqrtf(ex * ex + ey * ey)));
             float *pixel = &pen->canvas[y * SIDE + x];
             *pixel = v > *pixel ? v : *pixel;
         }
@@ -108,8 +120,10 @@ static void draw_digit(struct dice *d, const struct pen *pen, int digit)
             p++;
             continue;
         }
-        float u = (float)((p[0] - '0') * 10 + (p[1] - '0')) / 99.0f - 0.5f + between(d, -bend, bend);
-        float v = (float)((p[2] - '0') * 10 + (p[3] - '0')) / 99.0f - 0.5f + between(d, -bend, bend);
+        float u =
+            (float)((p[0] - '0') * 10 + (p[1] - '0')) / 99.0f - 0.5f + between(d, -bend, bend);
+        float v =
+            (float)((p[2] - '0') * 10 + (p[3] - '0')) / 99.0f - 0.5f + between(d, -bend, bend);
         float x = f.xx * u + f.xy * v + f.x, y = f.yx * u + f.yy * v + f.y;
         if (down) {
             draw_segment(pen, last_x, last_y, x, y);
@@ -143,7 +157,8 @@ static void develop(struct dice *d, const float *canvas, uint8_t *out)
     }
 }
 
-static int draw_part(struct dataset_part *part, int64_t samples, uint64_t key, bool peek, struct err *e)
+static int draw_part(struct dataset_part *part, int64_t samples, uint64_t key, bool peek,
+                     struct err *e)
 {
     part->samples = samples;
     if (peek) {
@@ -152,7 +167,8 @@ static int draw_part(struct dataset_part *part, int64_t samples, uint64_t key, b
     part->x = malloc((size_t)samples * PIXELS + 1);
     part->y = malloc((size_t)samples * sizeof(int32_t) + 1);
     if (!part->x || !part->y) {
-        return err_set(e, ERR_MEMORY, "cannot hold %lld glyphs: memory ran out", (long long)samples);
+        return err_set(e, ERR_MEMORY, "cannot hold %lld glyphs: memory ran out",
+                       (long long)samples);
     }
     for (int64_t i = 0; i < samples; i++) {
         struct dice d = {.key = key, .sample = (uint64_t)i};
@@ -171,8 +187,8 @@ static int draw_part(struct dataset_part *part, int64_t samples, uint64_t key, b
     return 0;
 }
 
-static int glyphs_read(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots, const char *dir, bool peek,
-                       struct err *e)
+static int glyphs_read(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                       const char *roots, const char *dir, bool peek, struct err *e)
 {
     d->input = (struct shape){3, {SIDE, SIDE, 1}};
     d->x_bytes = true;

@@ -1,8 +1,9 @@
-/* IDX files as MNIST has them: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-…, t10k-labels-…, gzip or
- * not (zlib reads both through the same calls). Big-endian header: 0 0 TYPE RANK, then RANK sizes of 32 bits.
+/* IDX files as MNIST has them: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-…,
+ * t10k-labels-…, gzip or not (zlib reads both through the same calls). Big-endian header: 0 0 TYPE
+ * RANK, then RANK sizes of 32 bits.
  *
- * Sizes come from the file, so they are compared with what the file can hold before anything is allocated: exactly, or,
- * as deflate never packs better than 1032:1, by that bound.
+ * Sizes come from the file, so they are compared with what the file can hold before anything is
+ * allocated: exactly, or, as deflate never packs better than 1032:1, by that bound.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +30,12 @@ static int read_exactly(struct idx_file *in, void *to, int64_t bytes, int64_t at
         int got = gzread(in->f, p + done, want);
         if (got < 0) {
             int code;
-            return err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name, (long long)(at + done), gzerror(in->f, &code));
+            return err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name,
+                           (long long)(at + done), gzerror(in->f, &code));
         }
         if (got == 0) {
-            return err_set(e, ERR_DATA, "cannot read '%s': it ends at byte %lld of %lld", in->name, (long long)(at + done),
-                           (long long)(at + bytes));
+            return err_set(e, ERR_DATA, "cannot read '%s': it ends at byte %lld of %lld", in->name,
+                           (long long)(at + done), (long long)(at + bytes));
         }
         done += got;
     }
@@ -47,11 +49,14 @@ static int check_end(struct idx_file *in, int64_t at, struct err *e)
     int code, got = gzread(in->f, &more, 1);
     const char *why = gzerror(in->f, &code);
     if (got > 0) {
-        return err_set(e, ERR_DATA, "'%s' goes on after byte %lld, where its header says that it ends", in->name, (long long)at);
+        return err_set(e, ERR_DATA,
+                       "'%s' goes on after byte %lld, where its header says that it ends", in->name,
+                       (long long)at);
     }
     return got == 0 && (code == Z_OK || code == Z_STREAM_END)
                ? 0
-               : err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name, (long long)at, why);
+               : err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name,
+                         (long long)at, why);
 }
 
 /* Does a file of this size hold so many bytes? */
@@ -64,8 +69,9 @@ static int check_size(struct idx_file *in, const char *path, struct err *e)
     int64_t want = in->dim[0] * in->each + 4 + 4 * in->rank;
     bool packed = !gzdirect(in->f);
     if (packed ? want > ((int64_t)st.st_size + 1) * DEFLATE_RATIO : want != (int64_t)st.st_size) {
-        return err_set(e, ERR_DATA, "'%s' promises %lld bytes (byte 4 of its header on), but has %lld%s", in->name, (long long)want,
-                       (long long)st.st_size, packed ? " packed ones" : "");
+        return err_set(
+            e, ERR_DATA, "'%s' promises %lld bytes (byte 4 of its header on), but has %lld%s",
+            in->name, (long long)want, (long long)st.st_size, packed ? " packed ones" : "");
     }
     return 0;
 }
@@ -78,8 +84,10 @@ static int read_header(struct idx_file *in, int rank_min, int rank_max, struct e
         return rc;
     }
     if (b[0] != 0 || b[1] != 0 || b[2] != IDX_UBYTE || b[3] < rank_min || b[3] > rank_max) {
-        return err_set(e, ERR_DATA, "'%s' is not an IDX file of bytes with %d axes: it begins with %02x %02x %02x %02x", in->name, rank_min,
-                       b[0], b[1], b[2], b[3]);
+        return err_set(
+            e, ERR_DATA,
+            "'%s' is not an IDX file of bytes with %d axes: it begins with %02x %02x %02x %02x",
+            in->name, rank_min, b[0], b[1], b[2], b[3]);
     }
     in->rank = b[3];
     in->each = 1;
@@ -90,15 +98,16 @@ static int read_header(struct idx_file *in, int rank_min, int rank_max, struct e
         }
         in->dim[i] = (int64_t)b[0] << 24 | (int64_t)b[1] << 16 | (int64_t)b[2] << 8 | (int64_t)b[3];
         if (i > 0 && (in->dim[i] < 1 || in->dim[i] > SIDE_MAX)) {
-            return err_set(e, ERR_DATA, "'%s' has an axis of %lld at byte %d, 1 to %d are possible", in->name, (long long)in->dim[i],
-                           4 + 4 * i, SIDE_MAX);
+            return err_set(e, ERR_DATA, "'%s' has an axis of %lld at byte %d, 1 to %d are possible",
+                           in->name, (long long)in->dim[i], 4 + 4 * i, SIDE_MAX);
         }
         in->each *= i > 0 ? in->dim[i] : 1;
     }
     return 0;
 }
 
-static int open_idx(struct idx_file *in, const char *roots, const char *dir, const char *name, int rank_min, int rank_max, struct err *e)
+static int open_idx(struct idx_file *in, const char *roots, const char *dir, const char *name,
+                    int rank_min, int rank_max, struct err *e)
 {
     char path[4096];
     memset(in, 0, sizeof(*in));
@@ -111,12 +120,14 @@ static int open_idx(struct idx_file *in, const char *roots, const char *dir, con
     return rc < 0 ? rc : check_size(in, path, e);
 }
 
-static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_file *in, bool peek, struct err *e)
+static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_file *in, bool peek,
+                       struct err *e)
 {
     int64_t n = in->dim[0];
     uint8_t *bytes = malloc((size_t)n + 1);
     int32_t *labels = malloc(((size_t)n + 1) * sizeof(int32_t));
-    int rc = bytes && labels ? read_exactly(in, bytes, n, 8, e) : err_set(e, ERR_MEMORY, "cannot hold %lld labels", (long long)n);
+    int rc = bytes && labels ? read_exactly(in, bytes, n, 8, e)
+                             : err_set(e, ERR_MEMORY, "cannot hold %lld labels", (long long)n);
     rc = rc < 0 ? rc : check_end(in, 8 + n, e);
     for (int64_t i = 0; rc == 0 && i < n; i++) {
         labels[i] = bytes[i];
@@ -145,8 +156,8 @@ static int read_images(struct dataset_part *part, struct idx_file *in, bool peek
     return rc < 0 ? rc : check_end(in, head + bytes, e);
 }
 
-static int read_part(struct dataset *d, struct dataset_part *part, const char *roots, const char *dir, const char *prefix, bool peek,
-                     struct err *e)
+static int read_part(struct dataset *d, struct dataset_part *part, const char *roots,
+                     const char *dir, const char *prefix, bool peek, struct err *e)
 {
     char name[64];
     struct idx_file images = {0}, labels = {0};
@@ -161,14 +172,15 @@ static int read_part(struct dataset *d, struct dataset_part *part, const char *r
         goto out;
     }
     if (images.dim[0] != labels.dim[0]) {
-        rc = err_set(e, ERR_DATA, "'%s' has %lld samples, '%s' has %lld", images.name, (long long)images.dim[0], labels.name,
-                     (long long)labels.dim[0]);
+        rc = err_set(e, ERR_DATA, "'%s' has %lld samples, '%s' has %lld", images.name,
+                     (long long)images.dim[0], labels.name, (long long)labels.dim[0]);
         goto out;
     }
-    struct shape shape = {3, {(int)images.dim[1], (int)images.dim[2], images.rank == 4 ? (int)images.dim[3] : 1}};
+    struct shape shape = {
+        3, {(int)images.dim[1], (int)images.dim[2], images.rank == 4 ? (int)images.dim[3] : 1}};
     if (d->input.rank && memcmp(&d->input, &shape, sizeof(shape)) != 0) {
-        rc = err_set(e, ERR_DATA, "'%s' has pictures of %d x %d, the training samples have %d x %d", images.name, shape.dim[0],
-                     shape.dim[1], d->input.dim[0], d->input.dim[1]);
+        rc = err_set(e, ERR_DATA, "'%s' has pictures of %d x %d, the training samples have %d x %d",
+                     images.name, shape.dim[0], shape.dim[1], d->input.dim[0], d->input.dim[1]);
         goto out;
     }
     d->input = shape;
@@ -187,8 +199,8 @@ out:
     return rc;
 }
 
-static int idx_read(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots, const char *dir, bool peek,
-                    struct err *e)
+static int idx_read(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                    const char *roots, const char *dir, bool peek, struct err *e)
 {
     d->x_bytes = true;
     d->y_labels = true;

@@ -1,9 +1,10 @@
-/* Which data sets are there, for the page's form and for those who compare nodes. A folder is a data set of a format if one of the
- * format's markers lies in it.
+/* Which data sets are there, for the page's form and for those who compare nodes. A folder is a
+ * data set of a format if one of the format's markers lies in it.
  *
- * A digest takes reading every value, seconds for a large set, and the coordinator does not wait for long. So what was found out is
- * kept in a file, under the folder's name with names, sizes and times of its files; whatever is not known yet when the time is
- * over is told without its digest, and the next call goes on from there.
+ * A digest takes reading every value, seconds for a large set, and the coordinator does not wait
+ * for long. So what was found out is kept in a file, under the folder's name with names, sizes and
+ * times of its files; whatever is not known yet when the time is over is told without its digest,
+ * and the next call goes on from there.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ struct listing {
     double until;
 };
 
-/* ---- what the file remembers -------------------------------------------------------------------------------- */
+/* ---- what the file remembers ----------------------------------------------------------------- */
 
 /* Of a folder's files: their names, sizes and times. */
 static void stamp(const char *dir, char out[20])
@@ -41,7 +42,8 @@ static void stamp(const char *dir, char out[20])
             for (const char *p = names[i]->d_name; *p; p++) {
                 h = rng_mix(h, (uint64_t)(unsigned char)*p);
             }
-            h = rng_mix(rng_mix(h, (uint64_t)st.st_size), (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec);
+            h = rng_mix(rng_mix(h, (uint64_t)st.st_size),
+                        (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec);
         }
         free(names[i]);
     }
@@ -63,7 +65,7 @@ static void remember(struct listing *l, const char *key, const char *mark, json_
     json_object_set_new(l->seen, key, json_pack("{s:s, s:O}", "stamp", mark, "about", about));
 }
 
-/* ---- one data set --------------------------------------------------------------------------------------------- */
+/* ---- one data set ---------------------------------------------------------------------------- */
 
 static json_t *describe(const struct dataset *d, const char *path, int format)
 {
@@ -71,8 +73,10 @@ static json_t *describe(const struct dataset *d, const char *path, int format)
     for (int i = 0; i < d->input.rank; i++) {
         json_array_append_new(shape, json_integer(d->input.dim[i]));
     }
-    return json_pack("{s:s, s:s, s:o, s:i, s:I, s:I, s:n}", "path", path, "format", catalog_get(format)->name, "shape", shape, "classes",
-                     d->classes, "samples", (json_int_t)d->train.samples, "test_samples", (json_int_t)d->test.samples, "digest");
+    return json_pack("{s:s, s:s, s:o, s:i, s:I, s:I, s:n}", "path", path, "format",
+                     catalog_get(format)->name, "shape", shape, "classes", d->classes, "samples",
+                     (json_int_t)d->train.samples, "test_samples", (json_int_t)d->test.samples,
+                     "digest");
 }
 
 /* New reference, or NULL if it cannot be read. */
@@ -101,7 +105,7 @@ static json_t *find_out(struct listing *l, const char *dir, const char *path, in
     return about;
 }
 
-/* ---- folders --------------------------------------------------------------------------------------------------- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static bool listed(const json_t *list, const char *path)
 {
@@ -156,8 +160,10 @@ static void list_folder(struct listing *l, const char *root, const char *path, i
         char below[PATH_BYTES], full[PATH_BYTES];
         struct stat st;
         if (names[i]->d_name[0] != '.' &&
-            snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "", names[i]->d_name) < (int)sizeof(below) &&
-            dataset_resolve(l->roots, root, below, full, NULL) == 1 && stat(full, &st) == 0 && S_ISDIR(st.st_mode)) {
+            snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "", names[i]->d_name) <
+                (int)sizeof(below) &&
+            dataset_resolve(l->roots, root, below, full, NULL) == 1 && stat(full, &st) == 0 &&
+            S_ISDIR(st.st_mode)) {
             list_folder(l, root, below, levels - 1);
         }
         free(names[i]);
@@ -169,7 +175,10 @@ static void list_folder(struct listing *l, const char *root, const char *path, i
 
 json_t *dataset_list(const char *roots, const char *cache, double seconds, struct err *e)
 {
-    struct listing l = {.roots = roots, .list = json_array(), .seen = json_object(), .until = clock_now() + seconds};
+    struct listing l = {.roots = roots,
+                        .list = json_array(),
+                        .seen = json_object(),
+                        .until = clock_now() + seconds};
     char root[PATH_BYTES];
     const char *rest = roots;
     l.known = cache ? jsonx_load(cache, CACHE_BYTES, NULL) : NULL;
@@ -180,7 +189,8 @@ json_t *dataset_list(const char *roots, const char *cache, double seconds, struc
         size_t n = 0;
         char *text = jsonx_dump(l.seen, true, &n);
         if (text) {
-            proc_write_file(cache, text, n, 0644, NULL); /* a cache that cannot be written costs time only */
+            proc_write_file(cache, text, n, 0644,
+                            NULL); /* a cache that cannot be written costs time only */
         }
         free(text);
     }

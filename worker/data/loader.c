@@ -1,7 +1,7 @@
 /* The loader's thread and its two slots (see loader.h for the bargain).
  *
- * The thread only ever writes into the slot that is not current, and loader_get changes `current` only while the thread is
- * idle, so the samples themselves need no lock.
+ * The thread only ever writes into the slot that is not current, and loader_get changes `current`
+ * only while the thread is idle, so the samples themselves need no lock.
  */
 #include "worker/data/loader.h"
 
@@ -32,7 +32,8 @@ static float *slot_x(const struct loader *l, struct loader_slot *s, size_t float
     float *x = NULL;
     s->feed = l->feeds ? l->feeds->ops->feed_new(l->feeds, floats, &x, &why) : NULL;
     if (l->feeds && !s->feed) {
-        log_warn("loader", "samples are copied in the step that uses them", "why=%s", log_quote(quoted, sizeof(quoted), why.message));
+        log_warn("loader", "samples are copied in the step that uses them", "why=%s",
+                 log_quote(quoted, sizeof(quoted), why.message));
     }
     return s->feed ? x : malloc(floats * sizeof(float));
 }
@@ -50,15 +51,19 @@ static int slot_room(const struct loader *l, struct loader_slot *s, int64_t coun
     s->view = l->dev ? malloc(n * sizeof(*s->view)) : NULL;
     s->y = malloc(n * target * 4);
     s->room = s->index && (s->x || s->view) && s->y ? count : 0;
-    return s->room ? 0 : err_set(e, ERR_MEMORY, "cannot hold a minibatch of %lld samples: memory ran out", (long long)count);
+    return s->room
+               ? 0
+               : err_set(e, ERR_MEMORY, "cannot hold a minibatch of %lld samples: memory ran out",
+                         (long long)count);
 }
 
-static int slot_fill(const struct loader *l, struct loader_slot *s, const struct slice *slice, bool test, struct err *e)
+static int slot_fill(const struct loader *l, struct loader_slot *s, const struct slice *slice,
+                     bool test, struct err *e)
 {
     const struct dataset_part *part = test ? &l->data->test : &l->data->train;
     if (slice->start < 0 || slice->count < 0 || slice->start > part->samples - slice->count) {
-        return err_set(e, ERR_INTERNAL, "a slice of %lld samples from %lld on is not within %lld", (long long)slice->count,
-                       (long long)slice->start, (long long)part->samples);
+        return err_set(e, ERR_INTERNAL, "a slice of %lld samples from %lld on is not within %lld",
+                       (long long)slice->count, (long long)slice->start, (long long)part->samples);
     }
     int rc = slot_room(l, s, slice->count, e);
     if (rc < 0) {
@@ -66,7 +71,8 @@ static int slot_fill(const struct loader *l, struct loader_slot *s, const struct
     }
     for (int64_t i = 0; i < slice->count; i++) {
         int64_t at = slice->start + i;
-        s->index[i] = test ? at : sample_index(l->seed, slice->epoch, at, part->samples, l->spec->shuffle);
+        s->index[i] =
+            test ? at : sample_index(l->seed, slice->epoch, at, part->samples, l->spec->shuffle);
     }
     struct visit visit = {!test, l->seed, slice->epoch};
     if (l->dev) {
@@ -87,7 +93,8 @@ static int slot_fill(const struct loader *l, struct loader_slot *s, const struct
 
 static bool holds(const struct loader_slot *s, const struct slice *slice, bool test)
 {
-    return s->test == test && s->slice.epoch == slice->epoch && s->slice.start == slice->start && s->slice.count == slice->count;
+    return s->test == test && s->slice.epoch == slice->epoch && s->slice.start == slice->start &&
+           s->slice.count == slice->count;
 }
 
 static void *loader_main(void *arg)
@@ -123,8 +130,8 @@ static void slots_release(struct loader *l)
     }
 }
 
-int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec, uint64_t seed, int64_t room, bool threaded,
-                 struct err *e)
+int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec,
+                 uint64_t seed, int64_t room, bool threaded, struct err *e)
 {
     memset(l, 0, sizeof(*l));
     l->data = data;
@@ -150,11 +157,14 @@ int loader_start(struct loader *l, const struct dataset *data, const struct data
     return 0;
 }
 
-static struct dev_samples *keep_part(const struct loader *l, struct device *dev, const struct dataset_part *part, struct err *e)
+static struct dev_samples *keep_part(const struct loader *l, struct device *dev,
+                                     const struct dataset_part *part, struct err *e)
 {
     float table[DATASET_CHANNELS][256];
     struct dev_source from;
-    return dataset_source(l->data, part, l->spec, &from, table) ? dev->ops->samples_new(dev, &from, e) : NULL;
+    return dataset_source(l->data, part, l->spec, &from, table)
+               ? dev->ops->samples_new(dev, &from, e)
+               : NULL;
 }
 
 int loader_keep(struct loader *l, struct device *dev, struct err *e)
@@ -166,7 +176,8 @@ int loader_keep(struct loader *l, struct device *dev, struct err *e)
         return 0;
     }
     struct dev_samples *train = keep_part(l, dev, &d->train, &why);
-    struct dev_samples *test = train && d->test.samples > 0 ? keep_part(l, dev, &d->test, &why) : NULL;
+    struct dev_samples *test =
+        train && d->test.samples > 0 ? keep_part(l, dev, &d->test, &why) : NULL;
     if (!train || (d->test.samples > 0 && !test)) {
         dev->ops->samples_free(train);
         if (why.code != ERR_NONE && why.code != ERR_MEMORY && e) {
@@ -187,7 +198,8 @@ void loader_feed(struct loader *l, struct device *dev)
     if (!l->dev && dev->ops->feed_new) {
         slots_release(l); /* they are made anew, as feeds */
         l->feeds = dev;
-        log_info("loader", "samples go to the device beside the step before", "device=%s", dev->ops->name);
+        log_info("loader", "samples go to the device beside the step before", "device=%s",
+                 dev->ops->name);
     }
 }
 
@@ -213,7 +225,8 @@ void loader_stop(struct loader *l)
     memset(l, 0, sizeof(*l));
 }
 
-static int get(struct loader *l, const struct slice *slice, bool test, struct dev_input *in, struct err *e)
+static int get(struct loader *l, const struct slice *slice, bool test, struct dev_input *in,
+               struct err *e)
 {
     pthread_mutex_lock(&l->lock);
     while (l->busy || (l->threaded && l->wanted.count > 0)) {
@@ -244,7 +257,8 @@ int loader_get(struct loader *l, const struct slice *slice, struct dev_input *in
     return get(l, slice, false, in, e);
 }
 
-int loader_get_test(struct loader *l, int64_t first, int64_t count, struct dev_input *in, struct err *e)
+int loader_get_test(struct loader *l, int64_t first, int64_t count, struct dev_input *in,
+                    struct err *e)
 {
     struct slice slice = {0, first, count};
     return get(l, &slice, true, in, e);

@@ -1,9 +1,11 @@
-/* The loader: the next slice is gathered by a thread while the device computes the one before. The strategy's hint says what
- * probably comes next; a wrong hint costs the time of gathering, never a wrong sample.
+/* The loader: the next slice is gathered by a thread while the device computes the one before. The
+ * strategy's hint says what probably comes next; a wrong hint costs the time of gathering, never a
+ * wrong sample.
  *
- * Two buffers take turns: what loader_get gave stays valid until the next loader_get, while the thread fills the other, and sends it off to
- * a device that has memory of its own (loader_feed): so the copy, too, is over before the samples are asked for.
- * They grow when a larger slice comes for the first time and then stay; a step allocates nothing.
+ * Two buffers take turns: what loader_get gave stays valid until the next loader_get, while the
+ * thread fills the other, and sends it off to a device that has memory of its own (loader_feed): so
+ * the copy, too, is over before the samples are asked for. They grow when a larger slice comes for
+ * the first time and then stay; a step allocates nothing.
  */
 #ifndef WORKER_DATA_LOADER_H
 #define WORKER_DATA_LOADER_H
@@ -44,20 +46,25 @@ struct loader {
     bool busy, stopping; /* the thread works on the other slot */
 };
 
-/* threaded false: hints are ignored and loader_get gathers at once (virtual time). room: samples to allocate for at first. */
-int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec, uint64_t seed, int64_t room, bool threaded,
-                 struct err *e);
-/* Has the device keep the samples, if it can and they take at most half of its free memory: then only places, views and labels are handed
- * out. Before the first hint. 1: it keeps them, 0: it does not, negative: an error that is none of memory. */
+/* threaded false: hints are ignored and loader_get gathers at once (virtual time). room: samples to
+ * allocate for at first. */
+int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec,
+                 uint64_t seed, int64_t room, bool threaded, struct err *e);
+/* Has the device keep the samples, if it can and they take at most half of its free memory: then
+ * only places, views and labels are handed out. Before the first hint. 1: it keeps them, 0: it does
+ * not, negative: an error that is none of memory. */
 int loader_keep(struct loader *l, struct device *dev, struct err *e);
-/* Where the device does not keep them: samples go through its feeds, if it has any. Before the first hint. A feed for which there is no
- * memory is none: samples then are copied in the step that uses them. */
+/* Where the device does not keep them: samples go through its feeds, if it has any. Before the
+ * first hint. A feed for which there is no memory is none: samples then are copied in the step that
+ * uses them. */
 void loader_feed(struct loader *l, struct device *dev);
 void loader_stop(struct loader *l);
-/* Points in->x, y, sample, count and epoch at the slice's samples, waiting for them or gathering them. */
+/* Points in->x, y, sample, count and epoch at the slice's samples, waiting for them or gathering
+ * them. */
 int loader_get(struct loader *l, const struct slice *slice, struct dev_input *in, struct err *e);
 /* Samples first … first+count of the test part. */
-int loader_get_test(struct loader *l, int64_t first, int64_t count, struct dev_input *in, struct err *e);
+int loader_get_test(struct loader *l, int64_t first, int64_t count, struct dev_input *in,
+                    struct err *e);
 void loader_hint(struct loader *l, const struct slice *next);
 void loader_hint_test(struct loader *l, int64_t first, int64_t count);
 

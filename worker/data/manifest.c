@@ -1,5 +1,6 @@
-/* See manifest.h. The key is the SHA-256 over the bytes, the name and the length of every file in the order of names, so that two hosts
- * with the same files come to the same key, and a file that was added or renamed changes it.
+/* See manifest.h. The key is the SHA-256 over the bytes, the name and the length of every file in
+ * the order of names, so that two hosts with the same files come to the same key, and a file that
+ * was added or renamed changes it.
  */
 #include "worker/data/manifest.h"
 
@@ -42,13 +43,16 @@ static int collect(struct names *out, const char *dir, const char *sub, struct e
     for (const struct dirent *f; rc == 0 && (f = readdir(d));) {
         struct stat st;
         snprintf(name, sizeof(name), "%s%s%s", sub, *sub ? "/" : "", f->d_name);
-        if (f->d_name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", dir, name) >= PATH_BYTES || stat(path, &st) != 0) {
+        if (f->d_name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", dir, name) >= PATH_BYTES ||
+            stat(path, &st) != 0) {
             continue;
         }
         if (S_ISDIR(st.st_mode) && !*sub) {
             rc = collect(out, dir, name, e);
         } else if (S_ISREG(st.st_mode) && out->n == FILES_MOST) {
-            rc = err_set(e, ERR_TOO_LARGE, "'%s' has more than %d files; it is not sent to other hosts", dir, FILES_MOST);
+            rc = err_set(e, ERR_TOO_LARGE,
+                         "'%s' has more than %d files; it is not sent to other hosts", dir,
+                         FILES_MOST);
         } else if (S_ISREG(st.st_mode)) {
             out->items[out->n] = strdup(name);
             out->n += out->items[out->n] != NULL;
@@ -80,7 +84,8 @@ static int64_t hash_file(EVP_MD_CTX *md, int fd, char *buffer, void (*alive)(voi
     return bytes;
 }
 
-static json_t *hash_all(const struct names *names, const char *roots, const char *path, void (*alive)(void *ctx), void *ctx, struct err *e)
+static json_t *hash_all(const struct names *names, const char *roots, const char *path,
+                        void (*alive)(void *ctx), void *ctx, struct err *e)
 {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     char *buffer = malloc(CHUNK), key[65];
@@ -102,7 +107,8 @@ static json_t *hash_all(const struct names *names, const char *roots, const char
         close(fd);
         EVP_DigestUpdate(md, head, (size_t)n);
         total += bytes;
-        json_array_append_new(files, json_pack("{s:s, s:I}", "name", names->items[i], "bytes", (json_int_t)bytes));
+        json_array_append_new(
+            files, json_pack("{s:s, s:I}", "name", names->items[i], "bytes", (json_int_t)bytes));
     }
     if (rc == 0) {
         EVP_DigestFinal_ex(md, sum, NULL);
@@ -117,12 +123,14 @@ static json_t *hash_all(const struct names *names, const char *roots, const char
     return json_pack("{s:s, s:I, s:o}", "key", key, "bytes", (json_int_t)total, "files", files);
 }
 
-json_t *manifest_make(const char *roots, const char *path, void (*alive)(void *ctx), void *ctx, struct err *e)
+json_t *manifest_make(const char *roots, const char *path, void (*alive)(void *ctx), void *ctx,
+                      struct err *e)
 {
     struct names *names = calloc(1, sizeof(*names));
     char dir[PATH_BYTES];
     json_t *out = NULL;
-    int rc = names ? dataset_find(roots, path, dir, e) : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
+    int rc = names ? dataset_find(roots, path, dir, e)
+                   : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
     rc = rc < 0 ? rc : collect(names, dir, "", e);
     if (rc >= 0) {
         qsort(names->items, (size_t)names->n, sizeof(names->items[0]), by_text);

@@ -6,10 +6,11 @@
 
 #include "common/jsonx.h"
 
-/* {"key", "bytes", "files": [{"name", "bytes"}]} of the folder that `path` leads to beneath the roots: plain files in it and in its own
- * folders, by name, without those that begin with a dot. `alive` is called now and then, because all bytes are read for the key. New
- * reference. */
-json_t *manifest_make(const char *roots, const char *path, void (*alive)(void *ctx), void *ctx, struct err *e);
+/* {"key", "bytes", "files": [{"name", "bytes"}]} of the folder that `path` leads to beneath the
+ * roots: plain files in it and in its own folders, by name, without those that begin with a dot.
+ * `alive` is called now and then, because all bytes are read for the key. New reference. */
+json_t *manifest_make(const char *roots, const char *path, void (*alive)(void *ctx), void *ctx,
+                      struct err *e);
 /* Opens one of the files for reading. Negative: an error, else a descriptor. */
 int manifest_open(const char *roots, const char *path, const char *name, struct err *e);
 

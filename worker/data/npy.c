@@ -1,12 +1,14 @@
-/* NumPy arrays: a folder with x.npy, y.npy, test_x.npy and test_y.npy, each also packed as .npy.gz, the first axis being samples.
+/* NumPy arrays: a folder with x.npy, y.npy, test_x.npy and test_y.npy, each also packed as .npy.gz,
+ * the first axis being samples.
  *
- * x: unsigned bytes are normalised like pictures, every other number becomes a float and is used as it is. Axes after the
- * first: [n] a vector, [h, w] a picture of one channel, [h, w, c]. y: whole numbers are labels (axis of samples only),
- * floats are targets. Format: "\x93NUMPY", version, length, a Python dictionary in text, then the values.
+ * x: unsigned bytes are normalised like pictures, every other number becomes a float and is used as
+ * it is. Axes after the first: [n] a vector, [h, w] a picture of one channel, [h, w, c]. y: whole
+ * numbers are labels (axis of samples only), floats are targets. Format: "\x93NUMPY", version,
+ * length, a Python dictionary in text, then the values.
  *
- * What a newcomer would get wrong: values may stand in the other byte order, or with the first axis running fastest (Fortran order), and a
- * packed file does not tell its size; so a header's promise is compared with what deflate could hold at most (1032:1) before memory is
- * taken.
+ * What a newcomer would get wrong: values may stand in the other byte order, or with the first axis
+ * running fastest (Fortran order), and a packed file does not tell its size; so a header's promise
+ * is compared with what deflate could hold at most (1032:1) before memory is taken.
  */
 #include <ctype.h>
 #include <float.h>
@@ -50,13 +52,16 @@ static const char *find_key(const char *head, const char *key)
 
 static int parse_type(struct npy_file *in, const char *p, struct err *e)
 {
-    bool fits =
-        p && p[0] == '\'' && p[1] && strchr("<>|", p[1]) && p[2] && strchr("uifb", p[2]) && isdigit((unsigned char)p[3]) && p[4] == '\'';
+    bool fits = p && p[0] == '\'' && p[1] && strchr("<>|", p[1]) && p[2] && strchr("uifb", p[2]) &&
+                isdigit((unsigned char)p[3]) && p[4] == '\'';
     int width = fits ? p[3] - '0' : 0;
-    if (!fits || (width != 1 && width != 2 && width != 4 && width != 8) || (p[2] == 'f' && width == 1) || (p[2] == 'b' && width != 1)) {
+    if (!fits || (width != 1 && width != 2 && width != 4 && width != 8) ||
+        (p[2] == 'f' && width == 1) || (p[2] == 'b' && width != 1)) {
         int shown = p && p[0] == '\'' && p[1] ? (int)strcspn(p + 1, "'") + 2 : 0;
-        return err_set(e, ERR_DATA, "'%s' has values of the type %.*s: floats of 2, 4 or 8 bytes and whole numbers of 1 to 8 can be read",
-                       in->name, shown > 0 && shown < 16 ? shown : 16, shown > 0 ? p : "of a record");
+        return err_set(
+            e, ERR_DATA,
+            "'%s' has values of the type %.*s: floats of 2, 4 or 8 bytes and whole numbers of 1 to 8 can be read",
+            in->name, shown > 0 && shown < 16 ? shown : 16, shown > 0 ? p : "of a record");
     }
     in->kind = p[2];
     in->width = width;
@@ -75,8 +80,10 @@ static int parse_shape(struct npy_file *in, const char *shape, struct err *e)
         long long v = strtoll(p, &end, 10);
         if (end == p || v < 0 || in->rank == AXES || v > ((int64_t)1 << 40)) {
             size_t shown = strcspn(shape, ")") + 1;
-            return err_set(e, ERR_DATA, "'%s' has the shape %.*s, which cannot be used: samples come first, then 0 to 3 axes", in->name,
-                           shown < 60 ? (int)shown : 60, shape);
+            return err_set(
+                e, ERR_DATA,
+                "'%s' has the shape %.*s, which cannot be used: samples come first, then 0 to 3 axes",
+                in->name, shown < 60 ? (int)shown : 60, shape);
         }
         in->dim[in->rank++] = v;
         if (in->rank > 1) {
@@ -90,7 +97,8 @@ static int parse_shape(struct npy_file *in, const char *shape, struct err *e)
             p++;
         }
     }
-    return in->rank > 0 ? 0 : err_set(e, ERR_DATA, "'%s' is a single number, not samples", in->name);
+    return in->rank > 0 ? 0
+                        : err_set(e, ERR_DATA, "'%s' is a single number, not samples", in->name);
 }
 
 static bool read_bytes(struct npy_file *in, void *to, size_t n)
@@ -98,12 +106,16 @@ static bool read_bytes(struct npy_file *in, void *to, size_t n)
     return gzread(in->f, to, (unsigned)n) == (int)n;
 }
 
-/* What zlib has against a packed file, or NULL. It looks ahead: a wrong checksum at the end of a small file is found at its begin. */
+/* What zlib has against a packed file, or NULL. It looks ahead: a wrong checksum at the end of a
+ * small file is found at its begin. */
 static const char *damage(struct npy_file *in)
 {
     int code;
-    const char *why = gzerror(in->f, &code), *colon = strrchr(why, ':'); /* "PATH: incorrect data check" */
-    return code == Z_OK || code == Z_STREAM_END ? NULL : colon ? colon + 1 + strspn(colon + 1, " ") : why;
+    const char *why = gzerror(in->f, &code),
+               *colon = strrchr(why, ':'); /* "PATH: incorrect data check" */
+    return code == Z_OK || code == Z_STREAM_END ? NULL
+           : colon                              ? colon + 1 + strspn(colon + 1, " ")
+                                                : why;
 }
 
 static int parse_head(struct npy_file *in, const char *head, struct err *e)
@@ -111,7 +123,8 @@ static int parse_head(struct npy_file *in, const char *head, struct err *e)
     const char *order = find_key(head, "fortran_order");
     in->fortran = order && strncmp(order, "True", 4) == 0;
     if (!in->fortran && (!order || strncmp(order, "False", 5) != 0)) {
-        return err_set(e, ERR_DATA, "'%s' does not say in its header whether it is in Fortran order", in->name);
+        return err_set(e, ERR_DATA,
+                       "'%s' does not say in its header whether it is in Fortran order", in->name);
     }
     int rc = parse_type(in, find_key(head, "descr"), e);
     return rc == 0 ? parse_shape(in, find_key(head, "shape"), e) : rc;
@@ -120,11 +133,17 @@ static int parse_head(struct npy_file *in, const char *head, struct err *e)
 static int read_head(struct npy_file *in, struct err *e)
 {
     unsigned char b[12];
-    if (!read_bytes(in, b, 10) || memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3 || (b[6] > 1 && !read_bytes(in, b + 10, 2))) {
-        return damage(in) ? err_set(e, ERR_DATA, "cannot read '%s': %s", in->name, damage(in))
-                          : err_set(e, ERR_DATA, "'%s' is not a .npy file: it does not begin as one does, at bytes 0 to 7", in->name);
+    if (!read_bytes(in, b, 10) || memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3 ||
+        (b[6] > 1 && !read_bytes(in, b + 10, 2))) {
+        return damage(in)
+                   ? err_set(e, ERR_DATA, "cannot read '%s': %s", in->name, damage(in))
+                   : err_set(
+                         e, ERR_DATA,
+                         "'%s' is not a .npy file: it does not begin as one does, at bytes 0 to 7",
+                         in->name);
     }
-    size_t n = (size_t)b[8] | (size_t)b[9] << 8 | (b[6] > 1 ? (size_t)b[10] << 16 | (size_t)b[11] << 24 : 0);
+    size_t n = (size_t)b[8] | (size_t)b[9] << 8 |
+               (b[6] > 1 ? (size_t)b[10] << 16 | (size_t)b[11] << 24 : 0);
     if (n > HEAD_MAX) {
         return err_set(e, ERR_DATA, "'%s' has a header of %zu bytes", in->name, n);
     }
@@ -133,8 +152,9 @@ static int read_head(struct npy_file *in, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot read '%s': memory ran out", in->name);
     }
     in->head_bytes = (b[6] > 1 ? 12 : 10) + (long)n;
-    int rc =
-        read_bytes(in, head, n) ? parse_head(in, head, e) : err_set(e, ERR_DATA, "'%s' ends within its header of %zu bytes", in->name, n);
+    int rc = read_bytes(in, head, n)
+                 ? parse_head(in, head, e)
+                 : err_set(e, ERR_DATA, "'%s' ends within its header of %zu bytes", in->name, n);
     free(head);
     return rc;
 }
@@ -147,17 +167,22 @@ static int check_size(struct npy_file *in, const char *path, struct err *e)
         return err_errno(e, ERR_IO, "cannot look at '%s'", in->name);
     }
     bool packed = !gzdirect(in->f);
-    int64_t bytes = packed ? ((int64_t)st.st_size + 1) * DEFLATE_RATIO : (int64_t)st.st_size - in->head_bytes, room = bytes / in->width;
+    int64_t bytes = packed ? ((int64_t)st.st_size + 1) * DEFLATE_RATIO
+                           : (int64_t)st.st_size - in->head_bytes,
+            room = bytes / in->width;
     bool holds = in->dim[0] <= room / in->each;
     if (!holds || (!packed && in->dim[0] * in->each * in->width != bytes)) {
-        return err_set(e, ERR_DATA, "'%s' should have %lld x %lld values of %d bytes after byte %ld, but has %lld %sbytes", in->name,
-                       (long long)in->dim[0], (long long)in->each, in->width, in->head_bytes,
-                       packed ? (long long)st.st_size : (long long)bytes, packed ? "packed " : "");
+        return err_set(
+            e, ERR_DATA,
+            "'%s' should have %lld x %lld values of %d bytes after byte %ld, but has %lld %sbytes",
+            in->name, (long long)in->dim[0], (long long)in->each, in->width, in->head_bytes,
+            packed ? (long long)st.st_size : (long long)bytes, packed ? "packed " : "");
     }
     return 0;
 }
 
-static int open_npy(struct npy_file *in, const char *roots, const char *dir, const char *name, struct err *e)
+static int open_npy(struct npy_file *in, const char *roots, const char *dir, const char *name,
+                    struct err *e)
 {
     char path[4096];
     memset(in, 0, sizeof(*in));
@@ -173,7 +198,9 @@ static int open_npy(struct npy_file *in, const char *roots, const char *dir, con
 static double half_float(uint16_t h)
 {
     int exponent = h >> 10 & 31, mantissa = h & 1023;
-    double v = exponent == 31 ? (mantissa ? NAN : INFINITY) : exponent ? ldexp(mantissa + 1024, exponent - 25) : ldexp(mantissa, -24);
+    double v = exponent == 31 ? (mantissa ? NAN : INFINITY)
+               : exponent     ? ldexp(mantissa + 1024, exponent - 25)
+                              : ldexp(mantissa, -24);
     return h >> 15 ? -v : v;
 }
 
@@ -204,7 +231,8 @@ static double value_at(const struct npy_file *in, const char *p)
     return in->width == 1 ? v.u1 : in->width == 2 ? v.u2 : in->width == 4 ? v.u4 : (double)v.u8;
 }
 
-/* Where the value that is number `at` in the file belongs when samples stand one after the other. */
+/* Where the value that is number `at` in the file belongs when samples stand one after the other.
+ */
 static int64_t place_of(const struct npy_file *in, int64_t at)
 {
     int64_t index[AXES], place = 0;
@@ -222,23 +250,27 @@ static int64_t place_of(const struct npy_file *in, int64_t at)
 }
 
 /* Value number `at` of the file into its place. */
-static int put_value(const struct npy_file *in, char to, void *out, int64_t at, double v, struct err *e)
+static int put_value(const struct npy_file *in, char to, void *out, int64_t at, double v,
+                     struct err *e)
 {
     int64_t place = place_of(in, at), byte = in->head_bytes + at * in->width;
     if (in->kind == 'f' && !isfinite(v)) {
-        return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld", in->name, v, (long long)(place / in->each),
-                       (long long)byte);
+        return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld", in->name,
+                       v, (long long)(place / in->each), (long long)byte);
     }
     if (to == 'u') {
         ((uint8_t *)out)[place] = (uint8_t)v;
     } else if (to == 'f') {
         if (fabs(v) > FLT_MAX) {
-            return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld, which no float holds", in->name, v,
-                           (long long)(place / in->each), (long long)byte);
+            return err_set(
+                e, ERR_DATA,
+                "'%s' has the value %g in sample %lld, at byte %lld, which no float holds",
+                in->name, v, (long long)(place / in->each), (long long)byte);
         }
         ((float *)out)[place] = (float)v;
     } else if (v < 0 || v >= 1 << 24) {
-        return err_set(e, ERR_DATA, "'%s' has the label %.0f at sample %lld, at byte %lld", in->name, v, (long long)place, (long long)byte);
+        return err_set(e, ERR_DATA, "'%s' has the label %.0f at sample %lld, at byte %lld",
+                       in->name, v, (long long)place, (long long)byte);
     } else {
         ((int32_t *)out)[place] = (int32_t)v;
     }
@@ -251,9 +283,13 @@ static int check_end(struct npy_file *in, int64_t at, struct err *e)
     char more;
     int got = gzread(in->f, &more, 1);
     if (got > 0) {
-        return err_set(e, ERR_DATA, "'%s' goes on after byte %lld, where its header says that it ends", in->name, (long long)at);
+        return err_set(e, ERR_DATA,
+                       "'%s' goes on after byte %lld, where its header says that it ends", in->name,
+                       (long long)at);
     }
-    return damage(in) ? err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name, (long long)at, damage(in)) : 0;
+    return damage(in) ? err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name,
+                                (long long)at, damage(in))
+                      : 0;
 }
 
 /* Reads every value, converted: kind 'u' to bytes, 'f' to floats, 'i' to labels. */
@@ -264,11 +300,14 @@ static int read_values(struct npy_file *in, char to, void *out, struct err *e)
     for (int64_t done = 0; done < n;) {
         size_t want = n - done < CHUNK ? (size_t)(n - done) : CHUNK;
         if (!read_bytes(in, chunk, want * (size_t)in->width)) {
-            return err_set(e, ERR_DATA, "'%s' ends after value %lld of %lld, byte %lld%s%s", in->name, (long long)done, (long long)n,
-                           (long long)in->head_bytes + done * in->width, damage(in) ? ": " : "", damage(in) ? damage(in) : "");
+            return err_set(e, ERR_DATA, "'%s' ends after value %lld of %lld, byte %lld%s%s",
+                           in->name, (long long)done, (long long)n,
+                           (long long)in->head_bytes + done * in->width, damage(in) ? ": " : "",
+                           damage(in) ? damage(in) : "");
         }
         for (size_t i = 0; i < want; i++) {
-            int rc = put_value(in, to, out, done + (int64_t)i, value_at(in, chunk + i * (size_t)in->width), e);
+            int rc = put_value(in, to, out, done + (int64_t)i,
+                               value_at(in, chunk + i * (size_t)in->width), e);
             if (rc < 0) {
                 return rc;
             }
@@ -278,11 +317,13 @@ static int read_values(struct npy_file *in, char to, void *out, struct err *e)
     return check_end(in, in->head_bytes + n * in->width, e);
 }
 
-static int read_x(struct dataset *d, struct dataset_part *part, struct npy_file *in, bool peek, struct err *e)
+static int read_x(struct dataset *d, struct dataset_part *part, struct npy_file *in, bool peek,
+                  struct err *e)
 {
     struct shape shape = {1, {(int)in->each, 0, 0}};
     if (in->rank > 2) {
-        shape = (struct shape){3, {(int)in->dim[1], (int)in->dim[2], in->rank == 4 ? (int)in->dim[3] : 1}};
+        shape = (struct shape){
+            3, {(int)in->dim[1], (int)in->dim[2], in->rank == 4 ? (int)in->dim[3] : 1}};
     }
     bool bytes = in->kind == 'u' && in->width == 1;
     if (d->input.rank && (memcmp(&shape, &d->input, sizeof(shape)) != 0 || bytes != d->x_bytes)) {
@@ -301,16 +342,19 @@ static int read_x(struct dataset *d, struct dataset_part *part, struct npy_file 
     return read_values(in, bytes ? 'u' : 'f', part->x, e);
 }
 
-static int read_y(struct dataset *d, struct dataset_part *part, struct npy_file *in, bool peek, bool first, struct err *e)
+static int read_y(struct dataset *d, struct dataset_part *part, struct npy_file *in, bool peek,
+                  bool first, struct err *e)
 {
     bool labels = in->kind != 'f';
     int target = labels ? 0 : (int)in->each;
     if (in->dim[0] != part->samples) {
-        return err_set(e, ERR_DATA, "'%s' has %lld samples, its x has %lld", in->name, (long long)in->dim[0], (long long)part->samples);
+        return err_set(e, ERR_DATA, "'%s' has %lld samples, its x has %lld", in->name,
+                       (long long)in->dim[0], (long long)part->samples);
     }
     if (labels && in->each != 1) {
-        return err_set(e, ERR_DATA, "'%s' holds whole numbers, so it must have one label per sample, not %lld", in->name,
-                       (long long)in->each);
+        return err_set(e, ERR_DATA,
+                       "'%s' holds whole numbers, so it must have one label per sample, not %lld",
+                       in->name, (long long)in->each);
     }
     if (!first && (labels != d->y_labels || target != d->target)) {
         return err_set(e, ERR_DATA, "'%s' has another shape or type than 'y.npy'", in->name);
@@ -321,7 +365,8 @@ static int read_y(struct dataset *d, struct dataset_part *part, struct npy_file 
         return 0;
     }
     void *y = malloc((size_t)(in->dim[0] * in->each) * 4 + 4);
-    int rc = y ? read_values(in, labels ? 'i' : 'f', y, e) : err_set(e, ERR_MEMORY, "cannot hold '%s': memory ran out", in->name);
+    int rc = y ? read_values(in, labels ? 'i' : 'f', y, e)
+               : err_set(e, ERR_MEMORY, "cannot hold '%s': memory ran out", in->name);
     for (int64_t i = 0; rc == 0 && labels && i < in->dim[0]; i++) {
         int32_t c = ((int32_t *)y)[i];
         d->classes = c + 1 > d->classes ? c + 1 : d->classes;
@@ -334,8 +379,8 @@ static int read_y(struct dataset *d, struct dataset_part *part, struct npy_file 
     return rc;
 }
 
-static int npy_read(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots, const char *dir, bool peek,
-                    struct err *e)
+static int npy_read(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                    const char *roots, const char *dir, bool peek, struct err *e)
 {
     static const char *const names[2][2] = {{"x.npy", "y.npy"}, {"test_x.npy", "test_y.npy"}};
     int rc = 0;

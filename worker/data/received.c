@@ -1,7 +1,9 @@
-/* See received.h. A data set is complete when it has its name: until then it is DIR/.KEY.part, under the lock DIR/.KEY.lock.
+/* See received.h. A data set is complete when it has its name: until then it is DIR/.KEY.part,
+ * under the lock DIR/.KEY.lock.
  *
- * What a newcomer would get wrong: names of files come from another host. They are letters, digits and a few signs, in at most one folder,
- * and never begin with a dot, so that none leads out of DIR.
+ * What a newcomer would get wrong: names of files come from another host. They are letters, digits
+ * and a few signs, in at most one folder, and never begin with a dot, so that none leads out of
+ * DIR.
  */
 #include "worker/data/received.h"
 
@@ -40,13 +42,15 @@ static bool valid_name(const char *name)
     size_t n = strlen(name);
     return n > 0 && n < NAME_MOST && name[0] != '.' && name[0] != '/' &&
            (!slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'))) &&
-           name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+ /")] == 0;
+           name[strspn(
+               name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+ /")] == 0;
 }
 
 int received_find(const struct received *r, const char *key, char *out)
 {
     struct stat st;
-    if (!r->dir || !valid_key(key) || snprintf(out, PATH_BYTES, "%s/%s", r->dir, key) >= PATH_BYTES || stat(out, &st) != 0 ||
+    if (!r->dir || !valid_key(key) ||
+        snprintf(out, PATH_BYTES, "%s/%s", r->dir, key) >= PATH_BYTES || stat(out, &st) != 0 ||
         !S_ISDIR(st.st_mode)) {
         return 0;
     }
@@ -62,9 +66,10 @@ void received_drop(const struct received *r, const char *key)
     }
 }
 
-/* ---- room ------------------------------------------------------------------------------------------------------------ */
+/* ---- room ------------------------------------------------------------------------------------ */
 
-/* The bytes of all complete ones but `key`, and the one that was not used for longest into oldest[KEY_CHARS + 1] ("": none). */
+/* The bytes of all complete ones but `key`, and the one that was not used for longest into
+ * oldest[KEY_CHARS + 1] ("": none). */
 static int64_t survey(const struct received *r, const char *key, char *oldest)
 {
     DIR *d = opendir(r->dir);
@@ -75,11 +80,13 @@ static int64_t survey(const struct received *r, const char *key, char *oldest)
         char path[PATH_BYTES];
         struct stat st;
         if (!valid_key(f->d_name) || strcmp(f->d_name, key) == 0 ||
-            snprintf(path, sizeof(path), "%s/%s", r->dir, f->d_name) >= PATH_BYTES || stat(path, &st) != 0) {
+            snprintf(path, sizeof(path), "%s/%s", r->dir, f->d_name) >= PATH_BYTES ||
+            stat(path, &st) != 0) {
             continue;
         }
         bytes += proc_tree_bytes(path);
-        bool older = st.st_mtim.tv_sec < least.tv_sec || (st.st_mtim.tv_sec == least.tv_sec && st.st_mtim.tv_nsec < least.tv_nsec);
+        bool older = st.st_mtim.tv_sec < least.tv_sec ||
+                     (st.st_mtim.tv_sec == least.tv_sec && st.st_mtim.tv_nsec < least.tv_nsec);
         if (!oldest[0] || older) {
             snprintf(oldest, KEY_CHARS + 1, "%s", f->d_name);
             least = st.st_mtim;
@@ -95,9 +102,11 @@ static int make_room(const struct received *r, const char *key, int64_t bytes, s
 {
     char oldest[KEY_CHARS + 1];
     if (bytes > r->limit_bytes) {
-        err_set(e, ERR_TOO_LARGE, "the data set has %lld MB, and this host keeps at most %lld MB of received ones",
+        err_set(e, ERR_TOO_LARGE,
+                "the data set has %lld MB, and this host keeps at most %lld MB of received ones",
                 (long long)(bytes / 1000000), (long long)(r->limit_bytes / 1000000));
-        return err_hint(e, "raise the agent's --data-limit, or put the data set beneath its EVENSTEP_DATA");
+        return err_hint(
+            e, "raise the agent's --data-limit, or put the data set beneath its EVENSTEP_DATA");
     }
     while (survey(r, key, oldest) + bytes > r->limit_bytes && oldest[0]) {
         log_info("data", "a received data set makes room", "key=%.12s", oldest);
@@ -106,9 +115,10 @@ static int make_room(const struct received *r, const char *key, int64_t bytes, s
     return 0;
 }
 
-/* ---- arriving ---------------------------------------------------------------------------------------------------------- */
+/* ---- arriving -------------------------------------------------------------------------------- */
 
-struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes, struct err *e)
+struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes,
+                                struct err *e)
 {
     struct incoming *in = calloc(1, sizeof(*in));
     char lock[PATH_BYTES];
@@ -124,7 +134,8 @@ struct incoming *received_begin(const struct received *r, const char *key, int64
     bool fits = snprintf(in->final, PATH_BYTES, "%s/%s", r->dir, key) < PATH_BYTES &&
                 snprintf(in->part, PATH_BYTES, "%s/.%s.part", r->dir, key) < PATH_BYTES &&
                 snprintf(lock, PATH_BYTES, "%s/.%s.lock", r->dir, key) < PATH_BYTES;
-    int rc = fits ? proc_mkdirs(r->dir, 0700, e) : err_set(e, ERR_TOO_LARGE, "the path of received data sets is too long");
+    int rc = fits ? proc_mkdirs(r->dir, 0700, e)
+                  : err_set(e, ERR_TOO_LARGE, "the path of received data sets is too long");
     if (rc == 0 && (in->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0) {
         rc = err_errno(e, ERR_IO, "cannot open '%s'", lock);
     }
@@ -144,7 +155,9 @@ static int close_file(struct incoming *in, struct err *e)
 {
     FILE *f = in->file;
     in->file = NULL;
-    return f && fclose(f) != 0 ? err_errno(e, ERR_IO, "cannot write a received file in '%s'", in->part) : 0;
+    return f && fclose(f) != 0
+               ? err_errno(e, ERR_IO, "cannot write a received file in '%s'", in->part)
+               : 0;
 }
 
 int received_file(struct incoming *in, const char *name, struct err *e)
@@ -183,7 +196,9 @@ int received_end(struct incoming *in, int rc, struct err *e)
     if (in->writes) {
         if (rc == 0) {
             received_drop(in->home, in->key);
-            rc = rename(in->part, in->final) == 0 ? 0 : err_errno(e, ERR_IO, "cannot keep the received data set as '%s'", in->final);
+            rc = rename(in->part, in->final) == 0
+                     ? 0
+                     : err_errno(e, ERR_IO, "cannot keep the received data set as '%s'", in->final);
         }
         if (rc < 0) {
             proc_remove_tree(in->part, NULL);

@@ -1,5 +1,6 @@
-/* Data sets that a keeper sent to this host, kept for the next job: DIR/KEY/files/NAME, KEY the SHA-256 over names and bytes of the files.
- * Together they take at most `limit_bytes`; the ones that were not used for longest go first. Several ranks of a host share the folder. */
+/* Data sets that a keeper sent to this host, kept for the next job: DIR/KEY/files/NAME, KEY the
+ * SHA-256 over names and bytes of the files. Together they take at most `limit_bytes`; the ones
+ * that were not used for longest go first. Several ranks of a host share the folder. */
 #ifndef WORKER_DATA_RECEIVED_H
 #define WORKER_DATA_RECEIVED_H
 
@@ -18,10 +19,12 @@ struct received {
 int received_find(const struct received *r, const char *key, char *out);
 void received_drop(const struct received *r, const char *key);
 
-/* One that arrives. Only one rank of a host writes; the others' writes do nothing, and their end waits for its end. */
+/* One that arrives. Only one rank of a host writes; the others' writes do nothing, and their end
+ * waits for its end. */
 struct incoming;
 /* Makes room for `bytes`. NULL with an error: more than the limit. */
-struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes, struct err *e);
+struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes,
+                                struct err *e);
 /* What follows belongs to this file: "NAME" or "FOLDER/NAME". */
 int received_file(struct incoming *in, const char *name, struct err *e);
 int received_write(struct incoming *in, const void *bytes, size_t n, struct err *e);

@@ -10,9 +10,11 @@ static int64_t boundaries(const struct agenda *a, int64_t applied, int64_t step)
     return every > 0 ? (int64_t)((double)applied / every + 1e-9) : 0;
 }
 
-void agenda_init(struct agenda *a, const struct jobspec *spec, int64_t train_samples, int64_t applied, int64_t step, double now)
+void agenda_init(struct agenda *a, const struct jobspec *spec, int64_t train_samples,
+                 int64_t applied, int64_t step, double now)
 {
-    *a = (struct agenda){.spec = spec, .train_samples = train_samples, .saved_step = step, .saved_time = now};
+    *a = (struct agenda){
+        .spec = spec, .train_samples = train_samples, .saved_step = step, .saved_time = now};
     a->evaluations = boundaries(a, applied, step);
 }
 
@@ -28,7 +30,8 @@ bool agenda_checkpoint(struct agenda *a, int64_t step, double now)
 {
     bool due = a->spec->checkpoint_every_steps > 0
                    ? step - a->saved_step >= a->spec->checkpoint_every_steps
-                   : a->spec->checkpoint_every_seconds > 0 && now - a->saved_time >= a->spec->checkpoint_every_seconds;
+                   : a->spec->checkpoint_every_seconds > 0 &&
+                         now - a->saved_time >= a->spec->checkpoint_every_seconds;
     if (due) {
         a->saved_step = step;
         a->saved_time = now;

@@ -1,14 +1,17 @@
-/* Strategies that average parameters: `local-sgd` (K-AVG(K), Zhou & Cong 2018) and `hier-sgd` (Hier-AVG(K1, K2, S), Cong et al.; P4).
+/* Strategies that average parameters: `local-sgd` (K-AVG(K), Zhou & Cong 2018) and `hier-sgd`
+ * (Hier-AVG(K1, K2, S), Cong et al.; P4).
  *
  *      step          1    2    3    4    5    6    7    8            K1 = 2, K2 = 4, two groups
  *      group 0     ──┼────╫────┼────█────┼────╫────┼────█──          ╫ average inside the group
  *      group 1     ──┼────╫────┼────█────┼────╫────┼────█──          █ average over all workers
  *
- * Every worker steps by itself with its own optimizer; step t counts from 1: K2 | t averages over all, else K1 | t inside the group.
- * Parameters weigh as the samples that each worker took since the last average (SEMANTICS.md 3, 6), so with K = 1 and plain SGD an average
- * is what `sync` does. Optimizer state is averaged with the parameters at global averages only, where control words travel too: sizes
- * change and a job pauses there. The job ends with a global average. An evaluation or the best checkpoint between two global averages is
- * made of an average that changes no replica. */
+ * Every worker steps by itself with its own optimizer; step t counts from 1: K2 | t averages over
+ * all, else K1 | t inside the group. Parameters weigh as the samples that each worker took since
+ * the last average (SEMANTICS.md 3, 6), so with K = 1 and plain SGD an average is what `sync` does.
+ * Optimizer state is averaged with the parameters at global averages only, where control words
+ * travel too: sizes change and a job pauses there. The job ends with a global average. An
+ * evaluation or the best checkpoint between two global averages is made of an average that changes
+ * no replica. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +24,16 @@ struct averaging {
     struct strategy base;
     struct lockstep l;
     int k1, k2;
-    double group_samples, all_samples; /* taken since the last average of the group, of all: by the whole group, by all */
+    double group_samples, all_samples; /* taken since the last average of the group, of all: by the
+                                          whole group, by all */
     double mine_in_group, mine_in_all; /* by this rank */
     struct allreduce group, all;
-    float *sum; /* [n] what is summed: parameters, then optimizer state, then statistics, then the words */
+    float *sum; /* [n] what is summed: parameters, then optimizer state, then statistics, then the
+                   words */
     float *own; /* [n_params + n_stats] this rank's replica while the average is evaluated */
     size_t n_params, n_optim, n_stats;
-    float distance;      /* of this rank's replica from the last global average, just before it; NaN: none at this step */
+    float distance; /* of this rank's replica from the last global average, just before it; NaN:
+                       none at this step */
     bool average_loaded; /* the replica's blocks hold the average, `own` the replica */
 };
 
@@ -45,8 +51,8 @@ static int group_of(const struct rank_env *env)
     return 0; /* those of the cluster or of the hosts, as the comm has them */
 }
 
-static struct strategy *start(const struct strategy_ops *ops, int k1, int k2, struct rank_env *env, const struct run_state *state,
-                              struct err *e)
+static struct strategy *start(const struct strategy_ops *ops, int k1, int k2, struct rank_env *env,
+                              const struct run_state *state, struct err *e)
 {
     struct averaging *s = calloc(1, sizeof *s);
     const struct dev_replica *r = env->replica;
@@ -58,7 +64,8 @@ static struct strategy *start(const struct strategy_ops *ops, int k1, int k2, st
         s->n_params = r->count[DEV_PARAMS];
         s->n_optim = r->count[DEV_OPTIM];
         s->n_stats = r->count[DEV_STATS];
-        s->sum = malloc((s->n_params + s->n_optim + s->n_stats + lockstep_words(&s->l)) * sizeof(float));
+        s->sum =
+            malloc((s->n_params + s->n_optim + s->n_stats + lockstep_words(&s->l)) * sizeof(float));
         s->own = malloc((s->n_params + s->n_stats + 1) * sizeof(float));
     }
     if (!s || !s->sum || !s->own || group_of(env) < 0) {
@@ -70,25 +77,28 @@ static struct strategy *start(const struct strategy_ops *ops, int k1, int k2, st
         }
         return NULL;
     }
-    allreduce_init(&s->all, env->comm, COMM_ALL, s->n_params + s->n_optim + s->n_stats + lockstep_words(&s->l));
+    allreduce_init(&s->all, env->comm, COMM_ALL,
+                   s->n_params + s->n_optim + s->n_stats + lockstep_words(&s->l));
     if (env->comm->n_members[COMM_MINE] > 1) {
         allreduce_init(&s->group, env->comm, COMM_MINE, s->n_params + s->n_stats);
     }
     return &s->base;
 }
 
-static struct strategy *start_local(struct rank_env *env, const struct run_state *state, struct err *e)
+static struct strategy *start_local(struct rank_env *env, const struct run_state *state,
+                                    struct err *e)
 {
     int k = env->spec->strategy.k;
     return start(&strategy_local_sgd, 0, k, env, state, e);
 }
 
-static struct strategy *start_hier(struct rank_env *env, const struct run_state *state, struct err *e)
+static struct strategy *start_hier(struct rank_env *env, const struct run_state *state,
+                                   struct err *e)
 {
     return start(&strategy_hier_sgd, env->spec->strategy.k1, env->spec->strategy.k2, env, state, e);
 }
 
-/* ---- averages --------------------------------------------------------------------------------------------------- */
+/* ---- averages -------------------------------------------------------------------------------- */
 
 /* Blocks, weighed by this rank's share, into the buffer; *floats: how many. */
 static int gather(struct averaging *s, bool optim, double share, size_t *floats, struct err *e)
@@ -163,7 +173,9 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     if (rc >= 0) {
         lockstep_agree(&s->l, words);
         /* without numbers */
-        s->distance = s->n_params > 0 ? (float)flat_distance(s->l.env->replica->host[DEV_PARAMS], s->sum, s->n_params) : NAN;
+        s->distance = s->n_params > 0 ? (float)flat_distance(s->l.env->replica->host[DEV_PARAMS],
+                                                             s->sum, s->n_params)
+                                      : NAN;
     }
     return rc < 0 ? rc : load(s, true, e);
 }
@@ -207,7 +219,7 @@ static int load_own(struct averaging *s, struct err *e)
     return rc;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static int next(struct strategy *base, struct work *out, struct err *e)
 {
@@ -265,14 +277,17 @@ static bool alone(const struct comm *c)
     return true; /* what is summed are parameters */
 }
 
-static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r, double compute_s, struct err *e)
+static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        double compute_s, struct err *e)
 {
     struct averaging *s = (struct averaging *)base;
     struct lockstep *l = &s->l;
     struct dev_replica *replica = l->env->replica;
     double begin = comm_now(l->env->comm);
     uint64_t bytes = 0;
-    int rc = w->slice.count > 0 && !w->updated ? replica->dev->ops->update(replica, w->learning_rate, 1.0, e) : 0;
+    int rc = w->slice.count > 0 && !w->updated
+                 ? replica->dev->ops->update(replica, w->learning_rate, 1.0, e)
+                 : 0;
     count_samples(s);
     s->distance = NAN;
     lockstep_done(l);
@@ -290,7 +305,8 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     return rc;
 }
 
-static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r, struct err *e)
+static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        struct err *e)
 {
     struct averaging *s = (struct averaging *)base;
     int rc = lockstep_evaluated(&s->l, w, r, e);

@@ -1,20 +1,25 @@
-/* All-reduce, one implementation for every transport (SEMANTICS.md 12): the order of additions depends on rank numbers and n alone.
+/* All-reduce, one implementation for every transport (SEMANTICS.md 12): the order of additions
+ * depends on rank numbers and n alone.
  *
- * Long vectors, a ring (Patarasuk & Yuan, 2009). The vector is cut into S chunks; in S-1 rounds every member adds the chunk that its left
- * neighbour passes on, after which member i holds the whole sum of chunk i+1; in S-1 more rounds the sums travel round.
+ * Long vectors, a ring (Patarasuk & Yuan, 2009). The vector is cut into S chunks; in S-1 rounds
+ * every member adds the chunk that its left neighbour passes on, after which member i holds the
+ * whole sum of chunk i+1; in S-1 more rounds the sums travel round.
  *
  *      round 0        member 0 ──c0──► 1 ──c1──► 2 ──c2──► 0         chunk c of member m at the end of the first half:
  *      round 1        member 0 ──c2──► 1 ──c0──► 2 ──c1──► 0         ((g[c] + g[c+1]) + g[c+2]) …, always in this order
  *
- * Between hosts a chunk goes in pieces: a piece that came is added and passed on while the next ones are under way, so the link never rests
- * between two rounds. What a newcomer would get wrong: a message that is too large to be sent without asking first waits until its
- * receiver's answer got through, and that answer stands behind all data that the receiver sends the other way. Two ranks then take turns on
- * a link that could carry both ways at once. So pieces are small; where a chunk is one message, it is sent before the receive is posted,
- * for the same reason. Within a host pieces would only be more messages. Neither changes what is added to what.
+ * Between hosts a chunk goes in pieces: a piece that came is added and passed on while the next
+ * ones are under way, so the link never rests between two rounds. What a newcomer would get wrong:
+ * a message that is too large to be sent without asking first waits until its receiver's answer got
+ * through, and that answer stands behind all data that the receiver sends the other way. Two ranks
+ * then take turns on a link that could carry both ways at once. So pieces are small; where a chunk
+ * is one message, it is sent before the receive is posted, for the same reason. Within a host
+ * pieces would only be more messages. Neither changes what is added to what.
  *
- * Short vectors, recursive doubling: in round k every member exchanges its whole vector with the one whose number differs in bit k, and
- * adds. Both partners add the same two numbers, so all members end with the same bits after log2(S) rounds instead of 2(S-1). Where S is no
- * power of two, some members give theirs to a neighbour first and get the sum back at the end. */
+ * Short vectors, recursive doubling: in round k every member exchanges its whole vector with the
+ * one whose number differs in bit k, and adds. Both partners add the same two numbers, so all
+ * members end with the same bits after log2(S) rounds instead of 2(S-1). Where S is no power of
+ * two, some members give theirs to a neighbour first and get the sum back at the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +29,9 @@
 
 enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12 };
 enum {
-    PIECE = 32000, /* floats: with its header below the 128 KB that Open MPI sends over TCP without asking first (comm_mpi_prepare) */
-    AHEAD = 6,     /* pieces of one that shares its way that went out and are not known to have come */
+    PIECE = 32000, /* floats: with its header below the 128 KB that Open MPI sends over TCP without
+                      asking first (comm_mpi_prepare) */
+    AHEAD = 6, /* pieces of one that shares its way that went out and are not known to have come */
 };
 
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats)
@@ -62,7 +68,8 @@ static size_t heavy(const struct allreduce *a)
     return a->hollow + a->n - a->light;
 }
 
-/* Chunks divide hollow and real floats together, and the last one has the control words too; data has the real ones alone. */
+/* Chunks divide hollow and real floats together, and the last one has the control words too; data
+ * has the real ones alone. */
 static size_t chunk_begin(const struct allreduce *a, int chunk)
 {
     return chunk == a->size ? a->hollow + a->n : heavy(a) * (size_t)chunk / (size_t)a->size;
@@ -74,10 +81,11 @@ static size_t real_begin(const struct allreduce *a, int chunk)
     return begin > a->hollow ? begin - a->hollow : 0;
 }
 
-static int send_floats(struct allreduce *a, struct transport *t, int to, int tag, size_t begin, size_t n, size_t hollow,
-                       struct transport_req *r)
+static int send_floats(struct allreduce *a, struct transport *t, int to, int tag, size_t begin,
+                       size_t n, size_t hollow, struct transport_req *r)
 {
-    size_t words = a->n - a->light, light = begin + n > words ? begin + n - (begin > words ? begin : words) : 0;
+    size_t words = a->n - a->light,
+           light = begin + n > words ? begin + n - (begin > words ? begin : words) : 0;
     if ((hollow || light) && t->ops->weigh) {
         t->ops->weigh(t, ((int64_t)hollow - (int64_t)light) * (int64_t)sizeof(float));
     }
@@ -86,7 +94,8 @@ static int send_floats(struct allreduce *a, struct transport *t, int to, int tag
 
 static int failed(struct allreduce *a)
 {
-    return err_set(&a->op.err, ERR_PEER, "an all-reduce of %zu floats failed on rank %d", a->n, a->comm->rank);
+    return err_set(&a->op.err, ERR_PEER, "an all-reduce of %zu floats failed on rank %d", a->n,
+                   a->comm->rank);
 }
 
 static int add(struct allreduce *a, float *sum, const float *other, size_t n)
@@ -98,7 +107,8 @@ static int add(struct allreduce *a, float *sum, const float *other, size_t n)
     return 0;
 }
 
-/* Messages of a ring count from 0: P pieces in each of 2(S-1) rounds. Where piece k of this member goes out of, or comes into. */
+/* Messages of a ring count from 0: P pieces in each of 2(S-1) rounds. Where piece k of this member
+ * goes out of, or comes into. */
 struct piece {
     size_t begin, n, hollow;
     bool adds;
@@ -110,7 +120,8 @@ static struct piece ring_piece(const struct allreduce *a, int k, bool incoming)
     bool adds = round < S - 1;
     int shift = adds ? round : round - (S - 1) - 1;
     int chunk = ((a->mine - shift - incoming) % S + S) % S;
-    size_t begin = real_begin(a, chunk), n = real_begin(a, chunk + 1) - begin, whole = chunk_begin(a, chunk + 1) - chunk_begin(a, chunk);
+    size_t begin = real_begin(a, chunk), n = real_begin(a, chunk + 1) - begin,
+           whole = chunk_begin(a, chunk + 1) - chunk_begin(a, chunk);
     size_t from = n * (size_t)p / (size_t)a->pieces, to = n * ((size_t)p + 1) / (size_t)a->pieces;
     return (struct piece){begin + from, to - from, whole - n, adds};
 }
@@ -126,13 +137,16 @@ static int ring_tag(const struct allreduce *a, const struct piece *p)
     return tag_of(a) | (p->adds ? TRANSPORT_LENT : 0);
 }
 
-/* What may go out: what came in a round before. The window keeps what is under way small; but a socket takes megabytes at once, behind which
- * another all-reduce's pieces would wait in every round. How far the others are shows in what came from them: all do the same. */
+/* What may go out: what came in a round before. The window keeps what is under way small; but a
+ * socket takes megabytes at once, behind which another all-reduce's pieces would wait in every
+ * round. How far the others are shows in what came from them: all do the same. */
 static int ring_send(struct allreduce *a, struct transport *t, int last)
 {
-    while (a->sent < last && a->sent < a->sent_done + a->window && a->sent < a->got_done + a->ahead) {
+    while (a->sent < last && a->sent < a->sent_done + a->window &&
+           a->sent < a->got_done + a->ahead) {
         struct piece p = ring_piece(a, a->sent, false);
-        if (send_floats(a, t, member(a, a->mine + 1), ring_tag(a, &p), p.begin, p.n, p.hollow, &a->outs[a->sent % a->window]) < 0) {
+        if (send_floats(a, t, member(a, a->mine + 1), ring_tag(a, &p), p.begin, p.n, p.hollow,
+                        &a->outs[a->sent % a->window]) < 0) {
             return failed(a);
         }
         a->sent++;
@@ -140,13 +154,15 @@ static int ring_send(struct allreduce *a, struct transport *t, int last)
     return 0;
 }
 
-/* Never further ahead than the window of what has gone out, so nothing is overwritten that has not. */
+/* Never further ahead than the window of what has gone out, so nothing is overwritten that has not.
+ */
 static int ring_receive(struct allreduce *a, struct transport *t, int last)
 {
     while (a->got < last && a->got < a->got_done + a->window && a->got < a->sent_done + a->window) {
         struct piece p = ring_piece(a, a->got, true);
         float *to = p.adds ? ring_slot(a, a->got) : a->data + p.begin;
-        if (t->ops->recv(t, member(a, a->mine - 1), ring_tag(a, &p), to, p.n * sizeof(float), &a->ins[a->got % a->window]) < 0) {
+        if (t->ops->recv(t, member(a, a->mine - 1), ring_tag(a, &p), to, p.n * sizeof(float),
+                         &a->ins[a->got % a->window]) < 0) {
             return failed(a);
         }
         a->got++;
@@ -160,7 +176,8 @@ static int ring_add(struct allreduce *a, int k)
     return p.adds ? add(a, a->data + p.begin, a->ins[k % a->window].at, p.n) : 0;
 }
 
-/* The sum of a chunk stands here at the end of the first half, and that of one more after each round of the second. */
+/* The sum of a chunk stands here at the end of the first half, and that of one more after each
+ * round of the second. */
 static void ring_count(struct allreduce *a)
 {
     int chunks = a->got_done / a->pieces - (a->size - 2);
@@ -180,7 +197,8 @@ static int ring_tests(struct allreduce *a, struct transport *t)
         ring_count(a);
         moved = 1;
     }
-    while (rc >= 0 && a->sent_done < a->sent && (rc = t->ops->test(t, &a->outs[a->sent_done % a->window])) > 0) {
+    while (rc >= 0 && a->sent_done < a->sent &&
+           (rc = t->ops->test(t, &a->outs[a->sent_done % a->window])) > 0) {
         a->sent_done++;
         moved = 1;
     }
@@ -190,8 +208,9 @@ static int ring_tests(struct allreduce *a, struct transport *t)
 /* Asks the transport to run the ring as one event. */
 static bool ring_whole(struct allreduce *a, struct transport *t)
 {
-    struct transport_ring ring = {a->comm->members[a->group], a->size, a->mine, tag_of(a), a->data, a->n, a->hollow, a->light,
-                                  a->lent ? &a->sum : NULL};
+    struct transport_ring ring = {
+        a->comm->members[a->group], a->size, a->mine, tag_of(a), a->data, a->n, a->hollow, a->light,
+        a->lent ? &a->sum : NULL};
     a->begun = true;
     return t->ops->ring && t->ops->ring(t, &ring, a->ins) >= 0;
 }
@@ -215,9 +234,10 @@ static int ring_step(struct allreduce *a, struct transport *t)
     return rc < 0 ? rc : a->sent_done == last && a->got_done == last;
 }
 
-/* Who is met in a round of recursive doubling, which of P = 2^L members are left after 2R members have made R of themselves:
- * round 0 folds the even ones of the first 2R into the odd ones, rounds 1 to L meet the partner whose bit is the other, round L+1 gives
- * the sum back to those that were folded away. -1: nobody. */
+/* Who is met in a round of recursive doubling, which of P = 2^L members are left after 2R members
+ * have made R of themselves: round 0 folds the even ones of the first 2R into the odd ones, rounds
+ * 1 to L meet the partner whose bit is the other, round L+1 gives the sum back to those that were
+ * folded away. -1: nobody. */
 static void doubling_meets(const struct allreduce *a, int *to, int *from, bool *adds)
 {
     int P = 1, L = 0;
@@ -254,7 +274,8 @@ static int doubling_begin(struct allreduce *a, struct transport *t)
     int to, from;
     size_t bytes = a->n * sizeof(float);
     doubling_meets(a, &to, &from, &a->adds);
-    if ((from >= 0 && t->ops->recv(t, member(a, from), tag_of(a), a->adds ? a->scratch : a->data, bytes, a->ins) < 0) ||
+    if ((from >= 0 && t->ops->recv(t, member(a, from), tag_of(a), a->adds ? a->scratch : a->data,
+                                   bytes, a->ins) < 0) ||
         (to >= 0 && send_floats(a, t, member(a, to), tag_of(a), 0, a->n, a->hollow, a->outs) < 0)) {
         return failed(a);
     }
@@ -272,7 +293,8 @@ static int doubling_step(struct allreduce *a, struct transport *t)
             return -ERR_PEER;
         }
         a->begun = true;
-        int in = a->in_busy ? t->ops->test(t, a->ins) : 1, out = a->out_busy ? t->ops->test(t, a->outs) : 1;
+        int in = a->in_busy ? t->ops->test(t, a->ins) : 1,
+            out = a->out_busy ? t->ops->test(t, a->outs) : 1;
         if (in < 0 || out < 0) {
             return failed(a);
         }
@@ -357,7 +379,8 @@ static size_t scratch_floats(const struct allreduce *a, size_t most_light)
 {
     const struct comm *c = a->comm;
     size_t members = c->n_members[a->group] > 1 ? (size_t)c->n_members[a->group] : 1;
-    size_t chunk = c->hollow[a->group] ? a->scratch_n : a->scratch_n / members + 2, least = a->scratch_n < SHORT ? a->scratch_n : SHORT;
+    size_t chunk = c->hollow[a->group] ? a->scratch_n : a->scratch_n / members + 2,
+           least = a->scratch_n < SHORT ? a->scratch_n : SHORT;
     return (chunk > least ? chunk : least) + most_light + members + ALLREDUCE_WINDOW;
 }
 

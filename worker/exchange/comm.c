@@ -1,8 +1,8 @@
-/* Comm, the front that strategies see: groups, messages, broadcast. It holds no thread and no library: an operation is a small
- * state machine that the transport runs (transport.h).
+/* Comm, the front that strategies see: groups, messages, broadcast. It holds no thread and no
+ * library: an operation is a small state machine that the transport runs (transport.h).
  *
- * Tags: strategies use 0 … 999. Above them stand the collectives, with a serial number in the tag so that two of them under way
- * at once never take each other's messages. */
+ * Tags: strategies use 0 … 999. Above them stand the collectives, with a serial number in the tag
+ * so that two of them under way at once never take each other's messages. */
 #include "worker/exchange/comm.h"
 
 #include <limits.h>
@@ -17,7 +17,8 @@ static bool leaves_host(const struct comm *c, enum comm_group group)
     const struct transport_ops *ops = c->t->ops;
     bool leaves = false;
     for (int i = 1; i < c->n_members[group] && !leaves && !ops->weigh; i++) {
-        leaves = strcmp(ops->host(c->t, c->members[group][i]), ops->host(c->t, c->members[group][0])) != 0;
+        leaves = strcmp(ops->host(c->t, c->members[group][i]),
+                        ops->host(c->t, c->members[group][0])) != 0;
     }
     return leaves;
 }
@@ -31,7 +32,9 @@ int comm_init(struct comm *c, struct transport *t, int workers, int servers, str
     c->servers = servers;
     c->deadline = 120;
     if (workers < 1 || servers < 1 || t->ops->size(t) != workers + servers) {
-        return err_set(e, ERR_INTERNAL, "%d ranks were started, %d workers and %d servers are needed", t->ops->size(t), workers, servers);
+        return err_set(e, ERR_INTERNAL,
+                       "%d ranks were started, %d workers and %d servers are needed",
+                       t->ops->size(t), workers, servers);
     }
     c->members[COMM_ALL] = calloc((size_t)workers, sizeof(int));
     if (!c->members[COMM_ALL]) {
@@ -48,13 +51,15 @@ int comm_init(struct comm *c, struct transport *t, int workers, int servers, str
 
 int comm_set_groups(struct comm *c, const int *groups, struct err *e)
 {
-    int *mine = calloc((size_t)c->workers, sizeof(int)), *leaders = calloc((size_t)c->workers, sizeof(int));
+    int *mine = calloc((size_t)c->workers, sizeof(int)),
+        *leaders = calloc((size_t)c->workers, sizeof(int));
     int n_mine = 0, n_leaders = 0;
     bool leader = false;
     if (!mine || !leaders) {
         free(mine);
         free(leaders);
-        return err_set(e, ERR_MEMORY, "cannot hold the groups of %d ranks: memory ran out", c->workers);
+        return err_set(e, ERR_MEMORY, "cannot hold the groups of %d ranks: memory ran out",
+                       c->workers);
     }
     for (int i = 0; i < c->workers; i++) {
         bool first = true;
@@ -116,7 +121,8 @@ int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e
     int rc = c->t->ops->wait(c->t, op, parts, deadline);
     if (rc == 0) {
         comm_abandon(c);
-        return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank, c->deadline);
+        return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank,
+                       c->deadline);
     }
     if (rc < 0) {
         if (op->err.code) {
@@ -134,7 +140,7 @@ void comm_abandon(struct comm *c)
     }
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 enum { PHASE_BEGIN, PHASE_HEAD, PHASE_BODY };
 
@@ -153,7 +159,8 @@ static int head_tag(const struct message *m)
     return (m->tag & ~TRANSPORT_LENT) | TRANSPORT_CONTROL;
 }
 
-/* The header and the body go as two messages, both under way at once. Both sides agree whether there is a body. */
+/* The header and the body go as two messages, both under way at once. Both sides agree whether
+ * there is a body. */
 static int send_step(struct comm_op *op, struct transport *t)
 {
     struct message *m = (struct message *)op;
@@ -164,7 +171,8 @@ static int send_step(struct comm_op *op, struct transport *t)
         if (m->hollow) {
             t->ops->weigh(t, m->hollow * sizeof(float));
         }
-        if (has_body(m) && t->ops->send(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) < 0) {
+        if (has_body(m) && t->ops->send(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float),
+                                        &m->r[1]) < 0) {
             return fail(m, "sending to");
         }
         m->phase = PHASE_HEAD;
@@ -199,7 +207,8 @@ static int recv_step(struct comm_op *op, struct transport *t)
         if (!has_body(m)) {
             return 1;
         }
-        if (t->ops->recv(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) < 0) {
+        if (t->ops->recv(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) <
+            0) {
             return fail(m, "receiving from");
         }
         m->phase = PHASE_BODY;
@@ -212,8 +221,8 @@ static int recv_step(struct comm_op *op, struct transport *t)
     return rc < 0 ? fail(m, "receiving from") : rc;
 }
 
-static void begin(struct message *m, struct comm *c, int peer, int tag, void *head, size_t head_bytes, float *body, size_t floats,
-                  bool sending)
+static void begin(struct message *m, struct comm *c, int peer, int tag, void *head,
+                  size_t head_bytes, float *body, size_t floats, bool sending)
 {
     memset(m, 0, sizeof *m);
     m->op.step = sending ? send_step : recv_step;
@@ -229,19 +238,22 @@ static void begin(struct message *m, struct comm *c, int peer, int tag, void *he
     c->t->ops->start(c->t, &m->op);
 }
 
-void message_send(struct message *m, struct comm *c, int to, int tag, void *head, size_t head_bytes, float *body, size_t floats)
+void message_send(struct message *m, struct comm *c, int to, int tag, void *head, size_t head_bytes,
+                  float *body, size_t floats)
 {
     begin(m, c, to, tag, head, head_bytes, body, floats, true);
 }
 
-void message_recv(struct message *m, struct comm *c, int from, int tag, void *head, size_t head_bytes, float *body, size_t floats)
+void message_recv(struct message *m, struct comm *c, int from, int tag, void *head,
+                  size_t head_bytes, float *body, size_t floats)
 {
     begin(m, c, from, tag, head, head_bytes, body, floats, false);
 }
 
-/* ---- broadcast ---------------------------------------------------------------------------------------------- */
+/* ---- broadcast ------------------------------------------------------------------------------- */
 
-/* A binomial tree over ranks counted from the root:  0 ─► 1, then 0 ─► 2, 1 ─► 3, then 0 ─► 4 …  Each rank receives once. */
+/* A binomial tree over ranks counted from the root:  0 ─► 1, then 0 ─► 2, 1 ─► 3, then 0 ─► 4 …
+ * Each rank receives once. */
 int comm_broadcast(struct comm *c, int root, float *data, size_t n, struct err *e)
 {
     int size = c->workers + c->servers, me = (c->rank - root + size) % size, rc = 0;
@@ -261,7 +273,8 @@ int comm_broadcast(struct comm *c, int root, float *data, size_t n, struct err *
     return rc < 0 ? err_prefix(e, "cannot hand out the start") : 0;
 }
 
-/* Dissemination (Hensgen, Finkel & Manber, 1988): after round k everybody has heard of the 2^k ranks before it. */
+/* Dissemination (Hensgen, Finkel & Manber, 1988): after round k everybody has heard of the 2^k
+ * ranks before it. */
 int comm_meet(struct comm *c, struct err *e)
 {
     int size = c->workers + c->servers, rc = 0;

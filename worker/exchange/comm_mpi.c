@@ -1,18 +1,24 @@
 /* Transport over Open MPI: see comm_mpi.h.
  *
- * One thread per process, the communication thread, makes every MPI call but start and stop. Operations come to it through a queue
- * under a lock; it steps each until it is done, spins for a short while after every message (the next round of a ring is near), then sleeps
- * 20 to 200 microseconds between polls, 1,000 in a long wait, so that a wait costs the computing threads nothing (a blocking MPI call would
- * take half of a core; SEMANTICS.md 12). Waiters sleep on a condition.
+ * One thread per process, the communication thread, makes every MPI call but start and stop.
+ * Operations come to it through a queue under a lock; it steps each until it is done, spins for a
+ * short while after every message (the next round of a ring is near), then sleeps 20 to 200
+ * microseconds between polls, 1,000 in a long wait, so that a wait costs the computing threads
+ * nothing (a blocking MPI call would take half of a core; SEMANTICS.md 12). Waiters sleep on a
+ * condition.
  *
- * What a newcomer would get wrong: a large message moves only while MPI is called, by default three fragments of 32 KB a call where the
- * kernel does not let one rank read another's memory. So larger fragments and more of them are asked for (comm_mpi_prepare), and the
- * thread yields instead of sleeping for about as long as memory needs for what was posted last: a push and a pull of 6.6 MB each took 49 ms
- * without either. Yielding for longer would be as fast, but takes the core from ranks that compute where there are more of them.
+ * What a newcomer would get wrong: a large message moves only while MPI is called, by default three
+ * fragments of 32 KB a call where the kernel does not let one rank read another's memory. So larger
+ * fragments and more of them are asked for (comm_mpi_prepare), and the thread yields instead of
+ * sleeping for about as long as memory needs for what was posted last: a push and a pull of 6.6 MB
+ * each took 49 ms without either. Yielding for longer would be as fast, but takes the core from
+ * ranks that compute where there are more of them.
  *
- * A rank that is alone on its host neither sleeps nor yields between polls: it waits for Open MPI's sockets (mpi_sockets.h). A timer's end and
- * a poll cost it 18 us of its core each time, most of it in the kernel. Over TCP a message up to btl_tcp_eager_limit goes without being asked
- * for, and of what a read finds beyond a message's header no more than btl_tcp_endpoint_cache is copied once more. */
+ * A rank that is alone on its host neither sleeps nor yields between polls: it waits for Open MPI's
+ * sockets (mpi_sockets.h). A timer's end and a poll cost it 18 us of its core each time, most of it
+ * in the kernel. Over TCP a message up to btl_tcp_eager_limit goes without being asked for, and of
+ * what a read finds beyond a message's header no more than btl_tcp_endpoint_cache is copied once
+ * more. */
 #include "worker/exchange/comm_mpi.h"
 
 #include <limits.h>
@@ -30,10 +36,21 @@
 #include "common/err.h"
 #include "worker/exchange/mpi_sockets.h"
 
-enum { SPIN_US = 30, SLEEP_MIN_US = 20, SLEEP_MAX_US = 200, SLEEP_LONG_US = 1000, CHUNK_BYTES = 1 << 30, LARGE_BYTES = 1 << 16 };
-enum { VAIN = 1000 }; /* so often sockets may have something and no message comes of it, before the thread sleeps in between */
+enum {
+    SPIN_US = 30,
+    SLEEP_MIN_US = 20,
+    SLEEP_MAX_US = 200,
+    SLEEP_LONG_US = 1000,
+    CHUNK_BYTES = 1 << 30,
+    LARGE_BYTES = 1 << 16
+};
+enum {
+    VAIN = 1000
+}; /* so often sockets may have something and no message comes of it, before the thread sleeps in
+      between */
 static const double DOZE_SECONDS = 0.05;
-static const double SECONDS_PER_BYTE = 3e-10; /* of a transfer in pieces: how long it is worth yielding instead of sleeping */
+static const double SECONDS_PER_BYTE =
+    3e-10; /* of a transfer in pieces: how long it is worth yielding instead of sleeping */
 
 struct comm_mpi {
     struct transport base;
@@ -49,9 +66,11 @@ struct comm_mpi {
     _Atomic double turn; /* when the thread last went round */
     bool moved;          /* a message came through since the thread last looked; its own */
     struct mpi_sockets sockets;
-    bool apart, dozing; /* apart: no other rank is on this host. dozing: it waits for sockets; guarded by lock */
+    bool apart, dozing; /* apart: no other rank is on this host. dozing: it waits for sockets;
+                           guarded by lock */
     int vain;           /* waits in a row that ended with a socket and brought no message */
-    double hot_until;   /* large messages that were posted may be moving until then; the thread's own */
+    double
+        hot_until; /* large messages that were posted may be moving until then; the thread's own */
     double slow_fixed, slow_per_sample, step_start;
 };
 
@@ -63,12 +82,14 @@ static void expect_bytes(struct comm_mpi *m, size_t bytes)
     }
 }
 
-static int mpi_send(struct transport *t, int to, int tag, const void *data, size_t bytes, struct transport_req *r)
+static int mpi_send(struct transport *t, int to, int tag, const void *data, size_t bytes,
+                    struct transport_req *r)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
     MPI_Request req;
     memset(r, 0, sizeof *r);
-    if (bytes > CHUNK_BYTES || MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, m->comm, &req) != MPI_SUCCESS) {
+    if (bytes > CHUNK_BYTES ||
+        MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, m->comm, &req) != MPI_SUCCESS) {
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
@@ -76,13 +97,15 @@ static int mpi_send(struct transport *t, int to, int tag, const void *data, size
     return 0;
 }
 
-static int mpi_recv(struct transport *t, int from, int tag, void *data, size_t bytes, struct transport_req *r)
+static int mpi_recv(struct transport *t, int from, int tag, void *data, size_t bytes,
+                    struct transport_req *r)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
     MPI_Request req;
     memset(r, 0, sizeof *r);
     if (bytes > CHUNK_BYTES ||
-        MPI_Irecv(data, (int)bytes, MPI_BYTE, from == TRANSPORT_ANY ? MPI_ANY_SOURCE : from, tag, m->comm, &req) != MPI_SUCCESS) {
+        MPI_Irecv(data, (int)bytes, MPI_BYTE, from == TRANSPORT_ANY ? MPI_ANY_SOURCE : from, tag,
+                  m->comm, &req) != MPI_SUCCESS) {
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
@@ -127,7 +150,7 @@ static int mpi_cancel(struct transport *t, struct transport_req *r)
     return 0;
 }
 
-/* ---- the thread --------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void end_op(struct comm_mpi *m, struct comm_op *op, int rc)
 {
@@ -150,7 +173,8 @@ static void tell_parts(struct comm_mpi *m, const struct comm_op *op, int told)
     }
 }
 
-/* Takes what was queued; with nothing under way it waits for more. False: stop, whatever is under way if it was abandoned. */
+/* Takes what was queued; with nothing under way it waits for more. False: stop, whatever is under
+ * way if it was abandoned. */
 static bool take_queue(struct comm_mpi *m, struct comm_op **running)
 {
     pthread_mutex_lock(&m->lock);
@@ -172,8 +196,8 @@ static bool take_queue(struct comm_mpi *m, struct comm_op **running)
     return !abandoned && !(stop && !*running);
 }
 
-/* Up to 200 microseconds; in a long wait up to a hundredth of it, which nobody notices: with 200 a rank that waits for a slow node takes 5
- * % of a core, with 1000 it takes 2 %. */
+/* Up to 200 microseconds; in a long wait up to a hundredth of it, which nobody notices: with 200 a
+ * rank that waits for a slow node takes 5 % of a core, with 1000 it takes 2 %. */
 static int next_sleep(int sleep_us, double waited)
 {
     double most = 1e4 * waited;
@@ -274,7 +298,9 @@ static void mpi_start(struct transport *t, struct comm_op *op)
         at = &(*at)->next;
     }
     if (m->abandoned) {
-        atomic_store(&op->state, err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, since it failed", m->rank));
+        atomic_store(&op->state,
+                     err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, since it failed",
+                             m->rank));
     } else {
         *at = op;
     }
@@ -287,7 +313,9 @@ static void mpi_start(struct transport *t, struct comm_op *op)
 static int outcome(const struct comm_mpi *m, const struct comm_op *op, int parts)
 {
     int state = atomic_load_explicit(&op->state, memory_order_acquire);
-    return state != 0 ? state : m->abandoned ? -ERR_PEER : atomic_load_explicit(&op->parts, memory_order_acquire) >= parts;
+    return state != 0     ? state
+           : m->abandoned ? -ERR_PEER
+                          : atomic_load_explicit(&op->parts, memory_order_acquire) >= parts;
 }
 
 static int mpi_wait(struct transport *t, struct comm_op *op, int parts, double deadline)
@@ -303,14 +331,15 @@ static int mpi_wait(struct transport *t, struct comm_op *op, int parts, double d
         if (deadline <= 0) {
             pthread_cond_wait(&m->ended, &m->lock);
         } else {
-            late = pthread_cond_timedwait(&m->ended, &m->lock, &until) != 0 && clock_now() >= deadline;
+            late =
+                pthread_cond_timedwait(&m->ended, &m->lock, &until) != 0 && clock_now() >= deadline;
         }
     }
     pthread_mutex_unlock(&m->lock);
     return rc;
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static double mpi_now(struct transport *t)
 {
@@ -344,7 +373,7 @@ double comm_mpi_thread_age(struct transport *t)
     return clock_now() - ((struct comm_mpi *)t)->turn;
 }
 
-/* ---- the library's own ---------------------------------------------------------------------------------------- */
+/* ---- the library's own ----------------------------------------------------------------------- */
 
 static int mpi_rank(struct transport *t)
 {
@@ -367,7 +396,8 @@ static int mpi_native_sum(struct transport *t, float *data, size_t n, struct tra
     MPI_Request req;
     memset(r, 0, sizeof *r);
     if (m->workers == MPI_COMM_NULL || n > INT_MAX ||
-        MPI_Iallreduce(MPI_IN_PLACE, data, (int)n, MPI_FLOAT, MPI_SUM, m->workers, &req) != MPI_SUCCESS) {
+        MPI_Iallreduce(MPI_IN_PLACE, data, (int)n, MPI_FLOAT, MPI_SUM, m->workers, &req) !=
+            MPI_SUCCESS) {
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
@@ -375,7 +405,8 @@ static int mpi_native_sum(struct transport *t, float *data, size_t n, struct tra
     return 0;
 }
 
-/* Of messages: Open MPI promises it for them, and not for sums that do not block (docs/decisions/0004-device-pointers.md). */
+/* Of messages: Open MPI promises it for them, and not for sums that do not block
+ * (docs/decisions/0004-device-pointers.md). */
 static bool mpi_device_memory(struct transport *t)
 {
     (void)t;
@@ -406,7 +437,8 @@ static const struct transport_ops mpi_ops = {
 int comm_mpi_use_native(struct transport *t, int workers, struct err *e)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
-    if (MPI_Comm_split(MPI_COMM_WORLD, m->rank < workers ? 0 : MPI_UNDEFINED, m->rank, &m->workers) != MPI_SUCCESS) {
+    if (MPI_Comm_split(MPI_COMM_WORLD, m->rank < workers ? 0 : MPI_UNDEFINED, m->rank,
+                       &m->workers) != MPI_SUCCESS) {
         return err_set(e, ERR_PEER, "cannot prepare MPI's own all-reduce: MPI_Comm_split failed");
     }
     if (m->workers != MPI_COMM_NULL) {
@@ -436,14 +468,16 @@ void comm_mpi_prepare(void)
     setenv("OMPI_MCA_btl_tcp_endpoint_cache", "4096", 0);
 }
 
-/* A host is what shares memory, as Open MPI sees it: two agents on one machine are two hosts. It is named after its first rank too. */
+/* A host is what shares memory, as Open MPI sees it: two agents on one machine are two hosts. It is
+ * named after its first rank too. */
 static int learn_hosts(struct comm_mpi *m)
 {
     MPI_Comm near;
     char name[MPI_MAX_PROCESSOR_NAME] = "", host[64];
     int n = 0, first = m->rank, ranks = 0;
     m->hosts = calloc((size_t)m->size, sizeof *m->hosts);
-    if (!m->hosts || MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, m->rank, MPI_INFO_NULL, &near) != MPI_SUCCESS) {
+    if (!m->hosts || MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, m->rank, MPI_INFO_NULL,
+                                         &near) != MPI_SUCCESS) {
         return -ERR_PEER;
     }
     MPI_Comm_size(near, &ranks);
@@ -452,7 +486,10 @@ static int learn_hosts(struct comm_mpi *m)
     MPI_Comm_free(&near);
     MPI_Get_processor_name(name, &n);
     snprintf(host, sizeof host, "%.40s/%d", name, first);
-    return rc != MPI_SUCCESS || MPI_Allgather(host, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS ? -ERR_PEER : 0;
+    return rc != MPI_SUCCESS ||
+                   MPI_Allgather(host, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS
+               ? -ERR_PEER
+               : 0;
 }
 
 struct transport *comm_mpi_open(struct err *e)

@@ -1,5 +1,5 @@
-/* Strategy `dc-asgdk`: the momentum that asynchrony brings with it, 1 - 1/W (Mitliagkas et al. 2016), made explicit and bound to the number
- * of workers (ALGORITHMS.md 4.2, MDC-ASGD):
+/* Strategy `dc-asgdk`: the momentum that asynchrony brings with it, 1 - 1/W (Mitliagkas et al.
+ * 2016), made explicit and bound to the number of workers (ALGORITHMS.md 4.2, MDC-ASGD):
  *
  *   d <- (1 - 1/W)*d - (1/W)*eta*g        w <- w + d        kernels/rules/trust.h */
 #include "worker/exchange/push_worker.h"
@@ -17,6 +17,7 @@ static bool always(const struct rank_env *env)
     return true;
 }
 
-static const struct server_policy policy = {.parameters = parameters, .needs_velocity = always, .compensates = true};
+static const struct server_policy policy = {
+    .parameters = parameters, .needs_velocity = always, .compensates = true};
 
 SERVER_STRATEGY(dc_asgdk, CAT_STRATEGY_DC_ASGDK);

@@ -1,9 +1,10 @@
-/* Strategy `ddc-asgd` (Qu 2021; ALGORITHMS.md 4.2, NMDC-ASGD): how far the step before and the gradient that comes are trusted follows from
- * the delay tau of each gradient:
+/* Strategy `ddc-asgd` (Qu 2021; ALGORITHMS.md 4.2, NMDC-ASGD): how far the step before and the
+ * gradient that comes are trusted follows from the delay tau of each gradient:
  *
  *   d <- tau/(tau+q) * d - q/(tau+q) * eta*g        w <- w + d        q = 1/(1-mu), by default max(1, W-1)
  *
- * A gradient without delay is plain SGD; one with a very long delay is not trusted at all. Rule: kernels/rules/trust.h. */
+ * A gradient without delay is plain SGD; one with a very long delay is not trusted at all. Rule:
+ * kernels/rules/trust.h. */
 #include "worker/exchange/push_worker.h"
 
 static void parameters(const struct rank_env *env, struct rule_args *a)
@@ -20,6 +21,7 @@ static bool always(const struct rank_env *env)
     return true;
 }
 
-static const struct server_policy policy = {.parameters = parameters, .needs_velocity = always, .compensates = true};
+static const struct server_policy policy = {
+    .parameters = parameters, .needs_velocity = always, .compensates = true};
 
 SERVER_STRATEGY(ddc_asgd, CAT_STRATEGY_DDC_ASGD);

@@ -1,17 +1,22 @@
-/* Strategy `hpsgd` (Zhou, Ye, Zhang, Lv 2020): the reduction of one round's gradients runs while the next round trains on a replica.
+/* Strategy `hpsgd` (Zhou, Ye, Zhang, Lv 2020): the reduction of one round's gradients runs while
+ * the next round trains on a replica.
  *
  *      round          0            1                2
  *      compute    ▇ G⁰ from w⁰ │ ▇ G¹ from w¹=w⁰ │ ▇▇▇ G² from w²       K_r local steps x ← x − eta·g on the replica
  *      reduction               │ ──── G⁰ ─────►  │ ──── G¹ ────►        w² = w¹ − eta·Σ(n_j/n)·G⁰_j, w³ = w² − eta·Σ(n_j/n)·G¹_j
  *
- * So a gradient is always one round old, and an exchange costs nothing as long as it takes no longer than K_r steps. With `k: auto` the
- * reduction that starts with round r carries the slowest time of the last finished reduction and of a step, from which K of round r+1
- * follows, the same on all ranks; rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end only, where
- * evaluations and checkpoints happen too: there every rank has the same w. The last round is reduced as well.
+ * So a gradient is always one round old, and an exchange costs nothing as long as it takes no
+ * longer than K_r steps. With `k: auto` the reduction that starts with round r carries the slowest
+ * time of the last finished reduction and of a step, from which K of round r+1 follows, the same on
+ * all ranks; rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end
+ * only, where evaluations and checkpoints happen too: there every rank has the same w. The last
+ * round is reduced as well.
  *
- * What a newcomer would get wrong: the learning rate goes into G with each gradient (rounds may straddle a change of the rate), and a
- * checkpoint holds the sum that is under way, as its optimizer state, so that a restart goes on to the same numbers. Running statistics
- * travel with each reduction and come back a round late: what a rank's own have moved since is put on top of what was merged. */
+ * What a newcomer would get wrong: the learning rate goes into G with each gradient (rounds may
+ * straddle a change of the rate), and a checkpoint holds the sum that is under way, as its
+ * optimizer state, so that a restart goes on to the same numbers. Running statistics travel with
+ * each reduction and come back a round late: what a rank's own have moved since is put on top of
+ * what was merged. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +31,8 @@ struct hpsgd {
     size_t n, n_stats;
     float *w;        /* [n] at this round's start, the same on all ranks */
     float *g;        /* [n] this rank's part of the round's G, rate and share included */
-    float *flying;   /* [n + n_stats + words + W] the sum under way: G, statistics, words, times of reductions */
+    float *flying;   /* [n + n_stats + words + W] the sum under way: G, statistics, words, times of
+                        reductions */
     float *launched; /* [n_stats] this rank's statistics when they were launched */
     struct allreduce sum;
     bool in_flight; /* launched and not merged */
@@ -67,14 +73,15 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     allreduce_init(&s->sum, env->comm, COMM_ALL, all);
     memcpy(s->w, env->replica->host[DEV_PARAMS], n * sizeof(float));
     s->k = env->spec->strategy.k > 0 ? env->spec->strategy.k : 1;
-    if (state->n_optim == n && state->optim) { /* what was under way when the checkpoint was written */
+    if (state->n_optim == n &&
+        state->optim) { /* what was under way when the checkpoint was written */
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
     }
     return &s->base;
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static float *words_of(const struct hpsgd *s)
 {
@@ -94,7 +101,8 @@ static int launch(struct hpsgd *s, struct err *e)
             return rc;
         }
         memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
-        moments_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats, (float)(l->step > 0 ? lockstep_share(l) : 1.0 / W));
+        moments_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
+                      (float)(l->step > 0 ? lockstep_share(l) : 1.0 / W));
     }
     memcpy(s->flying, s->g, s->n * sizeof(float));
     memset(s->g, 0, s->n * sizeof(float));
@@ -103,7 +111,8 @@ static int launch(struct hpsgd *s, struct err *e)
     reductions[l->env->comm->rank] = (float)s->reduction_seconds;
     s->in_flight = true;
     s->landed = s->gathered = s->restored = false;
-    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W, lockstep_words(l) + (size_t)W);
+    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W,
+                    lockstep_words(l) + (size_t)W);
     return 0;
 }
 
@@ -131,7 +140,8 @@ static int next_k(const struct hpsgd *s)
     const struct rank_env *env = s->l.env;
     int W = env->comm->workers;
     const float *words = words_of(s);
-    double step = largest(words + WORDS + W, W), reduction = largest(words + lockstep_words(&s->l), W);
+    double step = largest(words + WORDS + W, W),
+           reduction = largest(words + lockstep_words(&s->l), W);
     double k = step > 0 ? ceil(reduction / step - 0.001) : 1;
     if (env->spec->strategy.k > 0) {
         return env->spec->strategy.k;
@@ -153,7 +163,8 @@ static int merge_stats(struct hpsgd *s, struct err *e)
     return rc < 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
 }
 
-/* Waits for the sum under way, moves w by it, and puts w in place of the replica. Without one w stays: round 0 ends where it began. */
+/* Waits for the sum under way, moves w by it, and puts w in place of the replica. Without one w
+ * stays: round 0 ends where it began. */
 static int merge(struct hpsgd *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
@@ -193,9 +204,10 @@ static int drain(struct hpsgd *s, struct err *e)
     return rc < 0 ? rc : merge(s, e);
 }
 
-/* ---- the strategy ------------------------------------------------------------------------------------------------ */
+/* ---- the strategy ---------------------------------------------------------------------------- */
 
-/* A state holds the sum under way, so it has to be there: launched before its time, it is merged when it would have been. */
+/* A state holds the sum under way, so it has to be there: launched before its time, it is merged
+ * when it would have been. */
 static int prepare_state(struct hpsgd *s, struct err *e)
 {
     int rc = 0;
@@ -228,7 +240,9 @@ static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
     if (rc >= 0 && l->checkpoint && !over) {
         l->checkpoint = false;
         rc = prepare_state(s, e);
-        rc = rc < 0 ? rc : lockstep_send_state(l, s->in_flight ? s->flying : NULL, s->in_flight ? s->n : 0, SAVE_CHECKPOINT, -1, e);
+        rc = rc < 0 ? rc
+                    : lockstep_send_state(l, s->in_flight ? s->flying : NULL,
+                                          s->in_flight ? s->n : 0, SAVE_CHECKPOINT, -1, e);
     }
     if (over) {
         out->action = DO_END;
@@ -273,7 +287,8 @@ static int local_step(struct hpsgd *s, double rate, struct err *e)
     return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
 }
 
-static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r, double compute_s, struct err *e)
+static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        double compute_s, struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
     struct lockstep *l = &s->l;
@@ -296,7 +311,8 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     return rc;
 }
 
-static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r, struct err *e)
+static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
     int rc = lockstep_evaluated(&s->l, w, r, e);

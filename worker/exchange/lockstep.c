@@ -12,12 +12,14 @@ struct state_head { /* of a state that rank 0 gives to the keeper; three bodies 
     int64_t samples, epochs, epoch, position; /* the cursor */
     int64_t n_params, n_optim, n_stats;
     double accuracy, loss;
-    int32_t why, outcome; /* outcome: -1 goes on, else serve()'s result, without a state if why < 0 */
+    int32_t why,
+        outcome; /* outcome: -1 goes on, else serve()'s result, without a state if why < 0 */
 };
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
-/* The parts of a full step are the sizes themselves: known once per assignment, since a thousand ranks ask at every step. */
+/* The parts of a full step are the sizes themselves: known once per assignment, since a thousand
+ * ranks ask at every step. */
 static void note_sizes(struct lockstep *l)
 {
     const struct comm *c = l->env->comm;
@@ -39,8 +41,10 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     memcpy(l->sizes, env->first_sizes, sizeof l->sizes);
     note_sizes(l);
     l->counts = l->full;
-    l->best = json_is_object(state->extra) ? json_number_value(json_object_get(state->extra, "best")) : 0;
-    agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step, comm_now(env->comm));
+    l->best =
+        json_is_object(state->extra) ? json_number_value(json_object_get(state->extra, "best")) : 0;
+    agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
+                comm_now(env->comm));
     allreduce_init(&l->sums, env->comm, COMM_ALL, 3);
 }
 
@@ -79,14 +83,16 @@ void lockstep_next(struct lockstep *l, struct work *out)
     BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
     out->action = DO_TRAIN;
     out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
-    out->learning_rate = jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
+    out->learning_rate =
+        jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
     out->next_batch = l->next_version ? l->next_sizes[rank] : 0;
     struct cursor ahead = l->cursor; /* what probably comes next, for the loader */
     struct slice next;
     if (cursor_take(&ahead, B, &next)) {
         out->hint = my_part(l, &next, &l->counts);
     }
-    out->slice = my_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
+    out->slice =
+        my_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
     if (out->batch < out->slice.count) {
         out->batch = (int)out->slice.count;
     }
@@ -106,7 +112,7 @@ void lockstep_done(struct lockstep *l)
     l->evaluate = agenda_evaluate(&l->agenda, l->applied, l->step) || l->evaluate;
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------------------------- */
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
 bool lockstep_test_part(const struct lockstep *l, struct work *out)
 {
@@ -118,7 +124,8 @@ bool lockstep_test_part(const struct lockstep *l, struct work *out)
         sum += v;
     }
     double mine = env->speeds[env->comm->rank] > 0 ? env->speeds[env->comm->rank] : 1;
-    int64_t n = env->test_samples, a = (int64_t)((double)n * before / sum + 0.5), b = (int64_t)((double)n * (before + mine) / sum + 0.5);
+    int64_t n = env->test_samples, a = (int64_t)((double)n * before / sum + 0.5),
+            b = (int64_t)((double)n * (before + mine) / sum + 0.5);
     out->action = DO_EVALUATE;
     out->eval_first = a;
     out->eval_count = (env->comm->rank == env->comm->workers - 1 ? n : b) - a;
@@ -126,7 +133,8 @@ bool lockstep_test_part(const struct lockstep *l, struct work *out)
     return n > 0;
 }
 
-int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r, struct err *e)
+int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
+                       struct err *e)
 {
     struct rank_env *env = l->env;
     l->sum_words[0] = (float)r->loss;
@@ -142,7 +150,8 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     l->last_accuracy = l->sum_words[1] / n;
     l->evaluate = false;
     l->evaluated_here = true;
-    l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 && l->last_accuracy >= env->spec->target_accuracy);
+    l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 &&
+                                              l->last_accuracy >= env->spec->target_accuracy);
     struct evaluation ev = {.step = l->step,
                             .epoch = (double)l->applied / (double)env->train_samples,
                             .time = comm_now(env->comm) - env->job_start,
@@ -160,7 +169,7 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     return 0;
 }
 
-/* ---- agreement -------------------------------------------------------------------------------------------------- */
+/* ---- agreement ------------------------------------------------------------------------------- */
 
 size_t lockstep_words(const struct lockstep *l)
 {
@@ -173,7 +182,8 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
     int W = env->comm->workers, rank = env->comm->rank;
     memset(words, 0, lockstep_words(l) * sizeof(float));
     l->known = l->next_version != 0;
-    words[WORD_NOT_READY] = l->known && l->next_sizes[rank] > 0 && !env->ready(env->ctx, l->next_sizes[rank]);
+    words[WORD_NOT_READY] =
+        l->known && l->next_sizes[rank] > 0 && !env->ready(env->ctx, l->next_sizes[rank]);
     words[WORDS + W + rank] = (float)time;
     if (rank == 0) {
         struct control control;
@@ -182,7 +192,9 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
         words[WORD_VERSION] = (float)control.version;
         words[WORD_STOP] = control.stop;
         words[WORD_PAUSE] = control.pause;
-        words[WORD_CHECKPOINT] = control.checkpoint || agenda_checkpoint(&l->agenda, l->step + ahead, comm_now(env->comm));
+        words[WORD_CHECKPOINT] =
+            control.checkpoint ||
+            agenda_checkpoint(&l->agenda, l->step + ahead, comm_now(env->comm));
         for (int i = 0; i < W; i++) {
             words[WORDS + i] = (float)control.sizes[i];
         }
@@ -209,21 +221,23 @@ float lockstep_slowest(const struct lockstep *l, const float *words)
     return a > c ? a : c;
 }
 
-struct step_row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r, double compute_s, double since)
+struct step_row lockstep_row(const struct lockstep *l, const struct work *w,
+                             const struct dev_result *r, double compute_s, double since)
 {
     const struct rank_env *env = l->env;
     double now = comm_now(env->comm), n = w->slice.count > 0 ? (double)w->slice.count : 1;
-    return (struct step_row){.rank = env->comm->rank,
-                             .step = l->step,
-                             .local_step = l->local_step,
-                             .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
-                             .batch = (int)w->slice.count,
-                             .loss = r ? (float)(r->loss / n) : 0,
-                             .accuracy = r ? (float)((double)r->correct / n) : 0,
-                             .compute_s = (float)compute_s,
-                             .exchange_s = (float)(now - since),
-                             .time = now - env->job_start,
-                             .extra = {NAN, 0}};
+    return (struct step_row){
+        .rank = env->comm->rank,
+        .step = l->step,
+        .local_step = l->local_step,
+        .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
+        .batch = (int)w->slice.count,
+        .loss = r ? (float)(r->loss / n) : 0,
+        .accuracy = r ? (float)((double)r->correct / n) : 0,
+        .compute_s = (float)compute_s,
+        .exchange_s = (float)(now - since),
+        .time = now - env->job_start,
+        .extra = {NAN, 0}};
 }
 
 void lockstep_agree(struct lockstep *l, const float *words)
@@ -245,7 +259,7 @@ void lockstep_agree(struct lockstep *l, const float *words)
     l->checkpoint = words[WORD_CHECKPOINT] > 0;
 }
 
-/* ---- states: rank 0 → keeper ------------------------------------------------------------------------------------ */
+/* ---- states: rank 0 → keeper ----------------------------------------------------------------- */
 
 static int send_block(struct lockstep *l, float *data, size_t n, struct err *e)
 {
@@ -258,7 +272,8 @@ static int send_block(struct lockstep *l, float *data, size_t n, struct err *e)
     return comm_wait(l->env->comm, &m.op, e);
 }
 
-int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, int why, int outcome, struct err *e)
+int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, int why, int outcome,
+                        struct err *e)
 {
     struct rank_env *env = l->env;
     struct dev_replica *r = env->replica;
@@ -267,7 +282,9 @@ int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, int wh
     }
     int rc = 0;
     for (int b = 0; b < DEV_BLOCKS && rc >= 0; b++) {
-        rc = b == DEV_GRADS || !r->count[b] ? 0 : r->dev->ops->fetch(r, (enum dev_block)b, 0, r->count[b], e);
+        rc = b == DEV_GRADS || !r->count[b]
+                 ? 0
+                 : r->dev->ops->fetch(r, (enum dev_block)b, 0, r->count[b], e);
     }
     if (!optim) {
         optim = r->host[DEV_OPTIM];
@@ -302,7 +319,9 @@ int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, int wh
 int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err *e)
 {
     if (l->stop || l->pause) {
-        return lockstep_send_state(l, optim, n_optim, l->stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, l->stop ? 2 : 1, e);
+        return lockstep_send_state(l, optim, n_optim,
+                                   l->stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE,
+                                   l->stop ? 2 : 1, e);
     }
     return lockstep_send_state(l, optim, n_optim, SAVE_FINAL, 0, e);
 }
@@ -316,7 +335,8 @@ static int take_block(struct rank_env *env, float **block, int64_t n, struct err
         return 0;
     }
     if (!*block && !(*block = malloc((size_t)n * sizeof(float)))) {
-        return err_set(e, ERR_MEMORY, "cannot hold a state of %lld floats: memory ran out", (long long)n);
+        return err_set(e, ERR_MEMORY, "cannot hold a state of %lld floats: memory ran out",
+                       (long long)n);
     }
     message_recv(&m, env->comm, 0, TAG_STATE + 1, &none, 1, *block, (size_t)n);
     return comm_wait(env->comm, &m.op, e);
@@ -328,7 +348,10 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
     struct state_head head = {.outcome = -1};
     struct run_state *state = calloc(1, sizeof *state);
     json_t *extra = json_object();
-    double deadline = env->comm->deadline, best = json_is_object(from->extra) ? json_number_value(json_object_get(from->extra, "best")) : 0;
+    double deadline = env->comm->deadline,
+           best = json_is_object(from->extra)
+                      ? json_number_value(json_object_get(from->extra, "best"))
+                      : 0;
     int rc = state ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
     env->comm->deadline = 0; /* the next state may be hours away; heartbeats tell who is alive */
     while (rc >= 0 && head.outcome < 0) {
@@ -343,18 +366,19 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
         }
         best = head.why == SAVE_BEST && head.accuracy > best ? head.accuracy : best;
         json_object_set_new(extra, "best", json_real(best));
-        *state = (struct run_state){.params = params,
-                                    .optim = optim,
-                                    .stats = stats,
-                                    .n_params = (size_t)head.n_params,
-                                    .n_optim = (size_t)head.n_optim,
-                                    .n_stats = (size_t)head.n_stats,
-                                    .version = head.version,
-                                    .applied_samples = head.applied,
-                                    .cursor = {head.samples, head.epochs, head.epoch, head.position},
-                                    .extra = extra,
-                                    .test_accuracy = head.accuracy,
-                                    .test_loss = head.loss};
+        *state =
+            (struct run_state){.params = params,
+                               .optim = optim,
+                               .stats = stats,
+                               .n_params = (size_t)head.n_params,
+                               .n_optim = (size_t)head.n_optim,
+                               .n_stats = (size_t)head.n_stats,
+                               .version = head.version,
+                               .applied_samples = head.applied,
+                               .cursor = {head.samples, head.epochs, head.epoch, head.position},
+                               .extra = extra,
+                               .test_accuracy = head.accuracy,
+                               .test_loss = head.loss};
         state->why = head.why == SAVE_FINAL   ? SAVE_FINAL
                      : head.why == SAVE_BEST  ? SAVE_BEST
                      : head.why == SAVE_PAUSE ? SAVE_PAUSE

@@ -1,27 +1,40 @@
-/* What strategies without a parameter server have in common (sync, local-sgd, hier-sgd, hpsgd): all ranks go through the same steps, cut
- * each step's samples by the same assignment, and agree by control words that travel with a reduction. Rank 0 gives states to the keeper,
- * whose half stands here too. Inside worker/exchange only. */
+/* What strategies without a parameter server have in common (sync, local-sgd, hier-sgd, hpsgd): all
+ * ranks go through the same steps, cut each step's samples by the same assignment, and agree by
+ * control words that travel with a reduction. Rank 0 gives states to the keeper, whose half stands
+ * here too. Inside worker/exchange only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_H
 #define WORKER_EXCHANGE_LOCKSTEP_H
 
 #include "worker/exchange/strategies.h"
 
-/* Words behind a reduction's floats; then W sizes, then W times. A sum over ranks makes them common knowledge. */
-enum { WORD_LOSS, WORD_CORRECT, WORD_NOT_READY, WORD_VERSION, WORD_STOP, WORD_PAUSE, WORD_CHECKPOINT, WORDS };
+/* Words behind a reduction's floats; then W sizes, then W times. A sum over ranks makes them common
+ * knowledge. */
+enum {
+    WORD_LOSS,
+    WORD_CORRECT,
+    WORD_NOT_READY,
+    WORD_VERSION,
+    WORD_STOP,
+    WORD_PAUSE,
+    WORD_CHECKPOINT,
+    WORDS
+};
 
 struct lockstep {
     struct rank_env *env;
     struct cursor cursor;
     struct agenda agenda;
-    int64_t step, applied, local_step; /* steps done, samples they took, steps in which this rank had samples */
+    int64_t step, applied,
+        local_step; /* steps done, samples they took, steps in which this rank had samples */
     int version, sizes[SPEC_WORKERS];
-    int next_version, next_sizes[SPEC_WORKERS];     /* announced; next_version 0: none */
-    bool known;                                     /* the announced one was known when the words were written */
-    struct slice slice;                             /* of the whole step under way */
-    const int64_t *counts;                          /* of it, by rank: one of the two below */
-    int64_t full[SPEC_WORKERS], part[SPEC_WORKERS]; /* of a step with the whole global batch; of an epoch's last one */
-    int64_t full_before;                            /* samples of lower ranks in a full step */
-    struct allreduce sums;                          /* of an evaluation */
+    int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
+    bool known;            /* the announced one was known when the words were written */
+    struct slice slice;    /* of the whole step under way */
+    const int64_t *counts; /* of it, by rank: one of the two below */
+    int64_t full[SPEC_WORKERS],
+        part[SPEC_WORKERS]; /* of a step with the whole global batch; of an epoch's last one */
+    int64_t full_before;    /* samples of lower ranks in a full step */
+    struct allreduce sums;  /* of an evaluation */
     float sum_words[3];
     double last_loss, last_accuracy, best;
     bool evaluated_here; /* this very version was evaluated */
@@ -41,23 +54,29 @@ double lockstep_share(const struct lockstep *l);
 void lockstep_done(struct lockstep *l);
 /* This rank's part of the test set, by speed; false if there is no test set. */
 bool lockstep_test_part(const struct lockstep *l, struct work *out);
-/* Sums the parts' results over all ranks: 1 if it was the best so far, 0, or negative. Rank 0 reports it. */
-int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r, struct err *e);
+/* Sums the parts' results over all ranks: 1 if it was the best so far, 0, or negative. Rank 0
+ * reports it. */
+int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
+                       struct err *e);
 
 size_t lockstep_words(const struct lockstep *l); /* how many */
 /* The largest of the ranks' times among the summed words. */
 float lockstep_slowest(const struct lockstep *l, const float *words);
-/* The row of a step that is done, which took compute_s and has been exchanged since then; loss and accuracy are those of this rank's slice, if
- * `r` tells them. Strategies add what is theirs. */
-struct step_row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r, double compute_s, double since);
-/* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that will be done when they are summed. */
+/* The row of a step that is done, which took compute_s and has been exchanged since then; loss and
+ * accuracy are those of this rank's slice, if `r` tells them. Strategies add what is theirs. */
+struct step_row lockstep_row(const struct lockstep *l, const struct work *w,
+                             const struct dev_result *r, double compute_s, double since);
+/* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that
+ * will be done when they are summed. */
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead);
-/* Takes the sums: adopts what was announced earlier if everybody was ready for it, takes note of what is announced now. */
+/* Takes the sums: adopts what was announced earlier if everybody was ready for it, takes note of
+ * what is announced now. */
 void lockstep_agree(struct lockstep *l, const float *words);
 
-/* Rank 0 gives the keeper a state: the replica's blocks, `optim` in place of its optimizer state if that is not NULL. why < 0: no state,
- * only the outcome. Other ranks do nothing. */
-int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, int why, int outcome, struct err *e);
+/* Rank 0 gives the keeper a state: the replica's blocks, `optim` in place of its optimizer state if
+ * that is not NULL. why < 0: no state, only the outcome. Other ranks do nothing. */
+int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, int why, int outcome,
+                        struct err *e);
 /* The last state, after DO_END, DO_PAUSE or DO_STOP. */
 int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err *e);
 /* The keeper's half: strategy_ops.serve. */

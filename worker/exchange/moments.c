@@ -1,4 +1,5 @@
-/* Merging of running statistics: see moments.h. A variance is clipped at 0: a difference of sums may fall below by rounding. */
+/* Merging of running statistics: see moments.h. A variance is clipped at 0: a difference of sums
+ * may fall below by rounding. */
 #include "worker/exchange/moments.h"
 
 static float moment(const float *stats, const int32_t *mean_of, size_t i)
@@ -16,7 +17,8 @@ void moments_weigh(float *out, const float *stats, const int32_t *mean_of, size_
 
 void moments_settle(float *stats, const float *moments, const int32_t *mean_of, size_t n)
 {
-    for (size_t i = 0; i < n; i++) { /* a mean is its own moment, so it may be taken from either array */
+    for (size_t i = 0; i < n;
+         i++) { /* a mean is its own moment, so it may be taken from either array */
         float mean = mean_of[i] >= 0 ? moments[mean_of[i]] : 0, value = moments[i] - mean * mean;
         stats[i] = mean_of[i] >= 0 && value < 0 ? 0 : value;
     }

@@ -1,6 +1,7 @@
-/* Waiting for Open MPI's sockets: see mpi_sockets.h. Nothing of MPI or libevent is included: the functions are found by name, with the
- * signatures that libevent 2.1 documents. The list is made anew for every wait, since connections are opened at the first message to a rank
- * and writing is waited for only while a socket is full. */
+/* Waiting for Open MPI's sockets: see mpi_sockets.h. Nothing of MPI or libevent is included: the
+ * functions are found by name, with the signatures that libevent 2.1 documents. The list is made
+ * anew for every wait, since connections are opened at the first message to a rank and writing is
+ * waited for only while a socket is full. */
 #include "worker/exchange/mpi_sockets.h"
 
 #include <dlfcn.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 enum { EVENT_READ = 0x02, EVENT_WRITE = 0x04 }; /* EV_READ and EV_WRITE of libevent */
-enum { MISSES = 4 };                            /* one may be chance: a message that came as the time was up */
+enum { MISSES = 4 }; /* one may be chance: a message that came as the time was up */
 
 struct list {
     const struct mpi_sockets *of;
@@ -60,7 +61,8 @@ static int add_socket(const void *base, const void *event, void *ctx)
     if (l->n > MPI_SOCKETS) {
         return -1;
     }
-    short wanted = (short)((events & EVENT_READ ? POLLIN : 0) | (events & EVENT_WRITE ? POLLOUT : 0));
+    short wanted =
+        (short)((events & EVENT_READ ? POLLIN : 0) | (events & EVENT_WRITE ? POLLOUT : 0));
     l->fds[l->n++] = (struct pollfd){.fd = fd, .events = wanted};
     return 0;
 }

@@ -1,9 +1,12 @@
-/* The sockets that Open MPI waits for, so that the communication thread may sleep until something came instead of asking again and again.
+/* The sockets that Open MPI waits for, so that the communication thread may sleep until something
+ * came instead of asking again and again.
  *
- * MPI has no call for this. Open MPI keeps the events of its TCP transport in an event base of libevent, which libevent's own functions
- * list; both are looked up in the running process, and where they are missing (another MPI, a build with a libevent of its own) there is
- * nothing to wait for and the caller goes on polling. What comes another way (shared memory, InfiniBand) makes no socket readable: so a wait
- * is short enough to be harmless, and after a few of them that missed something no more are made. */
+ * MPI has no call for this. Open MPI keeps the events of its TCP transport in an event base of
+ * libevent, which libevent's own functions list; both are looked up in the running process, and
+ * where they are missing (another MPI, a build with a libevent of its own) there is nothing to wait
+ * for and the caller goes on polling. What comes another way (shared memory, InfiniBand) makes no
+ * socket readable: so a wait is short enough to be harmless, and after a few of them that missed
+ * something no more are made. */
 #ifndef WORKER_EXCHANGE_MPI_SOCKETS_H
 #define WORKER_EXCHANGE_MPI_SOCKETS_H
 
@@ -14,7 +17,8 @@ enum mpi_woken { MPI_WOKEN_BLIND, MPI_WOKEN_LATE, MPI_WOKEN_SOCKET, MPI_WOKEN_BE
 
 struct mpi_sockets {
     void *const *base; /* Open MPI's variable; NULL: there is nothing to wait for */
-    int (*each)(const void *base, int (*one)(const void *base, const void *event, void *ctx), void *ctx);
+    int (*each)(const void *base, int (*one)(const void *base, const void *event, void *ctx),
+                void *ctx);
     int (*fd)(const void *event);
     short (*events)(const void *event);
     int bell;
@@ -26,8 +30,8 @@ struct mpi_sockets {
 bool mpi_sockets_open(struct mpi_sockets *s);
 void mpi_sockets_close(struct mpi_sockets *s);
 bool mpi_sockets_usable(const struct mpi_sockets *s);
-/* Until one can be read, or written if the library wants that, or the bell rings, or so many seconds passed. Blind: not possible, and never
- * again. Called by the thread that calls MPI. */
+/* Until one can be read, or written if the library wants that, or the bell rings, or so many
+ * seconds passed. Blind: not possible, and never again. Called by the thread that calls MPI. */
 enum mpi_woken mpi_sockets_wait(struct mpi_sockets *s, double seconds);
 /* After a wait the library had a message: if no socket said so, waiting is not to be relied on. */
 void mpi_sockets_moved(struct mpi_sockets *s);

@@ -1,12 +1,14 @@
-/* Whether this rank exchanges from its device's own memory, and that memory (docs/decisions/0004-device-pointers.md). sync and the worker's
- * half of server strategies ask here at their start.
+/* Whether this rank exchanges from its device's own memory, and that memory
+ * (docs/decisions/0004-device-pointers.md). sync and the worker's half of server strategies ask
+ * here at their start.
  *
  *      device   block ─► near ══ message ══► another rank's near, or its host's memory
  *      host                        words ┘
  *
- * What a newcomer would get wrong: each rank decides for itself. What a message holds, and in which order sums are added, is the same on
- * both roads, so ranks with and without such memory get along, and get the same bits. And a library's current device is a setting of the
- * thread, so the communication thread is told once, before the first message, which one pointers are of. */
+ * What a newcomer would get wrong: each rank decides for itself. What a message holds, and in which
+ * order sums are added, is the same on both roads, so ranks with and without such memory get along,
+ * and get the same bits. And a library's current device is a setting of the thread, so the
+ * communication thread is told once, before the first message, which one pointers are of. */
 #include "worker/exchange/near.h"
 
 #include <string.h>
@@ -44,13 +46,16 @@ void near_open(struct near *n, struct rank_env *env, size_t floats, size_t words
     struct err why = {0};
     char quoted[600];
     memset(n, 0, sizeof *n);
-    if (!dev || !dev->ops->memory || !((t->ops->device_memory && t->ops->device_memory(t)) || dev->ops->memory->reachable(dev))) {
+    if (!dev || !dev->ops->memory ||
+        !((t->ops->device_memory && t->ops->device_memory(t)) ||
+          dev->ops->memory->reachable(dev))) {
         return;
     }
     n->dev = dev;
     n->ops = dev->ops->memory;
     if (take(n, env->comm, floats, words, &why) < 0) {
-        log_warn("exchange", "messages go through the host", "why=%s", log_quote(quoted, sizeof quoted, why.message));
+        log_warn("exchange", "messages go through the host", "why=%s",
+                 log_quote(quoted, sizeof quoted, why.message));
         near_close(n);
         return;
     }

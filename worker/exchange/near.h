@@ -1,4 +1,5 @@
-/* Memory of the device that messages are sent from and received into, where MPI takes such pointers (near.c). Inside worker/exchange only. */
+/* Memory of the device that messages are sent from and received into, where MPI takes such pointers
+ * (near.c). Inside worker/exchange only. */
 #ifndef WORKER_EXCHANGE_NEAR_H
 #define WORKER_EXCHANGE_NEAR_H
 
@@ -11,7 +12,8 @@ struct near {
     float *words;  /* [words] pinned: what the host adds to a message, and reads of one */
 };
 
-/* Asks, and takes the memory; what it does, or why it cannot, is logged. A worker's, before its first step. */
+/* Asks, and takes the memory; what it does, or why it cannot, is logged. A worker's, before its
+ * first step. */
 void near_open(struct near *n, struct rank_env *env, size_t floats, size_t words);
 void near_close(struct near *n);
 

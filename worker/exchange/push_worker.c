@@ -3,11 +3,13 @@
  *      worker   compute ──► push (gradient, slice) ─────►┐          ┌──► weights, next slice ──► compute …
  *      server                                            apply, version + 1
  *
- * Where MPI takes the device's pointers (near.c), the gradient is sent from its memory and weights are received there; running statistics
- * and headers are the host's. A gradient that is to be clipped goes through the host, which measures it there.
+ * Where MPI takes the device's pointers (near.c), the gradient is sent from its memory and weights
+ * are received there; running statistics and headers are the host's. A gradient that is to be
+ * clipped goes through the host, which measures it there.
  *
- * A worker never asks: the server's first reply comes by itself at the start. What a worker may not do is hold a gradient while it
- * evaluates: a test slice comes in place of a training slice (SEMANTICS.md 4). */
+ * A worker never asks: the server's first reply comes by itself at the start. What a worker may not
+ * do is hold a gradient while it evaluates: a test slice comes in place of a training slice
+ * (SEMANTICS.md 4). */
 #include "worker/exchange/push_worker.h"
 
 #include <stdlib.h>
@@ -29,7 +31,8 @@ struct push_worker {
     struct step_row row; /* of the pushed gradient, but for what the reply tells */
 };
 
-struct strategy *push_worker_start(const struct strategy_ops *ops, struct rank_env *env, struct err *e)
+struct strategy *push_worker_start(const struct strategy_ops *ops, struct rank_env *env,
+                                   struct err *e)
 {
     struct push_worker *s = calloc(1, sizeof *s);
     if (!s) {
@@ -66,10 +69,11 @@ static void report(struct push_worker *s)
     env->row(env->ctx, &s->row);
 }
 
-/* A block range by range, from or to every server, and the running statistics, from or to the first: all are under way at once, so that
- * together they cost one latency. Who sends has a header too: it goes last, because a server that has the header waits for what it
- * announces. */
-static int all_ranges(struct push_worker *s, int tag, float *block, struct push_head *head, struct err *e)
+/* A block range by range, from or to every server, and the running statistics, from or to the
+ * first: all are under way at once, so that together they cost one latency. Who sends has a header
+ * too: it goes last, because a server that has the header waits for what it announces. */
+static int all_ranges(struct push_worker *s, int tag, float *block, struct push_head *head,
+                      struct err *e)
 {
     bool sending = head != NULL;
     struct comm *c = s->env->comm;
@@ -79,10 +83,12 @@ static int all_ranges(struct push_worker *s, int tag, float *block, struct push_
     int rc = 0;
     for (int i = 0; i < c->servers; i++) {
         float *range = block ? block + shard_first(n, c->servers, i) : NULL;
-        (sending ? message_send : message_recv)(&s->ranges[i], c, c->workers + i, tag, &none[i], 1, range, shard_count(n, c->servers, i));
+        (sending ? message_send : message_recv)(&s->ranges[i], c, c->workers + i, tag, &none[i], 1,
+                                                range, shard_count(n, c->servers, i));
     }
     if (n_stats > 0) {
-        (sending ? message_send : message_recv)(&stats, c, c->workers, TAG_STATS, &no_head, 1, s->env->replica->host[DEV_STATS], n_stats);
+        (sending ? message_send : message_recv)(&stats, c, c->workers, TAG_STATS, &no_head, 1,
+                                                s->env->replica->host[DEV_STATS], n_stats);
     }
     if (sending) {
         message_send(&announced, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
@@ -127,7 +133,8 @@ static int pull(struct push_worker *s, struct err *e)
     int rc = all_ranges(s, TAG_WEIGHTS, block, NULL, e);
     if (rc >= 0) {
         take_lent(s, block);
-        rc = s->near.dev ? s->near.ops->store(r, DEV_PARAMS, 0, n, block, e) : r->dev->ops->store(r, DEV_PARAMS, 0, n, e);
+        rc = s->near.dev ? s->near.ops->store(r, DEV_PARAMS, 0, n, block, e)
+                         : r->dev->ops->store(r, DEV_PARAMS, 0, n, e);
     }
     return rc < 0 || n_stats == 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, n_stats, e);
 }
@@ -140,7 +147,8 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     struct message head;
     double deadline = c->deadline;
     stand_at(env->replica, NULL);
-    c->deadline = 0; /* a parked worker waits as long as the others compute; heartbeats tell who is alive */
+    c->deadline =
+        0; /* a parked worker waits as long as the others compute; heartbeats tell who is alive */
     message_recv(&head, c, c->workers, TAG_REPLY, &s->reply, sizeof s->reply, NULL, 0);
     int rc = comm_wait(c, &head.op, e);
     c->deadline = deadline;
@@ -173,7 +181,8 @@ void push_worker_bucket(struct strategy *base, const struct dev_bucket *b, int i
     (void)index;
     (void)n_buckets;
     if (s->near.dev) {
-        s->near.ops->fetch(r, DEV_GRADS, b->first, b->count, 1, s->near.memory + b->first, &base->failed);
+        s->near.ops->fetch(r, DEV_GRADS, b->first, b->count, 1, s->near.memory + b->first,
+                           &base->failed);
     } else {
         r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
     }
@@ -185,9 +194,13 @@ static int push(struct push_worker *s, struct push_head *head, struct err *e)
     struct comm *c = env->comm;
     struct dev_replica *r = env->replica;
     struct message m;
-    int rc = head->kind == PUSH_GRADIENT && env->n_stats > 0 ? r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e) : 0;
+    int rc = head->kind == PUSH_GRADIENT && env->n_stats > 0
+                 ? r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e)
+                 : 0;
     if (head->kind == PUSH_GRADIENT) {
-        return rc < 0 ? rc : all_ranges(s, TAG_GRADIENT, s->near.dev ? s->near.memory : r->host[DEV_GRADS], head, e);
+        return rc < 0 ? rc
+                      : all_ranges(s, TAG_GRADIENT,
+                                   s->near.dev ? s->near.memory : r->host[DEV_GRADS], head, e);
     }
     message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
     return comm_wait(c, &m.op, e);
@@ -203,7 +216,8 @@ static void clip(const struct rank_env *env)
     }
 }
 
-int push_worker_gradients(struct strategy *base, const struct work *w, const struct dev_result *r, double compute_s, struct err *e)
+int push_worker_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
+                          double compute_s, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
     struct rank_env *env = s->env;
@@ -228,7 +242,8 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
     return push(s, &head, e);
 }
 
-int push_worker_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r, struct err *e)
+int push_worker_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
+                          struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
     struct push_head head = {.kind = PUSH_EVALUATION,

@@ -1,17 +1,20 @@
-/* The server of server strategies (SEMANTICS.md 1, 3, 4, 5): it has the weights and the cursor, takes gradients in the order of arrival
- * (updates.c makes versions of them), and answers each with the newest weights and the next slice.
+/* The server of server strategies (SEMANTICS.md 1, 3, 4, 5): it has the weights and the cursor,
+ * takes gradients in the order of arrival (updates.c makes versions of them), and answers each with
+ * the newest weights and the next slice.
  *
  *      pushes in order of arrival     A   B   A   C   A   B          four workers, c = 1: between a worker's pull and its
  *      version after it               1   2   3   4   5   6          push the others' updates come; C pulled version 0 and is
  *      staleness                      0   1   1   3   1   3          applied as the 4th: 3 versions late
  *
- * A slice is done when its gradient was applied; slices that are out are in every checkpoint and are handed out again after a restart.
- * There is no barrier at an epoch's end. At an evaluation's boundary the weights are set aside and test slices are handed out before
- * training slices, which are kept for the evaluating workers, so that an evaluation changes nobody's samples. A worker for whom there is
- * nothing, or who has to wait by the strategy's policy, is parked: it gets no answer until there is one. Several that are released at one
- * moment are answered by rank.
+ * A slice is done when its gradient was applied; slices that are out are in every checkpoint and
+ * are handed out again after a restart. There is no barrier at an epoch's end. At an evaluation's
+ * boundary the weights are set aside and test slices are handed out before training slices, which
+ * are kept for the evaluating workers, so that an evaluation changes nobody's samples. A worker for
+ * whom there is nothing, or who has to wait by the strategy's policy, is parked: it gets no answer
+ * until there is one. Several that are released at one moment are answered by rank.
  *
- * Here is the loop; what is handed out stands in server_slices.c, evaluation in server_eval.c, start, end and states in server_state.c. */
+ * Here is the loop; what is handed out stands in server_slices.c, evaluation in server_eval.c,
+ * start, end and states in server_state.c. */
 #include "worker/exchange/server.h"
 
 #include <math.h>
@@ -21,7 +24,7 @@
 #include "worker/exchange/moments.h"
 #include "worker/exchange/server_parts.h"
 
-/* ---- gradients ------------------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* The slices of an update that was made are done. */
 static void settle(struct server *s)
@@ -34,17 +37,20 @@ static void settle(struct server *s)
     s->due = agenda_evaluate(&s->agenda, s->applied, s->updates.version) || s->due;
 }
 
-static int take_gradient(struct server *s, const struct push_head *push, const float *g, struct err *e)
+static int take_gradient(struct server *s, const struct push_head *push, const float *g,
+                         struct err *e)
 {
     struct rank_env *env = s->env;
     struct client *k = &s->clients[push->rank];
     int64_t tau = s->updates.version - push->version;
     if (!isfinite(push->loss)) {
-        return err_set(e, ERR_DATA, "the loss is not finite any more: worker %d at version %lld", push->rank, (long long)push->version);
+        return err_set(e, ERR_DATA, "the loss is not finite any more: worker %d at version %lld",
+                       push->rank, (long long)push->version);
     }
     if (s->n_stats > 0) {
         double share = (double)push->slice.count / env->spec->batching.global_batch;
-        moments_blend(s->stats, s->pushed_stats, env->mean_of, s->n_stats, share < 1 ? (float)share : 1);
+        moments_blend(s->stats, s->pushed_stats, env->mean_of, s->n_stats,
+                      share < 1 ? (float)share : 1);
     }
     struct order further = {.kind = ORDER_APPLY, .rank = push->rank, .tau = tau, .push = *push};
     int rc = shard_order(env->comm, &further, e);
@@ -72,7 +78,7 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
     return 0;
 }
 
-/* ---- the loop --------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* After every push: is something due, or is it over? */
 static int decide(struct server *s, struct err *e)
@@ -92,15 +98,20 @@ static int decide(struct server *s, struct err *e)
             return rc;
         }
         if (over && (s->target_reached || s->evaluated_version == s->updates.version)) {
-            /* of a target that was reached the weights are the best artifact's; gradients that were out then came after it */
+            /* of a target that was reached the weights are the best artifact's; gradients that were
+             * out then came after it */
             s->outcome = 0;
             rc = server_save(s, SAVE_FINAL, e);
         } else if (over || s->due) {
             rc = server_begin_evaluation(s, e);
-            rc = rc < 0 || s->evaluating || !over ? rc : decide(s, e); /* there is no test set: nothing to wait for */
+            rc = rc < 0 || s->evaluating || !over
+                     ? rc
+                     : decide(s, e); /* there is no test set: nothing to wait for */
         }
     }
-    if (rc >= 0 && s->outcome < 0 && (s->control.checkpoint || agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)))) {
+    if (rc >= 0 && s->outcome < 0 &&
+        (s->control.checkpoint ||
+         agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)))) {
         rc = server_save(s, SAVE_CHECKPOINT, e);
     }
     return rc;
@@ -112,8 +123,9 @@ static int whose_turn(const struct server *s, int *rank, struct err *e)
     const json_t *next = json_array_get(s->env->order, (size_t)s->taken);
     *rank = next ? (int)json_integer_value(next) : TRANSPORT_ANY;
     if (next && (*rank < 0 || *rank >= s->env->comm->workers || s->clients[*rank].parked)) {
-        return err_set(e, ERR_INVALID, "gradient %lld cannot be rank %d's, as the order has it: it computes none", (long long)s->taken + 1,
-                       *rank);
+        return err_set(e, ERR_INVALID,
+                       "gradient %lld cannot be rank %d's, as the order has it: it computes none",
+                       (long long)s->taken + 1, *rank);
     }
     return 0;
 }
@@ -136,7 +148,8 @@ static int receive(struct server *s, struct push_head *push, const float **g, st
     if (rc >= 0 && push->kind == PUSH_GRADIENT) {
         message_recv(&gradient, c, push->rank, TAG_GRADIENT, &none, 1, s->g, s->n);
         if (s->n_stats > 0) {
-            message_recv(&stats, c, push->rank, TAG_STATS, &no_head, 1, s->pushed_stats, s->n_stats);
+            message_recv(&stats, c, push->rank, TAG_STATS, &no_head, 1, s->pushed_stats,
+                         s->n_stats);
         }
         rc = comm_wait(c, &gradient.op, e);
         *g = gradient.body;
@@ -148,7 +161,8 @@ static int receive(struct server *s, struct push_head *push, const float **g, st
 
 static int answer(struct server *s, const struct push_head *push, const float *g, struct err *e)
 {
-    int rc = push->kind == PUSH_GRADIENT ? take_gradient(s, push, g, e) : server_evaluated(s, push, e);
+    int rc =
+        push->kind == PUSH_GRADIENT ? take_gradient(s, push, g, e) : server_evaluated(s, push, e);
     server_park(s, push->rank);
     s->env->control(s->env->ctx, &s->control);
     rc = rc < 0 ? rc : decide(s, e);
@@ -175,7 +189,8 @@ static void tell_busy(struct server *s, double waited, double worked)
     }
 }
 
-int server_serve(const struct server_policy *policy, struct rank_env *env, const struct run_state *from, struct err *e)
+int server_serve(const struct server_policy *policy, struct rank_env *env,
+                 const struct run_state *from, struct err *e)
 {
     if (env->comm->rank > env->comm->workers) {
         return shard_serve(policy, env, from, e);

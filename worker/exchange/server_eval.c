@@ -1,4 +1,5 @@
-/* Evaluation by a server (SEMANTICS.md 4): it sets the weights aside at the boundary, and test slices are handed out until all are done. */
+/* Evaluation by a server (SEMANTICS.md 4): it sets the weights aside at the boundary, and test
+ * slices are handed out until all are done. */
 #include "worker/exchange/server_parts.h"
 
 #include <stdlib.h>
@@ -17,7 +18,8 @@ int server_begin_evaluation(struct server *s, struct err *e)
     s->eval_next = s->eval_done = 0;
     s->eval_loss = s->eval_correct = 0;
     s->eval_step = s->updates.version;
-    s->eval_epoch = s->env->train_samples > 0 ? (double)s->applied / (double)s->env->train_samples : 0;
+    s->eval_epoch =
+        s->env->train_samples > 0 ? (double)s->applied / (double)s->env->train_samples : 0;
     s->eval_time = comm_now(s->env->comm) - s->env->job_start;
     return server_order(s, ORDER_SET_ASIDE, 0, e);
 }
@@ -30,14 +32,17 @@ static int end_evaluation(struct server *s, struct err *e)
     s->evaluated_version = s->eval_step;
     s->last_loss = s->eval_loss / n;
     s->last_accuracy = s->eval_correct / n;
-    s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 && s->last_accuracy >= env->spec->target_accuracy);
-    struct evaluation ev = {.step = s->eval_step,
-                            .epoch = s->eval_epoch,
-                            .time = s->eval_time,
-                            .loss = s->last_loss,
-                            .accuracy = s->last_accuracy,
-                            .samples = env->test_samples,
-                            .final = s->target_reached || (s->eval_step == s->updates.version && server_nothing_left(s) && s->n_out == 0)};
+    s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 &&
+                                              s->last_accuracy >= env->spec->target_accuracy);
+    struct evaluation ev = {
+        .step = s->eval_step,
+        .epoch = s->eval_epoch,
+        .time = s->eval_time,
+        .loss = s->last_loss,
+        .accuracy = s->last_accuracy,
+        .samples = env->test_samples,
+        .final = s->target_reached ||
+                 (s->eval_step == s->updates.version && server_nothing_left(s) && s->n_out == 0)};
     env->evaluated(env->ctx, &ev);
     if (s->last_accuracy > s->best) {
         s->best = s->last_accuracy;

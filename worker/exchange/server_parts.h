@@ -1,11 +1,13 @@
-/* The server's own picture, shared by server.c, server_slices.c, server_eval.c and server_state.c. */
+/* The server's own picture, shared by server.c, server_slices.c, server_eval.c and server_state.c.
+ */
 #ifndef WORKER_EXCHANGE_SERVER_PARTS_H
 #define WORKER_EXCHANGE_SERVER_PARTS_H
 
 #include "worker/exchange/shard.h"
 
 struct client {        /* a worker as the server sees it */
-    struct slice out;  /* count 0: none; this, kept and evaluating change by server_set_… alone, which count */
+    struct slice out;  /* count 0: none; this, kept and evaluating change by server_set_… alone,
+                          which count */
     struct slice kept; /* its next one, while it evaluates: slices go in the order of pulls */
     bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
@@ -24,11 +26,13 @@ struct server {
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
-    float *g;                                     /* [n] of the push under way */
-    struct version *snapshot;                     /* under evaluation; NULL: nothing was evaluated yet */
-    float *stats, *pushed_stats, *snapshot_stats; /* [n_stats] running statistics: merged, of the push under way, under evaluation */
+    float *g;                 /* [n] of the push under way */
+    struct version *snapshot; /* under evaluation; NULL: nothing was evaluated yet */
+    float *stats, *pushed_stats, *snapshot_stats; /* [n_stats] running statistics: merged, of the
+                                                     push under way, under evaluation */
     size_t n, n_stats;                            /* n: this server's own range of the block */
-    float *full, *full_optim;                     /* [n_params], [blocks][n_params] of all servers, for a state; NULL with one server */
+    float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL
+                                 with one server */
     struct cursor cursor;
     struct slice *redo; /* [RUN_SLICES] to be handed out again */
     int n_redo;
@@ -36,9 +40,10 @@ struct server {
     struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
     int grouped_by[SPEC_WORKERS];       /* and whose they are */
     int n_grouped;
-    int n_out, n_kept, n_evaluating, n_ended; /* clients with a slice, a kept one, a test slice, an end */
-    int parked[SPEC_WORKERS], n_parked;       /* clients that wait, ascending */
-    int64_t least;                            /* pushes of the slowest client, -1: to be found */
+    int n_out, n_kept, n_evaluating,
+        n_ended;                        /* clients with a slice, a kept one, a test slice, an end */
+    int parked[SPEC_WORKERS], n_parked; /* clients that wait, ascending */
+    int64_t least;                      /* pushes of the slowest client, -1: to be found */
     struct client *clients;
     int64_t applied;
     struct agenda agenda;
@@ -56,11 +61,13 @@ struct server {
 };
 
 /* server_state.c */
-int server_init(struct server *s, struct rank_env *env, const struct run_state *from, struct err *e);
+int server_init(struct server *s, struct rank_env *env, const struct run_state *from,
+                struct err *e);
 void server_release(struct server *s);
 /* What the further servers have to do as well. */
 int server_order(struct server *s, enum order_kind kind, int rank, struct err *e);
-/* A state of all servers goes to the keeper: the newest weights, or those under evaluation (SAVE_BEST). */
+/* A state of all servers goes to the keeper: the newest weights, or those under evaluation
+ * (SAVE_BEST). */
 int server_save(struct server *s, int why, struct err *e);
 
 /* server_slices.c */

@@ -1,5 +1,5 @@
-/* What a server hands out: training slices in the order of pulls, test slices at an evaluation's boundary, an end; and who waits for
- * what. */
+/* What a server hands out: training slices in the order of pulls, test slices at an evaluation's
+ * boundary, an end; and who waits for what. */
 #include "worker/exchange/server_parts.h"
 
 #include <string.h>
@@ -72,8 +72,10 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
     k->evaluating = samples;
 }
 
-/* Starts sending an answer with these weights, which the client holds from now on; NULL: the header alone. */
-static int send_reply(struct server *s, int rank, struct version *weights, const float *stats, struct err *e)
+/* Starts sending an answer with these weights, which the client holds from now on; NULL: the header
+ * alone. */
+static int send_reply(struct server *s, int rank, struct version *weights, const float *stats,
+                      struct err *e)
 {
     struct client *k = &s->clients[rank];
     struct comm *c = s->env->comm;
@@ -110,7 +112,8 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
 static int hand_test_slice(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
-    int64_t total = s->env->test_samples, part = total / (EVAL_SLICES_PER_WORKER * s->env->comm->workers) + 1;
+    int64_t total = s->env->test_samples,
+            part = total / (EVAL_SLICES_PER_WORKER * s->env->comm->workers) + 1;
     part = part < EVAL_SLICE_MIN ? EVAL_SLICE_MIN : part;
     part = part < total - s->eval_next ? part : total - s->eval_next;
     k->reply.action = DO_EVALUATE;
@@ -145,11 +148,14 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     k->reply.slice = k->out;
     k->reply.batch = size;
     k->reply.next_batch = 0;
-    k->reply.learning_rate = jobspec_rate(&s->env->spec->optimizer, slice_epoch(&k->out, s->env->train_samples));
-    /* a guess: what would come if all others pulled once before; loading it early is never wrong, only useless */
+    k->reply.learning_rate =
+        jobspec_rate(&s->env->spec->optimizer, slice_epoch(&k->out, s->env->train_samples));
+    /* a guess: what would come if all others pulled once before; loading it early is never wrong,
+     * only useless */
     k->reply.hint = (struct slice){0};
     int64_t others = s->env->spec->batching.global_batch - size;
-    if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) || !cursor_take(&ahead, size, &k->reply.hint)) {
+    if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) ||
+        !cursor_take(&ahead, size, &k->reply.hint)) {
         k->reply.hint.count = 0;
     }
     return send_reply(s, rank, s->updates.now, s->stats, e);
@@ -178,7 +184,9 @@ static bool may_pull(struct server *s, int rank)
     if (s->least < 0) {
         s->least = INT64_MAX;
         for (int i = 0; i < s->env->comm->workers; i++) {
-            s->least = s->clients[i].ended || s->clients[i].pushes > s->least ? s->least : s->clients[i].pushes;
+            s->least = s->clients[i].ended || s->clients[i].pushes > s->least
+                           ? s->least
+                           : s->clients[i].pushes;
         }
     }
     int64_t pushes = s->clients[rank].pushes, least = s->least < pushes ? s->least : pushes;
@@ -227,7 +235,8 @@ int server_serve_parked(struct server *s, struct err *e)
     for (int i = 0; i < n && rc >= 0; i++) {
         int rank = s->parked[i];
         rc = serve_client(s, rank, e);
-        if (s->clients[rank].parked) { /* nobody parks meanwhile: who was answered speaks again through the loop alone */
+        if (s->clients[rank].parked) { /* nobody parks meanwhile: who was answered speaks again
+                                          through the loop alone */
             s->parked[still++] = rank;
         }
     }

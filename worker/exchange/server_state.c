@@ -1,5 +1,5 @@
-/* How a server starts and ends, and the states that it writes (SEMANTICS.md 3): weights, rule state, cursor, and the slices that are
- * out. */
+/* How a server starts and ends, and the states that it writes (SEMANTICS.md 3): weights, rule
+ * state, cursor, and the slices that are out. */
 #include "worker/exchange/server_parts.h"
 
 #include <stdlib.h>
@@ -35,7 +35,8 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
         ok = s->clients[i].stats != NULL;
     }
     if (!ok) {
-        return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out", W, s->n);
+        return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out",
+                       W, s->n);
     }
     s->pushed_stats = s->stats + s->n_stats;
     s->snapshot_stats = s->pushed_stats + s->n_stats;
@@ -48,17 +49,23 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->n_redo = from->n_out;
     s->evaluated_version = -1;
     s->outcome = -1;
-    const json_t *told = json_is_object(from->extra) ? json_object_get(from->extra, "staleness") : NULL;
+    const json_t *told =
+        json_is_object(from->extra) ? json_object_get(from->extra, "staleness") : NULL;
     for (int i = 0; i < W; i++) {
         staleness_restore(&s->clients[i].staleness, told, i, W);
     }
-    s->best = json_is_object(from->extra) ? json_number_value(json_object_get(from->extra, "best")) : 0;
-    agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version, comm_now(env->comm));
+    s->best =
+        json_is_object(from->extra) ? json_number_value(json_object_get(from->extra, "best")) : 0;
+    agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version,
+                comm_now(env->comm));
     int rc = updates_init(&s->updates, s->policy, env, 0, s->n, from, e);
     if (rc >= 0 && env->comm->servers > 1) {
         s->full = malloc(env->n_params * sizeof(float) + 1);
         s->full_optim = malloc(blocks_of(s) * env->n_params * sizeof(float) + 1);
-        rc = s->full && s->full_optim ? 0 : err_set(e, ERR_MEMORY, "cannot hold a state of %zu parameters: memory ran out", env->n_params);
+        rc = s->full && s->full_optim
+                 ? 0
+                 : err_set(e, ERR_MEMORY, "cannot hold a state of %zu parameters: memory ran out",
+                           env->n_params);
     }
     return rc;
 }
@@ -103,9 +110,10 @@ static void add_out(struct run_state *state, const struct slice *slice)
     state->out[state->n_out++] = *slice;
 }
 
-/* All ranges into one block. `params` is this server's, of the newest weights or those under evaluation; on return all of them, as is
- * `optim`. */
-static int collect(struct server *s, bool evaluated, const float **params, const float **optim, struct err *e)
+/* All ranges into one block. `params` is this server's, of the newest weights or those under
+ * evaluation; on return all of them, as is `optim`. */
+static int collect(struct server *s, bool evaluated, const float **params, const float **optim,
+                   struct err *e)
 {
     size_t n = s->env->n_params, blocks = blocks_of(s);
     if (s->env->comm->servers == 1) {
@@ -125,24 +133,30 @@ int server_save(struct server *s, int why, struct err *e)
 {
     struct run_state *state = s->state;
     bool evaluated = why == SAVE_BEST;
-    const float *params = evaluated ? s->snapshot->w : s->updates.now->w, *stats = evaluated ? s->snapshot_stats : s->stats;
+    const float *params = evaluated ? s->snapshot->w : s->updates.now->w,
+                *stats = evaluated ? s->snapshot_stats : s->stats;
     const float *optim = s->updates.optim;
     int rc = collect(s, evaluated, &params, &optim, e);
     if (rc < 0 || !s->env->save) {
         return rc;
     }
-    *state = (struct run_state){.params = params,
-                                .optim = optim,
-                                .stats = stats,
-                                .n_params = s->env->n_params,
-                                .n_optim = blocks_of(s) * s->env->n_params,
-                                .n_stats = s->n_stats,
-                                .version = s->updates.version,
-                                .applied_samples = s->applied,
-                                .cursor = s->cursor,
-                                .test_accuracy = why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
-                                .test_loss = s->last_loss};
-    state->why = why == SAVE_FINAL ? SAVE_FINAL : why == SAVE_BEST ? SAVE_BEST : why == SAVE_PAUSE ? SAVE_PAUSE : SAVE_CHECKPOINT;
+    *state = (struct run_state){
+        .params = params,
+        .optim = optim,
+        .stats = stats,
+        .n_params = s->env->n_params,
+        .n_optim = blocks_of(s) * s->env->n_params,
+        .n_stats = s->n_stats,
+        .version = s->updates.version,
+        .applied_samples = s->applied,
+        .cursor = s->cursor,
+        .test_accuracy =
+            why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
+        .test_loss = s->last_loss};
+    state->why = why == SAVE_FINAL   ? SAVE_FINAL
+                 : why == SAVE_BEST  ? SAVE_BEST
+                 : why == SAVE_PAUSE ? SAVE_PAUSE
+                                     : SAVE_CHECKPOINT;
     for (int i = 0; i < s->n_redo; i++) {
         add_out(state, &s->redo[i]);
     }

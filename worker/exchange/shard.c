@@ -1,5 +1,6 @@
-/* Ranges of the flat block on further servers: see shard.h. What a newcomer would get wrong: an order to apply names the worker, and the
- * gradient is received from that worker then; gradients of other workers that came earlier wait in the transport. */
+/* Ranges of the flat block on further servers: see shard.h. What a newcomer would get wrong: an
+ * order to apply names the worker, and the gradient is received from that worker then; gradients of
+ * other workers that came earlier wait in the transport. */
 #include "worker/exchange/shard.h"
 
 #include <stdlib.h>
@@ -7,7 +8,8 @@
 
 size_t shard_first(size_t n, int servers, int index)
 {
-    return n / (size_t)servers * (size_t)index + (n % (size_t)servers < (size_t)index ? n % (size_t)servers : (size_t)index);
+    return n / (size_t)servers * (size_t)index +
+           (n % (size_t)servers < (size_t)index ? n % (size_t)servers : (size_t)index);
 }
 
 size_t shard_count(size_t n, int servers, int index)
@@ -15,7 +17,7 @@ size_t shard_count(size_t n, int servers, int index)
     return shard_first(n, servers, index + 1) - shard_first(n, servers, index);
 }
 
-/* ---- the first server's side -------------------------------------------------------------------------------------- */
+/* ---- the first server's side ----------------------------------------------------------------- */
 
 int shard_order(struct comm *c, const struct order *order, struct err *e)
 {
@@ -50,7 +52,7 @@ int shard_collect(struct comm *c, float *params, float *optim, size_t n, int blo
     return rc;
 }
 
-/* ---- a further server's side -------------------------------------------------------------------------------------- */
+/* ---- a further server's side ----------------------------------------------------------------- */
 
 struct shard {
     struct rank_env *env;
@@ -63,7 +65,8 @@ struct shard {
     size_t count;
 };
 
-static int init(struct shard *s, const struct server_policy *policy, const struct run_state *from, struct err *e)
+static int init(struct shard *s, const struct server_policy *policy, const struct run_state *from,
+                struct err *e)
 {
     struct comm *c = s->env->comm;
     int W = c->workers, index = c->rank - W;
@@ -76,7 +79,8 @@ static int init(struct shard *s, const struct server_policy *policy, const struc
     if (!s->g || !s->held || !s->sent || !s->sending) {
         return err_set(e, ERR_MEMORY, "cannot serve %zu parameters: memory ran out", s->count);
     }
-    return updates_init(&s->updates, policy, s->env, shard_first(n, c->servers, index), s->count, from, e);
+    return updates_init(&s->updates, policy, s->env, shard_first(n, c->servers, index), s->count,
+                        from, e);
 }
 
 static void release(struct shard *s)
@@ -113,7 +117,8 @@ static int send_weights(struct shard *s, int rank, struct version *weights, stru
     int rc = settle_sent(s, rank, e);
     if (rc >= 0) {
         updates_hold(&s->updates, &s->held[rank], weights);
-        message_send(&s->sent[rank], s->env->comm, rank, TAG_WEIGHTS, &none, 1, weights->w, s->count);
+        message_send(&s->sent[rank], s->env->comm, rank, TAG_WEIGHTS, &none, 1, weights->w,
+                     s->count);
         s->sending[rank] = true;
     }
     return rc;
@@ -127,7 +132,8 @@ static int give_state(struct shard *s, float *weights, struct err *e)
     s->env->aside(s->env->ctx, true);
     for (int b = -1; b < blocks && rc >= 0; b++) {
         struct message m;
-        message_send(&m, c, c->workers, TAG_STATE_RANGE, &none, 1, b < 0 ? weights : s->updates.optim + (size_t)b * s->count, s->count);
+        message_send(&m, c, c->workers, TAG_STATE_RANGE, &none, 1,
+                     b < 0 ? weights : s->updates.optim + (size_t)b * s->count, s->count);
         rc = comm_wait(c, &m.op, e);
     }
     s->env->aside(s->env->ctx, false);
@@ -163,12 +169,14 @@ static int obey(struct shard *s, const struct order *o, struct err *e)
     return 0;
 }
 
-int shard_serve(const struct server_policy *policy, struct rank_env *env, const struct run_state *from, struct err *e)
+int shard_serve(const struct server_policy *policy, struct rank_env *env,
+                const struct run_state *from, struct err *e)
 {
     struct shard s = {.env = env};
     struct order order = {0};
     double deadline = env->comm->deadline;
-    env->comm->deadline = 0; /* the next order may be long in coming; heartbeats tell who is alive */
+    env->comm->deadline =
+        0; /* the next order may be long in coming; heartbeats tell who is alive */
     int rc = init(&s, policy, from, e);
     while (rc >= 0 && order.kind != ORDER_END) {
         struct message m;

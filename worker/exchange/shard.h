@@ -1,12 +1,13 @@
-/* Sharded servers (SEMANTICS.md 9): the flat block is cut into one range per server rank. The first server (rank W) alone talks to workers
- * about slices, numbers the pushes and decides; the others own a range each and do what it orders, in its order.
+/* Sharded servers (SEMANTICS.md 9): the flat block is cut into one range per server rank. The first
+ * server (rank W) alone talks to workers about slices, numbers the pushes and decides; the others
+ * own a range each and do what it orders, in its order.
  *
  *      worker    gradient ─┬─ range 0 ─► server W     numbers it, answers it ─┐
  *                          ├─ range 1 ─► server W+1 ◄── order: apply, send ───┤
  *                          └─ range 2 ─► server W+2 ◄── order: apply, send ───┘        weights come back range by range
  *
- * So every range sees the same versions in the same order, and an element's result does not depend on how many servers there are. Inside
- * worker/exchange only. */
+ * So every range sees the same versions in the same order, and an element's result does not depend
+ * on how many servers there are. Inside worker/exchange only. */
 #ifndef WORKER_EXCHANGE_SHARD_H
 #define WORKER_EXCHANGE_SHARD_H
 
@@ -35,9 +36,11 @@ size_t shard_first(size_t n, int servers, int index);
 size_t shard_count(size_t n, int servers, int index);
 /* The first server's: tells all others. */
 int shard_order(struct comm *c, const struct order *order, struct err *e);
-/* The first server's, after ORDER_STATE: the others' ranges into params[n] and optim[blocks][n]; its own is filled in by itself. */
+/* The first server's, after ORDER_STATE: the others' ranges into params[n] and optim[blocks][n];
+ * its own is filled in by itself. */
 int shard_collect(struct comm *c, float *params, float *optim, size_t n, int blocks, struct err *e);
 /* A further server's life: as strategy_ops.serve. */
-int shard_serve(const struct server_policy *policy, struct rank_env *env, const struct run_state *from, struct err *e);
+int shard_serve(const struct server_policy *policy, struct rank_env *env,
+                const struct run_state *from, struct err *e);
 
 #endif

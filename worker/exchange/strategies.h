@@ -4,10 +4,12 @@
 
 #include "worker/exchange/strategy.h"
 
-extern const struct strategy_ops strategy_sync, strategy_asgd, strategy_softsync, strategy_ssp, strategy_dc_asgd, strategy_dc_asgdk,
-    strategy_ddc_asgd, strategy_dbs_sgd, strategy_local_sgd, strategy_hier_sgd, strategy_hpsgd;
+extern const struct strategy_ops strategy_sync, strategy_asgd, strategy_softsync, strategy_ssp,
+    strategy_dc_asgd, strategy_dc_asgdk, strategy_ddc_asgd, strategy_dbs_sgd, strategy_local_sgd,
+    strategy_hier_sgd, strategy_hpsgd;
 
-/* When to evaluate and when to write a checkpoint (evaluate.every_*, checkpoint.every_*), counted from a start. */
+/* When to evaluate and when to write a checkpoint (evaluate.every_*, checkpoint.every_*), counted
+ * from a start. */
 struct agenda {
     const struct jobspec *spec;
     int64_t train_samples;
@@ -15,7 +17,8 @@ struct agenda {
     int64_t saved_step;
     double saved_time;
 };
-void agenda_init(struct agenda *a, const struct jobspec *spec, int64_t train_samples, int64_t applied, int64_t step, double now);
+void agenda_init(struct agenda *a, const struct jobspec *spec, int64_t train_samples,
+                 int64_t applied, int64_t step, double now);
 /* True once for each boundary that `applied` samples or `step` updates reached. */
 bool agenda_evaluate(struct agenda *a, int64_t applied, int64_t step);
 bool agenda_checkpoint(struct agenda *a, int64_t step, double now);

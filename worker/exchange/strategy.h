@@ -1,12 +1,14 @@
-/* Strategy: how a rank's gradients become everybody's parameters. One file each; one line in job/catalog.def.
+/* Strategy: how a rank's gradients become everybody's parameters. One file each; one line in
+ * job/catalog.def.
  *
- * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a data set. The trainer's
- * loop, the same on every transport:
+ * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a
+ * data set. The trainer's loop, the same on every transport:
  *
  *     start ─► next ─► (trainer loads the slice, computes) ─► on_bucket … on_gradients ─► next … ─► finish
  *
- * `next` says what to do: train on this slice, evaluate that range, write a checkpoint, pause, stop.
- * The server half runs on rank W (and further servers) as `serve`, which returns when the job is done.
+ * `next` says what to do: train on this slice, evaluate that range, write a checkpoint, pause,
+ * stop. The server half runs on rank W (and further servers) as `serve`, which returns when the job
+ * is done.
  */
 #ifndef WORKER_EXCHANGE_STRATEGY_H
 #define WORKER_EXCHANGE_STRATEGY_H
@@ -18,9 +20,12 @@
 #include "kernels/device.h"
 #include "worker/exchange/comm.h"
 
-enum { RUN_SLICES = SPEC_WORKERS * 4 }; /* out at a time: of workers, of a group, and left from before a restart */
+enum {
+    RUN_SLICES = SPEC_WORKERS * 4
+}; /* out at a time: of workers, of a group, and left from before a restart */
 
-/* What the store asks of a job: read by rank 0's pulse (sync, averaging) or the keeper's (servers). */
+/* What the store asks of a job: read by rank 0's pulse (sync, averaging) or the keeper's (servers).
+ */
 struct control {
     int version; /* of the assignment */
     int sizes[SPEC_WORKERS];
@@ -40,7 +45,8 @@ struct step_row {
     int32_t staleness;
     uint64_t bytes;
     double time;    /* seconds since the job's start */
-    float extra[2]; /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this step; [1] unused */
+    float extra[2]; /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this
+                       step; [1] unused */
 };
 
 struct evaluation {
@@ -61,10 +67,12 @@ struct work {
     int batch;         /* the minibatch to have a program for (slice.count <= batch) */
     struct slice hint; /* what probably comes next (count 0: unknown), so that loading overlaps */
     int next_batch;    /* a size to prepare in the background, 0: none */
-    bool updated;      /* the trainer's: the device has made the update, in one with computing (strategy_ops.alone) */
+    bool updated;      /* the trainer's: the device has made the update, in one with computing
+                          (strategy_ops.alone) */
 };
 
-/* Everything a checkpoint holds besides the tensors. `optim`: as DEV_OPTIM, averaged or of the server. */
+/* Everything a checkpoint holds besides the tensors. `optim`: as DEV_OPTIM, averaged or of the
+ * server. */
 struct run_state {
     const float *params, *optim, *stats; /* borrowed */
     size_t n_params, n_optim, n_stats;
@@ -78,15 +86,17 @@ struct run_state {
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
 };
 
-/* What the strategy may ask of the rank it runs in: all function pointers may be called from the main thread (or fiber). */
+/* What the strategy may ask of the rank it runs in: all function pointers may be called from the
+ * main thread (or fiber). */
 struct rank_env {
     const struct jobspec *spec;
     struct comm *comm;
     int64_t train_samples, test_samples;
     size_t n_params, n_stats;
-    struct dev_replica *replica;   /* NULL on keeper and servers */
-    const uint8_t *decay;          /* [n_params] 1 where weight decay applies */
-    const int32_t *mean_of;        /* [n_stats] of a running variance the index of its mean, of a mean -1 */
+    struct dev_replica *replica; /* NULL on keeper and servers */
+    const uint8_t *decay;        /* [n_params] 1 where weight decay applies */
+    const int32_t
+        *mean_of; /* [n_stats] of a running variance the index of its mean, of a mean -1 */
     int first_sizes[SPEC_WORKERS]; /* assignment at start */
     int first_version;
     double speeds[SPEC_WORKERS]; /* relative, for sharing out the test set; 1 if unknown */
@@ -94,14 +104,19 @@ struct rank_env {
     void (*row)(void *ctx, const struct step_row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
-    bool (*ready)(void *ctx, int batch);             /* is a program for this size there? starts preparing it if not */
-    /* What follows (until false) belongs to an evaluation or a checkpoint and to no step: shown as such, and free on a virtual clock. */
+    bool (*ready)(void *ctx,
+                  int batch); /* is a program for this size there? starts preparing it if not */
+    /* What follows (until false) belongs to an evaluation or a checkpoint and to no step: shown as
+     * such, and free on a virtual clock. */
     void (*aside)(void *ctx, bool on);
-    /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the call. */
+    /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the
+     * call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
-    double job_start;                                                 /* comm_now() at the job's time 0 */
-    void (*served)(void *ctx, int64_t version, double busy_fraction); /* servers: after an update; may be NULL */
-    const json_t *order; /* array of ranks: whose gradients a server takes one after the other, then as they come; or NULL */
+    double job_start; /* comm_now() at the job's time 0 */
+    void (*served)(void *ctx, int64_t version,
+                   double busy_fraction); /* servers: after an update; may be NULL */
+    const json_t *order; /* array of ranks: whose gradients a server takes one after the other, then
+                            as they come; or NULL */
 };
 
 struct strategy; /* what every one begins with: below */
@@ -109,26 +124,33 @@ struct strategy; /* what every one begins with: below */
 struct strategy_ops {
     int id;      /* CAT_STRATEGY_… */
     bool server; /* rank W runs serve() as a parameter server */
-    /* An update is made of this rank's gradients alone, as they stand on the device. NULL: it never is. */
+    /* An update is made of this rank's gradients alone, as they stand on the device. NULL: it never
+     * is. */
     bool (*alone)(const struct comm *c);
-    /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank (workers have received it). */
+    /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank
+     * (workers have received it). */
     struct strategy *(*start)(struct rank_env *env, const struct run_state *state, struct err *e);
     int (*next)(struct strategy *s, struct work *out, struct err *e);
-    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. What cannot be taken from there is told in `failed`. */
+    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. What cannot be
+     * taken from there is told in `failed`. */
     void (*on_bucket)(struct strategy *s, const struct dev_bucket *b, int index, int n_buckets);
     /* All gradients of the slice are there; result and compute seconds (waits excluded). */
-    int (*on_gradients)(struct strategy *s, const struct work *w, const struct dev_result *r, double compute_s, struct err *e);
-    int (*on_evaluated)(struct strategy *s, const struct work *w, const struct dev_result *r, struct err *e);
+    int (*on_gradients)(struct strategy *s, const struct work *w, const struct dev_result *r,
+                        double compute_s, struct err *e);
+    int (*on_evaluated)(struct strategy *s, const struct work *w, const struct dev_result *r,
+                        struct err *e);
     int (*finish)(struct strategy *s, struct err *e); /* after DO_END, DO_PAUSE or DO_STOP */
     void (*free)(struct strategy *s);
-    /* Rank W and up: until the job ends. Strategies without a server have a keeper's half here: it takes states from rank 0
-     * and saves them. Returns 0 (ended), 1 (paused), 2 (stopped), negative. */
+    /* Rank W and up: until the job ends. Strategies without a server have a keeper's half here: it
+     * takes states from rank 0 and saves them. Returns 0 (ended), 1 (paused), 2 (stopped),
+     * negative. */
     int (*serve)(struct rank_env *env, const struct run_state *state, struct err *e);
 };
 
 struct strategy {
     const struct strategy_ops *ops;
-    struct err failed; /* code: a bucket could not be handed over; the trainer ends the job with this */
+    struct err
+        failed; /* code: a bucket could not be handed over; the trainer ends the job with this */
 };
 
 const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */

@@ -1,19 +1,22 @@
-/* Strategy `sync`: the sample-weighted mean gradient over all workers at every step, one update, the same on every rank.
+/* Strategy `sync`: the sample-weighted mean gradient over all workers at every step, one update,
+ * the same on every rank.
  *
  *      rank 0   ▇▇▇▇▇▇▇▇ compute 93 ┐ buckets, last layers first, leave while the rest is still computed
  *      rank 1   ▇▇▇▇▇▇▇▇ compute 93 ├─► sum over ranks of (n_i / n) g_i ─► w <- update(w)      n = samples of this step
  *      rank 2   ▇▇▇▇▇▇▇▇ compute 46 ┘
  *
- * Whatever the minibatches, an update equals the one a single worker with the whole batch would make (SEMANTICS.md 1, 3). The last bucket
- * carries control words (lockstep.c): rank 0 alone reads the store and contributes the assignment and what was asked; everybody
- * contributes its loss, its time and whether it is not ready for a new minibatch. All ranks see the same sums and so agree without a
- * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on, or later while anyone is not ready.
+ * Whatever the minibatches, an update equals the one a single worker with the whole batch would
+ * make (SEMANTICS.md 1, 3). The last bucket carries control words (lockstep.c): rank 0 alone reads
+ * the store and contributes the assignment and what was asked; everybody contributes its loss, its
+ * time and whether it is not ready for a new minibatch. All ranks see the same sums and so agree
+ * without a collective of their own (SEMANTICS.md 7): an assignment announced in step s is used
+ * from s+2 on, or later while anyone is not ready.
  *
- * Where the device can, parameters are updated part by part, as a ring gives their sums, while the others are still under way; an optimizer
- * that clips has to wait for all of them.
+ * Where the device can, parameters are updated part by part, as a ring gives their sums, while the
+ * others are still under way; an optimizer that clips has to wait for all of them.
  *
- * A single worker's gradients stay where they are. Where MPI takes the device's pointers (near.c), buckets are summed there: the last one
- * with what the host adds to it behind it.
+ * A single worker's gradients stay where they are. Where MPI takes the device's pointers (near.c),
+ * buckets are summed there: the last one with what the host adds to it behind it.
  *
  * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <math.h>
@@ -34,8 +37,10 @@ struct sync {
     struct allreduce *buckets; /* [n_buckets] */
     size_t firsts[BUCKETS], floats[BUCKETS];
     int n_buckets;
-    float *tail; /* last bucket, running statistics, the words (a single worker's has no bucket); NULL: they are in the device's memory */
-    float *moments;    /* [extra] running statistics and words, as the host writes them: of the tail, or near.words */
+    float *tail;    /* last bucket, running statistics, the words (a single worker's has no bucket);
+                       NULL: they are in the device's memory */
+    float *moments; /* [extra] running statistics and words, as the host writes them: of the tail,
+                       or near.words */
     const float *sums; /* [extra] their sums: as moments, or where the transport lends them */
     size_t extra;
     bool by_parts;    /* the update goes with the sums */
@@ -52,7 +57,8 @@ static bool is_last(const struct sync *s, int bucket)
     return bucket == s->n_buckets - 1;
 }
 
-/* Where a bucket is summed in the device's memory: the last one, which are the first layers, in front, and room for the words behind it. */
+/* Where a bucket is summed in the device's memory: the last one, which are the first layers, in
+ * front, and room for the words behind it. */
 static float *near_at(const struct sync *s, int bucket)
 {
     return s->near.memory + s->firsts[bucket] + (is_last(s, bucket) ? 0 : s->extra);
@@ -75,7 +81,8 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     } else if (!env->comm->native) {
         near_open(&s->near, env, s->extra + env->n_params, s->extra);
     }
-    s->by_parts = !alone(env->comm) && !s->near.dev && env->replica->dev->ops->update_part && env->spec->optimizer.clip_norm <= 0;
+    s->by_parts = !alone(env->comm) && !s->near.dev && env->replica->dev->ops->update_part &&
+                  env->spec->optimizer.clip_norm <= 0;
     return &s->base;
 }
 
@@ -148,8 +155,9 @@ static void on_bucket(struct strategy *base, const struct dev_bucket *b, int ind
     struct allreduce *sum = &s->buckets[index];
     float *g = sum->dev ? near_at(s, index) : r->host[DEV_GRADS] + b->first;
     float share = (float)lockstep_share(&s->l);
-    int rc = sum->dev ? s->near.ops->fetch(r, DEV_GRADS, b->first, b->count, share, g, &base->failed)
-                      : r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
+    int rc = sum->dev
+                 ? s->near.ops->fetch(r, DEV_GRADS, b->first, b->count, share, g, &base->failed)
+                 : r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
     if (rc < 0) {
         return;
     }
@@ -176,11 +184,13 @@ static int write_moments(struct sync *s, struct err *e)
         return 0;
     }
     int rc = env->replica->dev->ops->fetch(env->replica, DEV_STATS, 0, env->n_stats, e);
-    moments_weigh(s->moments, env->replica->host[DEV_STATS], env->mean_of, env->n_stats, (float)lockstep_share(&s->l));
+    moments_weigh(s->moments, env->replica->host[DEV_STATS], env->mean_of, env->n_stats,
+                  (float)lockstep_share(&s->l));
     return rc;
 }
 
-/* The last bucket goes when loss and time are known: right after the backward pass. Statistics and words are behind it. */
+/* The last bucket goes when loss and time are known: right after the backward pass. Statistics and
+ * words are behind it. */
 static int start_tail(struct sync *s, const struct dev_result *r, struct err *e)
 {
     int last = s->n_buckets - 1, rc = write_moments(s, e);
@@ -196,7 +206,8 @@ static int start_tail(struct sync *s, const struct dev_result *r, struct err *e)
     return rc;
 }
 
-/* The last bucket's sum, behind which are those of the moments, to the others'. A lent one is the only one, and the update reads it there. */
+/* The last bucket's sum, behind which are those of the moments, to the others'. A lent one is the
+ * only one, and the update reads it there. */
 static int take_tail(struct sync *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
@@ -204,7 +215,8 @@ static int take_tail(struct sync *s, struct err *e)
     const struct allreduce *tail = &s->buckets[last];
     if (!s->tail) {
         s->sums = s->moments;
-        return s->near.ops->get(s->near.dev, s->moments, near_at(s, last) + s->floats[last], s->extra, e);
+        return s->near.ops->get(s->near.dev, s->moments, near_at(s, last) + s->floats[last],
+                                s->extra, e);
     }
     s->sums = tail->sum + s->floats[last];
     if (tail->lent) {
@@ -221,8 +233,9 @@ static int store_sums(struct sync *s, struct err *e)
     struct dev_replica *r = s->l.env->replica;
     int rc = s->near.dev ? 0 : r->dev->ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e);
     for (int i = 0; s->near.dev && i < s->n_buckets && rc >= 0; i++) {
-        rc = s->buckets[i].dev ? s->near.ops->store(r, DEV_GRADS, s->firsts[i], s->floats[i], near_at(s, i), e)
-                               : r->dev->ops->store(r, DEV_GRADS, s->firsts[i], s->floats[i], e);
+        rc = s->buckets[i].dev
+                 ? s->near.ops->store(r, DEV_GRADS, s->firsts[i], s->floats[i], near_at(s, i), e)
+                 : r->dev->ops->store(r, DEV_GRADS, s->firsts[i], s->floats[i], e);
     }
     return rc;
 }
@@ -240,7 +253,9 @@ static int update_bucket(struct sync *s, int bucket, double learning_rate, struc
             memcpy(r->host[DEV_GRADS] + at, s->tail + first, n * sizeof(float));
         }
         rc = r->dev->ops->store(r, DEV_GRADS, at, n, e);
-        rc = rc < 0 ? rc : r->dev->ops->update_part(r, at, n, learning_rate, 1.0, left == 1 && is_last(s, bucket), e);
+        rc = rc < 0 ? rc
+                    : r->dev->ops->update_part(r, at, n, learning_rate, 1.0,
+                                               left == 1 && is_last(s, bucket), e);
     }
     return left < 0 ? left : rc;
 }
@@ -270,7 +285,8 @@ static int update_at_the_end(struct sync *s, double learning_rate, struct err *e
 static int take_sums(struct sync *s, double learning_rate, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
-    int rc = s->by_parts ? update_as_they_come(s, learning_rate, e) : update_at_the_end(s, learning_rate, e);
+    int rc = s->by_parts ? update_as_they_come(s, learning_rate, e)
+                         : update_at_the_end(s, learning_rate, e);
     if (rc >= 0 && r->count[DEV_STATS] > 0) {
         moments_settle(r->host[DEV_STATS], s->sums, s->l.env->mean_of, r->count[DEV_STATS]);
         rc = r->dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
@@ -278,7 +294,8 @@ static int take_sums(struct sync *s, double learning_rate, struct err *e)
     return rc;
 }
 
-static void report(struct sync *s, const struct work *w, const float *words, double compute_s, double ready)
+static void report(struct sync *s, const struct work *w, const float *words, double compute_s,
+                   double ready)
 {
     const struct lockstep *l = &s->l;
     struct rank_env *env = l->env;
@@ -293,7 +310,8 @@ static void report(struct sync *s, const struct work *w, const float *words, dou
     env->row(env->ctx, &row);
 }
 
-static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r, double compute_s, struct err *e)
+static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        double compute_s, struct err *e)
 {
     struct sync *s = (struct sync *)base;
     struct lockstep *l = &s->l;
@@ -315,7 +333,8 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     }
     const float *words = s->sums + s->l.env->n_stats;
     if (!isfinite(words[WORD_LOSS])) {
-        return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld", (long long)(l->step + 1));
+        return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld",
+                       (long long)(l->step + 1));
     }
     lockstep_done(l);
     lockstep_agree(l, words);
@@ -323,7 +342,8 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     return 0;
 }
 
-static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r, struct err *e)
+static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        struct err *e)
 {
     struct sync *s = (struct sync *)base;
     int rc = lockstep_evaluated(&s->l, w, r, e);

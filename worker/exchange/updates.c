@@ -5,16 +5,17 @@
  *   one by one      w <- rule(w, g, factor)
  *   in groups of c  sum <- sum + factor*g   …   w <- rule(w, sum, 1)     `per_update`: the factor has a 1/c, so the sum is a mean
  *
- * The learning rate is that of the epoch of each gradient's slice. Gradients of one group may belong to two epochs: each then goes into
- * the sum in proportion of its own rate to that of the group's first. */
+ * The learning rate is that of the epoch of each gradient's slice. Gradients of one group may
+ * belong to two epochs: each then goes into the sum in proportion of its own rate to that of the
+ * group's first. */
 #include "worker/exchange/updates.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, size_t first, size_t n,
-                 const struct run_state *from, struct err *e)
+int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env,
+                 size_t first, size_t n, const struct run_state *from, struct err *e)
 {
     const struct jobspec *spec = env->spec;
     size_t all = env->n_params;
@@ -39,18 +40,24 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     }
     u->optim = u->n_optim ? calloc(u->n_optim, sizeof(float)) : NULL;
     u->sum = u->group > 1 ? calloc(n + 1, sizeof(float)) : NULL;
-    u->before = policy->compensates && u->group == 1 ? malloc(UPDATES_SAMPLE * sizeof(float)) : NULL;
-    if (!ok || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum) || (policy->compensates && u->group == 1 && !u->before)) {
+    u->before =
+        policy->compensates && u->group == 1 ? malloc(UPDATES_SAMPLE * sizeof(float)) : NULL;
+    if (!ok || (u->n_optim && !u->optim) || (u->group > 1 && !u->sum) ||
+        (policy->compensates && u->group == 1 && !u->before)) {
         return err_set(e, ERR_MEMORY, "cannot serve %zu parameters: memory ran out", n);
     }
     u->now = u->spare[--u->n_spare];
     memcpy(u->now->w, from->params + first, n * sizeof(float));
     size_t blocks = (size_t)v + (size_t)m2;
-    for (size_t b = 0; b < blocks && u->optim && from->optim && from->n_optim == blocks * all; b++) {
+    for (size_t b = 0; b < blocks && u->optim && from->optim && from->n_optim == blocks * all;
+         b++) {
         memcpy(u->optim + b * n, from->optim + b * all + first, n * sizeof(float));
     }
-    u->rule = (struct rule_state){
-        .w = u->now->w, .v = v ? u->optim : NULL, .m2 = m2 ? u->optim + (v ? n : 0) : NULL, .decay = env->decay + first, .n = n};
+    u->rule = (struct rule_state){.w = u->now->w,
+                                  .v = v ? u->optim : NULL,
+                                  .m2 = m2 ? u->optim + (v ? n : 0) : NULL,
+                                  .decay = env->decay + first,
+                                  .n = n};
     return 0;
 }
 
@@ -66,7 +73,7 @@ void updates_release(struct updates *u)
     free(u->before);
 }
 
-/* ---- versions --------------------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 void updates_hold(struct updates *u, struct version **holder, struct version *v)
 {
@@ -92,13 +99,15 @@ static void make_version(struct updates *u, const struct rule_args *args)
     u->version++;
 }
 
-/* ---- gradients -------------------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 static double factor_of(const struct updates *u, int64_t count, int64_t tau)
 {
     const struct jobspec *spec = u->env->spec;
     double W = u->env->comm->workers;
-    double c = spec->strategy.weighting == WEIGHT_SAMPLE ? W * (double)count / spec->batching.global_batch : 1;
+    double c = spec->strategy.weighting == WEIGHT_SAMPLE
+                   ? W * (double)count / spec->batching.global_batch
+                   : 1;
     double factor = spec->strategy.scale == SCALE_GLOBAL ? c / W : c / u->group;
     if (spec->strategy.rate == RATE_TAU) {
         factor /= tau > 1 ? (double)tau : 1;
@@ -110,7 +119,10 @@ static double factor_of(const struct updates *u, int64_t count, int64_t tau)
 
 static void apply_group(struct updates *u)
 {
-    struct rule_args args = {.g = u->sum, .lr = u->group_rate, .factor = 1, .momentum = (float)u->env->spec->optimizer.momentum};
+    struct rule_args args = {.g = u->sum,
+                             .lr = u->group_rate,
+                             .factor = 1,
+                             .momentum = (float)u->env->spec->optimizer.momentum};
     make_version(u, &args);
     memset(u->sum, 0, u->n * sizeof(float));
     u->collected = 0;
@@ -144,10 +156,12 @@ static void apply_one(struct updates *u, const struct rule_args *args)
     u->stretch = u->before ? stretch_of(u, args) : NAN;
 }
 
-bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice, int64_t tau)
+bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice,
+                 int64_t tau)
 {
     const struct optimizer_spec *o = &u->env->spec->optimizer;
-    double rate = jobspec_rate(o, slice_epoch(slice, u->env->train_samples)), factor = factor_of(u, slice->count, tau);
+    double rate = jobspec_rate(o, slice_epoch(slice, u->env->train_samples)),
+           factor = factor_of(u, slice->count, tau);
     struct rule_args args = {.g = g,
                              .pulled = pulled,
                              .lr = (float)rate,

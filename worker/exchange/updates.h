@@ -1,7 +1,8 @@
-/* How gradients become versions: the server's weights, the state of its rule, and the group that is being collected. Knows nothing of
- * workers, messages or slices; server.c does.
+/* How gradients become versions: the server's weights, the state of its rule, and the group that is
+ * being collected. Knows nothing of workers, messages or slices; server.c does.
  *
- * A version that somebody holds stays as it is: the next one is written elsewhere, so that nothing is copied when it is handed out.
+ * A version that somebody holds stays as it is: the next one is written elsewhere, so that nothing
+ * is copied when it is handed out.
  *
  *      update   5 ──────► 6 ──────► 7 ──► 7       6 stands where nobody was; A's push lets go of 4, whose place 8 may have
  *      held     by A: 4, by B: 5    by B: 5, by A: 7 */
@@ -30,24 +31,29 @@ struct updates {
     int collected;    /* in `sum` by now */
     float group_rate; /* learning rate of the group's first gradient */
     int64_t version;
-    float stretch; /* length of the last step beside that of its plain gradient, where the rule compensates; else NaN */
-    float *before; /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
+    float stretch; /* length of the last step beside that of its plain gradient, where the rule
+                      compensates; else NaN */
+    float
+        *before; /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
 };
 
-/* Lengths are compared on so many weights, spread evenly: enough for two digits, and nothing beside a pass over all. */
+/* Lengths are compared on so many weights, spread evenly: enough for two digits, and nothing beside
+ * a pass over all. */
 enum { UPDATES_SAMPLE = 4096 };
 
 /* Of the range [first, first + n) of the flat block. */
-int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env, size_t first, size_t n,
-                 const struct run_state *from, struct err *e);
+int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env,
+                 size_t first, size_t n, const struct run_state *from, struct err *e);
 void updates_release(struct updates *u);
-/* *holder (NULL at first) has v, the newest weights or some that are held, in place of what it had: they stay as they are until it gets
- * others. Each worker may be a holder, and an evaluation. */
+/* *holder (NULL at first) has v, the newest weights or some that are held, in place of what it had:
+ * they stay as they are until it gets others. Each worker may be a holder, and an evaluation. */
 void updates_hold(struct updates *u, struct version **holder, struct version *v);
-/* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights it was computed on. True if it
- * completed an update, so that the version went up. */
-bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice, int64_t tau);
-/* Applies a group that was left incomplete, with the weights its gradients have; true if there was one. */
+/* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights
+ * it was computed on. True if it completed an update, so that the version went up. */
+bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice,
+                 int64_t tau);
+/* Applies a group that was left incomplete, with the weights its gradients have; true if there was
+ * one. */
 bool updates_flush(struct updates *u);
 
 #endif

@@ -1,6 +1,7 @@
-/* The program cache (see model.h). Programs are taken and dropped by the main thread only; the preparing thread adds them.
- * So a program that the main thread holds stays where it is: an addition evicts the least recently used one, and the
- * two used last are never it. Where the device's memory is short, the one that was taken last goes only for another that is taken.
+/* The program cache (see model.h). Programs are taken and dropped by the main thread only; the
+ * preparing thread adds them. So a program that the main thread holds stays where it is: an
+ * addition evicts the least recently used one, and the two used last are never it. Where the
+ * device's memory is short, the one that was taken last goes only for another that is taken.
  */
 #include "worker/model/model.h"
 
@@ -35,11 +36,13 @@ static int check_memory(const struct model *m, int batch, struct err *e)
     double needed = (double)dev_memory_needed(&m->spec->network, &m->spec->optimizer, batch);
     double there = (double)m->dev->ops->memory_bytes(m->dev);
     if (needed > there) {
-        err_set(e, ERR_MEMORY, "a minibatch of %d needs %.0f MiB, the device has %.0f MiB free: at most %d fits", batch, needed / mib,
-                there / mib, m->largest);
+        err_set(e, ERR_MEMORY,
+                "a minibatch of %d needs %.0f MiB, the device has %.0f MiB free: at most %d fits",
+                batch, needed / mib, there / mib, m->largest);
     } else {
-        err_set(e, ERR_MEMORY, "a minibatch of %d does not fit the device's memory: at most %d may (%.300s)", batch, m->largest,
-                m->failure.message);
+        err_set(e, ERR_MEMORY,
+                "a minibatch of %d does not fit the device's memory: at most %d may (%.300s)",
+                batch, m->largest, m->failure.message);
     }
     err_hint(e, "a smaller global batch, or more workers");
     return -ERR_MEMORY;
@@ -66,7 +69,8 @@ static int find_oldest(const struct model *m, const struct dev_program *but)
     return oldest;
 }
 
-/* A place for a new program, under the lock: free, or the least recently used one, whose program is handed out to be freed. */
+/* A place for a new program, under the lock: free, or the least recently used one, whose program is
+ * handed out to be freed. */
 static int make_place(struct model *m, struct dev_program **old)
 {
     for (int i = 0; i < MODEL_PROGRAMS; i++) {
@@ -81,7 +85,8 @@ static int make_place(struct model *m, struct dev_program **old)
     return place;
 }
 
-/* Under the lock. Frees the least recently used program, the one that is held only if it is about to be given up; false: there is none. */
+/* Under the lock. Frees the least recently used program, the one that is held only if it is about
+ * to be given up; false: there is none. */
 static bool make_room(struct model *m, bool given_up)
 {
     int oldest = find_oldest(m, m->held);
@@ -95,8 +100,9 @@ static bool make_room(struct model *m, bool given_up)
     return true;
 }
 
-/* Under the lock. taken: it takes the place of the one that is held; else it is for later, and the lock is given up while a thread makes
- * it. What is kept for later must not keep out what is wanted now. */
+/* Under the lock. taken: it takes the place of the one that is held; else it is for later, and the
+ * lock is given up while a thread makes it. What is kept for later must not keep out what is wanted
+ * now. */
 static struct dev_program *build(struct model *m, int batch, bool taken, struct err *e)
 {
     struct dev_program *p = NULL;
@@ -114,7 +120,8 @@ static struct dev_program *build(struct model *m, int batch, bool taken, struct 
     return p;
 }
 
-/* Under the lock. The estimate promised memory that the device did not have: the limit is somewhere between what runs and what does not. */
+/* Under the lock. The estimate promised memory that the device did not have: the limit is somewhere
+ * between what runs and what does not. */
 static void refuse(struct model *m, int batch, const struct err *e)
 {
     int runs = 1;
@@ -169,13 +176,16 @@ static void *model_main(void *arg)
     return NULL;
 }
 
-int model_init(struct model *m, struct device *dev, const struct jobspec *spec, bool threaded, struct err *e)
+int model_init(struct model *m, struct device *dev, const struct jobspec *spec, bool threaded,
+               struct err *e)
 {
     memset(m, 0, sizeof(*m));
     m->dev = dev;
     m->spec = spec;
     m->largest = largest_fitting(m, dev->ops->memory_bytes(dev));
-    int rc = m->largest > 0 ? dev->ops->replica_init(dev, &m->replica, &spec->network, &spec->optimizer, e) : check_memory(m, 1, e);
+    int rc = m->largest > 0
+                 ? dev->ops->replica_init(dev, &m->replica, &spec->network, &spec->optimizer, e)
+                 : check_memory(m, 1, e);
     if (rc < 0) {
         return err_prefix(e, "cannot build the model");
     }
@@ -277,7 +287,8 @@ int model_find_limit(struct model *m, int batch)
     enum { NEAR = 16 }; /* a part of it more is not worth another program */
     int fits = 0, fails = batch;
     pthread_mutex_lock(&m->lock);
-    int next = m->largest < batch ? m->largest : batch / 2; /* what the estimate promises, at first */
+    int next =
+        m->largest < batch ? m->largest : batch / 2; /* what the estimate promises, at first */
     while (next > fits + fits / NEAR) {
         struct err e = {0};
         struct dev_program *p = build(m, next, true, &e);

@@ -1,8 +1,9 @@
 /* A rank's model: its replica on the device, and the programs for the minibatch sizes it has met.
  *
- * A program is built for one size. While training goes on with the old size, a thread prepares the new one (model_ready
- * starts it and says when it is there), so that a new assignment never pauses a step. A few programs are kept, the least
- * recently used goes first: for want of places, or of the device's memory.
+ * A program is built for one size. While training goes on with the old size, a thread prepares the
+ * new one (model_ready starts it and says when it is there), so that a new assignment never pauses
+ * a step. A few programs are kept, the least recently used goes first: for want of places, or of
+ * the device's memory.
  */
 #ifndef WORKER_MODEL_MODEL_H
 #define WORKER_MODEL_MODEL_H
@@ -29,24 +30,29 @@ struct model {
     } cache[MODEL_PROGRAMS];
     uint64_t uses;
     const struct dev_program *held; /* the one that was taken last */
-    int largest;                    /* minibatch that fits into the device's memory: an estimate, and less once one of them did not */
-    int wanted, building;           /* sizes; 0: none */
-    int refused;                    /* a size that could not be built, with the reason; 0: none */
+    int largest; /* minibatch that fits into the device's memory: an estimate, and less once one of
+                    them did not */
+    int wanted, building; /* sizes; 0: none */
+    int refused;          /* a size that could not be built, with the reason; 0: none */
     struct err failure;
     bool stopping;
 };
 
-/* Builds the replica, and finds out which minibatches fit. threaded false: model_ready builds at once (virtual time). */
-int model_init(struct model *m, struct device *dev, const struct jobspec *spec, bool threaded, struct err *e);
+/* Builds the replica, and finds out which minibatches fit. threaded false: model_ready builds at
+ * once (virtual time). */
+int model_init(struct model *m, struct device *dev, const struct jobspec *spec, bool threaded,
+               struct err *e);
 void model_release(struct model *m);
-/* The program for this size: from the cache, or waited for, or built now. Valid until another one is taken. */
+/* The program for this size: from the cache, or waited for, or built now. Valid until another one
+ * is taken. */
 struct dev_program *model_program(struct model *m, int batch, struct err *e);
-/* Is there a program for this size? If not, starts preparing it. Sizes that do not fit are never ready. */
+/* Is there a program for this size? If not, starts preparing it. Sizes that do not fit are never
+ * ready. */
 bool model_ready(struct model *m, int batch);
 /* The largest minibatch that the device's memory holds, as far as is known now. */
 int model_limit(struct model *m);
-/* Finds by trying how much less than `batch`, which did not fit, does: the limit from now on. 0: nothing fits, or memory is not what is
- * short. */
+/* Finds by trying how much less than `batch`, which did not fit, does: the limit from now on. 0:
+ * nothing fits, or memory is not what is short. */
 int model_find_limit(struct model *m, int batch);
 /* The largest size that has a program now (0: none): good for evaluation. */
 int model_largest_program(struct model *m);

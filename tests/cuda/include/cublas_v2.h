@@ -23,9 +23,11 @@ cublasStatus_t cublasCreate(cublasHandle_t *out);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *memory, size_t bytes);
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k, const void *alpha,
-                            const void *a, cudaDataType kind_a, int lda, const void *b, cudaDataType kind_b, int ldb, const void *beta,
-                            void *c, cudaDataType kind_c, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
+                            int m, int n, int k, const void *alpha, const void *a,
+                            cudaDataType kind_a, int lda, const void *b, cudaDataType kind_b,
+                            int ldb, const void *beta, void *c, cudaDataType kind_c, int ldc,
+                            cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
 }
 
 #endif

@@ -1,8 +1,10 @@
-/* The part of the CUDA runtime that kernels/cuda uses, for the host build (make check-cuda-host): declarations with CUDA's own names and
- * numbers, bodies in tests/cuda/standin. Nothing here comes from a CUDA package, and none is needed.
+/* The part of the CUDA runtime that kernels/cuda uses, for the host build (make check-cuda-host):
+ * declarations with CUDA's own names and numbers, bodies in tests/cuda/standin. Nothing here comes
+ * from a CUDA package, and none is needed.
  *
- * What a newcomer would get wrong: this is not an emulator to run on, it is a strict judge. Work on a stream is not done before somebody
- * waits for it; pinned and device memory are told apart; calls that a capture forbids fail; and any call can be told to fail.
+ * What a newcomer would get wrong: this is not an emulator to run on, it is a strict judge. Work on
+ * a stream is not done before somebody waits for it; pinned and device memory are told apart; calls
+ * that a capture forbids fail; and any call can be told to fail.
  */
 #ifndef STANDIN_CUDA_RUNTIME_H
 #define STANDIN_CUDA_RUNTIME_H
@@ -50,10 +52,23 @@ typedef enum {
     cudaMemcpyDeviceToDevice,
     cudaMemcpyDefault
 } cudaMemcpyKind;
-typedef enum { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed } cudaStreamCaptureMode;
+typedef enum {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+} cudaStreamCaptureMode;
 typedef enum { CUDA_R_32F = 0, CUDA_R_16BF = 14 } cudaDataType;
-typedef enum { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive, cudaStreamCaptureStatusInvalidated } cudaStreamCaptureStatus;
-enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocPortable = 1 };
+typedef enum {
+    cudaStreamCaptureStatusNone,
+    cudaStreamCaptureStatusActive,
+    cudaStreamCaptureStatusInvalidated
+} cudaStreamCaptureStatus;
+enum {
+    cudaStreamNonBlocking = 1,
+    cudaEventDefault = 0,
+    cudaEventDisableTiming = 2,
+    cudaHostAllocPortable = 1
+};
 
 extern "C" {
 const char *cudaGetErrorString(cudaError_t code);
@@ -67,7 +82,8 @@ cudaError_t cudaFree(void *memory);
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
@@ -86,7 +102,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 }
 
-/* ---- what kernels see ------------------------------------------------------------------------------------------------- */
+/* ---- what kernels see ------------------------------------------------------------------------ */
 
 struct standin_index {
     unsigned x;
@@ -111,16 +127,22 @@ template <typename T> static inline T standin_warp_from(T x, int mask)
 }
 
 /* Puts a grid of the kernel of this name on the stream; `thread` is one thread's run of it. */
-cudaError_t standin_enqueue_grid(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> thread);
+cudaError_t standin_enqueue_grid(const char *name, unsigned blocks, unsigned threads,
+                                 cudaStream_t stream, std::function<void()> thread);
 
 /* As CUDA does, arguments are evaluated and copied now, whenever the kernel runs. */
 template <typename... P, typename... A>
-static inline cudaError_t standin_launch(const char *name, void (*kernel)(P...), unsigned blocks, unsigned threads, cudaStream_t stream,
-                                         A... args)
+static inline cudaError_t standin_launch(const char *name, void (*kernel)(P...), unsigned blocks,
+                                         unsigned threads, cudaStream_t stream, A... args)
 {
     std::tuple<P...> values(args...);
-    std::apply([](const P &...value) { (standin_check_argument(&value, sizeof(value), std::is_pointer_v<P>), ...); }, values);
-    return standin_enqueue_grid(name, blocks, threads, stream, [kernel, values] { std::apply(kernel, values); });
+    std::apply(
+        [](const P &...value) {
+            (standin_check_argument(&value, sizeof(value), std::is_pointer_v<P>), ...);
+        },
+        values);
+    return standin_enqueue_grid(name, blocks, threads, stream,
+                                [kernel, values] { std::apply(kernel, values); });
 }
 
 #endif

@@ -1,6 +1,7 @@
-/* cuBLAS on plain loops (see standin.h), with what the real one checks: a live handle, the stream that it was given, matrices inside memory
- * of the GPU, leading dimensions, and combinations of kinds that exist. A workspace must be the caller's while a stream is captured: the
- * library's own is not safe beside other programs.
+/* cuBLAS on plain loops (see standin.h), with what the real one checks: a live handle, the stream
+ * that it was given, matrices inside memory of the GPU, leading dimensions, and combinations of
+ * kinds that exist. A workspace must be the caller's while a stream is captured: the library's own
+ * is not safe beside other programs.
  */
 #include <vector>
 
@@ -59,7 +60,8 @@ static size_t size_of(cudaDataType kind)
     return kind == CUDA_R_16BF ? 2 : 4;
 }
 
-static std::vector<float> read(const void *p, size_t n, cudaDataType kind, cublasComputeType_t compute)
+static std::vector<float> read(const void *p, size_t n, cudaDataType kind,
+                               cublasComputeType_t compute)
 {
     std::vector<float> x(n);
     if (kind == CUDA_R_16BF) {
@@ -73,16 +75,19 @@ static std::vector<float> read(const void *p, size_t n, cudaDataType kind, cubla
     return x;
 }
 
-extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k,
-                                       const void *alpha, const void *a, cudaDataType kind_a, int lda, const void *b, cudaDataType kind_b,
-                                       int ldb, const void *beta, void *c, cudaDataType kind_c, int ldc, cublasComputeType_t compute,
-                                       cublasGemmAlgo_t algorithm)
+extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a,
+                                       cublasOperation_t op_b, int m, int n, int k,
+                                       const void *alpha, const void *a, cudaDataType kind_a,
+                                       int lda, const void *b, cudaDataType kind_b, int ldb,
+                                       const void *beta, void *c, cudaDataType kind_c, int ldc,
+                                       cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
     CALL("cublasGemmEx", CUBLAS_STATUS_EXECUTION_FAILED);
     standin_need_here(handle, "cuBLAS handle");
     bool ta = op_a == CUBLAS_OP_T, tb = op_b == CUBLAS_OP_T;
-    if (m < 1 || n < 1 || k < 1 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || kind_a != kind_b ||
-        (kind_c != kind_a && kind_c != CUDA_R_32F) || (compute == CUBLAS_COMPUTE_32F_FAST_TF32 && kind_a != CUDA_R_32F)) {
+    if (m < 1 || n < 1 || k < 1 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m ||
+        kind_a != kind_b || (kind_c != kind_a && kind_c != CUDA_R_32F) ||
+        (compute == CUBLAS_COMPUTE_32F_FAST_TF32 && kind_a != CUDA_R_32F)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     if (!handle->workspace) {
@@ -100,9 +105,12 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
     return standin_push(handle->stream,
                         [=] {
                             standin_need_device(workspace, bytes, 256, "workspace");
-                            memset(workspace, 0xff, bytes < 4096 ? bytes : 4096); /* whatever stood there is gone */
-                            std::vector<float> x = read(a, na, kind_a, compute), y = read(b, nb, kind_b, compute), z(nc);
-                            plain_gemm(ta, tb, m, n, k, x.data(), lda, y.data(), ldb, z.data(), ldc);
+                            memset(workspace, 0xff,
+                                   bytes < 4096 ? bytes : 4096); /* whatever stood there is gone */
+                            std::vector<float> x = read(a, na, kind_a, compute),
+                                               y = read(b, nb, kind_b, compute), z(nc);
+                            plain_gemm(ta, tb, m, n, k, x.data(), lda, y.data(), ldb, z.data(),
+                                       ldc);
                             if (kind_c == CUDA_R_16BF) {
                                 plain_round((uint16_t *)c, z.data(), nc);
                             } else {

@@ -1,10 +1,13 @@
-/* A grid of threads on one thread of the host. Threads of a block run one after the other on one fiber as long as none of them waits; one
- * that comes to a barrier or tells its warp something keeps its fiber, and the next thread gets another. So a kernel without barriers costs
- * a function call per thread, and one with barriers does what it would on a GPU.
+/* A grid of threads on one thread of the host. Threads of a block run one after the other on one
+ * fiber as long as none of them waits; one that comes to a barrier or tells its warp something
+ * keeps its fiber, and the next thread gets another. So a kernel without barriers costs a function
+ * call per thread, and one with barriers does what it would on a GPU.
  *
- * Every other grid runs its blocks and threads backwards: a result that depends on their order, for want of a barrier, changes.
+ * Every other grid runs its blocks and threads backwards: a result that depends on their order, for
+ * want of a barrier, changes.
  *
- * What a newcomer would get wrong: a fiber is switched by hand, so AddressSanitizer must be told of it, and threadIdx set again.
+ * What a newcomer would get wrong: a fiber is switched by hand, so AddressSanitizer must be told of
+ * it, and threadIdx set again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +30,8 @@ enum { STACK = 256 << 10, WARP = 32, MOST = 1024 };
 
 struct standin_index threadIdx, blockIdx, blockDim, gridDim;
 
-/* Saves what a function must keep, puts the stack pointer into *from, and goes on where `to` was left. */
+/* Saves what a function must keep, puts the stack pointer into *from, and goes on where `to` was
+ * left. */
 extern "C" void standin_switch(void **from, void *to);
 #if defined(__x86_64__)
 __asm__(
@@ -99,12 +103,14 @@ static void fiber_main(void)
 static struct fiber *fiber_new(void)
 {
     struct fiber *f = new fiber{};
-    f->stack = (char *)mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    f->stack = (char *)mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (f->stack == MAP_FAILED || mprotect(f->stack, 4096, PROT_NONE) != 0) {
         standin_die("no memory for a fiber");
     }
     void **top = (void **)(f->stack + STACK) - 2;
-    *top = (void *)fiber_main; /* where the first switch returns to; the stack is then aligned as after a call */
+    *top = (void *)fiber_main; /* where the first switch returns to; the stack is then aligned as
+                                  after a call */
     f->sp = top - 6;
     b.all.push_back(f);
     return f;
@@ -185,7 +191,8 @@ static void run_block(void)
         }
         moved = release(0, b.n, AT_BARRIER) || moved;
         if (!moved && b.done < b.n) {
-            standin_die("threads of a block wait for others that have left the kernel or wait elsewhere");
+            standin_die(
+                "threads of a block wait for others that have left the kernel or wait elsewhere");
         }
     }
 }

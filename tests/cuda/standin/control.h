@@ -1,4 +1,5 @@
-/* What tests tell the stand-ins and ask them; found in the plug-in by dlsym (tests/cuda/judge.h). C11 and C++. */
+/* What tests tell the stand-ins and ask them; found in the plug-in by dlsym (tests/cuda/judge.h).
+ * C11 and C++. */
 #ifndef TESTS_CUDA_CONTROL_H
 #define TESTS_CUDA_CONTROL_H
 
@@ -21,7 +22,8 @@ struct standin_control {
     long (*captures)(void);
     /* Times that the algorithms of a convolution's pass were measured, since fail_at. */
     long (*measured)(void);
-    /* cuDNN's lists of algorithms tell (1) of arithmetic that was not asked for alone, or (2) of nothing that is repeatable. */
+    /* cuDNN's lists of algorithms tell (1) of arithmetic that was not asked for alone, or (2) of
+     * nothing that is repeatable. */
     void (*set_shy)(int on);
     /* Work, marks and waits that were put on streams and have not run. */
     long (*waiting)(void);

@@ -1,6 +1,7 @@
-/* cuDNN's graph API on plain loops (see standin.h), for graphs of one convolution, with what the real one checks: descriptors that are live,
- * complete and final, shapes that belong together, tensors inside memory of the GPU and aligned, a workspace that is large enough, the
- * stream of the handle.
+/* cuDNN's graph API on plain loops (see standin.h), for graphs of one convolution, with what the
+ * real one checks: descriptors that are live, complete and final, shapes that belong together,
+ * tensors inside memory of the GPU and aligned, a workspace that is large enough, the stream of the
+ * handle.
  *
  * There are four engines, and the lists have the traps before the right one:
  *
@@ -75,7 +76,7 @@ extern "C" cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t strea
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 /* What a graph, and whatever is made of it, is about. */
 struct meaning {
@@ -94,13 +95,15 @@ struct descriptor {
     struct meaning means;
 };
 
-/* What the call that fails is called: those that run a convolution by another name than those that look for an engine. */
+/* What the call that fails is called: those that run a convolution by another name than those that
+ * look for an engine. */
 static const char *named(const char *call, cudnnBackendDescriptorType_t type)
 {
     return type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR ? "the tensors of a convolution" : call;
 }
 
-extern "C" cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out)
+extern "C" cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                                      cudnnBackendDescriptor_t *out)
 {
     CALL(named("cudnnBackendCreateDescriptor", type), CUDNN_STATUS_EXECUTION_FAILED);
     struct descriptor *made = new descriptor();
@@ -125,7 +128,8 @@ static struct descriptor *live(const void *d)
 
 static size_t bytes_of(cudnnBackendAttributeType_t type)
 {
-    bool wide = type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_VOID_PTR || type == CUDNN_TYPE_BACKEND_DESCRIPTOR;
+    bool wide = type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_VOID_PTR ||
+                type == CUDNN_TYPE_BACKEND_DESCRIPTOR;
     return wide ? 8 : 4;
 }
 
@@ -164,12 +168,15 @@ static cudnnBackendAttributeType_t type_of(int name)
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
         return CUDNN_TYPE_INT64;
     default:
-        return name >= 700 && name < 718 && (name - 700) % 6 < 2 ? CUDNN_TYPE_FLOAT : CUDNN_TYPE_BACKEND_DESCRIPTOR;
+        return name >= 700 && name < 718 && (name - 700) % 6 < 2 ? CUDNN_TYPE_FLOAT
+                                                                 : CUDNN_TYPE_BACKEND_DESCRIPTOR;
     }
 }
 
-extern "C" cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                                                  cudnnBackendAttributeType_t type, int64_t n, const void *values)
+extern "C" cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                                  cudnnBackendAttributeName_t name,
+                                                  cudnnBackendAttributeType_t type, int64_t n,
+                                                  const void *values)
 {
     struct descriptor *d = live(descriptor);
     CALL(named("cudnnBackendSetAttribute", d->type), CUDNN_STATUS_EXECUTION_FAILED);
@@ -187,7 +194,7 @@ extern "C" cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descr
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- what finishes a descriptor: false, something is missing or does not belong together ---------------------------------- */
+/* ---- what finishes a descriptor: false, something is missing or does not belong together ----- */
 
 static bool has(const struct descriptor *d, int name, size_t n)
 {
@@ -215,24 +222,33 @@ static float number(const struct descriptor *d, int name)
 
 static bool finish_tensor(struct descriptor *d)
 {
-    if (!has(d, CUDNN_ATTR_TENSOR_DATA_TYPE, 1) || !has(d, CUDNN_ATTR_TENSOR_DIMENSIONS, 4) || !has(d, CUDNN_ATTR_TENSOR_STRIDES, 4) ||
-        !has(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 1) || !has(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1)) {
+    if (!has(d, CUDNN_ATTR_TENSOR_DATA_TYPE, 1) || !has(d, CUDNN_ATTR_TENSOR_DIMENSIONS, 4) ||
+        !has(d, CUDNN_ATTR_TENSOR_STRIDES, 4) || !has(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 1) ||
+        !has(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1)) {
         return false;
     }
-    const std::vector<int64_t> &dims = d->set[CUDNN_ATTR_TENSOR_DIMENSIONS], &strides = d->set[CUDNN_ATTR_TENSOR_STRIDES];
+    const std::vector<int64_t> &dims = d->set[CUDNN_ATTR_TENSOR_DIMENSIONS],
+                               &strides = d->set[CUDNN_ATTR_TENSOR_STRIDES];
     int64_t c = dims[1], h = dims[2], w = dims[3];
-    return dims[0] > 0 && c > 0 && h > 0 && w > 0 && strides[0] == h * w * c && strides[1] == 1 && strides[2] == w * c && strides[3] == c;
+    return dims[0] > 0 && c > 0 && h > 0 && w > 0 && strides[0] == h * w * c && strides[1] == 1 &&
+           strides[2] == w * c && strides[3] == c;
 }
 
 static bool finish_convolution(struct descriptor *d)
 {
-    return has(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, 1) && one(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT &&
-           has(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, 1) && one(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE) == CUDNN_CROSS_CORRELATION &&
-           has(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1) && one(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) == 2 &&
-           has(d, CUDNN_ATTR_CONVOLUTION_DILATIONS, 2) && has(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 2) &&
-           has(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 2) && has(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 2) &&
+    return has(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, 1) &&
+           one(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT &&
+           has(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, 1) &&
+           one(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE) == CUDNN_CROSS_CORRELATION &&
+           has(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1) &&
+           one(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) == 2 &&
+           has(d, CUDNN_ATTR_CONVOLUTION_DILATIONS, 2) &&
+           has(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 2) &&
+           has(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 2) &&
+           has(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 2) &&
            d->set[CUDNN_ATTR_CONVOLUTION_DILATIONS] == std::vector<int64_t>{1, 1} &&
-           d->set[CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS] == d->set[CUDNN_ATTR_CONVOLUTION_POST_PADDINGS];
+           d->set[CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS] ==
+               d->set[CUDNN_ATTR_CONVOLUTION_POST_PADDINGS];
 }
 
 static bool finish_operation(struct descriptor *d)
@@ -240,7 +256,8 @@ static bool finish_operation(struct descriptor *d)
     int pass = d->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR         ? 0
                : d->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? 1
                                                                                          : 2;
-    int at = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA + 6 * pass; /* alpha, beta, convolution, w, x, y */
+    int at = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA +
+             6 * pass; /* alpha, beta, convolution, w, x, y */
     for (int name = at; name < at + 6; name++) {
         if (!has(d, name, 1)) {
             return false;
@@ -251,9 +268,12 @@ static bool finish_operation(struct descriptor *d)
         standin_die("a convolution with factors that the stand-in does not have");
     }
     d->means.adds = beta == 1;
-    const struct descriptor *conv = part(d, at + 2), *w = part(d, at + 3), *x = part(d, at + 4), *y = part(d, at + 5);
-    const std::vector<int64_t> &xd = x->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS), &wd = w->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS),
-                               &yd = y->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS), &stride = conv->set.at(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
+    const struct descriptor *conv = part(d, at + 2), *w = part(d, at + 3), *x = part(d, at + 4),
+                            *y = part(d, at + 5);
+    const std::vector<int64_t> &xd = x->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS),
+                               &wd = w->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS),
+                               &yd = y->set.at(CUDNN_ATTR_TENSOR_DIMENSIONS),
+                               &stride = conv->set.at(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
                                &padding = conv->set.at(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
     int64_t kind = one(x, CUDNN_ATTR_TENSOR_DATA_TYPE);
     d->means.pass = pass;
@@ -269,10 +289,11 @@ static bool finish_operation(struct descriptor *d)
                   (int)yd[3],
                   {(int)stride[0], (int)stride[1]},
                   {(int)padding[0], (int)padding[1]}};
-    bool ids =
-        one(x, CUDNN_ATTR_TENSOR_UNIQUE_ID) == 1 && one(w, CUDNN_ATTR_TENSOR_UNIQUE_ID) == 2 && one(y, CUDNN_ATTR_TENSOR_UNIQUE_ID) == 3;
-    return ids && kind == one(w, CUDNN_ATTR_TENSOR_DATA_TYPE) && kind == one(y, CUDNN_ATTR_TENSOR_DATA_TYPE) && xd[0] == yd[0] &&
-           xd[1] == wd[1] && yd[1] == wd[0] && yd[2] == (xd[2] + 2 * padding[0] - wd[2]) / stride[0] + 1 &&
+    bool ids = one(x, CUDNN_ATTR_TENSOR_UNIQUE_ID) == 1 &&
+               one(w, CUDNN_ATTR_TENSOR_UNIQUE_ID) == 2 && one(y, CUDNN_ATTR_TENSOR_UNIQUE_ID) == 3;
+    return ids && kind == one(w, CUDNN_ATTR_TENSOR_DATA_TYPE) &&
+           kind == one(y, CUDNN_ATTR_TENSOR_DATA_TYPE) && xd[0] == yd[0] && xd[1] == wd[1] &&
+           yd[1] == wd[0] && yd[2] == (xd[2] + 2 * padding[0] - wd[2]) / stride[0] + 1 &&
            yd[3] == (xd[3] + 2 * padding[1] - wd[3]) / stride[1] + 1;
 }
 
@@ -308,8 +329,9 @@ static bool finish_rules(struct descriptor *d)
 
 static bool finish_engine(struct descriptor *d)
 {
-    bool good = takes(d, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) &&
-                has(d, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1) && knows_gpu(d, CUDNN_ATTR_ENGINE_DEVICEPROP);
+    bool good =
+        takes(d, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) &&
+        has(d, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1) && knows_gpu(d, CUDNN_ATTR_ENGINE_DEVICEPROP);
     d->means.engine = good ? (int)one(d, CUDNN_ATTR_ENGINE_GLOBAL_INDEX) : -1;
     return good && d->means.engine >= 0 && d->means.engine <= 3;
 }
@@ -322,7 +344,8 @@ static bool finish_config(struct descriptor *d)
     if (d->set.count(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES)) {
         const struct descriptor *knob = part(d, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
         d->means.tile = one(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
-        return one(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE) == CUDNN_KNOB_TYPE_TILE_SIZE && d->means.tile >= 0 && d->means.tile <= 1;
+        return one(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE) == CUDNN_KNOB_TYPE_TILE_SIZE &&
+               d->means.tile >= 0 && d->means.tile <= 1;
     }
     return d->means.engine != 3;
 }
@@ -340,22 +363,27 @@ static bool finish(struct descriptor *d)
         return finish_operation(d);
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
         return has(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, 1) &&
-               takes(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS)->type);
+               takes(d, CUDNN_ATTR_OPERATIONGRAPH_OPS,
+                     part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS)->type);
     case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
-        return has(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, 1) && one(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID) == standin_here();
+        return has(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, 1) &&
+               one(d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID) == standin_here();
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
         return finish_rules(d);
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
         return finish_engine(d);
     case CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR:
-        return has(d, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, 1) && has(d, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 1);
+        return has(d, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, 1) &&
+               has(d, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 1);
     case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
         return finish_config(d);
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
-        return takes(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) &&
+        return takes(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                     CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) &&
                knows_gpu(d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP) && d->means.engine != 0;
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
-        return has(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 3) && has(d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 3) &&
+        return has(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 3) &&
+               has(d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 3) &&
                has(d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 1);
     }
     return false;
@@ -369,7 +397,7 @@ extern "C" cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descripto
     return d->final ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
-/* ---- what descriptors tell ----------------------------------------------------------------------------------------------------- */
+/* ---- what descriptors tell ------------------------------------------------------------------- */
 
 /* Bytes that depend on the minibatch. */
 static int64_t workspace_of(const struct meaning &m)
@@ -378,7 +406,8 @@ static int64_t workspace_of(const struct meaning &m)
 }
 
 /* Fills in a descriptor that the caller has made. */
-static void fill(int64_t descriptor, cudnnBackendDescriptorType_t type, const struct meaning &m, std::map<int, std::vector<int64_t>> set)
+static void fill(int64_t descriptor, cudnnBackendDescriptorType_t type, const struct meaning &m,
+                 std::map<int, std::vector<int64_t>> set)
 {
     struct descriptor *d = live((const void *)descriptor);
     if (d->type != type || d->final) {
@@ -405,13 +434,16 @@ static std::vector<struct meaning> configs_of(const struct descriptor *rules)
 
 static std::vector<int64_t> notes_of(int engine)
 {
-    return engine == 1   ? std::vector<int64_t>{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}
+    return engine == 1   ? std::vector<int64_t>{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
+                                                CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}
            : engine == 2 ? std::vector<int64_t>{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}
                          : std::vector<int64_t>{};
 }
 
-extern "C" cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                                                  cudnnBackendAttributeType_t type, int64_t room, int64_t *n, void *values)
+extern "C" cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                                  cudnnBackendAttributeName_t name,
+                                                  cudnnBackendAttributeType_t type, int64_t room,
+                                                  int64_t *n, void *values)
 {
     CALL("cudnnBackendGetAttribute", CUDNN_STATUS_EXECUTION_FAILED);
     struct descriptor *d = live(descriptor);
@@ -436,7 +468,8 @@ extern "C" cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descr
     case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
         if (d->means.engine == 3) {
             fill(given[0], CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, d->means,
-                 {{CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, {CUDNN_KNOB_TYPE_TILE_SIZE}}, {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, {d->means.tile}}});
+                 {{CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, {CUDNN_KNOB_TYPE_TILE_SIZE}},
+                  {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, {d->means.tile}}});
             list = {given[0]};
         }
         break;
@@ -463,7 +496,7 @@ extern "C" cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descr
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 struct operand {
     void *p;
@@ -487,8 +520,8 @@ static std::vector<float> read(struct operand o, const struct meaning &m)
 typedef void plain_fn(const struct plain_conv &d, const float *a, const float *b, float *out);
 
 /* Two operands in, one out. */
-static cudnnStatus_t run(cudnnHandle_t handle, const struct meaning &m, plain_fn *fn, struct operand a, struct operand b,
-                         struct operand out, void *workspace)
+static cudnnStatus_t run(cudnnHandle_t handle, const struct meaning &m, plain_fn *fn,
+                         struct operand a, struct operand b, struct operand out, void *workspace)
 {
     size_t element = m.kind == CUDNN_DATA_BFLOAT16 ? 2 : 4, needed = (size_t)workspace_of(m);
     standin_need_device(a.p, a.n * element, 16, "first operand of a convolution");
@@ -513,10 +546,12 @@ static cudnnStatus_t run(cudnnHandle_t handle, const struct meaning &m, plain_fn
             memcpy(out.p, z.data(), out.n * sizeof(float));
         }
     };
-    return standin_push(handle->stream, work) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+    return standin_push(handle->stream, work) == cudaSuccess ? CUDNN_STATUS_SUCCESS
+                                                             : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-extern "C" cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
+extern "C" cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                             cudnnBackendDescriptor_t pack)
 {
     CALL("the run of a convolution", CUDNN_STATUS_EXECUTION_FAILED);
     const struct descriptor *p = live(plan), *data = live(pack);
@@ -533,9 +568,11 @@ extern "C" cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendD
     void *at[4] = {};
     for (size_t i = 0; i < 3; i++) {
         int64_t id = data->set.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS)[i];
-        at[id >= 1 && id <= 3 ? id : 0] = (void *)data->set.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)[i];
+        at[id >= 1 && id <= 3 ? id : 0] =
+            (void *)data->set.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)[i];
     }
-    struct operand x = {at[1], (size_t)m.d.n * m.d.h * m.d.w * m.d.c}, w = {at[2], (size_t)m.d.k * m.d.kh * m.d.kw * m.d.c},
+    struct operand x = {at[1], (size_t)m.d.n * m.d.h * m.d.w * m.d.c},
+                   w = {at[2], (size_t)m.d.k * m.d.kh * m.d.kw * m.d.c},
                    y = {at[3], (size_t)m.d.n * m.d.oh * m.d.ow * m.d.k};
     void *workspace = (void *)one(data, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     return m.pass == 0   ? run(handle, m, plain_forward, x, w, y, workspace)

@@ -1,7 +1,9 @@
-/* Memory, and copies. Memory of the GPU is a range of the host's addresses that can be reached only while the GPU works, that is while
- * work on a stream runs: code of the host that follows a pointer into it ends there, as it would with a GPU. (While one thread waits for the
- * GPU the others can reach it too.) It begins full of not-a-number, so that whatever is read before it was written is seen; what lies
- * behind a piece, or was given back, AddressSanitizer knows. And no kernel is given a pointer to memory of the host that is not pinned.
+/* Memory, and copies. Memory of the GPU is a range of the host's addresses that can be reached only
+ * while the GPU works, that is while work on a stream runs: code of the host that follows a pointer
+ * into it ends there, as it would with a GPU. (While one thread waits for the GPU the others can
+ * reach it too.) It begins full of not-a-number, so that whatever is read before it was written is
+ * seen; what lies behind a piece, or was given back, AddressSanitizer knows. And no kernel is given
+ * a pointer to memory of the host that is not pinned.
  *
  * Tests that hand its pointers to an MPI leave it open: EVENSTEP_STANDIN_DEVICE_POINTERS=1.
  */
@@ -47,7 +49,7 @@ struct piece {
 };
 static std::map<uintptr_t, struct piece> pieces;
 
-/* ---- the range of the GPU's memory ------------------------------------------------------------------------------------------- */
+/* ---- the range of the GPU's memory ----------------------------------------------------------- */
 
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20, WAITING = 4 << 20 };
 
@@ -57,9 +59,12 @@ static struct {
 } range;                /* of all GPUs */
 static int working;     /* how many wait for one */
 
-/* What was given back and may be taken again, by size; before that it waits, up to so many bytes, so that whoever still uses it is seen. */
-static std::multimap<size_t, char *> &idle = *new std::multimap<size_t, char *>(); /* never destroyed: what is in it is no leak */
-static std::deque<std::pair<size_t, char *>> &waiting = *new std::deque<std::pair<size_t, char *>>();
+/* What was given back and may be taken again, by size; before that it waits, up to so many bytes,
+ * so that whoever still uses it is seen. */
+static std::multimap<size_t, char *> &idle =
+    *new std::multimap<size_t, char *>(); /* never destroyed: what is in it is no leak */
+static std::deque<std::pair<size_t, char *>> &waiting =
+    *new std::deque<std::pair<size_t, char *>>();
 static size_t bytes_waiting;
 
 static struct sigaction before;
@@ -68,7 +73,8 @@ static void fault(int signal, siginfo_t *info, void *context)
 {
     char *at = (char *)info->si_addr;
     if (at >= range.at && at < range.at + range.bytes) {
-        fprintf(stderr, "stand-in: code of the host reads or writes the GPU's memory at %p\n", (void *)at);
+        fprintf(stderr, "stand-in: code of the host reads or writes the GPU's memory at %p\n",
+                (void *)at);
         TELL_WHERE();
         abort();
     }
@@ -95,7 +101,9 @@ static void catch_faults(void)
 static void protect(void)
 {
     size_t bytes = (range.used + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-    if (bytes > 0 && mprotect(range.at, bytes, working > 0 || standin_device_pointers() ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
+    if (bytes > 0 && mprotect(range.at, bytes,
+                              working > 0 || standin_device_pointers() ? PROT_READ | PROT_WRITE
+                                                                       : PROT_NONE) != 0) {
         standin_die("the GPU's memory cannot be opened or closed");
     }
 }
@@ -103,7 +111,8 @@ static void protect(void)
 static void reserve(void)
 {
     range.bytes = (size_t)1 << 40;
-    void *at = mmap(NULL, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at =
+        mmap(NULL, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
         standin_die("no addresses for the GPU's memory");
     }
@@ -174,7 +183,7 @@ void standin_guard(void *from, size_t bytes)
     ASAN_POISON_MEMORY_REGION(from, bytes);
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 long standin_pieces(void)
 {
@@ -212,7 +221,8 @@ static enum kind kind_of(const void *p, size_t bytes)
 static void need_same_device(const struct piece *piece, const void *p)
 {
     if (piece->kind == DEVICE && working == 0 && piece->device != standin_here()) {
-        standin_die("%p is memory of GPU %d, and the thread's is GPU %d", p, piece->device, standin_here());
+        standin_die("%p is memory of GPU %d, and the thread's is GPU %d", p, piece->device,
+                    standin_here());
     }
 }
 
@@ -229,21 +239,25 @@ void standin_need_device(const void *p, size_t bytes, size_t alignment, const ch
     need_same_device(piece, p);
 }
 
-/* A kernel's argument, a pointer or a struct: no part may be a pointer to memory of the host. A number that looks like one is not mapped; in
- * a struct a small one behind which padding kept what it was before is none. */
+/* A kernel's argument, a pointer or a struct: no part may be a pointer to memory of the host. A
+ * number that looks like one is not mapped; in a struct a small one behind which padding kept what
+ * it was before is none. */
 void standin_check_argument(const void *argument, size_t bytes, bool pointer)
 {
     LOCKED;
-    static const uintptr_t first = (uintptr_t)0x10008 << 28; /* below it is AddressSanitizer's own */
+    static const uintptr_t first = (uintptr_t)0x10008
+                                   << 28; /* below it is AddressSanitizer's own */
     for (size_t i = 0; i + sizeof(void *) <= bytes; i += sizeof(void *)) {
         uintptr_t at;
         memcpy(&at, (const char *)argument + i, sizeof(at));
-        bool address = at >= first && at < (uintptr_t)1 << 47 && (pointer || (uint32_t)at > UINT16_MAX);
+        bool address =
+            at >= first && at < (uintptr_t)1 << 47 && (pointer || (uint32_t)at > UINT16_MAX);
         const struct piece *piece = address ? piece_of((void *)at, 1) : NULL;
         if (piece) {
             need_same_device(piece, (void *)at);
         } else if (address && msync((void *)(at / PAGE * PAGE), PAGE, MS_ASYNC) == 0) {
-            standin_die("a kernel is given %p, which is neither the GPU's memory nor pinned", (void *)at);
+            standin_die("a kernel is given %p, which is neither the GPU's memory nor pinned",
+                        (void *)at);
         }
     }
 }
@@ -324,7 +338,7 @@ extern "C" cudaError_t cudaMemGetInfo(size_t *there, size_t *all)
     return cudaSuccess;
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 extern "C" cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
@@ -333,15 +347,18 @@ extern "C" cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStr
     return standin_push(stream, [=] { memset(to, byte, bytes); });
 }
 
-/* Pinned memory is read and written when the copy runs; other memory of the host now, and a capture cannot have that. */
-extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
+/* Pinned memory is read and written when the copy runs; other memory of the host now, and a capture
+ * cannot have that. */
+extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                                       cudaMemcpyKind kind, cudaStream_t stream)
 {
     CALL("cudaMemcpyAsync", cudaErrorInvalidValue);
     enum kind source = kind_of(from, bytes), target = kind_of(to, bytes);
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     if ((source == DEVICE) != from_device || (target == DEVICE) != to_device) {
-        standin_die("a copy of %zu bytes from %p to %p is not of the kind %d that it is said to be", bytes, from, to, (int)kind);
+        standin_die("a copy of %zu bytes from %p to %p is not of the kind %d that it is said to be",
+                    bytes, from, to, (int)kind);
     }
     if (source == HOST || target == HOST) {
         if (standin_forbidden()) {
@@ -356,7 +373,7 @@ extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     return standin_push(stream, [=] { memcpy(to, from, bytes); });
 }
 
-/* ---- the driver: what tests and benches use of it, for memory of their own ------------------------------------------------ */
+/* ---- the driver: what tests and benches use of it, for memory of their own ------------------- */
 
 #define DRIVER extern "C" __attribute__((visibility("default"))) int
 

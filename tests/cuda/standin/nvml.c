@@ -1,5 +1,7 @@
-/* A stand-in for libnvidia-ml.so.1 (common/gpu.c finds it through EVENSTEP_NVML): two GPUs, of which the second tells less, as cards of
- * passive servers and virtual ones do. EVENSTEP_NVML_FAILS=1: the driver is there and does not start. EVENSTEP_NVML_COUNT: other than two.
+/* A stand-in for libnvidia-ml.so.1 (common/gpu.c finds it through EVENSTEP_NVML): two GPUs, of
+ * which the second tells less, as cards of passive servers and virtual ones do.
+ * EVENSTEP_NVML_FAILS=1: the driver is there and does not start. EVENSTEP_NVML_COUNT: other than
+ * two.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +83,8 @@ int nvmlDeviceGetName(void *device, char *name, unsigned length)
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *out)
 {
     int index = index_of(device);
-    *out = (struct memory){(unsigned long long)(index + 1) << 30, 0, (unsigned long long)(index + 1) << 28};
+    *out = (struct memory){(unsigned long long)(index + 1) << 30, 0,
+                           (unsigned long long)(index + 1) << 28};
     return 0;
 }
 

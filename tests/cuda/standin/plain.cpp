@@ -1,6 +1,7 @@
-/* The products of the two libraries as plain loops, NHWC. Slow and obvious where it can be; the inner loops run over what stands together,
- * so that fifty steps of a network take seconds. Callers have checked every range, so these loops need no sanitizer (the Makefile compiles
- * this file without).
+/* The products of the two libraries as plain loops, NHWC. Slow and obvious where it can be; the
+ * inner loops run over what stands together, so that fifty steps of a network take seconds. Callers
+ * have checked every range, so these loops need no sanitizer (the Makefile compiles this file
+ * without).
  */
 #include <math.h>
 
@@ -11,7 +12,8 @@ static size_t at4(int n, int h, int w, int c, int i, int y, int x, int k)
     return (((size_t)i * h + y) * w + x) * c + k;
 }
 
-/* Calls f(x offset, w offset, y offset) for every pixel of the output and element of the window that lies inside the image. */
+/* Calls f(x offset, w offset, y offset) for every pixel of the output and element of the window
+ * that lies inside the image. */
 template <typename F> static void over_windows(const struct plain_conv &d, F f)
 {
     for (int i = 0; i < d.n; i++) {
@@ -20,9 +22,11 @@ template <typename F> static void over_windows(const struct plain_conv &d, F f)
                 size_t y = at4(d.n, d.oh, d.ow, d.k, i, oy, ox, 0);
                 for (int r = 0; r < d.kh; r++) {
                     for (int s = 0; s < d.kw; s++) {
-                        int row = oy * d.stride[0] + r - d.padding[0], column = ox * d.stride[1] + s - d.padding[1];
+                        int row = oy * d.stride[0] + r - d.padding[0],
+                            column = ox * d.stride[1] + s - d.padding[1];
                         if (row >= 0 && column >= 0 && row < d.h && column < d.w) {
-                            f(at4(d.n, d.h, d.w, d.c, i, row, column, 0), ((size_t)r * d.kw + s) * d.c, y);
+                            f(at4(d.n, d.h, d.w, d.c, i, row, column, 0),
+                              ((size_t)r * d.kw + s) * d.c, y);
                         }
                     }
                 }
@@ -77,7 +81,8 @@ void plain_filter(const struct plain_conv &d, const float *x, const float *dy, f
     });
 }
 
-void plain_gemm(bool ta, bool tb, int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
+void plain_gemm(bool ta, bool tb, int m, int n, int k, const float *a, int lda, const float *b,
+                int ldb, float *c, int ldc)
 {
     for (int j = 0; j < n; j++) {
         float *to = c + (size_t)j * ldc;
@@ -93,7 +98,8 @@ void plain_gemm(bool ta, bool tb, int m, int n, int k, const float *a, int lda, 
             for (int l = k / 8 * 8; l < k; l++) {
                 rest += x[l] * y[l];
             }
-            to[i] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) + rest;
+            to[i] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
+                    ((sum[4] + sum[5]) + (sum[6] + sum[7])) + rest;
         }
         for (int l = 0; !(ta && !tb) && l < k; l++) {
             float factor = tb ? b[(size_t)l * ldb + j] : b[(size_t)j * ldb + l];

@@ -44,13 +44,15 @@ void standin_die(const char *format, ...)
     abort();
 }
 
-/* EVENSTEP_STANDIN_FAIL=NAME:N, where only the environment reaches: the Nth call of this name fails; a kernel's name is that of its function. */
+/* EVENSTEP_STANDIN_FAIL=NAME:N, where only the environment reaches: the Nth call of this name
+ * fails; a kernel's name is that of its function. */
 static bool named_call_fails(const char *name)
 {
     static const char *const told = getenv("EVENSTEP_STANDIN_FAIL");
     static long calls;
     size_t length = strlen(name);
-    return told && strncmp(told, name, length) == 0 && told[length] == ':' && ++calls == strtol(told + length + 1, NULL, 10);
+    return told && strncmp(told, name, length) == 0 && told[length] == ':' &&
+           ++calls == strtol(told + length + 1, NULL, 10);
 }
 
 bool standin_call(const char *name)
@@ -94,7 +96,7 @@ cudaError_t standin_result(cudaError_t code)
     return code;
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------ */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 void standin_born(const void *object, const char *type)
 {
@@ -116,7 +118,8 @@ void standin_need_here(const void *object, const char *type)
     LOCKED;
     standin_need(object, type);
     if (objects[object].device != standin_here()) {
-        standin_die("a %s of GPU %d is used by a thread whose GPU is %d", type, objects[object].device, standin_here());
+        standin_die("a %s of GPU %d is used by a thread whose GPU is %d", type,
+                    objects[object].device, standin_here());
     }
 }
 
@@ -127,9 +130,10 @@ void standin_gone(const void *object, const char *type)
     objects.erase(object);
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
-cudaError_t standin_enqueue_grid(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> thread)
+cudaError_t standin_enqueue_grid(const char *name, unsigned blocks, unsigned threads,
+                                 cudaStream_t stream, std::function<void()> thread)
 {
     CALL(name, cudaErrorLaunchFailure);
     if (blocks == 0 || blocks > 0x7fffffffu || threads == 0 || threads > 1024) {
@@ -139,7 +143,7 @@ cudaError_t standin_enqueue_grid(const char *name, unsigned blocks, unsigned thr
     return standin_push(stream, [=] { standin_run_grid(blocks, threads, thread); });
 }
 
-/* ---- device, errors ------------------------------------------------------------------------------------------------------------ */
+/* ---- device, errors -------------------------------------------------------------------------- */
 
 extern "C" const char *cudaGetErrorString(cudaError_t code)
 {
@@ -208,7 +212,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int 
     return cudaSuccess;
 }
 
-/* ---- control ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 extern void standin_set_eager(int on);
 extern long standin_waiting(void);
@@ -234,7 +238,8 @@ static void set_memory(size_t bytes)
     standin_memory = bytes;
 }
 
-extern "C" __attribute__((visibility("default"))) const struct standin_control *standin_control(void)
+extern "C" __attribute__((visibility("default"))) const struct standin_control *
+standin_control(void)
 {
     static const struct standin_control control = {
         fail_at,

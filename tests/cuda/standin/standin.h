@@ -1,11 +1,12 @@
-/* What the stand-ins share: one lock, one count of calls that may be told to fail, lists of memory and of live objects, and work on
- * streams.
+/* What the stand-ins share: one lock, one count of calls that may be told to fail, lists of memory
+ * and of live objects, and work on streams.
  *
  *   runtime.cpp   device, errors, launches    memory.cpp   memory, copies       stream.cpp   streams, events, capture, graphs
  *   block.cpp     threads of a block as fibers
  *   dnn.cpp, blas.cpp   the two libraries on plain loops (plain.cpp)        control.h   what tests ask and tell
  *
- * A mistake that the real library might forgive, or answer with a crash much later, is answered with standin_die: the test fails there.
+ * A mistake that the real library might forgive, or answer with a crash much later, is answered
+ * with standin_die: the test fails there.
  */
 #ifndef TESTS_CUDA_STANDIN_H
 #define TESTS_CUDA_STANDIN_H
@@ -78,7 +79,7 @@ cudaError_t standin_push(cudaStream_t stream, std::function<void()> work);
 void standin_drain_all(void);
 void standin_run_grid(unsigned blocks, unsigned threads, const std::function<void()> &thread);
 
-/* ---- plain loops (plain.cpp): floats, NHWC; the callers have checked every range ------------------------------------------- */
+/* ---- plain loops (plain.cpp): floats, NHWC; the callers have checked every range ------------- */
 
 struct plain_conv {
     int n, h, w, c, k, kh, kw, oh, ow, stride[2], padding[2];
@@ -87,7 +88,8 @@ void plain_forward(const struct plain_conv &d, const float *x, const float *w, f
 void plain_data(const struct plain_conv &d, const float *w, const float *dy, float *dx);
 void plain_filter(const struct plain_conv &d, const float *x, const float *dy, float *dw);
 /* c [n][m] (m innermost) = op(a) op(b), as BLAS counts */
-void plain_gemm(bool ta, bool tb, int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc);
+void plain_gemm(bool ta, bool tb, int m, int n, int k, const float *a, int lda, const float *b,
+                int ldb, float *c, int ldc);
 /* To and from bf16; tf32 keeps 10 bits of the fraction. */
 void plain_widen(float *to, const uint16_t *from, size_t n);
 void plain_round(uint16_t *to, const float *from, size_t n);

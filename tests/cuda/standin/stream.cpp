@@ -1,7 +1,9 @@
-/* Streams, events, capture and graphs. Work on a stream stays there until somebody waits for it (or for an event behind it), and then runs
- * as late as the order allows: so whoever forgets to wait, or to order two streams, sees what was there before. set_eager turns that round:
- * then work runs at once, and whoever changes what it reads too late is seen. So do the branches of a graph: what was captured on streams
- * that joined a capture runs when the first stream waits for it, or as soon as it can.
+/* Streams, events, capture and graphs. Work on a stream stays there until somebody waits for it (or
+ * for an event behind it), and then runs as late as the order allows: so whoever forgets to wait,
+ * or to order two streams, sees what was there before. set_eager turns that round: then work runs
+ * at once, and whoever changes what it reads too late is seen. So do the branches of a graph: what
+ * was captured on streams that joined a capture runs when the first stream waits for it, or as soon
+ * as it can.
  */
 #include <algorithm>
 #include <chrono>
@@ -16,7 +18,7 @@ struct standin_event {
     long asked, done; /* records put on a stream; run */
     bool timed;
     std::chrono::steady_clock::time_point at; /* of the last that ran */
-    long capture, mark;                       /* the last was captured: the graph's id, and which of its marks */
+    long capture, mark; /* the last was captured: the graph's id, and which of its marks */
 };
 
 struct item {
@@ -32,8 +34,8 @@ struct node {
 };
 struct standin_graph {
     long id, marks;
-    bool broken;                                 /* what happened while capturing cannot be captured */
-    std::vector<cudaStream_t> streams;           /* that are captured; the first is the one where it began */
+    bool broken;                       /* what happened while capturing cannot be captured */
+    std::vector<cudaStream_t> streams; /* that are captured; the first is the one where it began */
     std::vector<std::vector<struct node>> lanes; /* of each */
 };
 struct standin_exec {
@@ -135,7 +137,7 @@ cudaError_t standin_push(cudaStream_t stream, std::function<void()> work)
     return cudaSuccess;
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------------ */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
@@ -171,7 +173,7 @@ extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return cudaSuccess;
 }
 
-/* ---- what is captured ------------------------------------------------------------------------------------------------------ */
+/* ---- what is captured ------------------------------------------------------------------------ */
 
 static std::set<struct standin_graph *> captures;
 
@@ -186,7 +188,8 @@ static void join(struct standin_graph *g, cudaStream_t stream)
 /* The stream becomes a part of the event's capture, if it is none yet. */
 static void wait_in_capture(cudaStream_t stream, cudaEvent_t event)
 {
-    auto found = std::find_if(captures.begin(), captures.end(), [=](struct standin_graph *g) { return g->id == event->capture; });
+    auto found = std::find_if(captures.begin(), captures.end(),
+                              [=](struct standin_graph *g) { return g->id == event->capture; });
     if (found == captures.end() || (stream->graph && stream->graph != *found)) {
         standin_die("a stream waits for an event of a capture that it is no part of");
     }
@@ -204,7 +207,8 @@ static void end_capture(struct standin_graph *g)
     captures.erase(g);
 }
 
-/* One order of the graph's work: that of the other lanes when the first one waits for it, or (early) as soon as it can run. */
+/* One order of the graph's work: that of the other lanes when the first one waits for it, or
+ * (early) as soon as it can run. */
 struct order {
     const struct standin_graph *g;
     bool early;
@@ -240,7 +244,8 @@ static void make_mark(struct order *o, long mark)
 {
     for (size_t lane = 0; lane < o->at.size(); lane++) {
         const std::vector<struct node> &nodes = o->g->lanes[lane];
-        if (std::any_of(nodes.begin() + (long)o->at[lane], nodes.end(), [=](const struct node &n) { return n.record == mark; })) {
+        if (std::any_of(nodes.begin() + (long)o->at[lane], nodes.end(),
+                        [=](const struct node &n) { return n.record == mark; })) {
             while (!o->made.count(mark)) {
                 step_lane(o, lane, true);
             }
@@ -273,7 +278,7 @@ static bool joined(const struct standin_graph *g)
     return true;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 extern "C" cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
@@ -361,7 +366,7 @@ extern "C" cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCapt
     return cudaSuccess;
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 extern "C" cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
 {
@@ -395,7 +400,8 @@ extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ou
     standin_capturing(false);
     end_capture(g);
     if (g->broken || fails || !joined(g)) {
-        cudaError_t code = g->broken || fails ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
+        cudaError_t code =
+            g->broken || fails ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
         delete g;
         return standin_result(code);
     }
@@ -404,7 +410,8 @@ extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ou
     return cudaSuccess;
 }
 
-extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
+                                            unsigned long long flags)
 {
     CALL("cudaGraphInstantiate", cudaErrorLaunchFailure);
     standin_need_here(graph, "graph");

@@ -27,9 +27,11 @@ static void an_error_keeps_code_message_and_cause(void **state)
     struct err e;
     assert_int_equal(err_set(&e, ERR_DATA, "file ends at byte %d of %d", 812, 1024), -ERR_DATA);
     assert_int_equal(err_prefix(&e, "cannot read dataset '%s'", "train-images"), -ERR_DATA);
-    assert_string_equal(e.message, "cannot read dataset 'train-images': file ends at byte 812 of 1024");
+    assert_string_equal(e.message,
+                        "cannot read dataset 'train-images': file ends at byte 812 of 1024");
     err_set(&e, ERR_IO, "again: %s", e.message); /* its own message as an argument */
-    assert_string_equal(e.message, "again: cannot read dataset 'train-images': file ends at byte 812 of 1024");
+    assert_string_equal(e.message,
+                        "again: cannot read dataset 'train-images': file ends at byte 812 of 1024");
     assert_string_equal(err_name(ERR_NOT_FOUND), "not_found");
     assert_int_equal(err_http_status(ERR_INVALID), 422);
     errno = ENOENT;
@@ -63,7 +65,8 @@ static void a_buffer_stops_at_its_cap(void **state)
 
 static void malformed_json_is_refused_with_line_and_column(void **state)
 {
-    static const char *const bad[] = {"", "{", "{\"a\":1,\"a\":2}", "[1,2", "{\"a\":1} x", "{'a':1}", "[1e999]", "\"\\ud800\""};
+    static const char *const bad[] = {
+        "", "{", "{\"a\":1,\"a\":2}", "[1,2", "{\"a\":1} x", "{'a':1}", "[1e999]", "\"\\ud800\""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct err e;
         assert_null(jsonx_parse(bad[i], strlen(bad[i]), &e));
@@ -82,7 +85,8 @@ static void malformed_json_is_refused_with_line_and_column(void **state)
 
 static void numbers_print_as_people_write_them(void **state)
 {
-    json_t *j = json_pack("{s:f, s:f, s:f, s:i, s:s}", "a", 0.4, "b", 1.0, "c", 1e-9, "d", 3, "e", "q\"\n");
+    json_t *j =
+        json_pack("{s:f, s:f, s:f, s:i, s:s}", "a", 0.4, "b", 1.0, "c", 1e-9, "d", 3, "e", "q\"\n");
     size_t n;
     char *text = jsonx_dump(j, false, &n);
     assert_string_equal(text, "{\"a\":0.4,\"b\":1.0,\"c\":1e-09,\"d\":3,\"e\":\"q\\\"\\u000a\"}");

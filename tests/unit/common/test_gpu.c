@@ -1,5 +1,5 @@
-/* GPU statistics against a stand-in of the driver's library (tests/cuda/standin/nvml.c), which stands beside the programs as
- * libevenstep-nvml.so. */
+/* GPU statistics against a stand-in of the driver's library (tests/cuda/standin/nvml.c), which
+ * stands beside the programs as libevenstep-nvml.so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +27,10 @@ static void what_the_driver_tells_is_told(void **state)
     assert_int_equal(gpus_memory(g, 2), 0);
     json_t *first = gpus_json(g, 0), *second = gpus_of_device(g, "cuda:1");
     assert_string_equal(json_string_value(json_object_get(first, "name")), "stand-in, no GPU");
-    assert_true(number(first, "busy") == 0.87 && number(first, "celsius") == 64 && number(first, "watts") == 351.5);
-    assert_true(number(first, "memory_bytes") == 1073741824.0 && number(first, "memory_used_bytes") == 268435456.0);
+    assert_true(number(first, "busy") == 0.87 && number(first, "celsius") == 64 &&
+                number(first, "watts") == 351.5);
+    assert_true(number(first, "memory_bytes") == 1073741824.0 &&
+                number(first, "memory_used_bytes") == 268435456.0);
     assert_true(number(second, "index") == 1 && number(second, "busy") == 0.87);
     assert_null(json_object_get(second, "celsius"));
     assert_null(json_object_get(second, "watts"));

@@ -1,7 +1,8 @@
-/* What becomes of a job when its attempt ends, and what users ask of it meanwhile (coordinator/run.c through sched_tick). */
+/* What becomes of a job when its attempt ends, and what users ask of it meanwhile
+ * (coordinator/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
-/* ---- losing an attempt -------------------------------------------------------------------------------------- */
+/* ---- losing an attempt ----------------------------------------------------------------------- */
 
 static void a_job_runs_once_every_worker_has_made_a_step(void **state)
 {
@@ -82,7 +83,9 @@ static void after_max_restarts_the_job_has_failed_and_says_who_was_lost(void **s
     struct world *w = world_running(state, 2, "{'workers': 2, 'max_restarts': 2}", id);
     for (int attempt = 1; attempt <= 3; attempt++) {
         assert_int_equal(attempts_of(w, id), attempt);
-        process_ends(w, id, 137, "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).");
+        process_ends(
+            w, id, 137,
+            "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).");
         pass(w, 1);
     }
     assert_state(w, id, "failed");
@@ -99,7 +102,9 @@ static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(v
 {
     char id[STORE_ID];
     struct world *w = world_submitted(state, 2, "{'workers': 2}", id);
-    say_fact(w, id, "{'type': 'ended', 'outcome': 'failed', 'code': 'peer', 'message': 'a peer is lost', 'rank': 0, 'node': 'n1'}");
+    say_fact(
+        w, id,
+        "{'type': 'ended', 'outcome': 'failed', 'code': 'peer', 'message': 'a peer is lost', 'rank': 0, 'node': 'n1'}");
     say_fact(
         w, id,
         "{'type': 'ended', 'outcome': 'failed', 'code': 'data', 'message': 'cannot read dataset: too short', 'rank': 2, 'node': 'keeper'}");
@@ -142,7 +147,9 @@ static void what_is_invalid_for_fewer_workers_is_refused(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_running(
-        state, 2, "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', 'sizes': [32, 32]}}", id);
+        state, 2,
+        "{'workers': 2, 'min_workers': 1, 'batching': {'global_batch': 64, 'policy': 'static', 'sizes': [32, 32]}}",
+        id);
     world_node_gone(w, "n2");
     process_ends(w, id, 1, "");
     pass(w, 1);
@@ -213,7 +220,7 @@ static void a_job_that_has_used_its_time_is_told_to_stop_and_fails(void **state)
     assert_error(w, id, "timeout", "max_seconds");
 }
 
-/* ---- what users ask ------------------------------------------------------------------------------------------ */
+/* ---- what users ask -------------------------------------------------------------------------- */
 
 static void a_queued_job_that_is_cancelled_becomes_cancelled(void **state)
 {
@@ -367,7 +374,8 @@ static void a_host_that_leaves_gets_a_checkpoint_written_and_its_job_goes_on_els
     char id[STORE_ID];
     struct world *w = world_running(state, 1, "{'max_restarts': 0}", id);
     world_node(w, "n2", 1);
-    json_object_set_new(w->nodes[0], "leaving", json_true()); /* as its agent tells with the next heartbeat */
+    json_object_set_new(w->nodes[0], "leaving",
+                        json_true()); /* as its agent tells with the next heartbeat */
     pass(w, 0.5);
     pass(w, 1);
     assert_string_equal(node_state(w, "n1"), "draining");

@@ -1,4 +1,5 @@
-/* What the launchers share (coordinator/launcher_process.c), with real processes: small shells instead of mpirun. */
+/* What the launchers share (coordinator/launcher_process.c), with real processes: small shells
+ * instead of mpirun. */
 #include "tests/unit/store/fixture.h"
 
 #include <limits.h>
@@ -79,10 +80,10 @@ static void the_line_of_mpirun_that_names_the_culprit_is_found_among_those_of_ra
     (void)state;
     int code = 0;
     char why[300];
-    struct attempt a =
-        run_shell("00000000000000a2", 1,
-                  "echo '[1,0]<stderr>:error: not this'; echo ------; echo 'some error of mpirun'; "
-                  "echo 'mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed).'; echo -----; exit 137");
+    struct attempt a = run_shell(
+        "00000000000000a2", 1,
+        "echo '[1,0]<stderr>:error: not this'; echo ------; echo 'some error of mpirun'; "
+        "echo 'mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed).'; echo -----; exit 137");
     wait_for_end(&a, &code, why);
     assert_non_null(strstr(why, "process rank 2"));
     struct attempt silent = run_shell("00000000000000a2", 2, "exit 1");
@@ -94,9 +95,11 @@ static void stragglers_are_found_by_their_environment_and_nobody_else_is_ended(v
 {
     (void)state;
     char mine[500], other[500];
-    snprintf(mine, sizeof mine, "setsid sh -c 'trap \"\" TERM; echo $$ > %s/mine; exec sleep 300' & wait", dir);
+    snprintf(mine, sizeof mine,
+             "setsid sh -c 'trap \"\" TERM; echo $$ > %s/mine; exec sleep 300' & wait", dir);
     snprintf(other, sizeof other, "echo $$ > %s/other; exec sleep 300", dir);
-    struct attempt a = run_shell("00000000000000a3", 1, mine), b = run_shell("00000000000000a3", 2, other);
+    struct attempt a = run_shell("00000000000000a3", 1, mine),
+                   b = run_shell("00000000000000a3", 2, other);
     pid_t straggler = pid_from("mine"), neighbour = pid_from("other");
     uint64_t ticks = proc_start_ticks(straggler);
     assert_true(proc_alive(straggler, ticks));

@@ -13,7 +13,13 @@
 
 static struct row row_of(int rank, int64_t step, double time, float loss, int batch)
 {
-    return (struct row){.step = step, .local_step = step, .time = time, .loss = loss, .batch = batch, .rank = (int16_t)rank, .attempt = 1};
+    return (struct row){.step = step,
+                        .local_step = step,
+                        .time = time,
+                        .loss = loss,
+                        .batch = batch,
+                        .rank = (int16_t)rank,
+                        .attempt = 1};
 }
 
 static void loss_is_weighted_by_samples_over_the_last_100_updates(void **state)
@@ -23,7 +29,8 @@ static void loss_is_weighted_by_samples_over_the_last_100_updates(void **state)
     assert_true(recent_init(&r, 2));
     assert_true(isnan(recent_loss(&r)));
     for (int step = 1; step <= 150; step++) {
-        struct row a = row_of(0, step, step, step <= 50 ? 1000.0f : 1.0f, 30), b = row_of(1, step, step, step <= 50 ? 1000.0f : 4.0f, 10);
+        struct row a = row_of(0, step, step, step <= 50 ? 1000.0f : 1.0f, 30),
+                   b = row_of(1, step, step, step <= 50 ? 1000.0f : 4.0f, 10);
         recent_add(&r, &a);
         recent_add(&r, &b);
     }

@@ -1,5 +1,5 @@
-/* The monitor as people see it: what ranks report becomes figures, minibatches with reasons, history on disk, profiles and logs
- * (coordinator/monitor*.c, driven by sched_tick). */
+/* The monitor as people see it: what ranks report becomes figures, minibatches with reasons,
+ * history on disk, profiles and logs (coordinator/monitor*.c, driven by sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/network.h"
@@ -7,7 +7,8 @@
 #include "store/history.h"
 
 /* Rows of both workers with these minibatches; rank 1 takes `factor` times as long per sample. */
-static void uneven_steps(struct world *w, const char *id, int from, int to, const int sizes[2], double factor)
+static void uneven_steps(struct world *w, const char *id, int from, int to, const int sizes[2],
+                         double factor)
 {
     for (int step = from; step <= to; step++) {
         for (int r = 0; r < 2; r++) {
@@ -53,9 +54,10 @@ static size_t bytes_in_store(struct world *w, const char *id, int rank)
     return bytes;
 }
 
-/* ---- minibatches -------------------------------------------------------------------------------------------- */
+/* ---- minibatches ----------------------------------------------------------------------------- */
 
-static const char dynamic[] = "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}";
+static const char dynamic[] =
+    "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}";
 
 static void minibatches_follow_measured_speeds_and_the_reason_names_a_node(void **state)
 {
@@ -63,16 +65,20 @@ static void minibatches_follow_measured_speeds_and_the_reason_names_a_node(void 
     struct world *w = world_running(state, 2, dynamic, id);
     uneven_steps(w, id, 2, 60, (int[2]){32, 32}, 3);
     pass(w, 2);
-    json_t *all = store_assignments(w->store, id, &err_), *control = store_doc_get(w->store, id, "control", &err_);
+    json_t *all = store_assignments(w->store, id, &err_),
+           *control = store_doc_get(w->store, id, "control", &err_);
     assert_int_equal(json_array_size(all), 2);
     assert_int_equal((int)number_at(all, "/0/version"), 1);
     assert_int_equal((int)number_at(all, "/1/version"), 2);
-    assert_int_equal((int)number_at(all, "/1/batches/n1") + (int)number_at(all, "/1/batches/n2"), 64);
+    assert_int_equal((int)number_at(all, "/1/batches/n1") + (int)number_at(all, "/1/batches/n2"),
+                     64);
     assert_int_equal((int)number_at(all, "/1/batches/n2"), 16);
-    const char *reason = text_at(all, "/1/reason"); /* of two nodes either may be the one that is told of */
+    const char *reason =
+        text_at(all, "/1/reason"); /* of two nodes either may be the one that is told of */
     assert_true((strncmp(reason, "n1 computes", 11) == 0 && strstr(reason, "from 32 to 48")) ||
                 (strncmp(reason, "n2 computes", 11) == 0 && strstr(reason, "from 32 to 16")));
-    assert_true(number_at(all, "/1/predicted_step_seconds") < number_at(all, "/1/measured_step_seconds"));
+    assert_true(number_at(all, "/1/predicted_step_seconds") <
+                number_at(all, "/1/measured_step_seconds"));
     assert_int_equal((int)number_at(control, "/version"), 2); /* the workers are told */
     assert_int_equal((int)number_at(control, "/sizes/1"), 16);
     json_t *job = job_of(w, id);
@@ -126,7 +132,7 @@ static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **s
     assert_true(number_at(plan, "/speeds/0") > 2 * number_at(plan, "/speeds/1"));
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------ */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static void accounting_comes_from_the_counters_in_heartbeats(void **state)
 {
@@ -138,15 +144,17 @@ static void accounting_comes_from_the_counters_in_heartbeats(void **state)
         for (int i = 0; i < 4; i++) {
             staleness_add(&s, r ? 5 : 1, 32);
         }
-        json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i, s:o, s:i}", "rank", r, "attempt", 1, "phase", "computing",
-                                 "progress_age", 0.0, "comm_age", 0.0, "step", 8, "epoch", 0.5, "samples", 128, "updates", 4, "staleness",
-                                 staleness_dump(&s), "rows_dropped", 3);
+        json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i, s:o, s:i}", "rank",
+                                 r, "attempt", 1, "phase", "computing", "progress_age", 0.0,
+                                 "comm_age", 0.0, "step", 8, "epoch", 0.5, "samples", 128,
+                                 "updates", 4, "staleness", staleness_dump(&s), "rows_dropped", 3);
         OK(report_beat(w->store, id, r, beat, &err_));
         json_decref(beat);
         staleness_release(&s);
     }
-    json_t *server = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f}", "rank", 2, "attempt", 1, "phase", "serving", "progress_age", 0.0,
-                               "comm_age", 0.0, "step", 8, "busy_fraction", 0.25);
+    json_t *server = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f}", "rank", 2, "attempt", 1,
+                               "phase", "serving", "progress_age", 0.0, "comm_age", 0.0, "step", 8,
+                               "busy_fraction", 0.25);
     OK(report_beat(w->store, id, 2, server, &err_));
     json_decref(server);
     pass(w, 2);
@@ -173,7 +181,8 @@ static void heartbeats_of_an_earlier_attempt_count_for_nothing(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    json_t *beat = json_of("{\"rank\": 0, \"attempt\": 0, \"phase\": \"computing\", \"progress_age\": 99, \"samples\": 999}");
+    json_t *beat = json_of(
+        "{\"rank\": 0, \"attempt\": 0, \"phase\": \"computing\", \"progress_age\": 99, \"samples\": 999}");
     OK(report_beat(w->store, id, 0, beat, &err_));
     json_decref(beat);
     pass(w, 3);
@@ -190,8 +199,10 @@ static void an_evaluation_is_told_and_kept(void **state)
         "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100, 'final': false}");
     pass(w, 2);
     json_t *job = job_of(w, id), *kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
-    assert_true(number_at(job, "/metrics/test_accuracy") == 0.75 && number_at(job, "/metrics/test_loss") == 0.5);
-    assert_int_equal((int)number_at(kept, "/evaluations/0/samples"), 1000); /* training samples seen at epoch 1 */
+    assert_true(number_at(job, "/metrics/test_accuracy") == 0.75 &&
+                number_at(job, "/metrics/test_loss") == 0.5);
+    assert_int_equal((int)number_at(kept, "/evaluations/0/samples"),
+                     1000); /* training samples seen at epoch 1 */
     assert_int_equal((int)number_at(kept, "/evaluations/0/test_samples"), 100);
     json_decref(kept);
     json_decref(job);
@@ -231,14 +242,18 @@ static void the_last_turn_reads_all_that_is_left(void **state)
     assert_int_equal(points_of(w, id, "train_loss"), 2500);
 }
 
-/* ---- restarts ----------------------------------------------------------------------------------------------- */
+/* ---- restarts -------------------------------------------------------------------------------- */
 
 static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 30, id);
-    say_fact(w, id, "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.5, 'samples': 100}");
-    say_fact(w, id, "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.6, 'samples': 100}");
+    say_fact(
+        w, id,
+        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.5, 'samples': 100}");
+    say_fact(
+        w, id,
+        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.6, 'samples': 100}");
     pass(w, 2);
     assert_int_equal(points_of(w, id, "train_loss"), 30);
     process_ends(w, id, 137, "");
@@ -273,7 +288,8 @@ static void a_restart_without_a_checkpoint_begins_the_series_anew(void **state)
     assert_int_equal(points_of(w, id, "train_loss"), 5);
 }
 
-static void rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator(void **state)
+static void
+rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
@@ -286,7 +302,7 @@ static void rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_c
     assert_int_equal(bytes_in_store(w, id, 0), 0);
 }
 
-/* ---- who is to blame ---------------------------------------------------------------------------------------- */
+/* ---- who is to blame ------------------------------------------------------------------------- */
 
 static void who_waits_for_a_rank_that_computes_is_not_blamed(void **state)
 {
@@ -328,10 +344,11 @@ static void a_live_pulse_beside_a_stuck_communication_thread_is_seen(void **stat
     tick(w, 1.0);
     pass(w, 1);
     assert_state(w, id, "failed");
-    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: no turn of its communication thread for 8");
+    assert_error(w, id, "peer",
+                 "rank 1 on node 'n2' is lost: no turn of its communication thread for 8");
 }
 
-/* ---- logs --------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
 static void the_output_is_told_apart_by_rank(void **state)
 {

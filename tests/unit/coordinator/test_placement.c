@@ -71,8 +71,10 @@ static void claims_are_ignored_where_only_the_possibility_is_asked_for(void **st
     (void)state;
     json_t *nodes = some_nodes();
     struct jobspec spec = {.workers = 4};
-    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec, .ignore_claims = true}, "far a b slow");
-    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec}, "waits: it asks for 4 workers, and 3 nodes are free");
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec, .ignore_claims = true},
+           "far a b slow");
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec},
+           "waits: it asks for 4 workers, and 3 nodes are free");
     json_decref(nodes);
 }
 
@@ -97,8 +99,10 @@ static void a_host_that_cannot_be_reached_has_no_nodes(void **state)
     (void)state;
     json_t *nodes = some_nodes();
     struct jobspec spec = {.workers = 4};
-    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec, .local_host = "here", .ignore_claims = true},
-           "waits: it asks for 4 workers, and there are 3 nodes");
+    expect(
+        &(struct placement_ask){
+            .nodes = nodes, .spec = &spec, .local_host = "here", .ignore_claims = true},
+        "waits: it asks for 4 workers, and there are 3 nodes");
     json_decref(nodes);
 }
 
@@ -112,7 +116,8 @@ static void what_is_kept_for_others_is_not_taken(void **state)
     json_decref(nodes);
 }
 
-static void a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy(void **state)
+static void
+a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy(void **state)
 {
     (void)state;
     json_t *nodes = some_nodes();
@@ -122,10 +127,12 @@ static void a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_a
     json_object_set_new(json_array_get(nodes, 3), "state", json_string("lost"));
     expect(&ask, "a b slow");
     ask.attempt = 1;
-    expect(&ask, "waits: it asks for 4 workers, and 1 of the 4 nodes is lost, draining or disabled");
+    expect(&ask,
+           "waits: it asks for 4 workers, and 1 of the 4 nodes is lost, draining or disabled");
     ask.attempt = 2;
     spec.min_workers = 4;
-    expect(&ask, "waits: it asks for 4 workers, and 1 of the 4 nodes is lost, draining or disabled");
+    expect(&ask,
+           "waits: it asks for 4 workers, and 1 of the 4 nodes is lost, draining or disabled");
     json_decref(nodes);
 }
 
@@ -228,7 +235,8 @@ int main(void)
         cmocka_unit_test(names_and_labels_choose),
         cmocka_unit_test(a_host_that_cannot_be_reached_has_no_nodes),
         cmocka_unit_test(what_is_kept_for_others_is_not_taken),
-        cmocka_unit_test(a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy),
+        cmocka_unit_test(
+            a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy),
         cmocka_unit_test(only_nodes_that_are_worth_waiting_for_are_reserved),
         cmocka_unit_test(a_node_is_read_from_its_option),
         cmocka_unit_test(a_precision_is_computed_where_it_is_offered),

@@ -24,7 +24,8 @@ static struct placement three_nodes(const double slowdowns[3])
 {
     struct placement p = {.nodes = calloc(3, sizeof *p.nodes), .count = 3};
     for (int i = 0; i < 3; i++) {
-        p.nodes[i] = (struct placed){.slowdown = slowdowns[i], .threads = 1, .speed = 1 / slowdowns[i]};
+        p.nodes[i] =
+            (struct placed){.slowdown = slowdowns[i], .threads = 1, .speed = 1 / slowdowns[i]};
         snprintf(p.nodes[i].name, sizeof p.nodes[i].name, "n%d", i);
         snprintf(p.nodes[i].host, sizeof p.nodes[i].host, "here");
         snprintf(p.nodes[i].device, sizeof p.nodes[i].device, "cpu:1");
@@ -38,7 +39,8 @@ static void a_plan_has_everything_that_a_rank_starts_from(void **state)
     struct jobspec *spec = parsed("{'workers': 3, 'strategy': {'type': 'asgd', 'servers': 2}}");
     struct placement p = three_nodes((double[3]){1, 1, 2});
     struct assignment first;
-    struct plan_ask ask = {w->store, "0123456789abcdef", w->place->dir, "/data/a:/data/b", spec, &p, 3, 5};
+    struct plan_ask ask = {
+        w->store, "0123456789abcdef", w->place->dir, "/data/a:/data/b", spec, &p, 3, 5};
     json_t *plan = plan_make(&ask, &first, &err_);
     assert_non_null(plan);
     assert_string_equal(text_at(plan, "/job"), "0123456789abcdef");
@@ -50,8 +52,11 @@ static void a_plan_has_everything_that_a_rank_starts_from(void **state)
     assert_string_equal(text_at(plan, "/data_roots/1"), "/data/b");
     assert_true(json_is_null(at(plan, "/init_path")));
     assert_int_equal((int)number_at(plan, "/first/version"), 5);
-    assert_int_equal((int)(number_at(plan, "/first/sizes/0") + number_at(plan, "/first/sizes/1") + number_at(plan, "/first/sizes/2")), 64);
-    assert_true(fabs(number_at(plan, "/speeds/0") - 1.2) < 1e-9 && fabs(number_at(plan, "/speeds/2") - 0.6) < 1e-9);
+    assert_int_equal((int)(number_at(plan, "/first/sizes/0") + number_at(plan, "/first/sizes/1") +
+                           number_at(plan, "/first/sizes/2")),
+                     64);
+    assert_true(fabs(number_at(plan, "/speeds/0") - 1.2) < 1e-9 &&
+                fabs(number_at(plan, "/speeds/2") - 0.6) < 1e-9);
     assert_non_null(strstr(text_at(plan, "/job_dir"), "/jobs/0123456789abcdef"));
     assert_int_equal((int)number_at(plan, "/spec/workers"), 3);
     json_decref(plan);
@@ -60,7 +65,8 @@ static void a_plan_has_everything_that_a_rank_starts_from(void **state)
 }
 
 /* As a monitor keeps it, of a node with cpu:1. */
-static void keep_profile(struct world *w, const char *node, const struct profile *p, double slowdown)
+static void keep_profile(struct world *w, const char *node, const struct profile *p,
+                         double slowdown)
 {
     json_t *j = profile_json(p);
     json_object_set_new(j, "slowdown", json_real(slowdown));
@@ -102,7 +108,8 @@ static void a_memory_limit_is_known_of_a_node_that_was_never_measured(void **sta
 static void a_batch_too_small_for_its_workers_is_refused(void **state)
 {
     struct world *w = *state;
-    struct jobspec *spec = parsed("{'workers': 2, 'batching': {'global_batch': 2, 'policy': 'equal'}}");
+    struct jobspec *spec =
+        parsed("{'workers': 2, 'batching': {'global_batch': 2, 'policy': 'equal'}}");
     struct placement p = three_nodes((double[3]){1, 1, 1});
     struct assignment first;
     struct plan_ask ask = {w->store, "0123456789abcdef", w->place->dir, "/data", spec, &p, 1, 1};
@@ -137,10 +144,17 @@ static void what_a_job_starts_from_lies_beneath_a_root_or_among_the_artifacts(vo
     assert_string_equal(path, real);
     snprintf(file, sizeof file, "%s/link", root);
     assert_int_equal(symlink(secret, file), 0);
-    const char *out[] = {"link", "../secret", "models/../../secret", "/etc/passwd", "0123456789abcdef/../../../secret", "missing", NULL};
+    const char *out[] = {"link",
+                         "../secret",
+                         "models/../../secret",
+                         "/etc/passwd",
+                         "0123456789abcdef/../../../secret",
+                         "missing",
+                         NULL};
     for (int i = 0; out[i]; i++) {
         err_clear(&err_);
-        if (plan_find_init(out[i], root, w->place->dir, path, &err_) >= 0 || !strstr(err_.message, out[i])) {
+        if (plan_find_init(out[i], root, w->place->dir, path, &err_) >= 0 ||
+            !strstr(err_.message, out[i])) {
             fail_msg("%s was found: %s", out[i], err_.message);
         }
     }

@@ -1,5 +1,6 @@
-/* A coordinator that was killed, and a store that went away: what was running is adopted, what ended meanwhile is seen to its end, and what
- * could not be seen decides nothing (coordinator/recover.c, scheduler.c). */
+/* A coordinator that was killed, and a store that went away: what was running is adopted, what
+ * ended meanwhile is seen to its end, and what could not be seen decides nothing
+ * (coordinator/recover.c, scheduler.c). */
 #include "tests/unit/coordinator/world.h"
 
 static void a_running_attempt_is_adopted_and_not_started_again(void **state)
@@ -87,8 +88,10 @@ static void nodes_of_a_job_that_has_ended_are_given_back(void **state)
 static void minibatches_in_force_and_their_version_survive(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 2, "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}", id);
-    json_t *control = json_of("{\"version\": 7, \"sizes\": [44, 20], \"stop\": false, \"pause\": false, \"checkpoint\": false}");
+    struct world *w = world_running(
+        state, 2, "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}", id);
+    json_t *control = json_of(
+        "{\"version\": 7, \"sizes\": [44, 20], \"stop\": false, \"pause\": false, \"checkpoint\": false}");
     OK(store_doc_set(w->store, id, "control", control, &err_));
     json_decref(control);
     world_new_coordinator(w);
@@ -103,7 +106,10 @@ static void a_virtual_attempt_is_adopted_too(void **state)
 {
     struct world *w = *state;
     char id[STORE_ID];
-    submit(w, "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001, 'seconds_per_sample': 0.001}]}}", id);
+    submit(
+        w,
+        "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001, 'seconds_per_sample': 0.001}]}}",
+        id);
     pass(w, 1);
     world_new_coordinator(w);
     pass(w, 1);

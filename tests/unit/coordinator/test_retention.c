@@ -1,4 +1,5 @@
-/* What finished jobs keep on disk (coordinator/retention.c): who goes first, what stays, and what is never touched. */
+/* What finished jobs keep on disk (coordinator/retention.c): who goes first, what stays, and what
+ * is never touched. */
 #include "tests/unit/coordinator/world.h"
 
 #include "coordinator/retention.h"
@@ -68,7 +69,8 @@ static void assert_pruned(struct world *w, const char *id, bool pruned)
     assert_true(json_is_null(at(job, "/pruned")) == !pruned);
     assert_true(there(w, id, "history") == !pruned && there(w, id, "checkpoints") == !pruned);
     assert_true(there(w, id, "artifacts/model.safetensors") && there(w, id, "logs/rank-0.log"));
-    int64_t least = KB + ARTIFACT + (pruned ? 0 : HISTORY + CHECKPOINT), bytes = (int64_t)number_at(job, "/disk_bytes");
+    int64_t least = KB + ARTIFACT + (pruned ? 0 : HISTORY + CHECKPOINT),
+            bytes = (int64_t)number_at(job, "/disk_bytes");
     assert_in_range(bytes, least, least + 64 * KB); /* folders take some too */
     json_decref(job);
 }
@@ -135,9 +137,11 @@ static void a_job_that_has_not_ended_is_never_touched_but_counts(void **state)
     struct retention *r = with(w, 1, HISTORY + CHECKPOINT + 2 * ARTIFACT + 96 * KB);
     assert_int_equal(turn(r), 1);
     assert_pruned(w, ended, true);
-    assert_true(there(w, running, "history/rows-0.bin") && there(w, running, "checkpoints/step-1.safetensors"));
+    assert_true(there(w, running, "history/rows-0.bin") &&
+                there(w, running, "checkpoints/step-1.safetensors"));
     json_t *job = job_of(w, running);
-    assert_true(json_is_null(at(job, "/pruned")) && number_at(job, "/disk_bytes") >= HISTORY + CHECKPOINT + ARTIFACT);
+    assert_true(json_is_null(at(job, "/pruned")) &&
+                number_at(job, "/disk_bytes") >= HISTORY + CHECKPOINT + ARTIFACT);
     json_decref(job);
     retention_free(r);
 }
@@ -148,7 +152,8 @@ static void a_job_from_which_a_waiting_one_begins_is_passed_over(void **state)
     char first[STORE_ID], second[STORE_ID], waits[STORE_ID], changes[200];
     ended_job(w, first);
     ended_job(w, second);
-    snprintf(changes, sizeof changes, "{'init': {'path': 'jobs/%s/checkpoints', 'continue': true}}", first);
+    snprintf(changes, sizeof changes, "{'init': {'path': 'jobs/%s/checkpoints', 'continue': true}}",
+             first);
     submit(w, changes, waits);
     struct retention *r = with(w, 0, 1);
     assert_int_equal(turn(r), 1);

@@ -1,9 +1,11 @@
-/* A small world for the tests of coordinator/: a private Redis in a temporary folder, a scheduler whose clock is a number that the test
- * moves, and a launcher that starts nothing. The test plays the ranks: it writes their rows, heartbeats and facts into the store, and says
- * when "mpirun" ends and with which last words.
+/* A small world for the tests of coordinator/: a private Redis in a temporary folder, a scheduler
+ * whose clock is a number that the test moves, and a launcher that starts nothing. The test plays
+ * the ranks: it writes their rows, heartbeats and facts into the store, and says when "mpirun" ends
+ * and with which last words.
  *
- * What a newcomer would get wrong: only the scheduler's clock is fake. Ages of heartbeats are Redis's, so a test of a rank that is
- * stuck says so in the heartbeat itself (progress_age, comm_age) and waits for nothing.
+ * What a newcomer would get wrong: only the scheduler's clock is fake. Ages of heartbeats are
+ * Redis's, so a test of a rank that is stuck says so in the heartbeat itself (progress_age,
+ * comm_age) and waits for nothing.
  */
 #ifndef TESTS_COORDINATOR_WORLD_H
 #define TESTS_COORDINATOR_WORLD_H
@@ -45,7 +47,7 @@ struct world {
     double now;
 };
 
-/* ---- the launcher that starts nothing ----------------------------------------------------------------------- */
+/* ---- the launcher that starts nothing -------------------------------------------------------- */
 
 static inline struct fake_attempt *fake_find(struct fake *f, const char *job, int number)
 {
@@ -75,7 +77,8 @@ static inline int fake_start(void *ctx, struct attempt *a, const json_t *plan, s
     return 0;
 }
 
-static inline int fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes)
+static inline int fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
+                            size_t why_bytes)
 {
     struct fake_attempt *t = fake_find(ctx, a->job, a->number);
     if (t && !t->over) {
@@ -102,7 +105,7 @@ static inline void fake_stop(void *ctx, const struct attempt *a, double grace)
     }
 }
 
-/* ---- the world ---------------------------------------------------------------------------------------------- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 static inline void world_coordinator(struct world *w)
 {
@@ -160,8 +163,9 @@ static inline int world_close(void **state)
 
 static inline void world_node(struct world *w, const char *name, double slowdown)
 {
-    json_t *node = json_pack("{s:s, s:s, s:s, s:i, s:f, s:{}, s:I}", "name", name, "host", "here", "device", "cpu:1", "threads", 1,
-                             "slowdown", slowdown, "labels", "memory_bytes", (json_int_t)1 << 30);
+    json_t *node = json_pack("{s:s, s:s, s:s, s:i, s:f, s:{}, s:I}", "name", name, "host", "here",
+                             "device", "cpu:1", "threads", 1, "slowdown", slowdown, "labels",
+                             "memory_bytes", (json_int_t)1 << 30);
     assert_true(w->n_nodes < WORLD_NODES);
     w->nodes[w->n_nodes++] = node;
     OK(store_node_put(w->store, node, &err_));
@@ -198,7 +202,7 @@ static inline void pass(struct world *w, double seconds)
     }
 }
 
-/* ---- jobs --------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 /* JSON written with single quotes, so that C can be read. */
 static inline json_t *quoted(const char *single)
@@ -227,7 +231,8 @@ static inline json_t *world_spec(const char *changes)
 static inline void submit(struct world *w, const char *changes, char id[STORE_ID])
 {
     json_t *spec = world_spec(changes);
-    OK(store_job_create(w->store, spec, (int)json_integer_value(json_object_get(spec, "priority")), NULL, id, &err_));
+    OK(store_job_create(w->store, spec, (int)json_integer_value(json_object_get(spec, "priority")),
+                        NULL, id, &err_));
     json_decref(spec);
 }
 
@@ -256,7 +261,8 @@ static inline int number_of(struct world *w, const char *id, const char *path)
     return n;
 }
 
-static inline void assert_text_of(struct world *w, const char *id, const char *path, const char *expected)
+static inline void assert_text_of(struct world *w, const char *id, const char *path,
+                                  const char *expected)
 {
     json_t *job = job_of(w, id);
     assert_string_equal(text_at(job, path), expected);
@@ -272,7 +278,8 @@ static inline int number_field(struct world *w, const char *id, const char *fiel
     return n;
 }
 
-static inline void assert_error(struct world *w, const char *id, const char *code, const char *part_of_message)
+static inline void assert_error(struct world *w, const char *id, const char *code,
+                                const char *part_of_message)
 {
     json_t *job = job_of(w, id);
     assert_string_equal(text_at(job, "/error/code"), code);
@@ -308,7 +315,7 @@ static inline int attempts_of(struct world *w, const char *id)
     return n;
 }
 
-/* ---- the ranks, played by the test -------------------------------------------------------------------------- */
+/* ---- the ranks, played by the test ----------------------------------------------------------- */
 
 static inline void say_row(struct world *w, const char *id, const struct row *row)
 {
@@ -322,18 +329,20 @@ static inline void say_fact(struct world *w, const char *id, const char *text)
     json_decref(fact);
 }
 
-static inline void say_ages(struct world *w, const char *id, int rank, const char *phase, double progress_age, double work_age,
-                            double comm_age)
+static inline void say_ages(struct world *w, const char *id, int rank, const char *phase,
+                            double progress_age, double work_age, double comm_age)
 {
-    json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank, "attempt", last_attempt(w, id)->number,
-                             "phase", phase, "progress_age", progress_age, "work_age", work_age, "comm_age", comm_age, "step", 0, "epoch",
-                             0.0, "samples", 0, "updates", 0);
+    json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank,
+                             "attempt", last_attempt(w, id)->number, "phase", phase, "progress_age",
+                             progress_age, "work_age", work_age, "comm_age", comm_age, "step", 0,
+                             "epoch", 0.0, "samples", 0, "updates", 0);
     OK(report_beat(w->store, id, rank, beat, &err_));
     json_decref(beat);
 }
 
 /* Of a rank that has not worked since its last progress. */
-static inline void say_beat(struct world *w, const char *id, int rank, const char *phase, double progress_age, double comm_age)
+static inline void say_beat(struct world *w, const char *id, int rank, const char *phase,
+                            double progress_age, double comm_age)
 {
     say_ages(w, id, rank, phase, progress_age, progress_age, comm_age);
 }
@@ -343,13 +352,15 @@ static inline int workers_of(const struct fake_attempt *t)
     return (int)json_array_size(json_object_get(t->plan, "workers"));
 }
 
-/* Every worker of the newest attempt reports its rows from step `from` to step `to`; each took `seconds`. */
+/* Every worker of the newest attempt reports its rows from step `from` to step `to`; each took
+ * `seconds`. */
 static inline void ranks_step(struct world *w, const char *id, int from, int to, double seconds)
 {
     struct fake_attempt *t = last_attempt(w, id);
     for (int step = from; step <= to; step++) {
         for (int r = 0; r < workers_of(t); r++) {
-            int batch = (int)json_integer_value(json_array_get(json_object_get(json_object_get(t->plan, "first"), "sizes"), (size_t)r));
+            int batch = (int)json_integer_value(json_array_get(
+                json_object_get(json_object_get(t->plan, "first"), "sizes"), (size_t)r));
             struct row row = {.step = step,
                               .local_step = step,
                               .time = step * seconds,
@@ -384,7 +395,8 @@ static inline void start_job(struct world *w, const char *changes, char id[STORE
     assert_state(w, id, "running");
 }
 
-/* ---- where tests begin: a world with n equal nodes, n1, n2 …; and a job of which some of its way is done -------- */
+/* ---- where tests begin: a world with n equal nodes, n1, n2 …; and a job of which some of its way
+ * is done */
 
 static inline struct world *world_with(void **state, int nodes)
 {
@@ -398,7 +410,8 @@ static inline struct world *world_with(void **state, int nodes)
 }
 
 /* The scheduler has had one turn since. */
-static inline struct world *world_submitted(void **state, int nodes, const char *changes, char id[STORE_ID])
+static inline struct world *world_submitted(void **state, int nodes, const char *changes,
+                                            char id[STORE_ID])
 {
     struct world *w = world_with(state, nodes);
     submit(w, changes, id);
@@ -406,7 +419,8 @@ static inline struct world *world_submitted(void **state, int nodes, const char 
     return w;
 }
 
-static inline struct world *world_running(void **state, int nodes, const char *changes, char id[STORE_ID])
+static inline struct world *world_running(void **state, int nodes, const char *changes,
+                                          char id[STORE_ID])
 {
     struct world *w = world_with(state, nodes);
     start_job(w, changes, id);
@@ -414,14 +428,15 @@ static inline struct world *world_running(void **state, int nodes, const char *c
 }
 
 /* Its ranks have told of so many steps, of 10 ms; the scheduler has read the first. */
-static inline struct world *world_stepping(void **state, int nodes, const char *changes, int steps, char id[STORE_ID])
+static inline struct world *world_stepping(void **state, int nodes, const char *changes, int steps,
+                                           char id[STORE_ID])
 {
     struct world *w = world_running(state, nodes, changes, id);
     ranks_step(w, id, 2, steps, 0.01);
     return w;
 }
 
-/* ---- and how they go on ------------------------------------------------------------------------------------- */
+/* ---- and how they go on ---------------------------------------------------------------------- */
 
 static inline void end_well(struct world *w, const char *id, const char *outcome)
 {

@@ -1,5 +1,6 @@
-/* A real HTTP server on a free loopback port, with a private redis-server and a data directory of its own, and two clients:
- * libcurl for whole requests, plain sockets for what a decent client would never send. Nothing here sleeps.
+/* A real HTTP server on a free loopback port, with a private redis-server and a data directory of
+ * its own, and two clients: libcurl for whole requests, plain sockets for what a decent client
+ * would never send. Nothing here sleeps.
  */
 #ifndef TESTS_HTTP_FIXTURE_H
 #define TESTS_HTTP_FIXTURE_H
@@ -18,7 +19,8 @@
 #include "tests/unit/store/fixture.h"
 
 struct site {
-    char dir[64], store_url[512], token[64], base[64], operator_token[64], viewer_token[64], static_dir[128];
+    char dir[64], store_url[512], token[64], base[64], operator_token[64], viewer_token[64],
+        static_dir[128];
     int port, pid;
     struct store *store;
     struct http_server *http;
@@ -35,9 +37,10 @@ struct answer {
     json_t *json; /* or NULL */
 };
 
-/* ---- the server ------------------------------------------------------------------------------------------------ */
+/* ---- the server ------------------------------------------------------------------------------ */
 
-static inline json_t *site_plan(void *ctx, const json_t *spec, struct jsonx_problems *problems, struct err *e)
+static inline json_t *site_plan(void *ctx, const json_t *spec, struct jsonx_problems *problems,
+                                struct err *e)
 {
     struct site *s = ctx;
     (void)spec;
@@ -52,8 +55,9 @@ static inline json_t *site_plan(void *ctx, const json_t *spec, struct jsonx_prob
     if (s->plan_problem) {
         jsonx_problem(problems, "/data/path", "%s", s->plan_problem);
     }
-    return json_pack("{s:[{s:i, s:s, s:s, s:i, s:n}], s:[], s:s}", "nodes", "rank", 0, "node", "one", "device", "cpu:1", "batch", 8,
-                     "memory_bytes", "warnings", "starts", "now");
+    return json_pack("{s:[{s:i, s:s, s:s, s:i, s:n}], s:[], s:s}", "nodes", "rank", 0, "node",
+                     "one", "device", "cpu:1", "batch", 8, "memory_bytes", "warnings", "starts",
+                     "now");
 }
 
 static inline void site_wake(void *ctx)
@@ -79,13 +83,14 @@ static inline int site_start(struct site *s, const char *listen, const char *con
 {
     char tokens[160];
     snprintf(tokens, sizeof tokens, "%s/token", s->dir);
-    struct http_config c = {.listen = listen,
-                            .data_dir = s->dir,
-                            .static_dir = s->static_dir,
-                            .store_url = s->store_url,
-                            .token_file = tokens,
-                            .allow_hosts = allow,
-                            .hooks = {.ctx = s, .plan = site_plan, .wake = site_wake, .datasets = site_datasets}};
+    struct http_config c = {
+        .listen = listen,
+        .data_dir = s->dir,
+        .static_dir = s->static_dir,
+        .store_url = s->store_url,
+        .token_file = tokens,
+        .allow_hosts = allow,
+        .hooks = {.ctx = s, .plan = site_plan, .wake = site_wake, .datasets = site_datasets}};
     s->http = http_start(&c, &err_);
     if (!s->http) {
         fprintf(stderr, "cannot start: %s\n", err_.message);
@@ -131,7 +136,7 @@ static inline int site_close(void **state)
     return 0;
 }
 
-/* ---- the client ---------------------------------------------------------------------------------------------------- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 struct bytes {
     char *data;
@@ -173,7 +178,8 @@ static inline struct answer ask(struct site *s, struct ask a)
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_bytes);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, &head);
     if (a.body) {
-        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(a.body_len ? a.body_len : strlen(a.body)));
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE,
+                         (curl_off_t)(a.body_len ? a.body_len : strlen(a.body)));
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, a.body);
         list = curl_slist_append(list, "Content-Type: application/json");
     }
@@ -211,7 +217,8 @@ static inline void answer_release(struct answer *a)
 static inline bool header_of(const struct answer *a, const char *name, char out[256])
 {
     size_t n = strlen(name);
-    for (const char *line = a->headers; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = a->headers; line;
+         line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         if (strncasecmp(line, name, n) == 0 && line[n] == ':') {
             const char *value = line + n + 1 + strspn(line + n + 1, " ");
             snprintf(out, 256, "%.*s", (int)strcspn(value, "\r\n"), value);
@@ -247,7 +254,8 @@ static inline void expect_problem(struct answer *a, long status, const char *poi
     assert_true(header_of(a, "Content-Type", type));
     assert_string_equal(type, "application/problem+json");
     assert_int_equal((long)number_at(a->json, "/status"), status);
-    assert_true(json_is_string(at(a->json, "/type")) && json_is_string(at(a->json, "/title")) && json_is_string(at(a->json, "/detail")));
+    assert_true(json_is_string(at(a->json, "/type")) && json_is_string(at(a->json, "/title")) &&
+                json_is_string(at(a->json, "/detail")));
     assert_true(json_is_array(at(a->json, "/errors")));
     assert_non_null(at(a->json, "/hint"));
     bool found = !pointer;
@@ -255,18 +263,21 @@ static inline void expect_problem(struct answer *a, long status, const char *poi
     json_t *one;
     json_array_foreach(at(a->json, "/errors"), i, one) {
         assert_true(json_is_string(json_object_get(one, "message")));
-        found |= pointer && strcmp(json_string_value(json_object_get(one, "pointer")), pointer) == 0;
+        found |=
+            pointer && strcmp(json_string_value(json_object_get(one, "pointer")), pointer) == 0;
     }
     if (!found) {
         fail_msg("no error at %s: %s", pointer, a->body);
     }
 }
 
-/* ---- plain sockets --------------------------------------------------------------------------------------------------- */
+/* ---- plain sockets --------------------------------------------------------------------------- */
 
 static inline int dial(struct site *s)
 {
-    struct sockaddr_in at_ = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at_ = {.sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)s->port),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&at_, sizeof at_), 0);
     return fd;
@@ -278,8 +289,8 @@ static inline bool say(int fd, const char *text)
     return send(fd, text, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-/* Reads until `text` is there, the other side ends, or the deadline passes; what was read stays in out (NUL-terminated).
- * 1 found, 0 ended, -1 deadline. */
+/* Reads until `text` is there, the other side ends, or the deadline passes; what was read stays in
+ * out (NUL-terminated). 1 found, 0 ended, -1 deadline. */
 static inline int hear(int fd, const char *text, char *out, size_t bytes, double seconds)
 {
     double until = clock_now() + seconds;

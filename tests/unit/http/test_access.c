@@ -1,9 +1,13 @@
-/* Who may do what: tokens and roles, sessions and their Origin, links for one use, the Host header. */
+/* Who may do what: tokens and roles, sessions and their Origin, links for one use, the Host header.
+ */
 #include "tests/unit/http/fixture.h"
 
 static struct answer as(struct site *s, const char *token, const char *method, const char *path)
 {
-    return ask(s, (struct ask){.method = method, .path = path, .token = token, .body = strcmp(method, "POST") == 0 ? "" : NULL});
+    return ask(s, (struct ask){.method = method,
+                               .path = path,
+                               .token = token,
+                               .body = strcmp(method, "POST") == 0 ? "" : NULL});
 }
 
 /* Exchanges a token or code; the cookie's "name=value" goes into cookie[256]. The status. */
@@ -11,7 +15,8 @@ static long start_session(struct site *s, const char *token, char cookie[256])
 {
     char body[256], header[256];
     snprintf(body, sizeof body, "{\"token\": \"%s\"}", token);
-    struct answer a = ask(s, (struct ask){.method = "POST", .path = "/api/v1/session", .body = body});
+    struct answer a =
+        ask(s, (struct ask){.method = "POST", .path = "/api/v1/session", .body = body});
     long status = a.status;
     cookie[0] = '\0';
     if (header_of(&a, "Set-Cookie", header)) {
@@ -31,7 +36,8 @@ static void without_a_token_nothing_of_the_api_is_told(void **state)
                                         "/api/v1/events", "/metrics",      "/api/v1/session"};
     char challenge[256];
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        struct answer a = as(s, NULL, "GET", paths[i]), b = as(s, "wrong-0123456789abcdef", "GET", paths[i]);
+        struct answer a = as(s, NULL, "GET", paths[i]),
+                      b = as(s, "wrong-0123456789abcdef", "GET", paths[i]);
         expect_problem(&a, 401, NULL);
         expect_problem(&b, 401, NULL);
         assert_true(header_of(&a, "WWW-Authenticate", challenge));
@@ -62,7 +68,8 @@ static void a_role_allows_what_it_says_and_no_more(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct answer a = as(s, s->viewer_token, cases[i].method, cases[i].path),
-                      b = as(s, s->operator_token, cases[i].method, cases[i].path), c = as(s, s->token, cases[i].method, cases[i].path);
+                      b = as(s, s->operator_token, cases[i].method, cases[i].path),
+                      c = as(s, s->token, cases[i].method, cases[i].path);
         expect_status(&a, cases[i].viewer);
         expect_status(&b, cases[i].operator);
         expect_status(&c, cases[i].admin);
@@ -81,14 +88,17 @@ static void a_session_cookie_changes_things_only_from_our_own_page(void **state)
     struct site *s = *state;
     char cookie[256], origin[128];
     assert_int_equal(start_session(s, s->token, cookie), 201);
-    struct answer a = ask(s, (struct ask){.method = "GET", .path = "/api/v1/jobs", .headers = {cookie}});
+    struct answer a =
+        ask(s, (struct ask){.method = "GET", .path = "/api/v1/jobs", .headers = {cookie}});
     expect_status(&a, 200);
     answer_release(&a);
-    struct ask change = {.method = "POST", .path = "/api/v1/jobs", .body = SPEC("cookie"), .headers = {cookie}};
+    struct ask change = {
+        .method = "POST", .path = "/api/v1/jobs", .body = SPEC("cookie"), .headers = {cookie}};
     a = ask(s, change);
     expect_problem(&a, 403, NULL);
     answer_release(&a);
-    static const char *const foreign[] = {"Origin: http://evil.example", "Origin: null", "Origin: http://127.0.0.1:1"};
+    static const char *const foreign[] = {"Origin: http://evil.example", "Origin: null",
+                                          "Origin: http://127.0.0.1:1"};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         change.headers[1] = foreign[i];
         a = ask(s, change);
@@ -101,7 +111,8 @@ static void a_session_cookie_changes_things_only_from_our_own_page(void **state)
     expect_status(&a, 201);
     answer_release(&a);
     /* the session ends where it is told to */
-    a = ask(s, (struct ask){.method = "DELETE", .path = "/api/v1/session", .headers = {cookie, origin}});
+    a = ask(s, (struct ask){
+                   .method = "DELETE", .path = "/api/v1/session", .headers = {cookie, origin}});
     expect_status(&a, 204);
     answer_release(&a);
     a = ask(s, (struct ask){.method = "GET", .path = "/api/v1/jobs", .headers = {cookie}});
@@ -128,7 +139,8 @@ static void a_session_survives_a_restart_of_the_server(void **state)
     snprintf(listen, sizeof listen, "127.0.0.1:%d", s->port);
     http_stop(s->http);
     assert_int_equal(site_start(s, listen, NULL), 0);
-    struct answer a = ask(s, (struct ask){.method = "GET", .path = "/api/v1/session", .headers = {cookie}});
+    struct answer a =
+        ask(s, (struct ask){.method = "GET", .path = "/api/v1/session", .headers = {cookie}});
     expect_status(&a, 200);
     assert_string_equal(text_at(a.json, "/role"), "viewer");
     answer_release(&a);
@@ -151,7 +163,10 @@ static void the_code_of_a_link_is_good_once(void **state)
     assert_string_equal(text_at(a.json, "/role"), "admin");
     answer_release(&a);
     assert_int_equal(start_session(s, code, cookie), 401);
-    a = ask(s, (struct ask){.method = "POST", .path = "/api/v1/link", .token = s->token, .body = "{\"role\": \"viewer\"}"});
+    a = ask(s, (struct ask){.method = "POST",
+                            .path = "/api/v1/link",
+                            .token = s->token,
+                            .body = "{\"role\": \"viewer\"}"});
     expect_status(&a, 201);
     hash = strstr(text_at(a.json, "/url"), "/#token=");
     assert_non_null(hash);
@@ -160,7 +175,10 @@ static void the_code_of_a_link_is_good_once(void **state)
     a = ask(s, (struct ask){.method = "GET", .path = "/api/v1/session", .headers = {cookie}});
     assert_string_equal(text_at(a.json, "/role"), "viewer");
     answer_release(&a);
-    a = ask(s, (struct ask){.method = "POST", .path = "/api/v1/link", .token = s->token, .body = "{\"role\": \"root\"}"});
+    a = ask(s, (struct ask){.method = "POST",
+                            .path = "/api/v1/link",
+                            .token = s->token,
+                            .body = "{\"role\": \"root\"}"});
     expect_problem(&a, 422, "/role");
     answer_release(&a);
 }
@@ -168,9 +186,11 @@ static void the_code_of_a_link_is_good_once(void **state)
 static void a_session_needs_a_token_that_is_text(void **state)
 {
     struct site *s = *state;
-    static const char *const bad[] = {"{}", "{\"token\": 7}", "{\"token\": null}", "{\"tokn\": \"x\"}"};
+    static const char *const bad[] = {"{}", "{\"token\": 7}", "{\"token\": null}",
+                                      "{\"tokn\": \"x\"}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct answer a = ask(s, (struct ask){.method = "POST", .path = "/api/v1/session", .body = bad[i]});
+        struct answer a =
+            ask(s, (struct ask){.method = "POST", .path = "/api/v1/session", .body = bad[i]});
         expect_problem(&a, 422, NULL);
         answer_release(&a);
     }
@@ -179,10 +199,12 @@ static void a_session_needs_a_token_that_is_text(void **state)
 static void a_name_that_is_not_ours_is_refused(void **state)
 {
     struct site *s = *state;
-    static const char *const foreign[] = {"Host: evil.example", "Host: 127.0.0.1", "Host: 127.0.0.1:1", "Host;", "Host: 10.0.0.1:80"};
+    static const char *const foreign[] = {"Host: evil.example", "Host: 127.0.0.1",
+                                          "Host: 127.0.0.1:1", "Host;", "Host: 10.0.0.1:80"};
     char own[64];
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
-        struct answer a = ask(s, (struct ask){.method = "GET", .path = "/healthz", .headers = {foreign[i]}});
+        struct answer a =
+            ask(s, (struct ask){.method = "GET", .path = "/healthz", .headers = {foreign[i]}});
         expect_problem(&a, 403, NULL);
         answer_release(&a);
     }
@@ -197,10 +219,13 @@ static void an_allowed_name_is_ours(void **state)
     struct site *s = *state, other = *s;
     static const char *const allow[] = {"train.example", NULL};
     assert_int_equal(site_start(&other, "127.0.0.1:0", allow), 0);
-    struct answer a = ask(&other, (struct ask){.method = "GET", .path = "/healthz", .headers = {"Host: train.example"}});
+    struct answer a =
+        ask(&other,
+            (struct ask){.method = "GET", .path = "/healthz", .headers = {"Host: train.example"}});
     expect_status(&a, 200);
     answer_release(&a);
-    a = ask(&other, (struct ask){.method = "GET", .path = "/healthz", .headers = {"Host: other.example"}});
+    a = ask(&other,
+            (struct ask){.method = "GET", .path = "/healthz", .headers = {"Host: other.example"}});
     expect_problem(&a, 403, NULL);
     answer_release(&a);
     http_stop(other.http);
@@ -211,8 +236,11 @@ static void an_address_of_version_6_works_as_well(void **state)
     struct site *s = *state;
     char token[160], link[512];
     snprintf(token, sizeof token, "%s/token", s->dir);
-    struct http_config c = {
-        .listen = "[::1]:0", .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
+    struct http_config c = {.listen = "[::1]:0",
+                            .data_dir = s->dir,
+                            .static_dir = s->static_dir,
+                            .store_url = s->store_url,
+                            .token_file = token};
     struct http_server *h = http_start(&c, &err_);
     if (!h) {
         skip(); /* a machine without IPv6 */
@@ -250,8 +278,11 @@ static void a_token_file_is_made_for_its_owner_only(void **state)
     struct stat st;
     size_t n = 0;
     snprintf(path, sizeof path, "%s/fresh-token", s->dir);
-    struct http_config c = {
-        .listen = "127.0.0.1:0", .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = path};
+    struct http_config c = {.listen = "127.0.0.1:0",
+                            .data_dir = s->dir,
+                            .static_dir = s->static_dir,
+                            .store_url = s->store_url,
+                            .token_file = path};
     struct http_server *h = http_start(&c, &err_);
     assert_non_null(h);
     assert_int_equal(stat(path, &st), 0);

@@ -1,4 +1,5 @@
-/* The event stream: what is told, resuming after an id, gaps, filters, the heartbeat's comment, and a clean end. */
+/* The event stream: what is told, resuming after an id, gaps, filters, the heartbeat's comment, and
+ * a clean end. */
 #include "tests/unit/http/fixture.h"
 
 enum { TEXT = 1 << 20 };
@@ -9,8 +10,10 @@ static int open_events(struct site *s, const char *query, const char *extra)
 {
     char text[1024];
     int fd = dial(s);
-    snprintf(text, sizeof text, "GET /api/v1/events%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n%s\r\n", query, s->port,
-             s->token, extra);
+    snprintf(
+        text, sizeof text,
+        "GET /api/v1/events%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n%s\r\n",
+        query, s->port, s->token, extra);
     assert_true(say(fd, text));
     return fd;
 }
@@ -26,7 +29,8 @@ static void expect_heard(int fd, const char *text, char *out)
 {
     if (hear(fd, text, out, TEXT, patience) != 1) {
         size_t n = strlen(out);
-        fail_msg("did not hear '%s' in %zu bytes that end %s", text, n, out + (n > 300 ? n - 300 : 0));
+        fail_msg("did not hear '%s' in %zu bytes that end %s", text, n,
+                 out + (n > 300 ? n - 300 : 0));
     }
 }
 
@@ -52,9 +56,11 @@ static void events_reach_an_open_stream_in_order(void **state)
         tell(s, "", i);
     }
     expect_heard(fd, "{\"number\":3}", text);
-    const char *one = strstr(text, "{\"number\":1}"), *two = strstr(text, "{\"number\":2}"), *three = strstr(text, "{\"number\":3}");
+    const char *one = strstr(text, "{\"number\":1}"), *two = strstr(text, "{\"number\":2}"),
+               *three = strstr(text, "{\"number\":3}");
     assert_true(one && two && one < two && two < three);
-    assert_non_null(strstr(text, "event: live\ndata: {\"job\":\"\",\"type\":\"live\",\"data\":{\"number\":1}}"));
+    assert_non_null(strstr(
+        text, "event: live\ndata: {\"job\":\"\",\"type\":\"live\",\"data\":{\"number\":1}}"));
     close(fd);
     free(text);
 }
@@ -147,7 +153,8 @@ static void a_change_of_a_job_is_told_to_everybody(void **state)
     }
 }
 
-/* Many who ask for a job share an answer for some milliseconds: not past a change of its state that they were told of. */
+/* Many who ask for a job share an answer for some milliseconds: not past a change of its state that
+ * they were told of. */
 static void who_was_told_of_a_change_of_state_is_not_answered_with_the_state_before(void **state)
 {
     struct site *s = *state;
@@ -166,7 +173,8 @@ static void who_was_told_of_a_change_of_state_is_not_answered_with_the_state_bef
         snprintf(told, sizeof told, "\"state\":\"%s\"", jobstate_name(turns[round % 3 + 1]));
         expect_heard(fd, told, text);
         struct answer after = get(s, path);
-        assert_string_equal(json_string_value(json_object_get(after.json, "state")), jobstate_name(turns[round % 3 + 1]));
+        assert_string_equal(json_string_value(json_object_get(after.json, "state")),
+                            jobstate_name(turns[round % 3 + 1]));
         answer_release(&after);
     }
     close(fd);
@@ -202,9 +210,10 @@ static void a_slow_submission_does_not_hold_up_streams(void **state)
     static const char spec[] = SPEC("slow");
     sem_init(&gate, 0, 0);
     s->plan_gate = &gate;
-    snprintf(request, sizeof request,
-             "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s", s->port,
-             s->token, sizeof spec - 1, spec);
+    snprintf(
+        request, sizeof request,
+        "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s",
+        s->port, s->token, sizeof spec - 1, spec);
     for (int i = 0; i < SLOW; i++) {
         posts[i] = dial(s);
         assert_true(say(posts[i], request));
@@ -235,8 +244,9 @@ static void clients_that_leave_early_harm_nobody(void **state)
 {
     struct site *s = *state;
     char *text = calloc(1, TEXT), request[512];
-    snprintf(request, sizeof request, "GET /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n\r\n", s->port,
-             s->token);
+    snprintf(request, sizeof request,
+             "GET /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n\r\n",
+             s->port, s->token);
     for (int i = 0; i < 300; i++) {
         int fd = i % 2 ? open_events(s, "", "") : dial(s);
         if (i % 2 == 0) {

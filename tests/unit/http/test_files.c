@@ -1,8 +1,10 @@
-/* Files: the page's, artifacts, logs. Nothing outside of their folders can be read; ETag and Range are honoured. */
+/* Files: the page's, artifacts, logs. Nothing outside of their folders can be read; ETag and Range
+ * are honoured. */
 #include "http/files.h"
 #include "tests/unit/http/fixture.h"
 
-#define ARTIFACTS(path, id, name) snprintf(path, sizeof path, "/api/v1/jobs/%s/artifacts%s", id, name)
+#define ARTIFACTS(path, id, name) \
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/artifacts%s", id, name)
 
 /* A job with a folder `sub`, whose path goes into folder[200]. */
 static void job_with(struct site *s, const char *sub, char id[STORE_ID], char folder[200])
@@ -140,12 +142,15 @@ static void an_artifact_is_listed_with_its_digest_and_sent_in_parts(void **state
     assert_int_equal(json_array_size(at(a.json, "/artifacts")), 2);
     assert_string_equal(text_at(a.json, "/artifacts/1/name"), "model.safetensors");
     assert_int_equal((int)number_at(a.json, "/artifacts/1/bytes"), 10);
-    assert_string_equal(text_at(a.json, "/artifacts/1/sha256"), "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882");
+    assert_string_equal(text_at(a.json, "/artifacts/1/sha256"),
+                        "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882");
     answer_release(&a);
     ARTIFACTS(path, id, "/a%20b.txt");
     expect_body(s, path, "x");
     ARTIFACTS(path, id, "/model.safetensors");
-    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=2-5"}});
+    a = ask(s,
+            (struct ask){
+                .method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=2-5"}});
     expect_status(&a, 206);
     assert_string_equal(a.body, "2345");
     assert_true(header_of(&a, "Content-Range", value));
@@ -154,14 +159,22 @@ static void an_artifact_is_listed_with_its_digest_and_sent_in_parts(void **state
     assert_true(header_of(&a, "ETag", etag));
     answer_release(&a);
     snprintf(header, sizeof header, "If-Range: %s", etag);
-    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=-2", header}});
+    a = ask(s, (struct ask){.method = "GET",
+                            .path = path,
+                            .token = s->token,
+                            .headers = {"Range: bytes=-2", header}});
     expect_status(&a, 206);
     assert_string_equal(a.body, "89");
     answer_release(&a);
-    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=-2", "If-Range: \"old\""}});
+    a = ask(s, (struct ask){.method = "GET",
+                            .path = path,
+                            .token = s->token,
+                            .headers = {"Range: bytes=-2", "If-Range: \"old\""}});
     expect_status(&a, 200);
     answer_release(&a);
-    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=10-"}});
+    a = ask(s,
+            (struct ask){
+                .method = "GET", .path = path, .token = s->token, .headers = {"Range: bytes=10-"}});
     expect_problem(&a, 416, NULL);
     assert_true(header_of(&a, "Content-Range", value));
     assert_string_equal(value, "bytes */10");
@@ -175,7 +188,9 @@ static void an_artifact_is_a_plain_file_of_the_folder(void **state)
 {
     struct site *s = *state;
     char id[STORE_ID], folder[200], path[300], link[256], target[256];
-    static const char *const bad[] = {"/..", "/%2e%2e%2ftoken", "/..%2f..%2f..%2ftoken", "/link", "/sub", "/.hidden", "/missing", "/a%00b"};
+    static const char *const bad[] = {
+        "/..",      "/%2e%2e%2ftoken", "/..%2f..%2f..%2ftoken", "/link", "/sub", "/.hidden",
+        "/missing", "/a%00b"};
     job_with(s, "artifacts", id, folder);
     snprintf(target, sizeof target, "%s/token", s->dir);
     snprintf(link, sizeof link, "%s/link", folder);
@@ -228,7 +243,8 @@ static void the_log_of_a_rank_that_the_job_does_not_have_is_404(void **state)
     struct site *s = *state;
     char id[STORE_ID], folder[200], path[200];
     job_with(s, "logs", id, folder);
-    json_t *live = json_of("{\"workers\": [{\"rank\": 0}, {\"rank\": 1}], \"servers\": [{\"rank\": 2}]}");
+    json_t *live =
+        json_of("{\"workers\": [{\"rank\": 0}, {\"rank\": 1}], \"servers\": [{\"rank\": 2}]}");
     OK(store_doc_set(s->store, id, "live", live, &err_));
     json_decref(live);
     snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=2", id);
@@ -267,7 +283,8 @@ static void the_chart_library_comes_from_the_distribution(void **state)
     if (access("/usr/share/javascript/dygraphs/dygraph.min.js", R_OK) < 0) {
         skip();
     }
-    struct answer a = get(s, "/vendor/dygraph.min.js"), b = get(s, "/vendor/dygraph.min.css"), c = get(s, "/vendor/extras/synchronizer.js");
+    struct answer a = get(s, "/vendor/dygraph.min.js"), b = get(s, "/vendor/dygraph.min.css"),
+                  c = get(s, "/vendor/extras/synchronizer.js");
     expect_status(&a, 200);
     expect_status(&b, 200);
     expect_status(&c, 200);

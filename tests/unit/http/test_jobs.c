@@ -19,17 +19,22 @@ static void a_submitted_job_answers_201_with_its_document_and_location(void **st
     assert_int_equal((int)number_at(a.json, "/attempt"), 0);
     assert_int_equal((int)number_at(a.json, "/spec/workers"), 2);
     assert_true(json_is_string(at(a.json, "/created")));
-    static const char *const nulls[] = {
-        "/started", "/finished", "/error", "/metrics/train_loss", "/metrics/test_loss", "/metrics/test_accuracy"};
+    static const char *const nulls[] = {"/started",
+                                        "/finished",
+                                        "/error",
+                                        "/metrics/train_loss",
+                                        "/metrics/test_loss",
+                                        "/metrics/test_accuracy"};
     for (size_t i = 0; i < sizeof nulls / sizeof *nulls; i++) {
         assert_true(json_is_null(at(a.json, nulls[i])));
     }
-    static const char *const numbers[] = {"/progress/epoch",        "/progress/epochs",        "/progress/step",
-                                          "/progress/samples",      "/progress/fraction",      "/metrics/samples_per_second",
-                                          "/metrics/step_seconds",  "/staleness/update_mean",  "/staleness/node_mean",
-                                          "/staleness/sample_mean", "/staleness/p50",          "/staleness/p95",
-                                          "/staleness/p99",         "/staleness/max",          "/staleness_recent/max",
-                                          "/assignment/version",    "/assignment/global_batch"};
+    static const char *const numbers[] = {
+        "/progress/epoch",        "/progress/epochs",        "/progress/step",
+        "/progress/samples",      "/progress/fraction",      "/metrics/samples_per_second",
+        "/metrics/step_seconds",  "/staleness/update_mean",  "/staleness/node_mean",
+        "/staleness/sample_mean", "/staleness/p50",          "/staleness/p95",
+        "/staleness/p99",         "/staleness/max",          "/staleness_recent/max",
+        "/assignment/version",    "/assignment/global_batch"};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         assert_true(json_is_number(at(a.json, numbers[i])));
     }
@@ -45,7 +50,12 @@ static void a_submitted_job_answers_201_with_its_document_and_location(void **st
 static void a_malformed_document_is_400_with_line_and_column(void **state)
 {
     struct site *s = *state;
-    static const char *const bad[] = {"{\n  \"name\": \"x\",\n  oops\n}", "{\"a\": 1, \"a\": 2}", "", "{} trailing", "[1, 2", "\xff\xfe"};
+    static const char *const bad[] = {"{\n  \"name\": \"x\",\n  oops\n}",
+                                      "{\"a\": 1, \"a\": 2}",
+                                      "",
+                                      "{} trailing",
+                                      "[1, 2",
+                                      "\xff\xfe"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct answer a = post(s, "/api/v1/jobs", bad[i]);
         expect_problem(&a, 400, "");
@@ -61,9 +71,10 @@ static void a_malformed_document_is_400_with_line_and_column(void **state)
 static void every_mistake_of_a_spec_is_told_at_once(void **state)
 {
     struct site *s = *state;
-    struct answer a = post(s, "/api/v1/jobs",
-                           "{\"name\": \"x\", \"modle\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"strategy\": {\"type\": \"synk\"}, "
-                           "\"workers\": 0, \"epochs\": -1}");
+    struct answer a = post(
+        s, "/api/v1/jobs",
+        "{\"name\": \"x\", \"modle\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"strategy\": {\"type\": \"synk\"}, "
+        "\"workers\": 0, \"epochs\": -1}");
     expect_problem(&a, 422, "/strategy/type");
     expect_problem(&a, 422, "/workers");
     expect_problem(&a, 422, "/epochs");
@@ -108,8 +119,11 @@ static void a_dry_run_answers_200_and_queues_nothing(void **state)
 static void an_idempotency_key_makes_one_job(void **state)
 {
     struct site *s = *state;
-    struct ask first = {
-        .method = "POST", .path = "/api/v1/jobs", .token = s->token, .body = SPEC("once"), .headers = {"Idempotency-Key: k-1"}};
+    struct ask first = {.method = "POST",
+                        .path = "/api/v1/jobs",
+                        .token = s->token,
+                        .body = SPEC("once"),
+                        .headers = {"Idempotency-Key: k-1"}};
     struct ask other = first;
     char replayed[256];
     other.body = SPEC("another");
@@ -188,7 +202,8 @@ static void what_was_changed_over_http_is_in_every_answer_after_it(void **state)
     ID_PATH(path, id, "");
     for (int i = 0; i < 100; i++) {
         snprintf(body, sizeof body, "{\"priority\": %d}", i);
-        struct answer a = ask(s, (struct ask){.method = "PATCH", .path = path, .token = s->token, .body = body});
+        struct answer a =
+            ask(s, (struct ask){.method = "PATCH", .path = path, .token = s->token, .body = body});
         expect_status(&a, 200);
         answer_release(&a);
         for (int k = 0; k < 3; k++) { /* the first is made for it, the others are given again */
@@ -248,14 +263,21 @@ static void the_priority_can_be_changed_and_nothing_else(void **state)
     char id[STORE_ID], path[96];
     submit(s, SPEC("urgent"), id);
     ID_PATH(path, id, "");
-    struct answer a = ask(s, (struct ask){.method = "PATCH", .path = path, .token = s->token, .body = "{\"priority\": 7}"});
+    struct answer a = ask(
+        s, (struct ask){
+               .method = "PATCH", .path = path, .token = s->token, .body = "{\"priority\": 7}"});
     expect_status(&a, 200);
     assert_int_equal((int)number_at(a.json, "/priority"), 7);
     answer_release(&a);
-    a = ask(s, (struct ask){.method = "PATCH", .path = path, .token = s->token, .body = "{\"priority\": 1.5}"});
+    a = ask(s,
+            (struct ask){
+                .method = "PATCH", .path = path, .token = s->token, .body = "{\"priority\": 1.5}"});
     expect_problem(&a, 422, "/priority");
     answer_release(&a);
-    a = ask(s, (struct ask){.method = "PATCH", .path = path, .token = s->token, .body = "{\"state\": \"succeeded\"}"});
+    a = ask(s, (struct ask){.method = "PATCH",
+                            .path = path,
+                            .token = s->token,
+                            .body = "{\"state\": \"succeeded\"}"});
     expect_problem(&a, 422, "/state");
     answer_release(&a);
     a = ask(s, (struct ask){.method = "PATCH", .path = path, .token = s->token, .body = "7"});
@@ -266,9 +288,11 @@ static void the_priority_can_be_changed_and_nothing_else(void **state)
 static void what_cannot_be_a_job_is_404_on_every_route(void **state)
 {
     struct site *s = *state;
-    static const char *const ids[] = {"0123456789abcdef", "nope", "..", "%2e%2e", "0123456789ABCDEF", "a'b", "%ff%fe", "\xc3\xa4"};
-    static const char *const subs[] = {"",      "/series",    "/steps",      "/workers", "/staleness", "/assignments", "/evaluations",
-                                       "/logs", "/artifacts", "/artifacts/x"};
+    static const char *const ids[] = {"0123456789abcdef", "nope", "..",     "%2e%2e",
+                                      "0123456789ABCDEF", "a'b",  "%ff%fe", "\xc3\xa4"};
+    static const char *const subs[] = {"",           "/series",      "/steps",       "/workers",
+                                       "/staleness", "/assignments", "/evaluations", "/logs",
+                                       "/artifacts", "/artifacts/x"};
     char path[128];
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         for (size_t k = 0; k < sizeof subs / sizeof *subs; k++) {
@@ -284,7 +308,8 @@ static void a_script_in_a_name_stays_text(void **state)
 {
     struct site *s = *state;
     char id[STORE_ID], path[96], type[256], nosniff[256];
-    struct answer a = post(s, "/api/v1/jobs", "{\"name\": \"<script>alert(1)</script>\", " GLYPHS "}");
+    struct answer a =
+        post(s, "/api/v1/jobs", "{\"name\": \"<script>alert(1)</script>\", " GLYPHS "}");
     expect_status(&a, 201);
     snprintf(id, sizeof id, "%s", text_at(a.json, "/id"));
     assert_string_equal(text_at(a.json, "/name"), "<script>alert(1)</script>");

@@ -1,5 +1,5 @@
-/* What a client may not do to the server: large and endless bodies and headers, slow requests, strange methods and paths. After
- * each of them the server still answers others.
+/* What a client may not do to the server: large and endless bodies and headers, slow requests,
+ * strange methods and paths. After each of them the server still answers others.
  */
 #include "tests/unit/http/fixture.h"
 
@@ -26,7 +26,11 @@ static void a_body_that_is_too_large_is_413(void **state)
     static const size_t sizes[] = {(4 << 20) + 1, 100u << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char *body = filled(sizes[i]);
-        struct ask big = {.method = "POST", .path = "/api/v1/jobs", .token = s->token, .body = body, .body_len = sizes[i]};
+        struct ask big = {.method = "POST",
+                          .path = "/api/v1/jobs",
+                          .token = s->token,
+                          .body = body,
+                          .body_len = sizes[i]};
         struct answer a = ask(s, big);
         expect_problem(&a, 413, NULL);
         answer_release(&a);
@@ -53,7 +57,11 @@ static void a_body_as_large_as_allowed_is_read(void **state)
     struct site *s = *state;
     size_t n = 4 << 20;
     char *body = filled(n);
-    struct answer a = ask(s, (struct ask){.method = "POST", .path = "/api/v1/jobs", .token = s->token, .body = body, .body_len = n});
+    struct answer a = ask(s, (struct ask){.method = "POST",
+                                          .path = "/api/v1/jobs",
+                                          .token = s->token,
+                                          .body = body,
+                                          .body_len = n});
     expect_problem(&a, 400, "");
     answer_release(&a);
     free(body);
@@ -78,7 +86,9 @@ static void a_header_without_end_is_ended(void **state)
     int fd = dial(s);
     bool open = say(fd, "GET /healthz HTTP/1.1\r\nHost: x\r\n");
     for (int i = 0; i < 100000 && open; i++) {
-        open = say(fd, "X-More: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n");
+        open = say(
+            fd,
+            "X-More: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n");
     }
     assert_false(open && hear(fd, "431", out, sizeof out, 30) < 0);
     close(fd);
@@ -92,14 +102,17 @@ static void a_request_line_without_end_is_ended(void **state)
     int fd = dial(s);
     bool open = say(fd, "GET /");
     for (int i = 0; i < 100000 && open; i++) {
-        open = say(fd, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+        open = say(
+            fd,
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     }
     assert_false(open && hear(fd, "414", out, sizeof out, 30) < 0);
     close(fd);
     expect_alive(s);
 }
 
-/* One byte now and then, for ever: the connection is ended all the same, because the deadline is that of the whole header. */
+/* One byte now and then, for ever: the connection is ended all the same, because the deadline is
+ * that of the whole header. */
 static void a_client_that_sends_byte_by_byte_is_ended(void **state)
 {
     struct site *s = *state;
@@ -148,12 +161,13 @@ static void requests_on_one_connection_are_answered_one_after_the_other(void **s
 static void what_is_no_http_is_ended(void **state)
 {
     struct site *s = *state;
-    static const char *const noise[] = {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n",
-                                        "GET\r\n\r\n",
-                                        "\r\n\r\n\r\n\r\nPOST\r\n\r\n",
-                                        "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
-                                        "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
-                                        "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n"};
+    static const char *const noise[] = {
+        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n",
+        "GET\r\n\r\n",
+        "\r\n\r\n\r\n\r\nPOST\r\n\r\n",
+        "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
+        "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n"};
     for (size_t i = 0; i < sizeof noise / sizeof *noise; i++) {
         char out[TEXT] = "";
         int fd = dial(s);
@@ -191,7 +205,8 @@ static void an_unknown_path_is_404_and_an_unknown_method_405_with_allow(void **s
     };
     char allow[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct answer a = ask(s, (struct ask){.method = cases[i].method, .path = cases[i].path, .token = s->token});
+        struct answer a = ask(
+            s, (struct ask){.method = cases[i].method, .path = cases[i].path, .token = s->token});
         expect_problem(&a, cases[i].status, NULL);
         assert_int_equal(header_of(&a, "Allow", allow), cases[i].allow != NULL);
         assert_string_equal(allow, cases[i].allow ? cases[i].allow : "");
@@ -202,9 +217,11 @@ static void an_unknown_path_is_404_and_an_unknown_method_405_with_allow(void **s
 static void head_answers_as_get_without_the_body(void **state)
 {
     struct site *s = *state;
-    static const char *const paths[] = {"/api/v1/jobs", "/healthz", "/app.js", "/metrics", "/api/v1/events"};
+    static const char *const paths[] = {"/api/v1/jobs", "/healthz", "/app.js", "/metrics",
+                                        "/api/v1/events"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        struct answer a = ask(s, (struct ask){.method = "HEAD", .path = paths[i], .token = s->token});
+        struct answer a =
+            ask(s, (struct ask){.method = "HEAD", .path = paths[i], .token = s->token});
         expect_status(&a, 200);
         assert_int_equal(a.len, 0);
         answer_release(&a);
@@ -214,7 +231,8 @@ static void head_answers_as_get_without_the_body(void **state)
 static void every_answer_has_the_security_headers(void **state)
 {
     struct site *s = *state;
-    static const char *const paths[] = {"/", "/app.js", "/nothing", "/api/v1/jobs", "/api/v1/jobs/x", "/healthz", "/metrics"};
+    static const char *const paths[] = {
+        "/", "/app.js", "/nothing", "/api/v1/jobs", "/api/v1/jobs/x", "/healthz", "/metrics"};
     char value[256];
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct answer a = get(s, paths[i]);

@@ -1,11 +1,14 @@
-/* The description of the API against the route table, against docs/http-api.md, and against what the server really answers.
- * UPDATE_DOCS=1 writes the generated part of docs/http-api.md anew (run in the project's folder).
+/* The description of the API against the route table, against docs/http-api.md, and against what
+ * the server really answers. UPDATE_DOCS=1 writes the generated part of docs/http-api.md anew (run
+ * in the project's folder).
  */
 #include "http/openapi.h"
 #include "http/routes.h"
 #include "tests/unit/http/fixture.h"
 
-static const char docs_path[] = "docs/http-api.md", begin_mark[] = "<!-- generated: UPDATE_DOCS=1 build/tests/unit/http/test_openapi -->\n";
+static const char docs_path[] = "docs/http-api.md",
+                  begin_mark[] =
+                      "<!-- generated: UPDATE_DOCS=1 build/tests/unit/http/test_openapi -->\n";
 
 static json_t *description; /* of a running server */
 
@@ -26,7 +29,7 @@ static int close_all(void **state)
     return site_close(state);
 }
 
-/* ---- the document ------------------------------------------------------------------------------------------------ */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 static json_t *operation_of(const struct route *r)
 {
@@ -34,7 +37,8 @@ static json_t *operation_of(const struct route *r)
     for (size_t i = 0; r->method[i]; i++) {
         method[i] = (char)(r->method[i] | 0x20);
     }
-    return json_object_get(json_object_get(json_object_get(description, "paths"), r->pattern), method);
+    return json_object_get(json_object_get(json_object_get(description, "paths"), r->pattern),
+                           method);
 }
 
 static void every_route_is_described_and_nothing_else(void **state)
@@ -47,7 +51,8 @@ static void every_route_is_described_and_nothing_else(void **state)
     json_object_foreach(json_object_get(description, "paths"), path, item) {
         described += json_object_size(item);
         json_object_foreach(item, method, op) {
-            assert_true(json_is_string(json_object_get(op, "operationId")) && json_is_string(json_object_get(op, "summary")));
+            assert_true(json_is_string(json_object_get(op, "operationId")) &&
+                        json_is_string(json_object_get(op, "summary")));
         }
     }
     for (const struct route *r = routes; r->method; r++) {
@@ -82,7 +87,8 @@ static json_t *schema_named(const char *ref)
 {
     static const char prefix[] = "#/components/schemas/";
     assert_int_equal(strncmp(ref, prefix, sizeof prefix - 1), 0);
-    return json_object_get(json_object_get(json_object_get(description, "components"), "schemas"), ref + sizeof prefix - 1);
+    return json_object_get(json_object_get(json_object_get(description, "components"), "schemas"),
+                           ref + sizeof prefix - 1);
 }
 
 static void check_refs(json_t *j)
@@ -123,7 +129,7 @@ static void every_name_in_a_path_is_a_parameter(void **state)
     }
 }
 
-/* ---- answers against their schemas ---------------------------------------------------------------------------------- */
+/* ---- answers against their schemas ----------------------------------------------------------- */
 
 static bool is_of(const json_t *j, const char *type)
 {
@@ -136,7 +142,8 @@ static bool is_of(const json_t *j, const char *type)
                                           : json_is_object(j);
 }
 
-/* What of JSON Schema our schemas use. Says where the document does not fit; keys that no schema names do not fit either. */
+/* What of JSON Schema our schemas use. Says where the document does not fit; keys that no schema
+ * names do not fit either. */
 static void fits(const json_t *j, json_t *schema, const char *where)
 {
     const char *key;
@@ -166,7 +173,8 @@ static void fits(const json_t *j, json_t *schema, const char *where)
         }
     }
     json_object_foreach((json_t *)j, key, value) {
-        json_t *properties = json_object_get(schema, "properties"), *more = json_object_get(schema, "additionalProperties");
+        json_t *properties = json_object_get(schema, "properties"),
+               *more = json_object_get(schema, "additionalProperties");
         snprintf(below, sizeof below, "%.300s/%.60s", where, key);
         if (properties && !json_object_get(properties, key)) {
             fail_msg("%s is in no schema", below);
@@ -195,14 +203,15 @@ static void answers_fit_their_schemas(void **state)
     int checked = 0;
     for (const struct route *r = routes; r->method; r++) {
         const char *brace = strchr(r->pattern, '{');
-        if (strcmp(r->method, "GET") != 0 || !r->response || strchr(r->response, '/') || strchr(r->response, '*')) {
+        if (strcmp(r->method, "GET") != 0 || !r->response || strchr(r->response, '/') ||
+            strchr(r->response, '*')) {
             continue;
         }
         snprintf(path, sizeof path, "%s", r->pattern);
         if (brace) {
             const char *end = strchr(brace, '}');
-            snprintf(path, sizeof path, "%.*s%s%s", (int)(brace - r->pattern), r->pattern, strstr(r->pattern, "{name}") ? "fast" : id,
-                     end + 1);
+            snprintf(path, sizeof path, "%.*s%s%s", (int)(brace - r->pattern), r->pattern,
+                     strstr(r->pattern, "{name}") ? "fast" : id, end + 1);
         }
         struct answer a = get(s, path);
         expect_status(&a, r->status);
@@ -213,7 +222,8 @@ static void answers_fit_their_schemas(void **state)
         checked++;
     }
     assert_true(checked >= 15);
-    struct answer a = get(s, "/api/v1/jobs/nope"), b = post(s, "/api/v1/jobs", "{}"), c = post(s, "/api/v1/jobs?dryRun=true", SPEC("dry"));
+    struct answer a = get(s, "/api/v1/jobs/nope"), b = post(s, "/api/v1/jobs", "{}"),
+                  c = post(s, "/api/v1/jobs?dryRun=true", SPEC("dry"));
     fits(a.json, schema_named("#/components/schemas/Problem"), "404");
     fits(b.json, schema_named("#/components/schemas/Problem"), "422");
     fits(c.json, schema_named("#/components/schemas/DryRun"), "dry run");
@@ -222,7 +232,7 @@ static void answers_fit_their_schemas(void **state)
     answer_release(&c);
 }
 
-/* ---- docs/http-api.md ------------------------------------------------------------------------------------------------- */
+/* ---- docs/http-api.md ------------------------------------------------------------------------ */
 
 static void the_docs_are_those_of_the_code(void **state)
 {

@@ -5,8 +5,9 @@
 
 static void put_node(struct site *s, const char *name)
 {
-    json_t *node = json_pack("{s:s, s:s, s:s, s:I, s:i, s:f}", "name", name, "host", "here", "device", "cpu:1", "memory_bytes",
-                             (json_int_t)1000000000, "threads", 1, "slowdown", 1.0);
+    json_t *node =
+        json_pack("{s:s, s:s, s:s, s:I, s:i, s:f}", "name", name, "host", "here", "device", "cpu:1",
+                  "memory_bytes", (json_int_t)1000000000, "threads", 1, "slowdown", 1.0);
     OK(store_node_put(s->store, node, &err_));
     json_decref(node);
 }
@@ -57,7 +58,8 @@ static void a_node_that_reports_is_not_forgotten(void **state)
 {
     struct site *s = *state;
     put_node(s, "here");
-    struct answer a = ask(s, (struct ask){.method = "DELETE", .path = "/api/v1/nodes/here", .token = s->token});
+    struct answer a =
+        ask(s, (struct ask){.method = "DELETE", .path = "/api/v1/nodes/here", .token = s->token});
     expect_problem(&a, 409, NULL);
     answer_release(&a);
 }
@@ -65,9 +67,14 @@ static void a_node_that_reports_is_not_forgotten(void **state)
 static void the_catalogue_has_everything_the_form_needs(void **state)
 {
     struct site *s = *state;
-    static const char *const kinds[] = {
-        "/strategy/0/name", "/batching/0/name", "/optimizer/0/parameters/0/name", "/schedule/0/name", "/layer/0/name",
-        "/format/0/name",   "/device/0/name",   "/preset/0/model/layers/0/type"};
+    static const char *const kinds[] = {"/strategy/0/name",
+                                        "/batching/0/name",
+                                        "/optimizer/0/parameters/0/name",
+                                        "/schedule/0/name",
+                                        "/layer/0/name",
+                                        "/format/0/name",
+                                        "/device/0/name",
+                                        "/preset/0/model/layers/0/type"};
     struct answer a = get(s, "/api/v1/catalog");
     expect_status(&a, 200);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -95,7 +102,8 @@ static void metrics_are_prometheus_text_with_names_escaped(void **state)
     submit(s, "{\"name\": \"a\\\"b\\\\c\", " GLYPHS "}", id);
     move(s, id, JOB_QUEUED, JOB_LAUNCHING);
     move(s, id, JOB_LAUNCHING, JOB_RUNNING);
-    json_t *live = json_of("{\"progress\": {\"step\": 12}, \"workers\": [{\"rank\": 0, \"node\": \"fast\", \"batch\": 93}]}");
+    json_t *live = json_of(
+        "{\"progress\": {\"step\": 12}, \"workers\": [{\"rank\": 0, \"node\": \"fast\", \"batch\": 93}]}");
     OK(store_doc_set(s->store, id, "live", live, &err_));
     json_decref(live);
     struct answer a = get(s, "/metrics");
@@ -200,13 +208,17 @@ static void a_cookie_is_read_whole_or_not_at_all(void **state)
 static void an_address_that_is_none_is_refused_at_start(void **state)
 {
     struct site *s = *state;
-    static const char *const bad[] = {"127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ":8080", "no.such.host.invalid:80",
+    static const char *const bad[] = {"127.0.0.1",       "127.0.0.1:", "127.0.0.1:x",
+                                      "127.0.0.1:70000", ":8080",      "no.such.host.invalid:80",
                                       "[::1:80"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char token[160];
         snprintf(token, sizeof token, "%s/token", s->dir);
-        struct http_config c = {
-            .listen = bad[i], .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
+        struct http_config c = {.listen = bad[i],
+                                .data_dir = s->dir,
+                                .static_dir = s->static_dir,
+                                .store_url = s->store_url,
+                                .token_file = token};
         struct err e = {0};
         assert_null(http_start(&c, &e));
         assert_int_equal(e.code, ERR_INVALID);
@@ -215,8 +227,11 @@ static void an_address_that_is_none_is_refused_at_start(void **state)
     char listen[32], token[160];
     snprintf(listen, sizeof listen, "127.0.0.1:%d", s->port);
     snprintf(token, sizeof token, "%s/token", s->dir);
-    struct http_config c = {
-        .listen = listen, .data_dir = s->dir, .static_dir = s->static_dir, .store_url = s->store_url, .token_file = token};
+    struct http_config c = {.listen = listen,
+                            .data_dir = s->dir,
+                            .static_dir = s->static_dir,
+                            .store_url = s->store_url,
+                            .token_file = token};
     struct err e = {0};
     assert_null(http_start(&c, &e));
     assert_int_equal(e.code, ERR_IO);

@@ -1,4 +1,5 @@
-/* What the charts read: series with the contract of DESIGN.md section 9, last steps, workers, staleness, assignments, evaluations. */
+/* What the charts read: series with the contract of DESIGN.md section 9, last steps, workers,
+ * staleness, assignments, evaluations. */
 #include "store/history.h"
 #include "tests/unit/http/fixture.h"
 
@@ -48,7 +49,8 @@ static void series_are_as_the_contract_says(void **state)
     struct site *s = *state;
     char id[STORE_ID];
     job_with_history(s, id);
-    struct answer a = view(s, id, "series?names=train_loss,staleness,test_accuracy&x=step&points=300");
+    struct answer a =
+        view(s, id, "series?names=train_loss,staleness,test_accuracy&x=step&points=300");
     expect_status(&a, 200);
     assert_string_equal(text_at(a.json, "/x"), "step");
     assert_int_equal(json_array_size(at(a.json, "/series")), 4);
@@ -74,7 +76,8 @@ static void series_are_as_the_contract_says(void **state)
     a = view(s, id, "series?names=batch&x=time&from=10&to=20&points=10");
     assert_string_equal(text_at(a.json, "/x"), "time");
     assert_int_equal((int)number_at(a.json, "/series/0/mean/3"), 24);
-    assert_true(number_at(a.json, "/series/0/x/0") >= 10 && number_at(a.json, "/series/0/x/9") <= 20);
+    assert_true(number_at(a.json, "/series/0/x/0") >= 10 &&
+                number_at(a.json, "/series/0/x/9") <= 20);
     answer_release(&a);
     a = view(s, id, "series?x=samples");
     assert_string_equal(text_at(a.json, "/series/0/name"), "train_loss");
@@ -106,8 +109,12 @@ static void a_job_that_has_not_begun_has_empty_views(void **state)
     submit(s, SPEC("fresh"), id);
     struct {
         const char *sub, *key;
-    } const cases[] = {{"steps", "/nodes"},        {"workers", "/workers"},         {"workers", "/servers"},
-                       {"staleness", "/nodes"},    {"assignments", "/assignments"}, {"evaluations", "/evaluations"},
+    } const cases[] = {{"steps", "/nodes"},
+                       {"workers", "/workers"},
+                       {"workers", "/servers"},
+                       {"staleness", "/nodes"},
+                       {"assignments", "/assignments"},
+                       {"evaluations", "/evaluations"},
                        {"artifacts", "/artifacts"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct answer a = view(s, id, cases[i].sub);
@@ -146,17 +153,20 @@ static void what_the_monitor_wrote_is_given_as_it_is(void **state)
     char id[STORE_ID];
     json_t *staleness = json_of(
         "{\"nodes\": [{\"node\": \"slow\", \"mean\": 3.1, \"p50\": 3, \"p95\": 4, \"p99\": 4, \"max\": 5, \"histogram\": [0, 12, 530]}]}");
-    json_t *evaluations = json_of("{\"evaluations\": [{\"step\": 10, \"loss\": 0.5, \"accuracy\": 0.8}]}");
+    json_t *evaluations =
+        json_of("{\"evaluations\": [{\"step\": 10, \"loss\": 0.5, \"accuracy\": 0.8}]}");
     json_t *assignment = json_of(
         "{\"version\": 2, \"step\": 40, \"time\": \"2026-01-02T03:04:05.678Z\", \"reason\": \"r\", \"batches\": {\"fast-1\": 93}, "
         "\"predicted_step_seconds\": 0.05, \"measured_step_seconds\": 0.12}");
-    json_t *live = json_of("{\"workers\": [{\"rank\": 0, \"node\": \"fast-1\", \"batch\": 93}], \"servers\": []}");
+    json_t *live = json_of(
+        "{\"workers\": [{\"rank\": 0, \"node\": \"fast-1\", \"batch\": 93}], \"servers\": []}");
     submit(s, SPEC("monitored"), id);
     OK(store_doc_set(s->store, id, "detail:staleness", staleness, &err_));
     OK(store_doc_set(s->store, id, "detail:evaluations", evaluations, &err_));
     OK(store_assignment_add(s->store, id, assignment, &err_));
     OK(store_doc_set(s->store, id, "live", live, &err_));
-    struct answer a = view(s, id, "staleness"), b = view(s, id, "evaluations"), c = view(s, id, "assignments"), d = view(s, id, "workers");
+    struct answer a = view(s, id, "staleness"), b = view(s, id, "evaluations"),
+                  c = view(s, id, "assignments"), d = view(s, id, "workers");
     assert_true(json_equal(a.json, staleness));
     assert_true(json_equal(b.json, evaluations));
     assert_true(json_equal(at(c.json, "/assignments/0"), assignment));
@@ -178,8 +188,8 @@ static void charts_can_be_read_while_the_store_is_away(void **state)
     char id[STORE_ID];
     job_with_history(s, id);
     redis_private_stop(s->dir);
-    struct answer a = view(s, id, "series?names=train_loss"), b = view(s, id, "steps"), c = view(s, id, "logs"),
-                  d = view(s, id, "staleness");
+    struct answer a = view(s, id, "series?names=train_loss"), b = view(s, id, "steps"),
+                  c = view(s, id, "logs"), d = view(s, id, "staleness");
     expect_status(&a, 200);
     expect_status(&b, 200);
     expect_status(&c, 200);
@@ -194,9 +204,12 @@ static void charts_can_be_read_while_the_store_is_away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(series_are_as_the_contract_says),          cmocka_unit_test(a_wrong_series_is_422_with_the_nearest_name),
-        cmocka_unit_test(a_job_that_has_not_begun_has_empty_views), cmocka_unit_test(the_last_steps_are_rows_of_each_rank),
-        cmocka_unit_test(what_the_monitor_wrote_is_given_as_it_is), cmocka_unit_test(charts_can_be_read_while_the_store_is_away),
+        cmocka_unit_test(series_are_as_the_contract_says),
+        cmocka_unit_test(a_wrong_series_is_422_with_the_nearest_name),
+        cmocka_unit_test(a_job_that_has_not_begun_has_empty_views),
+        cmocka_unit_test(the_last_steps_are_rows_of_each_rank),
+        cmocka_unit_test(what_the_monitor_wrote_is_given_as_it_is),
+        cmocka_unit_test(charts_can_be_read_while_the_store_is_away),
     };
     return cmocka_run_group_tests(tests, site_open, site_close);
 }

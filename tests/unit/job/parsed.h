@@ -1,8 +1,8 @@
-/* A spec as a test looks at it: parsed, with its problems beside it. Every test file has an example of its own, a spec without a mistake,
- * and parses it with a patch merged into its top level.
+/* A spec as a test looks at it: parsed, with its problems beside it. Every test file has an example
+ * of its own, a spec without a mistake, and parses it with a patch merged into its top level.
  *
- * What a newcomer would get wrong: a spec that is refused is no failure here; `rc` and `problems` say what became of it, and done() is owed
- * either way.
+ * What a newcomer would get wrong: a spec that is refused is no failure here; `rc` and `problems`
+ * say what became of it, and done() is owed either way.
  */
 #ifndef TESTS_JOB_PARSED_H
 #define TESTS_JOB_PARSED_H
@@ -42,7 +42,8 @@ static inline void done(struct parsed *p)
 static inline struct parsed *parse_patched(const char *example, const char *patch)
 {
     struct err e;
-    json_t *j = jsonx_parse(example, strlen(example), &e), *p = jsonx_parse(patch, strlen(patch), &e);
+    json_t *j = jsonx_parse(example, strlen(example), &e),
+           *p = jsonx_parse(patch, strlen(patch), &e);
     if (!j || !p) {
         fail_msg("%s", e.message);
     }
@@ -57,7 +58,8 @@ static inline struct parsed *parse_patched(const char *example, const char *patc
 static inline bool has(const struct parsed *p, const char *pointer, const char *part)
 {
     for (int i = 0; i < p->problems.count; i++) {
-        if (strcmp(p->problems.items[i].pointer, pointer) == 0 && strstr(p->problems.items[i].message, part)) {
+        if (strcmp(p->problems.items[i].pointer, pointer) == 0 &&
+            strstr(p->problems.items[i].message, part)) {
             return true;
         }
     }
@@ -65,11 +67,13 @@ static inline bool has(const struct parsed *p, const char *pointer, const char *
 }
 
 /* Fails unless there is; ends with done(p). */
-static inline void refused_with(struct parsed *p, const char *patch, const char *pointer, const char *part)
+static inline void refused_with(struct parsed *p, const char *patch, const char *pointer,
+                                const char *part)
 {
     if (p->rc == 0 || !has(p, pointer, part)) {
-        fail_msg("%s: nothing says '%s' of %s among %d problems, the first: %s %s", patch, part, pointer, p->problems.count,
-                 p->problems.count ? p->problems.items[0].pointer : "", p->problems.count ? p->problems.items[0].message : "none");
+        fail_msg("%s: nothing says '%s' of %s among %d problems, the first: %s %s", patch, part,
+                 pointer, p->problems.count, p->problems.count ? p->problems.items[0].pointer : "",
+                 p->problems.count ? p->problems.items[0].message : "none");
     }
     done(p);
 }

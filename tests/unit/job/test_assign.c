@@ -1,5 +1,6 @@
-/* Minibatch policy: sizes always sum to the global batch within their bounds, and all finish together to within a quantum (ALGORITHMS.md
- * 2.3). What the balancer makes of them is in test_balancer.c. */
+/* Minibatch policy: sizes always sum to the global batch within their bounds, and all finish
+ * together to within a quantum (ALGORITHMS.md 2.3). What the balancer makes of them is in
+ * test_balancer.c. */
 #include "tests/unit/job/assignments.h"
 
 enum { MOST = 64 };
@@ -51,7 +52,8 @@ static struct split *draw(uint64_t seed, bool bounded)
 
 static double solve(struct split *s)
 {
-    return assign_equal_finish(s->a, s->k, s->max_batch, s->workers, s->B, s->min_batch, s->quantum, s->sizes);
+    return assign_equal_finish(s->a, s->k, s->max_batch, s->workers, s->B, s->min_batch, s->quantum,
+                               s->sizes);
 }
 
 static void sizes_sum_to_the_global_batch_within_their_bounds(void **state)
@@ -72,7 +74,8 @@ static void sizes_sum_to_the_global_batch_within_their_bounds(void **state)
         }
         if (T >= 0) {
             assert_int_equal(sum, s->B);
-            assert_true(fabs(T - slowest) <= 1e-12 * slowest); /* what is returned is what it will take */
+            assert_true(fabs(T - slowest) <=
+                        1e-12 * slowest); /* what is returned is what it will take */
             solved++;
         }
         free(s);
@@ -100,7 +103,8 @@ static void sizes_are_within_a_quantum_of_equal_finish(void **state)
     for (uint64_t seed = 0; seed < 5000; seed++) {
         struct split *s = draw(seed, false);
         if (s->B >= s->workers * s->quantum && solve(s) >= 0) {
-            double ideal[MOST], rounded_up = 0; /* nodes that would get less than a quantum get one */
+            double ideal[MOST],
+                rounded_up = 0; /* nodes that would get less than a quantum get one */
             int fastest = 0, odd = 0;
             ideal_of(s, ideal);
             for (int i = 0; i < s->workers; i++) {
@@ -108,9 +112,11 @@ static void sizes_are_within_a_quantum_of_equal_finish(void **state)
                 rounded_up += ideal[i] < s->quantum ? s->quantum - ideal[i] : 0;
             }
             for (int i = 0; i < s->workers; i++) {
-                double over = s->sizes[i] - ideal[i], most = s->quantum + (i == fastest ? s->B % s->quantum : 0);
+                double over = s->sizes[i] - ideal[i],
+                       most = s->quantum + (i == fastest ? s->B % s->quantum : 0);
                 if (over > most + 1e-6 || (rounded_up == 0 && over < -most - 1e-6)) {
-                    fail_msg("seed %d: worker %d gets %d, ideal %g", (int)seed, i, s->sizes[i], ideal[i]);
+                    fail_msg("seed %d: worker %d gets %d, ideal %g", (int)seed, i, s->sizes[i],
+                             ideal[i]);
                 }
                 odd += s->sizes[i] % s->quantum != 0 && i != fastest;
             }
@@ -123,8 +129,12 @@ static void sizes_are_within_a_quantum_of_equal_finish(void **state)
 static void without_bounds_the_closed_form_holds(void **state)
 {
     /* T = (B + sum a/k) / sum 1/k */
-    struct split s = {
-        .workers = 4, .B = 256, .min_batch = 1, .quantum = 1, .a = {0.002, 0.002, 0.002, 0.002}, .k = {0.0005, 0.0005, 0.001, 0.002}};
+    struct split s = {.workers = 4,
+                      .B = 256,
+                      .min_batch = 1,
+                      .quantum = 1,
+                      .a = {0.002, 0.002, 0.002, 0.002},
+                      .k = {0.0005, 0.0005, 0.001, 0.002}};
     double inverse = 0, offset = 0;
     for (int i = 0; i < 4; i++) {
         inverse += 1 / s.k[i];
@@ -139,8 +149,14 @@ static void without_bounds_the_closed_form_holds(void **state)
 
 static void bounds_on_both_sides_share_the_excess(void **state)
 {
-    /* shares 70, 25, 5 within [10, 40]: clamping and dividing again would fail (ALGORITHMS.md 2.3) */
-    struct split s = {.workers = 3, .B = 100, .min_batch = 10, .quantum = 1, .k = {1 / 70.0, 1 / 25.0, 1 / 5.0}, .max_batch = {40, 40, 40}};
+    /* shares 70, 25, 5 within [10, 40]: clamping and dividing again would fail (ALGORITHMS.md 2.3)
+     */
+    struct split s = {.workers = 3,
+                      .B = 100,
+                      .min_batch = 10,
+                      .quantum = 1,
+                      .k = {1 / 70.0, 1 / 25.0, 1 / 5.0},
+                      .max_batch = {40, 40, 40}};
     assert_true(solve(&s) >= 0);
     assert_int_equal(s.sizes[0], 40);
     assert_int_equal(s.sizes[1], 40);
@@ -152,7 +168,8 @@ static void equal_nodes_get_equal_minibatches(void **state)
     for (int workers = 1; workers <= 16; workers++) {
         for (int each = 8; each <= 64; each += 8) {
             for (int quantum = 1; quantum <= 8; quantum *= 2) {
-                struct split s = {.workers = workers, .B = workers * each, .min_batch = 1, .quantum = quantum};
+                struct split s = {
+                    .workers = workers, .B = workers * each, .min_batch = 1, .quantum = quantum};
                 for (int i = 0; i < workers; i++) {
                     s.a[i] = 0.003;
                     s.k[i] = 0.0007;
@@ -168,7 +185,8 @@ static void equal_nodes_get_equal_minibatches(void **state)
 
 static void the_fastest_takes_the_remainder(void **state)
 {
-    struct split s = {.workers = 3, .B = 130, .min_batch = 1, .quantum = 8, .k = {0.002, 0.001, 0.002}};
+    struct split s = {
+        .workers = 3, .B = 130, .min_batch = 1, .quantum = 8, .k = {0.002, 0.001, 0.002}};
     assert_true(solve(&s) > 0);
     assert_int_equal(s.sizes[0] % 8, 0);
     assert_int_equal(s.sizes[1] % 8, 130 % 8);
@@ -182,8 +200,13 @@ static void the_fastest_takes_the_remainder(void **state)
 
 static void a_node_whose_time_is_constant_gets_its_largest_minibatch(void **state)
 {
-    struct split s = {
-        .workers = 3, .B = 128, .min_batch = 4, .quantum = 4, .a = {0, 0.2, 0}, .k = {0.001, 0, 0.001}, .max_batch = {0, 64, 0}};
+    struct split s = {.workers = 3,
+                      .B = 128,
+                      .min_batch = 4,
+                      .quantum = 4,
+                      .a = {0, 0.2, 0},
+                      .k = {0.001, 0, 0.001},
+                      .max_batch = {0, 64, 0}};
     assert_true(solve(&s) > 0);
     assert_int_equal(s.sizes[1], 64);
     assert_int_equal(s.sizes[0], 32);
@@ -216,7 +239,7 @@ static void many_workers_and_a_large_batch_are_split_at_once(void **state)
     assert_int_equal(sum, 1 << 24);
 }
 
-/* ---- the first assignment -------------------------------------------------------------------------- */
+/* ---- the first assignment -------------------------------------------------------------------- */
 
 static void equal_gives_the_first_ranks_one_more(void **state)
 {
@@ -299,10 +322,12 @@ static void nodes_that_were_not_measured_share_equally_within_the_memory_that_is
     assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 100), 4, one, 4, &e), 0);
     assert_sizes(&a, (int[]){30, 10, 30, 30}, 4);
     assert_non_null(strstr(a.reason, "memory"));
-    assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 40), 4, one, 4, &e), 0); /* it holds an equal share */
+    assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 40), 4, one, 4, &e),
+                     0); /* it holds an equal share */
     assert_sizes(&a, (int[]){10, 10, 10, 10}, 4);
     assert_null(strstr(a.reason, "memory"));
-    assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 100), 4, all, 4, &e), 0); /* too small together: the workers will say so */
+    assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 100), 4, all, 4, &e),
+                     0); /* too small together: the workers will say so */
     assert_sizes(&a, (int[]){25, 25, 25, 25}, 4);
     assert_int_equal(assign_first(&a, policy(BATCH_EQUAL, 100), 4, one, 4, &e), 0);
     assert_sizes(&a, (int[]){25, 25, 25, 25}, 4);
@@ -320,7 +345,8 @@ static void a_batch_that_cannot_be_shared_out_is_an_error(void **state)
     assert_non_null(strstr(e.message, "8"));
     assert_true(assign_first(&a, policy(BATCH_EQUAL, 3), 4, NULL, 4, &e) < 0);
     assert_true(assign_first(&a, policy(BATCH_EQUAL, 3), 0, NULL, 4, &e) < 0);
-    b = policy(BATCH_DYNAMIC, 64); /* two of four workers are left of a job that held 64 with four */
+    b = policy(BATCH_DYNAMIC,
+               64); /* two of four workers are left of a job that held 64 with four */
     b->max_batch = 16;
     assert_int_equal(assign_first(&a, b, 4, NULL, 4, &e), 0);
     assert_true(assign_first(&a, b, 2, NULL, 4, &e) < 0);
@@ -346,8 +372,10 @@ static void dynamic_starts_from_profiles_where_every_worker_has_one(void **state
 {
     struct assignment a;
     struct err e;
-    struct profile fast = {.a = 0, .k = 0.001, .count = 5}, slow = {.a = 0, .k = 0.003, .count = 5}, none = {.k = 0};
-    const struct profile *both[] = {&fast, &slow}, *one[] = {&fast, NULL}, *empty[] = {&fast, &none};
+    struct profile fast = {.a = 0, .k = 0.001, .count = 5}, slow = {.a = 0, .k = 0.003, .count = 5},
+                   none = {.k = 0};
+    const struct profile *both[] = {&fast, &slow}, *one[] = {&fast, NULL},
+                         *empty[] = {&fast, &none};
     assert_int_equal(assign_first(&a, policy(BATCH_DYNAMIC, 128), 2, both, 4, &e), 0);
     check_sizes(&a, (int[]){96, 32});
     assert_true(fabs(a.predicted_seconds - 0.096) < 1e-12);
@@ -379,7 +407,8 @@ int main(void)
         cmocka_unit_test(static_takes_the_sizes_as_given),
         cmocka_unit_test(static_splits_in_proportion_of_the_weights),
         cmocka_unit_test(weights_of_any_magnitude_sum_to_the_global_batch),
-        cmocka_unit_test(nodes_that_were_not_measured_share_equally_within_the_memory_that_is_known),
+        cmocka_unit_test(
+            nodes_that_were_not_measured_share_equally_within_the_memory_that_is_known),
         cmocka_unit_test(a_batch_that_cannot_be_shared_out_is_an_error),
         cmocka_unit_test(static_minibatches_for_another_number_of_workers_are_refused),
         cmocka_unit_test(dynamic_starts_from_profiles_where_every_worker_has_one),

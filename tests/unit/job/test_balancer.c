@@ -1,5 +1,6 @@
-/* The balancer: it moves minibatches only when that is worth it, with a reason that names the node (ALGORITHMS.md 2.3, DESIGN.md decision
- * 7). Step times are drawn, so whole trainings take a moment. */
+/* The balancer: it moves minibatches only when that is worth it, with a reason that names the node
+ * (ALGORITHMS.md 2.3, DESIGN.md decision 7). Step times are drawn, so whole trainings take a
+ * moment. */
 #include "tests/unit/job/assignments.h"
 
 struct node {
@@ -17,7 +18,8 @@ static void open_balancer(struct balancer *b, const struct batching_spec *spec, 
 }
 
 /* Steps from `step` to `until`; every worker reports each, as under `sync`. */
-static void train(struct balancer *b, const struct node *nodes, uint64_t seed, int64_t step, int64_t until)
+static void train(struct balancer *b, const struct node *nodes, uint64_t seed, int64_t step,
+                  int64_t until)
 {
     for (; step < until; step++) {
         int sum = 0;
@@ -25,7 +27,8 @@ static void train(struct balancer *b, const struct node *nodes, uint64_t seed, i
             int batch = b->current.sizes[i];
             double z = rng_normal(seed, (uint64_t)i, (uint64_t)step);
             z = z > 3 ? 3 : z < -3 ? -3 : z;
-            balancer_observe(b, i, batch, (nodes[i].a + nodes[i].k * batch) * (1 + nodes[i].noise * z));
+            balancer_observe(b, i, batch,
+                             (nodes[i].a + nodes[i].k * batch) * (1 + nodes[i].noise * z));
             sum += batch;
         }
         assert_int_equal(sum, b->batching.global_batch);
@@ -69,7 +72,8 @@ static void unequal_nodes_are_balanced_within_a_few_steps(void **state)
             train(&b, clusters[c], seed, 0, 60);
             double after = step_seconds(&b, clusters[c]), best = best_seconds(&b, clusters[c]);
             if (after > 1.12 * best || after > before || b.changes > 5) {
-                fail_msg("cluster %d, seed %d: %g s, best %g, %d changes", (int)c, (int)seed, after, best, (int)b.changes);
+                fail_msg("cluster %d, seed %d: %g s, best %g, %d changes", (int)c, (int)seed, after,
+                         best, (int)b.changes);
             }
             balancer_release(&b);
         }
@@ -78,7 +82,8 @@ static void unequal_nodes_are_balanced_within_a_few_steps(void **state)
 
 static void equal_nodes_are_left_alone(void **state)
 {
-    const struct node nodes[] = {{.01, .001, .03}, {.01, .001, .03}, {.01, .001, .03}, {.01, .001, .03}};
+    const struct node nodes[] = {
+        {.01, .001, .03}, {.01, .001, .03}, {.01, .001, .03}, {.01, .001, .03}};
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct balancer b;
         open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
@@ -105,8 +110,10 @@ static void a_balanced_cluster_is_left_alone_whatever_the_noise(void **state)
 
 static void a_change_needs_the_gain_that_is_asked(void **state)
 {
-    /* a predicted gain of 1/63, of 1/22 and of 1/7: never enough, enough when some rows have said so, enough at once */
-    const struct node least[] = {{0, .00100, 0}, {0, .00103, 0}}, little[] = {{0, .0010, 0}, {0, .0011, 0}},
+    /* a predicted gain of 1/63, of 1/22 and of 1/7: never enough, enough when some rows have said
+     * so, enough at once */
+    const struct node least[] = {{0, .00100, 0}, {0, .00103, 0}},
+                      little[] = {{0, .0010, 0}, {0, .0011, 0}},
                       much[] = {{0, .0010, 0}, {0, .0014, 0}};
     struct balancer b;
     open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
@@ -140,7 +147,9 @@ static void an_assignment_records_what_was_and_what_will_be(void **state)
     assert_true(fabs(b.current.measured_seconds - 0.260) < 1e-9);
     assert_true(fabs(b.current.predicted_seconds - step_seconds(&b, nodes)) < 1e-9);
     check_sizes(&b.current, (int[]){80, 80, 80, 20});
-    assert_string_equal(b.current.reason, "dan computes 4.0 times slower than the median; its minibatch goes from 65 to 20");
+    assert_string_equal(
+        b.current.reason,
+        "dan computes 4.0 times slower than the median; its minibatch goes from 65 to 20");
     balancer_release(&b);
 }
 
@@ -167,7 +176,8 @@ static void a_node_that_changes_its_speed_is_named(void **state)
     balancer_release(&b);
 }
 
-/* No row of such an assignment ever comes: its minibatch does not fit, so it never comes into force. */
+/* No row of such an assignment ever comes: its minibatch does not fit, so it never comes into
+ * force. */
 static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
 {
     const struct node nodes[] = {{0, .001, 0}, {0, .001, 0}, {0, .001, 0}, {0, .004, 0}};
@@ -181,10 +191,12 @@ static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
     assert_int_equal(b.changes, changes + 1);
     assert_int_equal(b.current.version, 3);
     assert_in_range(b.current.sizes[1], 1, 70);
-    assert_int_equal(b.current.sizes[0] + b.current.sizes[1] + b.current.sizes[2] + b.current.sizes[3], 260);
+    assert_int_equal(
+        b.current.sizes[0] + b.current.sizes[1] + b.current.sizes[2] + b.current.sizes[3], 260);
     assert_string_equal(b.current.reason, "bob has memory for a minibatch of at most 70");
     assert_false(balancer_decide(&b, 12)); /* once */
-    for (int i = 0; i < 4; i++) {          /* memory for 160 of 260: there is no other way, and no end of trying */
+    for (int i = 0; i < 4;
+         i++) { /* memory for 160 of 260: there is no other way, and no end of trying */
         b.profiles[i].max_batch = 40;
     }
     assert_false(balancer_decide(&b, 13));
@@ -198,7 +210,8 @@ static void reasons_read_well_at_any_ratio(void **state)
     open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
     train(&b, nodes, 0, 0, 4);
     assert_non_null(strstr(b.current.reason, "dan computes 123 times slower"));
-    assert_int_equal(b.current.sizes[3], 4); /* a quantum, not 1: 8/10 of the ideal would not fit a vector */
+    assert_int_equal(b.current.sizes[3],
+                     4); /* a quantum, not 1: 8/10 of the ideal would not fit a vector */
     balancer_release(&b);
 }
 

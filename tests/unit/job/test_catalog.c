@@ -1,5 +1,5 @@
-/* The catalogue: what can be named is found again, its JSON says everything that validation knows, and
- * every strategy, layer and batching policy of the design is in it. */
+/* The catalogue: what can be named is found again, its JSON says everything that validation knows,
+ * and every strategy, layer and batching policy of the design is in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,8 +28,9 @@ static void every_entry_is_found_by_kind_and_name(void **state)
 
 static void the_strategies_and_policies_of_the_design_are_offered(void **state)
 {
-    static const char *const strategies[] = {"sync",     "asgd",    "softsync",  "ssp",      "dc-asgd", "dc-asgdk",
-                                             "ddc-asgd", "dbs-sgd", "local-sgd", "hier-sgd", "hpsgd"};
+    static const char *const strategies[] = {"sync",      "asgd",     "softsync", "ssp",
+                                             "dc-asgd",   "dc-asgdk", "ddc-asgd", "dbs-sgd",
+                                             "local-sgd", "hier-sgd", "hpsgd"};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
         if (!catalog_find(CATALOG_STRATEGY, strategies[i])) {
             fail_msg("no strategy '%s'", strategies[i]);
@@ -97,7 +98,8 @@ static void parameters_are_sound(void **state)
 
 static void server_strategies_share_their_parameters(void **state)
 {
-    static const char *const servers[] = {"asgd", "softsync", "ssp", "dc-asgd", "dc-asgdk", "ddc-asgd", "dbs-sgd"};
+    static const char *const servers[] = {"asgd",     "softsync", "ssp",    "dc-asgd",
+                                          "dc-asgdk", "ddc-asgd", "dbs-sgd"};
     static const char *const all[] = {"weighting", "scale", "servers"};
     for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
         const struct catalog_entry *e = catalog_find(CATALOG_STRATEGY, servers[i]);
@@ -135,7 +137,8 @@ static void the_json_lists_every_entry_with_every_parameter(void **state)
             const json_t *q = by_name(json_object_get(j, "parameters"), p->name);
             assert_int_equal(json_is_true(json_object_get(q, "required")), p->required != 0);
             assert_true(json_is_string(json_object_get(q, "type")));
-            assert_true(p->required || p->kind == PARAM_INTS || p->kind == PARAM_NAMES || json_object_get(q, "default"));
+            assert_true(p->required || p->kind == PARAM_INTS || p->kind == PARAM_NAMES ||
+                        json_object_get(q, "default"));
         }
     }
     json_decref(all);
@@ -144,7 +147,8 @@ static void the_json_lists_every_entry_with_every_parameter(void **state)
 static void the_json_has_types_ranges_choices_and_defaults(void **state)
 {
     json_t *all = catalog_json();
-    const json_t *asgd = json_object_get(by_name(json_object_get(all, "strategy"), "asgd"), "parameters");
+    const json_t *asgd =
+        json_object_get(by_name(json_object_get(all, "strategy"), "asgd"), "parameters");
     const json_t *p = by_name(asgd, "weighting");
     assert_string_equal(json_string_value(json_object_get(p, "type")), "enum");
     assert_string_equal(json_string_value(json_object_get(p, "default")), "sample");
@@ -152,7 +156,8 @@ static void the_json_has_types_ranges_choices_and_defaults(void **state)
     assert_int_equal(json_array_size(choices), 2);
     assert_string_equal(json_string_value(json_array_get(choices, 1)), "plain");
     p = by_name(asgd, "servers");
-    assert_true(json_is_integer(json_object_get(p, "default"))); /* whole numbers are printed as such */
+    assert_true(
+        json_is_integer(json_object_get(p, "default"))); /* whole numbers are printed as such */
     assert_int_equal(json_integer_value(json_object_get(p, "min")), 1);
     const json_t *dense = by_name(json_object_get(all, "layer"), "dense");
     p = by_name(json_object_get(dense, "parameters"), "units");

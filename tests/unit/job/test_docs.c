@@ -1,6 +1,6 @@
-/* docs/catalog.md is what the catalogue says. The page is printed here, from the same rows that parse a
- * spec; `docs/generate` runs this program with EVENSTEP_WRITE_DOCS=1, which writes the page, and every
- * other run compares. Started in the repository's root, as all tests are. */
+/* docs/catalog.md is what the catalogue says. The page is printed here, from the same rows that
+ * parse a spec; `docs/generate` runs this program with EVENSTEP_WRITE_DOCS=1, which writes the
+ * page, and every other run compares. Started in the repository's root, as all tests are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,16 +91,18 @@ static void print_presets(FILE *f)
 {
     int n;
     const char *const *names = network_presets(&n);
-    fprintf(f,
-            "\n## Networks by name\n\n| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
-            "|---|---|---|---|---|\n");
+    fprintf(
+        f,
+        "\n## Networks by name\n\n| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
+        "|---|---|---|---|---|\n");
     for (int i = 0; i < n; i++) {
         struct network net;
         struct jsonx_problems problems = {0};
         json_t *model = json_string(names[i]);
         assert_int_equal(network_build(&net, model, "", &problems), 0);
-        fprintf(f, "| `%s` | %d x %d x %d | %d | %zu | %.1f million |\n", names[i], net.input.dim[0], net.input.dim[1], net.input.dim[2],
-                net.n_layers, net.n_params, network_flops(&net) / 2e6);
+        fprintf(f, "| `%s` | %d x %d x %d | %d | %zu | %.1f million |\n", names[i],
+                net.input.dim[0], net.input.dim[1], net.input.dim[2], net.n_layers, net.n_params,
+                network_flops(&net) / 2e6);
         json_decref(model);
         network_release(&net);
     }
@@ -120,7 +122,8 @@ static void print_keys(FILE *f)
     print_section(f, "At the top", spec_top_params);
     print_section(f, "`data`", spec_data_params);
     print_section(f, "`batching`", spec_batching_params);
-    print_section(f, "`evaluate`: one of the two; without either, after every epoch", spec_evaluate_params);
+    print_section(f, "`evaluate`: one of the two; without either, after every epoch",
+                  spec_evaluate_params);
     print_section(f, "`checkpoint`: one of the two", spec_checkpoint_params);
     const struct catalog_param keep[] = {spec_keep_param, {.name = NULL}};
     const struct catalog_param accuracy[] = {spec_accuracy_param, {.name = NULL}};
@@ -134,18 +137,23 @@ static void print_keys(FILE *f)
 static char *print_page(void)
 {
     static const char *const titles[CATALOG_KINDS] = {
-        [CATALOG_STRATEGY] = "Strategies (`strategy.type`)",    [CATALOG_BATCHING] = "Batching (`batching.policy`)",
-        [CATALOG_OPTIMIZER] = "Optimizers (`optimizer.type`)",  [CATALOG_SCHEDULE] = "Schedules (`optimizer.schedule.type`)",
-        [CATALOG_LAYER] = "Layers (`model.layers[].type`)",     [CATALOG_FORMAT] = "Data formats (`data.format`)",
-        [CATALOG_AUGMENT] = "Augmentation (keys of `augment`)", [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
+        [CATALOG_STRATEGY] = "Strategies (`strategy.type`)",
+        [CATALOG_BATCHING] = "Batching (`batching.policy`)",
+        [CATALOG_OPTIMIZER] = "Optimizers (`optimizer.type`)",
+        [CATALOG_SCHEDULE] = "Schedules (`optimizer.schedule.type`)",
+        [CATALOG_LAYER] = "Layers (`model.layers[].type`)",
+        [CATALOG_FORMAT] = "Data formats (`data.format`)",
+        [CATALOG_AUGMENT] = "Augmentation (keys of `augment`)",
+        [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
     };
     char *text = NULL;
     size_t n;
     FILE *f = open_memstream(&text, &n);
     assert_non_null(f);
-    fprintf(f,
-            "# The catalogue\n\nEverything that a job can name, printed from `job/catalog.def` and the rows of `job/spec_parts.c` "
-            "by `make docs`.\nDo not edit: `make check-unit` compares this page with the code.\n");
+    fprintf(
+        f,
+        "# The catalogue\n\nEverything that a job can name, printed from `job/catalog.def` and the rows of `job/spec_parts.c` "
+        "by `make docs`.\nDo not edit: `make check-unit` compares this page with the code.\n");
     for (int k = 0; k < CATALOG_KINDS; k++) {
         print_kind(f, k, titles[k]);
     }
@@ -187,7 +195,8 @@ static void the_page_of_the_catalogue_is_what_the_code_says(void **state)
         while (line > 0 && want[line - 1] != '\n') {
             line--;
         }
-        fail_msg("%s is stale, run `make docs`; the code says: %.*s", page, (int)strcspn(want + line, "\n"), want + line);
+        fail_msg("%s is stale, run `make docs`; the code says: %.*s", page,
+                 (int)strcspn(want + line, "\n"), want + line);
     }
     free(have);
     free(want);

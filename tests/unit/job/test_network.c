@@ -1,5 +1,5 @@
-/* Networks: presets have the counts of SEMANTICS.md 2, shapes follow, mistakes name layer and shape. What can be said of a network that is
- * built is in test_network_facts.c. */
+/* Networks: presets have the counts of SEMANTICS.md 2, shapes follow, mistakes name layer and
+ * shape. What can be said of a network that is built is in test_network_facts.c. */
 #include "tests/unit/job/networks.h"
 
 static const struct layer *layer_of(const struct network *net, const char *name)
@@ -16,11 +16,12 @@ static const struct layer *layer_of(const struct network *net, const char *name)
 static void is_shape(const struct layer *l, int h, int w, int c)
 {
     if (l->out.rank != 3 || l->out.dim[0] != h || l->out.dim[1] != w || l->out.dim[2] != c) {
-        fail_msg("%s makes %d: %d %d %d", l->name, l->out.rank, l->out.dim[0], l->out.dim[1], l->out.dim[2]);
+        fail_msg("%s makes %d: %d %d %d", l->name, l->out.rank, l->out.dim[0], l->out.dim[1],
+                 l->out.dim[2]);
     }
 }
 
-/* ---- presets ----------------------------------------------------------------------------------- */
+/* ---- presets --------------------------------------------------------------------------------- */
 
 static void presets_have_the_parameters_of_the_table(void **state)
 {
@@ -37,8 +38,10 @@ static void presets_have_the_parameters_of_the_table(void **state)
     for (int i = 0; i < n; i++) {
         struct network net;
         make(&net, table[i].name);
-        if (net.n_params != (size_t)table[i].parameters || net.n_stat_floats != (size_t)table[i].stats) {
-            fail_msg("%s has %zu parameters and %zu statistics", table[i].name, net.n_params, net.n_stat_floats);
+        if (net.n_params != (size_t)table[i].parameters ||
+            net.n_stat_floats != (size_t)table[i].stats) {
+            fail_msg("%s has %zu parameters and %zu statistics", table[i].name, net.n_params,
+                     net.n_stat_floats);
         }
         assert_string_equal(net.preset, table[i].name);
         assert_int_equal(net.output.rank, 1);
@@ -113,7 +116,7 @@ static void the_json_of_a_network_builds_it_again(void **state)
     }
 }
 
-/* ---- shapes, names, the flat block ------------------------------------------------------------- */
+/* ---- shapes, names, the flat block ----------------------------------------------------------- */
 
 static void shapes_follow_from_layer_to_layer(void **state)
 {
@@ -141,10 +144,11 @@ static void shapes_follow_from_layer_to_layer(void **state)
 static void windows_strides_and_paddings_may_differ_by_axis(void **state)
 {
     struct network net;
-    make(&net,
-         "{\"input\": [20, 31, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": [3, 5],"
-         "\"stride\": [2, 3], \"padding\": [1, 0], \"bias\": false}, {\"type\": \"max_pool\", \"size\": [2, 4]},"
-         "{\"type\": \"dense\", \"units\": 3}]}");
+    make(
+        &net,
+        "{\"input\": [20, 31, 2], \"layers\": [{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": [3, 5],"
+        "\"stride\": [2, 3], \"padding\": [1, 0], \"bias\": false}, {\"type\": \"max_pool\", \"size\": [2, 4]},"
+        "{\"type\": \"dense\", \"units\": 3}]}");
     is_shape(layer_of(&net, "conv1"), 10, 9, 6); /* (20+2-3)/2+1, (31-5)/3+1 */
     is_shape(layer_of(&net, "pool1"), 5, 2, 6);  /* stride: the size */
     const struct tensor *t = tensor_of(&net, "conv1.weight");
@@ -230,13 +234,14 @@ static void layers_are_named_by_type_and_number_unless_they_are_given_one(void *
 static void layers_may_name_their_inputs(void **state)
 {
     struct network net;
-    make(&net,
-         "{\"input\": [6, 6, 4], \"layers\": ["
-         "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 4, \"kernel\": 3, \"padding\": 1},"
-         "{\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 4, \"kernel\": 1, \"inputs\": [\"input\"]},"
-         "{\"type\": \"add\", \"inputs\": [\"a\", \"b\", \"input\"]},"
-         "{\"type\": \"concat\", \"inputs\": [\"add1\", \"b\"]},"
-         "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 2}]}");
+    make(
+        &net,
+        "{\"input\": [6, 6, 4], \"layers\": ["
+        "{\"type\": \"conv2d\", \"name\": \"a\", \"filters\": 4, \"kernel\": 3, \"padding\": 1},"
+        "{\"type\": \"conv2d\", \"name\": \"b\", \"filters\": 4, \"kernel\": 1, \"inputs\": [\"input\"]},"
+        "{\"type\": \"add\", \"inputs\": [\"a\", \"b\", \"input\"]},"
+        "{\"type\": \"concat\", \"inputs\": [\"add1\", \"b\"]},"
+        "{\"type\": \"global_average_pool\"}, {\"type\": \"dense\", \"units\": 2}]}");
     const struct layer *add = layer_of(&net, "add1"), *cat = layer_of(&net, "concat1");
     assert_int_equal(add->n_inputs, 3);
     assert_int_equal(add->inputs[0], 0);
@@ -246,13 +251,14 @@ static void layers_may_name_their_inputs(void **state)
     is_shape(cat, 6, 6, 8);
     assert_int_equal(layer_of(&net, "dense1")->in.dim[0], 8);
     json_t *j = network_json(&net);
-    const json_t *inputs = json_object_get(json_array_get(json_object_get(j, "layers"), 2), "inputs");
+    const json_t *inputs =
+        json_object_get(json_array_get(json_object_get(j, "layers"), 2), "inputs");
     assert_string_equal(json_string_value(json_array_get(inputs, 2)), "input");
     json_decref(j);
     network_release(&net);
 }
 
-/* ---- mistakes ---------------------------------------------------------------------------------- */
+/* ---- mistakes -------------------------------------------------------------------------------- */
 
 static const struct {
     const char *model, *pointer, *parts[3];
@@ -263,32 +269,46 @@ static const struct {
     {NET("{\"type\": \"conv2d\", \"name\": \"eye\", \"filters\": 2, \"kernel\": 7}," END),
      "/model/layers/0",
      {"'eye'", "7 x 7", "[6, 6, 3]"}},
-    {NET("{\"type\": \"max_pool\", \"size\": [2, 9]}," END), "/model/layers/0", {"pool1", "2 x 9", "[6, 6, 3]"}},
-    {NET("{\"type\": \"max_pool\", \"size\": 2, \"padding\": 2}," END), "/model/layers/0", {"pool1", "padding 2", "half"}},
+    {NET("{\"type\": \"max_pool\", \"size\": [2, 9]}," END),
+     "/model/layers/0",
+     {"pool1", "2 x 9", "[6, 6, 3]"}},
+    {NET("{\"type\": \"max_pool\", \"size\": 2, \"padding\": 2}," END),
+     "/model/layers/0",
+     {"pool1", "padding 2", "half"}},
     {NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 1}, {\"type\": \"add\", \"inputs\": [\"conv1\", \"input\"]}," END),
      "/model/layers/1",
      {"add1", "[6, 6, 2]", "[6, 6, 3]"}},
     {NET("{\"type\": \"max_pool\", \"size\": 2}, {\"type\": \"concat\", \"inputs\": [\"pool1\", \"input\"]}," END),
      "/model/layers/1",
      {"concat1", "[3, 3, 3]", "[6, 6, 3]"}},
-    {NET("{\"type\": \"relu\"}, {\"type\": \"add\"}," END), "/model/layers/1/inputs", {"add1", "2 to 8 inputs", "not 1"}},
+    {NET("{\"type\": \"relu\"}, {\"type\": \"add\"}," END),
+     "/model/layers/1/inputs",
+     {"add1", "2 to 8 inputs", "not 1"}},
     {NET("{\"type\": \"relu\", \"inputs\": [\"dense1\"]}," END),
      "/model/layers/0/inputs/0",
      {"relu1", "\"dense1\"", "before"}}, /* an input stands before its use */
     {NET("{\"type\": \"relu\", \"name\": \"first\"}, {\"type\": \"relu\", \"inputs\": [\"frist\"]}," END),
      "/model/layers/1/inputs/0",
      {"did you mean 'first'"}},
-    {NET("{\"type\": \"relu\"}, {\"type\": \"relu\", \"inputs\": [\"input\"]}," END), "/model/layers/0", {"nothing uses", "'relu1'"}},
+    {NET("{\"type\": \"relu\"}, {\"type\": \"relu\", \"inputs\": [\"input\"]}," END),
+     "/model/layers/0",
+     {"nothing uses", "'relu1'"}},
     {NET("{\"type\": \"dens\", \"units\": 2}"), "/model/layers/0/type", {"'dense'"}},
     {NET("{\"type\": \"dense\"}"), "/model/layers/0/units", {"units"}},
     {NET("{\"type\": \"dense\", \"units\": 0}"), "/model/layers/0/units", {"1 to"}},
-    {NET("{\"type\": \"dense\", \"units\": 2, \"unit\": 3}"), "/model/layers/0/unit", {"did you mean 'units'"}},
+    {NET("{\"type\": \"dense\", \"units\": 2, \"unit\": 3}"),
+     "/model/layers/0/unit",
+     {"did you mean 'units'"}},
     {NET("{\"type\": \"dense\", \"name\": \"x\", \"units\": 2}, {\"type\": \"dense\", \"name\": \"x\", \"units\": 2}"),
      "/model/layers/1/name",
      {"'x'"}},
     {NET("{\"type\": \"relu\", \"name\": \"input\"}," END), "/model/layers/0/name", {"'input'"}},
-    {NET("{\"type\": \"relu\", \"name\": \"a/b\"}," END), "/model/layers/0/name", {"'a/b'", "letters"}},
-    {NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}"), "/model/layers/0", {"conv1", "[4, 4, 2]", "dense"}},
+    {NET("{\"type\": \"relu\", \"name\": \"a/b\"}," END),
+     "/model/layers/0/name",
+     {"'a/b'", "letters"}},
+    {NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}"),
+     "/model/layers/0",
+     {"conv1", "[4, 4, 2]", "dense"}},
     {NET("{\"type\": \"flatten\"}"), "/model/layers/0", {"flatten1", "[6, 6, 3]", "dense"}},
     {"{\"input\": [4], \"layers\": [{\"type\": \"relu\"}]}", "/model/layers", {"no parameters"}},
     {NET(""), "/model/layers", {"1 to 1024"}},
@@ -296,9 +316,13 @@ static const struct {
     {"{\"input\": [4, 4], \"layers\": [" END "]}", "/model/input", {"[height, width, channels]"}},
     {"{\"input\": [0], \"layers\": [" END "]}", "/model/input/0", {"1 to"}},
     {"{\"input\": [65536, 65536, 3], \"layers\": [" END "]}", "/model/input", {"elements"}},
-    {"{\"input\": [16777216], \"layers\": [{\"type\": \"dense\", \"units\": 1048576}]}", "/model/layers/0", {"dense1", "weights"}},
+    {"{\"input\": [16777216], \"layers\": [{\"type\": \"dense\", \"units\": 1048576}]}",
+     "/model/layers/0",
+     {"dense1", "weights"}},
     {"{\"input\": [4], \"layers\": [" END "], \"loss\": \"mes\"}", "/model/loss", {"mse"}},
-    {"{\"input\": [4], \"layers\": [" END "], \"layer\": 3}", "/model/layer", {"did you mean 'layers'"}},
+    {"{\"input\": [4], \"layers\": [" END "], \"layer\": 3}",
+     "/model/layer",
+     {"did you mean 'layers'"}},
 };
 
 static void mistakes_name_their_place_the_layer_and_its_shape(void **state)
@@ -316,7 +340,8 @@ static void mistakes_name_their_place_the_layer_and_its_shape(void **state)
             found = found || fits;
         }
         if (!found) {
-            fail_msg("%s: %d problems, first %s: %s", mistakes[i].model, problems.count, problems.count ? problems.items[0].pointer : "",
+            fail_msg("%s: %d problems, first %s: %s", mistakes[i].model, problems.count,
+                     problems.count ? problems.items[0].pointer : "",
                      problems.count ? problems.items[0].message : "");
         }
         jsonx_problems_release(&problems);
@@ -329,9 +354,10 @@ static void one_mistake_does_not_hide_or_cause_others(void **state)
     struct network net;
     struct jsonx_problems problems = {0};
     /* the first layer is impossible: what follows it is checked, except shapes */
-    build(&net,
-          NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 9}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 2}," END),
-          &problems);
+    build(
+        &net,
+        NET("{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 9}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 2}," END),
+        &problems);
     assert_int_equal(problems.count, 2);
     assert_string_equal(problems.items[0].pointer, "/model/layers/0");
     assert_string_equal(problems.items[1].pointer, "/model/layers/2/rate");
@@ -343,7 +369,8 @@ static void networks_grown_beyond_any_memory_are_refused(void **state)
 {
     /* channels times eight with every concat of one layer with itself */
     char text[4096];
-    size_t n = (size_t)snprintf(text, sizeof text, "{\"input\": [4000, 4000, 1], \"layers\": [{\"type\": \"relu\"}");
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "{\"input\": [4000, 4000, 1], \"layers\": [{\"type\": \"relu\"}");
     for (int i = 0; i < 6; i++) {
         char in[24];
         if (i == 0) {
@@ -351,8 +378,9 @@ static void networks_grown_beyond_any_memory_are_refused(void **state)
         } else {
             snprintf(in, sizeof in, "\"concat%d\"", i);
         }
-        n += (size_t)snprintf(text + n, sizeof text - n, ", {\"type\": \"concat\", \"inputs\": [%s,%s,%s,%s,%s,%s,%s,%s]}", in, in, in, in,
-                              in, in, in, in);
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              ", {\"type\": \"concat\", \"inputs\": [%s,%s,%s,%s,%s,%s,%s,%s]}", in,
+                              in, in, in, in, in, in, in);
     }
     snprintf(text + n, sizeof text - n, ", {\"type\": \"flatten\"}," END "]}");
     struct network net;

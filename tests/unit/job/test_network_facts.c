@@ -1,14 +1,16 @@
-/* What can be said of a network: initial values depend on seed and tensor name alone, size and work are counted per sample, and the hash
- * depends on what step time depends on (job/network_facts.c). */
+/* What can be said of a network: initial values depend on seed and tensor name alone, size and work
+ * are counted per sample, and the hash depends on what step time depends on (job/network_facts.c).
+ */
 #include "tests/unit/job/networks.h"
 
-/* ---- initial values ---------------------------------------------------------------------------- */
+/* ---- initial values -------------------------------------------------------------------------- */
 
 static float *init(const struct network *net, uint64_t seed, float **stats)
 {
     float *params = malloc((net->n_params + 1) * sizeof *params);
     float *s = malloc((net->n_stat_floats + 1) * sizeof *s);
-    params[net->n_params] = s[net->n_stat_floats] = 12345; /* nothing is written behind the blocks */
+    params[net->n_params] = s[net->n_stat_floats] =
+        12345; /* nothing is written behind the blocks */
     network_init(net, seed, params, s);
     assert_true(params[net->n_params] == 12345 && s[net->n_stat_floats] == 12345);
     if (stats) {
@@ -54,10 +56,11 @@ static void weights_before_a_relu_are_he_normal_and_others_glorot(void **state)
 static void a_relu_is_seen_through_norms_and_pools_but_not_through_weights(void **state)
 {
     struct network net;
-    make(&net,
-         NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"max_pool\", \"size\": 2},"
-             "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5},"
-             "{\"type\": \"dense\", \"units\": 5}, {\"type\": \"relu\"}," END));
+    make(
+        &net,
+        NET("{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 3}, {\"type\": \"batch_norm\"}, {\"type\": \"max_pool\", \"size\": 2},"
+            "{\"type\": \"relu\"}, {\"type\": \"dense\", \"units\": 5}, {\"type\": \"tanh\"}, {\"type\": \"dense\", \"units\": 5},"
+            "{\"type\": \"dense\", \"units\": 5}, {\"type\": \"relu\"}," END));
     assert_true(tensor_of(&net, "conv1.weight")->he);
     assert_true(tensor_of(&net, "dense3.weight")->he);
     assert_false(tensor_of(&net, "dense2.weight")->he);
@@ -71,7 +74,8 @@ static void norms_begin_as_the_identity(void **state)
     float *stats, *p;
     make(&net, "resnet20");
     p = init(&net, 1, &stats);
-    const struct tensor *w = tensor_of(&net, "layer2.1.bn1.weight"), *b = tensor_of(&net, "layer2.1.bn1.bias");
+    const struct tensor *w = tensor_of(&net, "layer2.1.bn1.weight"),
+                        *b = tensor_of(&net, "layer2.1.bn1.bias");
     for (size_t k = 0; k < w->count; k++) {
         assert_true(p[w->first + k] == 1 && p[b->first + k] == 0);
     }
@@ -89,14 +93,16 @@ static void norms_begin_as_the_identity(void **state)
 static void initial_values_depend_on_seed_and_tensor_name_alone(void **state)
 {
     struct network small, large;
-    make(&small,
-         "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"a\", \"units\": 8}, {\"type\": \"relu\"},"
-         "{\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
+    make(
+        &small,
+        "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"a\", \"units\": 8}, {\"type\": \"relu\"},"
+        "{\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
     make(
         &large,
         "{\"input\": [6], \"layers\": [{\"type\": \"dense\", \"name\": \"new\", \"units\": 6}, {\"type\": \"dense\", \"name\": \"a\","
         "\"units\": 8}, {\"type\": \"relu\"}, {\"type\": \"dense\", \"name\": \"wide\", \"units\": 8}, {\"type\": \"dense\", \"name\": \"z\", \"units\": 3}]}");
-    float *p = init(&small, 9, NULL), *q = init(&large, 9, NULL), *again = init(&small, 9, NULL), *other = init(&small, 10, NULL);
+    float *p = init(&small, 9, NULL), *q = init(&large, 9, NULL), *again = init(&small, 9, NULL),
+          *other = init(&small, 10, NULL);
     assert_memory_equal(p, again, small.n_params * sizeof *p);
     static const char *const both[] = {"a.weight", "a.bias", "z.weight", "z.bias"};
     for (int i = 0; i < 4; i++) {
@@ -120,7 +126,7 @@ static void initial_values_depend_on_seed_and_tensor_name_alone(void **state)
     network_release(&large);
 }
 
-/* ---- size, work, hash -------------------------------------------------------------------------- */
+/* ---- size, work, hash ------------------------------------------------------------------------ */
 
 static void work_and_memory_are_counted_per_sample(void **state)
 {
@@ -147,8 +153,11 @@ static void hash_of(const char *text, char out[17])
 
 static void the_hash_is_stable_across_versions(void **state)
 {
-    /* profiles are kept under it: if these change, every node is measured anew. Change them only on purpose. */
-    static const char *const known[][2] = {{"mlp", "a044b9f1fd8525cb"}, {"lenet5", "fe8505b1d83525e3"}, {"resnet20", "5186b56e936700fa"}};
+    /* profiles are kept under it: if these change, every node is measured anew. Change them only on
+     * purpose. */
+    static const char *const known[][2] = {{"mlp", "a044b9f1fd8525cb"},
+                                           {"lenet5", "fe8505b1d83525e3"},
+                                           {"resnet20", "5186b56e936700fa"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         char h[17];
         hash_of(known[i][0], h);
@@ -193,7 +202,9 @@ static void the_hash_does_not_depend_on_names(void **state)
 {
     char a[17], b[17];
     hash_of(NET("{\"type\": \"relu\"}," END), a);
-    hash_of(NET("{\"type\": \"relu\", \"name\": \"x\"}, {\"type\": \"dense\", \"units\": 2, \"name\": \"y\", \"inputs\": [\"x\"]}"), b);
+    hash_of(
+        NET("{\"type\": \"relu\", \"name\": \"x\"}, {\"type\": \"dense\", \"units\": 2, \"name\": \"y\", \"inputs\": [\"x\"]}"),
+        b);
     assert_string_equal(a, b);
 }
 

@@ -1,5 +1,5 @@
-/* The fitted step time of a node: the line comes back from noisy steps, follows a node that changes its
- * speed, shrugs off a single outlier, and is written and read without loss. */
+/* The fitted step time of a node: the line comes back from noisy steps, follows a node that changes
+ * its speed, shrugs off a single outlier, and is written and read without loss. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,8 @@ static int near(double got, double want, double relative)
 }
 
 /* `steps` steps of a node with t = a + k*b and relative noise, over minibatches low .. high. */
-static void run(struct profile *p, uint64_t seed, int steps, double a, double k, double noise, int low, int high)
+static void run(struct profile *p, uint64_t seed, int steps, double a, double k, double noise,
+                int low, int high)
 {
     for (int i = 0; i < steps; i++) {
         int b = low + (int)rng_below(seed, 1, (uint64_t)i, (uint64_t)(high - low + 1));
@@ -127,7 +128,8 @@ static void a_time_that_does_not_depend_on_the_size_is_found(void **state)
 static void coefficients_are_never_negative(void **state)
 {
     struct profile p;
-    profile_init(&p); /* falling times, a line below the origin: what must not become an assignment */
+    profile_init(
+        &p); /* falling times, a line below the origin: what must not become an assignment */
     double falling[] = {0.5, 0.4, 0.3, 0.2};
     for (int i = 0; i < 4; i++) {
         profile_observe(&p, 10 * (i + 1), falling[i]);
@@ -174,7 +176,8 @@ static void an_outlier_that_repeats_is_a_new_speed(void **state)
             run(&p, seed, 60, 0.010, 0.001, 0.01, 16, 64);
             run(&p, seed + 100, 15, 0.010 * x, 0.001 * x, 0.01, 40, 40);
             if (!near(profile_seconds(&p, 40), 0.050 * x, 0.05)) {
-                fail_msg("%g times, seed %d: %g instead of %g", x, (int)seed, profile_seconds(&p, 40), 0.050 * x);
+                fail_msg("%g times, seed %d: %g instead of %g", x, (int)seed,
+                         profile_seconds(&p, 40), 0.050 * x);
             }
         }
     }

@@ -1,5 +1,5 @@
-/* The cursor and the permutation behind it: every epoch has every sample once, in an order of its own,
- * and a step's samples are cut by the assignment. */
+/* The cursor and the permutation behind it: every epoch has every sample once, in an order of its
+ * own, and a step's samples are cut by the assignment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,8 @@
 
 static void each_epoch_has_every_sample_exactly_once(void **state)
 {
-    static const int64_t counts[] = {1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 100, 1000, 4096, 4097, 60000};
+    static const int64_t counts[] = {1,  2,  3,  4,   5,    15,   16,   17,
+                                     63, 64, 65, 100, 1000, 4096, 4097, 60000};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         int64_t n = counts[c];
         for (int64_t epoch = 0; epoch < 3; epoch++) {
@@ -34,7 +35,8 @@ static int agreements(uint64_t seed_a, int64_t epoch_a, uint64_t seed_b, int64_t
 {
     int same = 0;
     for (int64_t i = 0; i < n; i++) {
-        same += sample_index(seed_a, epoch_a, i, n, true) == sample_index(seed_b, epoch_b, i, n, true);
+        same +=
+            sample_index(seed_a, epoch_a, i, n, true) == sample_index(seed_b, epoch_b, i, n, true);
     }
     return same;
 }
@@ -50,8 +52,8 @@ static void epochs_and_seeds_have_orders_of_their_own(void **state)
 
 static void the_order_is_spread_over_the_data_set(void **state)
 {
-    /* the first tenth of an epoch has about a tenth of each tenth of the data set; and neighbours in the
-     * order are strangers in the file */
+    /* the first tenth of an epoch has about a tenth of each tenth of the data set; and neighbours
+     * in the order are strangers in the file */
     enum { N = 10000 };
     for (uint64_t seed = 0; seed < 20; seed++) {
         int tenth[10] = {0};

@@ -1,4 +1,5 @@
-/* The job spec: what is accepted, what is refused and where, and the defaults that are written out. */
+/* The job spec: what is accepted, what is refused and where, and the defaults that are written out.
+ */
 #include "tests/unit/job/parsed.h"
 
 #include <math.h>
@@ -76,32 +77,44 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
     static const struct {
         const char *patch, *pointer, *part;
     } cases[] = {
-        {"{\"batching\": {\"global_batch\": 3, \"policy\": \"equal\"}}", "/batching/global_batch", "less than 4 workers"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\"}}", "/batching", "needs 'sizes' or 'weights'"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [28, 20, 12, 5]}}", "/batching/sizes", "sum to 65"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [32, 32]}}", "/batching/sizes", "must be 4 numbers"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"weights\": [0, 0, 0, 0]}}", "/batching/weights", "not all 0"},
-        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"equal\", \"sizes\": [16, 16, 16, 16]}}", "/batching/sizes",
-         "belongs to the policy 'static'"},
-        {"{\"batching\": {\"global_batch\": 64, \"max_batch\": 15}}", "/batching/max_batch", "cannot hold"},
+        {"{\"batching\": {\"global_batch\": 3, \"policy\": \"equal\"}}", "/batching/global_batch",
+         "less than 4 workers"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\"}}", "/batching",
+         "needs 'sizes' or 'weights'"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [28, 20, 12, 5]}}",
+         "/batching/sizes", "sum to 65"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [32, 32]}}",
+         "/batching/sizes", "must be 4 numbers"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"weights\": [0, 0, 0, 0]}}",
+         "/batching/weights", "not all 0"},
+        {"{\"batching\": {\"global_batch\": 64, \"policy\": \"equal\", \"sizes\": [16, 16, 16, 16]}}",
+         "/batching/sizes", "belongs to the policy 'static'"},
+        {"{\"batching\": {\"global_batch\": 64, \"max_batch\": 15}}", "/batching/max_batch",
+         "cannot hold"},
         {"{\"batching\": {\"global_batch\": 64.5}}", "/batching/global_batch", "whole number"},
         {"{\"min_workers\": 5}", "/min_workers", "more than 'workers' 4"},
         {"{\"workers\": 2000}", "/workers", "from 1 to 1024"},
-        {"{\"evaluate\": {\"every_epochs\": 1, \"every_steps\": 5}}", "/evaluate/every_steps", "exclude each other"},
+        {"{\"evaluate\": {\"every_epochs\": 1, \"every_steps\": 5}}", "/evaluate/every_steps",
+         "exclude each other"},
         {"{\"target\": {\"test_accuracy\": 1.5}}", "/target/test_accuracy", "to 1, not 1.5"},
-        {"{\"data\": {\"format\": \"npy\", \"path\": \"../x\"}}", "/data/path", "beneath a data root"},
-        {"{\"data\": {\"format\": \"npy\", \"path\": \"/etc\"}}", "/data/path", "beneath a data root"},
-        {"{\"model\": {\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, \"data\": {\"format\": \"glyphs\"}}", "/model",
-         "784"},
+        {"{\"data\": {\"format\": \"npy\", \"path\": \"../x\"}}", "/data/path",
+         "beneath a data root"},
+        {"{\"data\": {\"format\": \"npy\", \"path\": \"/etc\"}}", "/data/path",
+         "beneath a data root"},
+        {"{\"model\": {\"input\": [5], \"layers\": [{\"type\": \"dense\", \"units\": 10}]}, \"data\": {\"format\": \"glyphs\"}}",
+         "/model", "784"},
         {"{\"precision\": \"fp16\"}", "/precision", "bf16"},
-        {"{\"precision\": \"bf16\", \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}", "/precision",
-         "simulator"},
+        {"{\"precision\": \"bf16\", \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}",
+         "/precision", "simulator"},
         {"{\"name\": \"a\\u0007b\"}", "/name", "control character"},
-        {"{\"optimizer\": {\"schedule\": {\"type\": \"step\", \"at_epochs\": [4, 4]}}}", "/optimizer/schedule/at_epochs", "must rise"},
-        {"{\"optimizer\": {\"schedule\": {\"type\": \"step\"}}}", "/optimizer/schedule/at_epochs", "missing"},
-        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 2, \"fixed_seconds\": 1}]}}", "/workers", "more than the 2 nodes"},
-        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"fixed_second\": 1}]}}", "/cluster/nodes/0/fixed_second",
-         "did you mean 'fixed_seconds'"},
+        {"{\"optimizer\": {\"schedule\": {\"type\": \"step\", \"at_epochs\": [4, 4]}}}",
+         "/optimizer/schedule/at_epochs", "must rise"},
+        {"{\"optimizer\": {\"schedule\": {\"type\": \"step\"}}}", "/optimizer/schedule/at_epochs",
+         "missing"},
+        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 2, \"fixed_seconds\": 1}]}}",
+         "/workers", "more than the 2 nodes"},
+        {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"fixed_second\": 1}]}}",
+         "/cluster/nodes/0/fixed_second", "did you mean 'fixed_seconds'"},
         {"{\"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}], \"groups\": [[\"a-1\", \"b\"]]}}",
          "/cluster/groups/0/1", "no node \"b\""},
     };
@@ -123,11 +136,21 @@ static void other_kinds_than_an_object_are_refused(void **state)
 
 static void any_value_under_any_key_is_reported_and_nothing_breaks(void **state)
 {
-    static const char *const keys[] = {"name",        "model",  "data", "optimizer", "strategy",     "batching",    "workers",
-                                       "min_workers", "epochs", "seed", "priority",  "max_restarts", "max_seconds", "evaluate",
-                                       "checkpoint",  "target", "init", "precision", "exchange",     "nodes",       "cluster"};
-    static const char *const values[] = {
-        "[]", "{}", "\"\"", "-1", "1e300", "true", "[[[]]]", "{\"type\": 3}", "{\"nodes\": 3}", "[null]", "\"\\ud83d\\ude00\""};
+    static const char *const keys[] = {
+        "name",        "model",  "data", "optimizer", "strategy",     "batching",    "workers",
+        "min_workers", "epochs", "seed", "priority",  "max_restarts", "max_seconds", "evaluate",
+        "checkpoint",  "target", "init", "precision", "exchange",     "nodes",       "cluster"};
+    static const char *const values[] = {"[]",
+                                         "{}",
+                                         "\"\"",
+                                         "-1",
+                                         "1e300",
+                                         "true",
+                                         "[[[]]]",
+                                         "{\"type\": 3}",
+                                         "{\"nodes\": 3}",
+                                         "[null]",
+                                         "\"\\ud83d\\ude00\""};
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
         for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
             char patch[200];
@@ -147,7 +170,8 @@ static void schedules_follow_the_epoch(void **state)
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 7.99) - 0.05) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 8) - 0.005) < 1e-12);
     done(p);
-    p = parse_with("{\"optimizer\": {\"learning_rate\": 1, \"schedule\": {\"type\": \"cosine\", \"floor\": 0.1, \"warmup_epochs\": 2}}}");
+    p = parse_with(
+        "{\"optimizer\": {\"learning_rate\": 1, \"schedule\": {\"type\": \"cosine\", \"floor\": 0.1, \"warmup_epochs\": 2}}}");
     assert_int_equal(p->rc, 0);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 1) - 0.5) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 2) - 1) < 1e-12);
@@ -183,7 +207,8 @@ static void a_cluster_counts_its_nodes_and_gives_the_workers(void **state)
 
 static void the_schema_lists_every_key_that_is_accepted(void **state)
 {
-    struct parsed *p = parse_with("{\"init\": \"a.safetensors\", \"nodes\": [\"a\"], \"target\": {\"test_accuracy\": 0.9}}");
+    struct parsed *p = parse_with(
+        "{\"init\": \"a.safetensors\", \"nodes\": [\"a\"], \"target\": {\"test_accuracy\": 0.9}}");
     assert_int_equal(p->rc, 0);
     json_t *schema = jobspec_schema();
     const char *key;

@@ -17,8 +17,8 @@ static void refused(const char *patch, const char *pointer, const char *part)
 static void augmentation_is_read_key_by_key(void **state)
 {
     (void)state;
-    struct parsed *p =
-        parse_with("{\"augment\": {\"flip\": {}, \"crop\": {\"padding\": 4}, \"shift\": {\"pixels\": 3, \"fill\": \"edge\"}}}");
+    struct parsed *p = parse_with(
+        "{\"augment\": {\"flip\": {}, \"crop\": {\"padding\": 4}, \"shift\": {\"pixels\": 3, \"fill\": \"edge\"}}}");
     assert_int_equal(p->rc, 0);
     const struct augment_spec *a = &p->spec.data.augment;
     assert_true(a->flip == 0.5 && a->shift == 3 && a->shift_edge);
@@ -44,8 +44,10 @@ static void a_spec_with_augmentation_parses_to_the_same_again(void **state)
         assert_int_equal(p->rc, 0);
         assert_int_equal(again->rc, 0);
         assert_true(json_equal(p->spec.json, again->spec.json));
-        assert_memory_equal(&p->spec.data.augment, &again->spec.data.augment, sizeof p->spec.data.augment);
-        assert_true(again->spec.data.normalize_picture == (i == 2) && again->spec.data.coarse == (i == 2));
+        assert_memory_equal(&p->spec.data.augment, &again->spec.data.augment,
+                            sizeof p->spec.data.augment);
+        assert_true(again->spec.data.normalize_picture == (i == 2) &&
+                    again->spec.data.coarse == (i == 2));
         done(again);
         done(p);
     }
@@ -56,7 +58,8 @@ static void the_preset_of_24x24_crops_cuts_them_unless_something_else_is_asked_f
     (void)state;
     struct parsed *p = parse_with("{\"model\": \"tf-cifar\"}");
     const struct augment_spec *a = &p->spec.data.augment;
-    assert_true(p->rc == 0 && a->crop && a->crop_size[0] == 24 && a->crop_size[1] == 24 && a->crop_padding == 0);
+    assert_true(p->rc == 0 && a->crop && a->crop_size[0] == 24 && a->crop_size[1] == 24 &&
+                a->crop_padding == 0);
     assert_non_null(json_object_get(json_object_get(p->spec.json, "augment"), "crop"));
     done(p);
     p = parse_with("{\"model\": \"tf-cifar\", \"augment\": {}}");
@@ -70,32 +73,44 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
     refused("{\"augment\": []}", "/augment", "object");
     refused("{\"augment\": {\"flipp\": {}}}", "/augment/flipp", "did you mean 'flip'");
     refused("{\"augment\": {\"flip\": true}}", "/augment/flip", "object");
-    refused("{\"augment\": {\"flip\": {\"probability\": 1.5}}}", "/augment/flip/probability", "from 0 to 1");
-    refused("{\"augment\": {\"shift\": {\"pixels\": 0}}}", "/augment/shift/pixels", "from 1 to 1024");
-    refused("{\"augment\": {\"shift\": {\"fill\": \"mirror\"}}}", "/augment/shift/fill", "zero|edge");
-    refused("{\"augment\": {\"shift\": {\"pixel\": 1}}}", "/augment/shift/pixel", "did you mean 'pixels'");
+    refused("{\"augment\": {\"flip\": {\"probability\": 1.5}}}", "/augment/flip/probability",
+            "from 0 to 1");
+    refused("{\"augment\": {\"shift\": {\"pixels\": 0}}}", "/augment/shift/pixels",
+            "from 1 to 1024");
+    refused("{\"augment\": {\"shift\": {\"fill\": \"mirror\"}}}", "/augment/shift/fill",
+            "zero|edge");
+    refused("{\"augment\": {\"shift\": {\"pixel\": 1}}}", "/augment/shift/pixel",
+            "did you mean 'pixels'");
     refused("{\"augment\": {\"crop\": {\"size\": 24}}}", "/augment/crop",
             "a window of 24 x 24 does not fit the network, whose input is 32 x 32");
     refused("{\"augment\": {\"crop\": {\"size\": [32]}}}", "/augment/crop/size", "array of two");
-    refused("{\"model\": {\"input\": [8], \"layers\": [{\"type\": \"dense\", \"units\": 2}]}, \"augment\": {\"crop\": {}}}",
-            "/augment/crop", "takes a vector of 8");
-    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"labels\": \"fine\"}}", "/data/labels", "not known here");
-    refused("{\"data\": {\"format\": \"cifar-100\", \"path\": \"c\", \"labels\": \"all\"}}", "/data/labels", "fine|coarse");
-    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"normalize\": \"image\"}}", "/data/normalize", "\"picture\"");
-    refused("{\"data\": {\"format\": \"cifar10\", \"path\": \"c\"}}", "/data/format", "did you mean 'cifar-10'");
-    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"../c\"}}", "/data/path", "beneath a data root");
+    refused(
+        "{\"model\": {\"input\": [8], \"layers\": [{\"type\": \"dense\", \"units\": 2}]}, \"augment\": {\"crop\": {}}}",
+        "/augment/crop", "takes a vector of 8");
+    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"labels\": \"fine\"}}",
+            "/data/labels", "not known here");
+    refused("{\"data\": {\"format\": \"cifar-100\", \"path\": \"c\", \"labels\": \"all\"}}",
+            "/data/labels", "fine|coarse");
+    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"normalize\": \"image\"}}",
+            "/data/normalize", "\"picture\"");
+    refused("{\"data\": {\"format\": \"cifar10\", \"path\": \"c\"}}", "/data/format",
+            "did you mean 'cifar-10'");
+    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"../c\"}}", "/data/path",
+            "beneath a data root");
 }
 
 static void init_is_a_path_or_says_how_it_is_taken(void **state)
 {
     (void)state;
-    struct parsed *p = parse_with("{\"init\": \"7f/model.safetensors\"}"), *again = parse_json(p->spec.json);
+    struct parsed *p = parse_with("{\"init\": \"7f/model.safetensors\"}"),
+                  *again = parse_json(p->spec.json);
     assert_true(p->rc == 0 && again->rc == 0 && json_equal(p->spec.json, again->spec.json));
     assert_string_equal(again->spec.init, "7f/model.safetensors");
     assert_true(!p->spec.init_how.go_on && p->spec.init_how.n_allow == 0);
     done(again);
     done(p);
-    p = parse_with("{\"init\": {\"path\": \"7f/model.safetensors\", \"allow\": [\"fc.*\", \"bn1.running_mean\"]}}");
+    p = parse_with(
+        "{\"init\": {\"path\": \"7f/model.safetensors\", \"allow\": [\"fc.*\", \"bn1.running_mean\"]}}");
     again = parse_json(p->spec.json);
     assert_true(p->rc == 0 && again->rc == 0 && json_equal(p->spec.json, again->spec.json));
     assert_string_equal(again->spec.init, "7f/model.safetensors");
@@ -110,7 +125,8 @@ static void init_is_a_path_or_says_how_it_is_taken(void **state)
     refused("{\"init\": {\"path\": \"a\", \"alow\": []}}", "/init/alow", "did you mean 'allow'");
     refused("{\"init\": {\"path\": \"a\", \"allow\": \"fc.*\"}}", "/init/allow", "array of names");
     refused("{\"init\": {\"path\": \"a\", \"allow\": [\"\"]}}", "/init/allow", "1 to");
-    refused("{\"init\": {\"path\": \"a\", \"allow\": [\"b\"], \"continue\": true}}", "/init/allow", "exclude each other");
+    refused("{\"init\": {\"path\": \"a\", \"allow\": [\"b\"], \"continue\": true}}", "/init/allow",
+            "exclude each other");
     refused("{\"init\": [\"a\"]}", "/init", "text");
 }
 

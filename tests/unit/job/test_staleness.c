@@ -1,5 +1,5 @@
-/* Staleness figures: the three means, percentiles by nearest rank, the histogram, and the laws that a
- * simulated server must keep (SEMANTICS.md 5, ALGORITHMS.md 1.4). */
+/* Staleness figures: the three means, percentiles by nearest rank, the histogram, and the laws that
+ * a simulated server must keep (SEMANTICS.md 5, ALGORITHMS.md 1.4). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,7 +109,8 @@ static void the_three_means_of_a_job_weigh_updates_nodes_and_samples(void **stat
     json_t *j = job_of(w, 3, false); /* the third has applied nothing and does not count */
     assert_true(fabs(real(j, "update_mean") - 3) < 1e-12);
     assert_true(fabs(real(j, "node_mean") - 5) < 1e-12);
-    assert_true(fabs(real(j, "sample_mean") - (30 * 90.0 + 10 * 9 * 30) / (30 * 90 + 10 * 30)) < 1e-12);
+    assert_true(fabs(real(j, "sample_mean") - (30 * 90.0 + 10 * 9 * 30) / (30 * 90 + 10 * 30)) <
+                1e-12);
     assert_int_equal(whole(j, "p50"), 1);
     assert_int_equal(whole(j, "p95"), 9);
     assert_int_equal(whole(j, "max"), 9);
@@ -180,7 +181,7 @@ static void huge_staleness_keeps_its_maximum_and_one_last_bin(void **state)
     staleness_release(&s);
 }
 
-/* ---- a little event simulation: free pull, a worker pulls right after its push ---------------------- */
+/* ---- a little event simulation: free pull, a worker pulls right after its push --------------- */
 
 struct server {
     int workers;
@@ -218,8 +219,8 @@ static void simulate(const struct server *s, uint64_t seed, int gradients, struc
     }
 }
 
-/* As the law is stated: U updates in all, nothing in flight at the end. A worker makes its last push and
- * pulls no more, so the last W pushes are one of each worker. */
+/* As the law is stated: U updates in all, nothing in flight at the end. A worker makes its last
+ * push and pulls no more, so the last W pushes are one of each worker. */
 static double sum_until_all_have_ended(const struct server *s, uint64_t seed, int updates)
 {
     double due[16], sum = 0;
@@ -237,7 +238,8 @@ static double sum_until_all_have_ended(const struct server *s, uint64_t seed, in
         pulled[who] = ++version;
         bool more = handed_out < updates;
         handed_out += more;
-        due[who] += more ? s->seconds[who] * (1 + s->jitter * rng_normal(seed, 1, idx++)) : INFINITY;
+        due[who] +=
+            more ? s->seconds[who] * (1 + s->jitter * rng_normal(seed, 1, idx++)) : INFINITY;
     }
     return sum;
 }
@@ -273,7 +275,8 @@ static void the_table_of_the_algorithms_page_holds(void **state)
         simulate(&rows[r].server, 3, 5000 * rows[r].server.c, w);
         json_t *j = job_of(w, rows[r].server.workers, false);
         assert_true(fabs(real(j, "update_mean") / rows[r].update_mean - 1) < 0.03);
-        if (fabs(real(j, "node_mean") / rows[r].node_mean - 1) > 0.03 || whole(j, "max") > 1.4 * rows[r].max + 2) {
+        if (fabs(real(j, "node_mean") / rows[r].node_mean - 1) > 0.03 ||
+            whole(j, "max") > 1.4 * rows[r].max + 2) {
             fail_msg("row %d: node mean %g, max %d", (int)r, real(j, "node_mean"), whole(j, "max"));
         }
         json_decref(j);
@@ -283,7 +286,7 @@ static void the_table_of_the_algorithms_page_holds(void **state)
     }
 }
 
-/* ---- forms ------------------------------------------------------------------------------------------ */
+/* ---- forms ----------------------------------------------------------------------------------- */
 
 static void keys_are(const json_t *j, const char *const *keys)
 {
@@ -296,8 +299,10 @@ static void keys_are(const json_t *j, const char *const *keys)
 
 static void the_json_has_the_form_of_the_design(void **state)
 {
-    static const char *const of_job[] = {"update_mean", "node_mean", "sample_mean", "p50", "p95", "p99", "max", "histogram", NULL};
-    static const char *const of_worker[] = {"mean", "sample_mean", "p50", "p95", "p99", "max", "histogram", NULL};
+    static const char *const of_job[] = {"update_mean", "node_mean", "sample_mean", "p50", "p95",
+                                         "p99",         "max",       "histogram",   NULL};
+    static const char *const of_worker[] = {"mean", "sample_mean", "p50",       "p95",
+                                            "p99",  "max",         "histogram", NULL};
     struct staleness s;
     staleness_init(&s);
     staleness_add(&s, 2, 8);
@@ -319,7 +324,8 @@ static void what_was_dumped_is_read_and_goes_on_as_before(void **state)
         struct staleness s, t;
         staleness_init(&s);
         for (int i = 0; i < n; i++) {
-            staleness_add(&s, (int)rng_below(2, 0, (uint64_t)i, 30), (int)rng_below(2, 1, (uint64_t)i, 99));
+            staleness_add(&s, (int)rng_below(2, 0, (uint64_t)i, 30),
+                          (int)rng_below(2, 1, (uint64_t)i, 99));
         }
         json_t *dump = staleness_dump(&s);
         assert_int_equal(staleness_read(&t, dump), 0);

@@ -1,5 +1,6 @@
 /* The states of a job: every arrow of SEMANTICS.md 10's table is there and no other. The table is
- * written out here once more, row by row as the page has it, so that a change must be made twice. */
+ * written out here once more, row by row as the page has it, so that a change must be made twice.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +13,13 @@
 static const struct {
     const char *from, *to;
 } table[] = {
-    {"queued", "launching"},   {"queued", "cancelling"},    {"queued", "failed"},     {"launching", "running"},    {"launching", "queued"},
-    {"launching", "failed"},   {"launching", "cancelling"}, {"running", "succeeded"}, {"running", "failed"},       {"running", "pausing"},
-    {"running", "cancelling"}, {"running", "queued"},       {"pausing", "paused"},    {"pausing", "queued"},       {"pausing", "failed"},
-    {"pausing", "cancelling"}, {"paused", "queued"},        {"paused", "cancelled"},  {"cancelling", "cancelled"},
+    {"queued", "launching"},     {"queued", "cancelling"},  {"queued", "failed"},
+    {"launching", "running"},    {"launching", "queued"},   {"launching", "failed"},
+    {"launching", "cancelling"}, {"running", "succeeded"},  {"running", "failed"},
+    {"running", "pausing"},      {"running", "cancelling"}, {"running", "queued"},
+    {"pausing", "paused"},       {"pausing", "queued"},     {"pausing", "failed"},
+    {"pausing", "cancelling"},   {"paused", "queued"},      {"paused", "cancelled"},
+    {"cancelling", "cancelled"},
 };
 enum { ROWS = sizeof table / sizeof *table };
 
@@ -98,8 +102,10 @@ static void numbers_that_are_no_state_are_harmless(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_arrow_of_the_table_is_allowed_and_no_other), cmocka_unit_test(a_job_that_has_ended_goes_nowhere),
-        cmocka_unit_test(every_state_can_be_reached_from_queued),           cmocka_unit_test(names_are_found_again_and_others_are_not),
+        cmocka_unit_test(every_arrow_of_the_table_is_allowed_and_no_other),
+        cmocka_unit_test(a_job_that_has_ended_goes_nowhere),
+        cmocka_unit_test(every_state_can_be_reached_from_queued),
+        cmocka_unit_test(names_are_found_again_and_others_are_not),
         cmocka_unit_test(numbers_that_are_no_state_are_harmless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The virtual clock: what messages, links and steps cost, and that a rerun is the same to the last event. */
+/* The virtual clock: what messages, links and steps cost, and that a rerun is the same to the last
+ * event. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +50,12 @@ static int transfer_step(struct comm_op *op, struct transport *t)
 
 static int transfer(struct transport *t, bool sending, int peer, int tag, void *data, size_t bytes)
 {
-    struct transfer x = {.op.step = transfer_step, .peer = peer, .tag = tag, .data = data, .bytes = bytes, .sending = sending};
+    struct transfer x = {.op.step = transfer_step,
+                         .peer = peer,
+                         .tag = tag,
+                         .data = data,
+                         .bytes = bytes,
+                         .sending = sending};
     t->ops->start(t, &x.op);
     return t->ops->wait(t, &x.op, INT_MAX, 0);
 }
@@ -86,7 +92,8 @@ static void step_then_send(void *arg)
     }
 }
 
-static struct world *run(const struct cluster *c, int workers, struct actor *actors, void (*fn)(void *))
+static struct world *run(const struct cluster *c, int workers, struct actor *actors,
+                         void (*fn)(void *))
 {
     struct err e = {0};
     struct world *w = world_new(c, workers, 1, &e);
@@ -152,7 +159,8 @@ static void a_message_that_is_lent_is_not_copied(void **state)
     free(c);
 }
 
-/* Three clients push 64 bytes to the server at time 0, 0 and 1: fair shares of a link of 64 bytes a second. */
+/* Three clients push 64 bytes to the server at time 0, 0 and 1: fair shares of a link of 64 bytes a
+ * second. */
 static void push_to_server(void *arg)
 {
     struct actor *a = arg;
@@ -161,7 +169,11 @@ static void push_to_server(void *arg)
     world_set_free(a->world, a->rank, false);
     if (a->rank == 3) {
         for (int i = 0; i < 3; i++) {
-            struct transfer x = {.op.step = transfer_step, .peer = TRANSPORT_ANY, .tag = 1, .data = bytes, .bytes = sizeof bytes};
+            struct transfer x = {.op.step = transfer_step,
+                                 .peer = TRANSPORT_ANY,
+                                 .tag = 1,
+                                 .data = bytes,
+                                 .bytes = sizeof bytes};
             t->ops->start(t, &x.op);
             assert_int_equal(t->ops->wait(t, &x.op, INT_MAX, 0), 1);
             a->times[i] = t->ops->now(t);
@@ -182,12 +194,15 @@ static void pushes_share_the_servers_link_fairly_and_ties_go_to_the_lower_rank(v
     struct jsonx_problems problems = {0};
     struct actor actors[4];
     assert_int_equal(
-        parse(c, "{\"nodes\": [{\"name\": \"n\", \"count\": 3, \"seconds_per_sample\": 0.5}], \"server\": {\"bytes_per_second\": 64}}",
-              &problems),
+        parse(
+            c,
+            "{\"nodes\": [{\"name\": \"n\", \"count\": 3, \"seconds_per_sample\": 0.5}], \"server\": {\"bytes_per_second\": 64}}",
+            &problems),
         0);
     struct world *w = run(c, 3, actors, push_to_server);
-    /* until 1 s two share: 32 bytes each are through; then three share: 32 bytes at 64/3 take 1.5 s: both end at 2.5 s with 32 of the
-     * third's 64 bytes through, which then has the link alone: 3 s */
+    /* until 1 s two share: 32 bytes each are through; then three share: 32 bytes at 64/3 take 1.5
+     * s: both end at 2.5 s with 32 of the third's 64 bytes through, which then has the link alone:
+     * 3 s */
     assert_true(fabs(actors[3].times[0] - 2.5) < 1e-9);
     assert_true(fabs(actors[3].times[1] - 2.5) < 1e-9);
     assert_true(fabs(actors[3].times[2] - 3.0) < 1e-9);
@@ -236,7 +251,8 @@ static void every_mistake_of_a_cluster_is_reported_with_its_place(void **state)
             "{\"sead\": 1, \"nodes\": [{\"name\": \"a\", \"seconds_per_sample\": 1}, {\"name\": \"c\", \"fixed_seconds\": -1}, {\"name\": \"b\"}],"
             "\"groups\": [[\"a\", \"x\"], [\"a\"]], \"links\": {\"latency_seconds\": \"fast\"}}",
             &p) < 0);
-    static const char *const places[] = {"/sead",       "/nodes/1/fixed_seconds", "/nodes/2", "/groups/0/1",
+    static const char *const places[] = {"/sead",       "/nodes/1/fixed_seconds",
+                                         "/nodes/2",    "/groups/0/1",
                                          "/groups/1/0", "/links/latency_seconds"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         bool found = false;
@@ -250,11 +266,16 @@ static void every_mistake_of_a_cluster_is_reported_with_its_place(void **state)
     jsonx_problems_release(&p);
     assert_true(parse(c, "{\"nodes\": []}", &p) < 0);
     jsonx_problems_release(&p);
-    assert_true(parse(c, "{\"nodes\": [{\"name\": \"n\", \"count\": 100000, \"fixed_seconds\": 1}]}", &p) < 0);
+    assert_true(parse(c,
+                      "{\"nodes\": [{\"name\": \"n\", \"count\": 100000, \"fixed_seconds\": 1}]}",
+                      &p) < 0);
     assert_non_null(strstr(p.items[0].message, "from 1 to 1024"));
     jsonx_problems_release(&p);
-    assert_true(parse(c, "{\"nodes\": [{\"name\": \"n\", \"count\": 2, \"fixed_seconds\": 1}, {\"name\": \"n-2\", \"fixed_seconds\": 1}]}",
-                      &p) < 0);
+    assert_true(
+        parse(
+            c,
+            "{\"nodes\": [{\"name\": \"n\", \"count\": 2, \"fixed_seconds\": 1}, {\"name\": \"n-2\", \"fixed_seconds\": 1}]}",
+            &p) < 0);
     assert_string_equal(p.items[0].pointer, "/nodes/1/name");
     jsonx_problems_release(&p);
     free(c);

@@ -1,5 +1,6 @@
-/* A private redis-server in a temporary folder, for the tests of store/. Each test file has one; it is ended by its folder
- * when the tests are over. Nothing here sleeps: conditions are waited for with a deadline.
+/* A private redis-server in a temporary folder, for the tests of store/. Each test file has one; it
+ * is ended by its folder when the tests are over. Nothing here sleeps: conditions are waited for
+ * with a deadline.
  */
 #ifndef TESTS_STORE_FIXTURE_H
 #define TESTS_STORE_FIXTURE_H
@@ -43,7 +44,8 @@ static inline int place_open(void **state)
 {
     struct place *p = calloc(1, sizeof *p);
     snprintf(p->dir, sizeof p->dir, "/tmp/evenstep-test-XXXXXX");
-    if (!mkdtemp(p->dir) || redis_private_start(p->dir, p->url, &p->pid, &err_) < 0 || !(p->store = store_open(p->url, NULL, &err_))) {
+    if (!mkdtemp(p->dir) || redis_private_start(p->dir, p->url, &p->pid, &err_) < 0 ||
+        !(p->store = store_open(p->url, NULL, &err_))) {
         fprintf(stderr, "cannot start: %s (logs in %s)\n", err_.message, p->dir);
         return -1;
     }
@@ -69,18 +71,21 @@ static inline json_t *json_of(const char *text)
 }
 
 /* What a rank's pulse says, one thing at a time. */
-static inline int report_rows(struct store *s, const char *id, int rank, const void *rows, size_t bytes, struct err *e)
+static inline int report_rows(struct store *s, const char *id, int rank, const void *rows,
+                              size_t bytes, struct err *e)
 {
     return store_report(s, id, rank, &(struct store_report){.rows = rows, .rows_bytes = bytes}, e);
 }
 
-static inline int report_beat(struct store *s, const char *id, int rank, const json_t *beat, struct err *e)
+static inline int report_beat(struct store *s, const char *id, int rank, const json_t *beat,
+                              struct err *e)
 {
     return store_report(s, id, rank, &(struct store_report){.beat = beat}, e);
 }
 
 /* The rows of one rank beyond its place. */
-static inline int rows_of(struct store *s, const char *id, int rank, char *last, int count, store_rows_fn *fn, void *ctx, struct err *e)
+static inline int rows_of(struct store *s, const char *id, int rank, char *last, int count,
+                          store_rows_fn *fn, void *ctx, struct err *e)
 {
     struct store_tail tail = {rank, last};
     return store_rows_read(s, id, &tail, 1, count, NULL, NULL, fn, ctx, e);
@@ -101,7 +106,8 @@ static inline json_t *at(json_t *j, const char *path)
         size_t n = strcspn(path, "/");
         snprintf(key, sizeof key, "%.*s", (int)n, path);
         path += n;
-        j = json_is_array(j) ? json_array_get(j, (size_t)strtoul(key, NULL, 10)) : json_object_get(j, key);
+        j = json_is_array(j) ? json_array_get(j, (size_t)strtoul(key, NULL, 10))
+                             : json_object_get(j, key);
     }
     return j;
 }

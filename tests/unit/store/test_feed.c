@@ -80,14 +80,16 @@ static void all_ranks_are_read_at_once_each_from_its_place(void **state)
         OK(report_rows(s, id, 0, &row, sizeof row, &err_));
         OK(report_rows(s, id, i % 2 ? 0 : 2, &row, sizeof row, &err_));
     }
-    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), 4); /* the busiest */
+    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_),
+                     4); /* the busiest */
     assert_int_equal(seen.rows, 7);
     assert_int_equal(seen.ranks, 5); /* rank 1 said nothing */
     assert_string_equal(last[1], "0-0");
     seen.refuses = true;
     assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), -ERR_IO);
     seen.refuses = false;
-    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_), 3); /* what was refused comes again */
+    assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_),
+                     3); /* what was refused comes again */
     assert_int_equal(seen.rows, 10);
     OK(store_rows_trim(s, id, tails, 3, &err_));
     snprintf(last[0], STORE_PLACE, "0-0");
@@ -146,11 +148,13 @@ static void documents_and_events_are_published_together(void **state)
     char id[STORE_ID], last[STORE_PLACE] = "$";
     bool gap;
     json_t *one = json_of("{\"a\":1}"), *two = json_of("{\"b\":2}");
-    struct store_news news[] = {{"live", "live", one}, {NULL, "rows", two}, {"detail:x", NULL, two}};
+    struct store_news news[] = {
+        {"live", "live", one}, {NULL, "rows", two}, {"detail:x", NULL, two}};
     new_job(s, spec_text, 0, id);
     json_decref(store_events_read(s, last, 10, 0, &gap, &err_));
     OK(store_publish(s, id, news, 3, &err_));
-    json_t *live = store_doc_get(s, id, "live", &err_), *detail = store_doc_get(s, id, "detail:x", &err_);
+    json_t *live = store_doc_get(s, id, "live", &err_),
+           *detail = store_doc_get(s, id, "detail:x", &err_);
     assert_true(json_equal(live, one));
     assert_true(json_equal(detail, two));
     json_t *got = store_events_read(s, last, 10, 0, &gap, &err_);
@@ -310,7 +314,8 @@ static void a_reader_whose_place_was_trimmed_is_told_of_the_gap(void **state)
     json_decref(got);
     json_decref(store_events_read(p->store, last, 10, 0, &gap, &err_));
     assert_false(gap);
-    json_decref(store_events_read(p->store, future, 10, 0, &gap, &err_)); /* an id of another store */
+    json_decref(
+        store_events_read(p->store, future, 10, 0, &gap, &err_)); /* an id of another store */
     assert_true(gap);
     json_decref(body);
 }
@@ -318,7 +323,8 @@ static void a_reader_whose_place_was_trimmed_is_told_of_the_gap(void **state)
 static void a_node_is_ready_busy_draining_or_disabled_as_it_is_set(void **state)
 {
     struct store *s = ((struct place *)*state)->store;
-    json_t *node = json_of("{\"name\":\"fast-1\",\"host\":\"h\",\"device\":\"cpu:1\",\"labels\":{}}");
+    json_t *node =
+        json_of("{\"name\":\"fast-1\",\"host\":\"h\",\"device\":\"cpu:1\",\"labels\":{}}");
     OK(store_node_put(s, node, &err_));
     json_t *got = store_node_get(s, "fast-1", &err_);
     assert_string_equal(text_at(got, "/state"), "ready");

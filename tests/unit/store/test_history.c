@@ -1,4 +1,5 @@
-/* Rows on disk: what series promise, however long the job, whatever was torn, superseded or sent twice. */
+/* Rows on disk: what series promise, however long the job, whatever was torn, superseded or sent
+ * twice. */
 #include "tests/unit/store/fixture.h"
 
 #include <fcntl.h>
@@ -89,7 +90,8 @@ static void of_200000_rows_600_points_keep_every_extreme(void **state)
     history_close(h);
     double started = clock_now();
     json_t *j = series("train_loss,staleness,compute_seconds", "step", NAN, NAN, 600);
-    print_message("             600 points of 3 series of 200,000 rows: %.1f ms\n", 1000 * (clock_now() - started));
+    print_message("             600 points of 3 series of 200,000 rows: %.1f ms\n",
+                  1000 * (clock_now() - started));
     assert_string_equal(text_at(j, "/x"), "step");
     assert_string_equal(text_at(j, "/series/0/name"), "train_loss");
     assert_true(json_is_null(at(j, "/series/0/node")));
@@ -130,12 +132,14 @@ static void any_cut_of_a_series_equals_what_its_rows_say(void **state)
         int64_t from = 1 + (int64_t)rng_below(5, trial, 0, ROWS - 1),
                 to = from + (int64_t)rng_below(5, trial, 1, (uint64_t)(ROWS - from + 1));
         int points = 1 + (int)rng_below(5, trial, 2, 300);
-        json_t *j = series("wait_seconds", "step", (double)from, (double)to, points), *s = at(j, "/series/0");
+        json_t *j = series("wait_seconds", "step", (double)from, (double)to, points),
+               *s = at(j, "/series/0");
         int64_t n = to - from + 1, buckets = n < points ? n : points;
         assert_int_equal(number_at(s, "/total_points"), n);
         assert_int_equal(json_array_size(at(s, "/x")), buckets);
         for (int64_t b = 0; b < buckets; b++) {
-            int64_t first = from + (b * n + buckets - 1) / buckets, end = from + ((b + 1) * n + buckets - 1) / buckets;
+            int64_t first = from + (b * n + buckets - 1) / buckets,
+                    end = from + ((b + 1) * n + buckets - 1) / buckets;
             double min = INFINITY, max = -INFINITY, sum = 0;
             for (int64_t i = first; i < end; i++) {
                 min = fmin(min, value[i]);
@@ -143,9 +147,12 @@ static void any_cut_of_a_series_equals_what_its_rows_say(void **state)
                 sum += value[i];
             }
             assert_int_equal(json_integer_value(json_array_get(at(s, "/x"), (size_t)b)), first);
-            assert_float_equal(json_number_value(json_array_get(at(s, "/min"), (size_t)b)), min, 1e-6);
-            assert_float_equal(json_number_value(json_array_get(at(s, "/max"), (size_t)b)), max, 1e-6);
-            assert_float_equal(json_number_value(json_array_get(at(s, "/mean"), (size_t)b)), sum / (double)(end - first), 1e-6);
+            assert_float_equal(json_number_value(json_array_get(at(s, "/min"), (size_t)b)), min,
+                               1e-6);
+            assert_float_equal(json_number_value(json_array_get(at(s, "/max"), (size_t)b)), max,
+                               1e-6);
+            assert_float_equal(json_number_value(json_array_get(at(s, "/mean"), (size_t)b)),
+                               sum / (double)(end - first), 1e-6);
         }
         json_decref(j);
     }
@@ -167,7 +174,8 @@ static void training_loss_is_the_mean_over_ranks_weighted_by_samples(void **stat
     json_t *j = series("train_loss,batch", "samples", NAN, NAN, 100);
     assert_int_equal(number_at(j, "/series/0/total_points"), 10);
     for (size_t i = 0; i < 9; i++) {
-        assert_float_equal(json_number_value(json_array_get(at(j, "/series/0/mean"), i)), (24 * 1 + 8 * 5) / 32.0, 1e-6);
+        assert_float_equal(json_number_value(json_array_get(at(j, "/series/0/mean"), i)),
+                           (24 * 1 + 8 * 5) / 32.0, 1e-6);
         assert_int_equal(json_integer_value(json_array_get(at(j, "/series/0/x"), i)), 32 * (i + 1));
     }
     assert_float_equal(number_at(j, "/series/0/mean/9"), 1, 1e-6);
@@ -181,7 +189,8 @@ static void training_loss_is_the_mean_over_ranks_weighted_by_samples(void **stat
 static void updates_of_a_server_are_steps_of_their_own(void **state)
 {
     struct history *h = history_open(dir, 2, two, &err_);
-    for (int i = 1; i <= 400; i++) { /* rank 1 makes every fourth update; rows of a rank come in order, ranks do not */
+    for (int i = 1; i <= 400;
+         i++) { /* rank 1 makes every fourth update; rows of a rank come in order, ranks do not */
         struct row row = a_row(i % 4 == 0, i);
         row.loss = (float)i;
         OK(history_append(h, &row, 1, &err_));
@@ -316,8 +325,9 @@ static void a_node_keeps_its_series_when_a_restart_gives_it_another_rank(void **
 
 static char *files_of(size_t *n)
 {
-    static const char *const names[] = {"meta.json", "rows-0.bin", "rows-0.v1", "rows-0.v2", "rows-1.bin",
-                                        "rows-1.v1", "steps.bin",  "steps.v1",  "steps.v2",  "evaluations.bin"};
+    static const char *const names[] = {"meta.json",  "rows-0.bin",     "rows-0.v1", "rows-0.v2",
+                                        "rows-1.bin", "rows-1.v1",      "steps.bin", "steps.v1",
+                                        "steps.v2",   "evaluations.bin"};
     char *all = NULL, path[128];
     *n = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -392,8 +402,9 @@ static void lost_or_damaged_summaries_are_made_again(void **state)
     OK(unlink(path));
     snprintf(path, sizeof path, "%s/history/rows-0.v1", dir);
     int fd = open(path, O_WRONLY);
-    static const char zeroes[10 * 224];                                          /* buckets */
-    assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 3 * 224), sizeof zeroes); /* as a power cut leaves it */
+    static const char zeroes[10 * 224]; /* buckets */
+    assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 3 * 224),
+                     sizeof zeroes); /* as a power cut leaves it */
     close(fd);
     snprintf(path, sizeof path, "%s/history/steps.bin", dir);
     OK(truncate(path, 80 * 40 + 7));
@@ -441,7 +452,8 @@ static void what_is_no_series_or_axis_is_said_with_the_nearest(void **state)
     assert_non_null(strstr(err_.hint, "samples"));
     assert_null(history_series(dir, "", "step", NAN, NAN, 10, &err_));
     assert_int_equal(err_.code, ERR_INVALID);
-    json_t *j = series("train_loss,test_loss,samples_per_second,batch", "time", NAN, NAN, 10); /* a job that has not begun */
+    json_t *j = series("train_loss,test_loss,samples_per_second,batch", "time", NAN, NAN,
+                       10); /* a job that has not begun */
     assert_int_equal(json_array_size(at(j, "/series")), 3);
     assert_int_equal(number_at(j, "/series/0/total_points"), 0);
     json_decref(j);
@@ -450,7 +462,8 @@ static void what_is_no_series_or_axis_is_said_with_the_nearest(void **state)
     json_decref(j);
 }
 
-/* Where every step is of one worker, a restart with fewer of them must not forget those that the others had not passed. */
+/* Where every step is of one worker, a restart with fewer of them must not forget those that the
+ * others had not passed. */
 static void a_restart_with_fewer_workers_keeps_the_steps_of_all(void **state)
 {
     static const char *const left[] = {"a", "c"}, *const all[] = {"a", "b", "c"};
@@ -480,7 +493,8 @@ static void a_restart_with_fewer_workers_keeps_the_steps_of_all(void **state)
         assert_int_equal(json_integer_value(json_array_get(at(j, "/series/0/x"), i)), step);
     }
     json_decref(j);
-    h = history_open(dir, 3, all, &err_); /* and one more, in which nobody died: the count is not added to */
+    h = history_open(dir, 3, all,
+                     &err_); /* and one more, in which nobody died: the count is not added to */
     OK(history_supersede(h, 390, &err_));
     assert_int_equal(history_missing(h), 2);
     history_close(h);

@@ -1,9 +1,11 @@
-/* Jobs against a real redis-server: what the contract of DESIGN.md section 9 and the transition table promise. */
+/* Jobs against a real redis-server: what the contract of DESIGN.md section 9 and the transition
+ * table promise. */
 #include "tests/unit/store/fixture.h"
 
 #include <pthread.h>
 
-static const char *const spec_text = "{\"name\":\"mnist\",\"epochs\":10,\"batching\":{\"global_batch\":256}}";
+static const char *const spec_text =
+    "{\"name\":\"mnist\",\"epochs\":10,\"batching\":{\"global_batch\":256}}";
 
 static void a_new_job_has_every_key_of_the_contract(void **state)
 {
@@ -14,10 +16,11 @@ static void a_new_job_has_every_key_of_the_contract(void **state)
     assert_int_equal(strspn(id, "0123456789abcdef"), 16);
     json_t *j = store_job_get(s, id, &err_);
     assert_non_null(j);
-    static const char *const keys[] = {"id",         "name",    "state",    "attempt",  "priority",  "restarts",
-                                       "spec",       "created", "started",  "finished", "error",     "waiting",
-                                       "disk_bytes", "pruned",  "progress", "metrics",  "staleness", "staleness_recent",
-                                       "assignment", "servers", "workers"};
+    static const char *const keys[] = {
+        "id",         "name",    "state",    "attempt",  "priority",  "restarts",
+        "spec",       "created", "started",  "finished", "error",     "waiting",
+        "disk_bytes", "pruned",  "progress", "metrics",  "staleness", "staleness_recent",
+        "assignment", "servers", "workers"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (!json_object_get(j, keys[i])) {
             fail_msg("the job has no '%s'", keys[i]);
@@ -30,7 +33,8 @@ static void a_new_job_has_every_key_of_the_contract(void **state)
     assert_int_equal(number_at(j, "/priority"), 3);
     assert_int_equal(number_at(j, "/attempt"), 0);
     assert_int_equal(strlen(text_at(j, "/created")), 24);
-    assert_true(json_is_null(at(j, "/started")) && json_is_null(at(j, "/finished")) && json_is_null(at(j, "/error")));
+    assert_true(json_is_null(at(j, "/started")) && json_is_null(at(j, "/finished")) &&
+                json_is_null(at(j, "/error")));
     assert_int_equal(number_at(j, "/progress/epochs"), 10);
     assert_int_equal(number_at(j, "/progress/fraction"), 0);
     assert_true(json_is_null(at(j, "/metrics/test_accuracy")));
@@ -46,7 +50,8 @@ static void the_live_document_is_merged_and_wrong_kinds_are_left_out(void **stat
     struct store *s = ((struct place *)*state)->store;
     char id[STORE_ID];
     new_job(s, spec_text, 0, id);
-    json_t *live = json_of("{\"progress\":{\"step\":7},\"metrics\":5,\"workers\":[{\"rank\":0}],\"id\":\"evil\",\"note\":1}");
+    json_t *live = json_of(
+        "{\"progress\":{\"step\":7},\"metrics\":5,\"workers\":[{\"rank\":0}],\"id\":\"evil\",\"note\":1}");
     OK(store_doc_set(s, id, "live", live, &err_));
     json_t *j = store_job_get(s, id, &err_);
     assert_int_equal(number_at(j, "/progress/step"), 7);
@@ -64,9 +69,11 @@ static void states_change_only_along_arrows_from_what_they_are(void **state)
     struct store *s = ((struct place *)*state)->store;
     char id[STORE_ID];
     new_job(s, spec_text, 0, id);
-    assert_int_equal(store_job_transition(s, id, JOB_QUEUED, JOB_RUNNING, NULL, &err_), -ERR_CONFLICT);
+    assert_int_equal(store_job_transition(s, id, JOB_QUEUED, JOB_RUNNING, NULL, &err_),
+                     -ERR_CONFLICT);
     OK(store_job_transition(s, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
-    assert_int_equal(store_job_transition(s, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_), -ERR_CONFLICT);
+    assert_int_equal(store_job_transition(s, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_),
+                     -ERR_CONFLICT);
     assert_non_null(strstr(err_.message, "launching"));
     OK(store_job_transition(s, id, JOB_LAUNCHING, JOB_RUNNING, NULL, &err_));
     json_t *j = store_job_get(s, id, &err_);
@@ -74,7 +81,8 @@ static void states_change_only_along_arrows_from_what_they_are(void **state)
     char started[32];
     snprintf(started, sizeof started, "%s", text_at(j, "/started"));
     json_decref(j);
-    json_t *error = json_of("{\"code\":\"peer\",\"message\":\"rank 2 is lost\",\"rank\":2,\"node\":\"slow\",\"attempt\":1}");
+    json_t *error = json_of(
+        "{\"code\":\"peer\",\"message\":\"rank 2 is lost\",\"rank\":2,\"node\":\"slow\",\"attempt\":1}");
     OK(store_job_transition(s, id, JOB_RUNNING, JOB_QUEUED, error, &err_));
     OK(store_job_transition(s, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
     j = store_job_get(s, id, &err_);
@@ -88,7 +96,9 @@ static void states_change_only_along_arrows_from_what_they_are(void **state)
     assert_string_equal(text_at(j, "/error/message"), "rank 2 is lost");
     json_decref(j);
     json_decref(error);
-    assert_int_equal(store_job_transition(s, "0123456789abcdef", JOB_QUEUED, JOB_LAUNCHING, NULL, &err_), -ERR_NOT_FOUND);
+    assert_int_equal(
+        store_job_transition(s, "0123456789abcdef", JOB_QUEUED, JOB_LAUNCHING, NULL, &err_),
+        -ERR_NOT_FOUND);
 }
 
 struct racer {
@@ -129,8 +139,8 @@ static void an_idempotency_key_makes_one_job_and_refuses_another_spec(void **sta
 {
     struct store *s = ((struct place *)*state)->store;
     char first[STORE_ID], second[STORE_ID];
-    json_t *a = json_of("{\"name\":\"a\",\"epochs\":1}"), *swapped = json_of("{\"epochs\":1,\"name\":\"a\"}"),
-           *b = json_of("{\"name\":\"b\"}");
+    json_t *a = json_of("{\"name\":\"a\",\"epochs\":1}"),
+           *swapped = json_of("{\"epochs\":1,\"name\":\"a\"}"), *b = json_of("{\"name\":\"b\"}");
     assert_int_equal(store_job_create(s, a, 0, "key 1", first, &err_), 0);
     assert_int_equal(store_job_create(s, swapped, 0, "key 1", second, &err_), 1);
     assert_string_equal(first, second);
@@ -138,7 +148,8 @@ static void an_idempotency_key_makes_one_job_and_refuses_another_spec(void **sta
     OK(store_job_request(s, first, "cancel", &err_));
     OK(store_job_transition(s, first, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
     OK(store_job_delete(s, first, &err_));
-    assert_int_equal(store_job_create(s, b, 0, "key 1", second, &err_), 0); /* the key went with its job */
+    assert_int_equal(store_job_create(s, b, 0, "key 1", second, &err_),
+                     0); /* the key went with its job */
     json_decref(a);
     json_decref(b);
     json_decref(swapped);
@@ -167,7 +178,8 @@ static void the_queue_goes_by_priority_then_age(void **state)
     }
     assert_true(there);
     json_decref(ids);
-    OK(store_job_transition(s, id[1], JOB_LAUNCHING, JOB_QUEUED, NULL, &err_)); /* takes its old place again */
+    OK(store_job_transition(s, id[1], JOB_LAUNCHING, JOB_QUEUED, NULL,
+                            &err_)); /* takes its old place again */
     ids = store_job_ids(s, JOB_QUEUED, &err_);
     assert_string_equal(json_string_value(json_array_get(ids, 1)), id[1]);
     json_decref(ids);
@@ -231,7 +243,8 @@ static void a_deleted_job_leaves_nothing_and_late_writers_bring_nothing_back(voi
 static void names_that_cannot_be_ids_are_not_found_and_reach_no_other_key(void **state)
 {
     struct store *s = ((struct place *)*state)->store;
-    static const char *const bad[] = {"", "a:b", "../x", "a b", "0123456789abcdef:live", "a\r\nFLUSHALL"};
+    static const char *const bad[] = {
+        "", "a:b", "../x", "a b", "0123456789abcdef:live", "a\r\nFLUSHALL"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_null(store_job_get(s, bad[i], &err_));
         assert_int_equal(err_.code, ERR_NOT_FOUND);

@@ -12,7 +12,8 @@ static int some_jobs(void **state)
     struct store *s = ((struct place *)*state)->store;
     for (int i = 0; i < JOBS; i++) {
         char spec[64];
-        snprintf(spec, sizeof spec, "{\"name\":\"%s-%02d\"}", i % 2 ? "odd" : "even", (i * 7) % JOBS);
+        snprintf(spec, sizeof spec, "{\"name\":\"%s-%02d\"}", i % 2 ? "odd" : "even",
+                 (i * 7) % JOBS);
         new_job(s, spec, i % 3, ids[i]);
     }
     for (int i = 0; i < 4; i++) {
@@ -61,7 +62,8 @@ static void newest_first_is_the_usual_order_and_created_the_other(void **state)
 static void sorted_by_name_or_priority_pages_give_every_job_once_in_order(void **state)
 {
     struct store *s = ((struct place *)*state)->store;
-    json_t *names = walk(s, NULL, NULL, "name", 3), *priorities = walk(s, NULL, NULL, "priority", 3);
+    json_t *names = walk(s, NULL, NULL, "name", 3),
+           *priorities = walk(s, NULL, NULL, "priority", 3);
     assert_int_equal(json_array_size(names), JOBS);
     assert_int_equal(json_array_size(priorities), JOBS);
     for (size_t i = 1; i < JOBS; i++) {
@@ -96,12 +98,14 @@ static void what_is_no_state_sort_or_cursor_is_said(void **state)
     assert_int_equal(err_.code, ERR_INVALID);
     assert_null(store_job_list(s, NULL, NULL, "colour", NULL, 5, &err_));
     assert_int_equal(err_.code, ERR_INVALID);
-    static const char *const bad[] = {"x", "12x", "12.", "12.zz", "-5", "99999999999999999999999", "12.6"};
+    static const char *const bad[] = {"x",   "12x", "12.", "12.zz", "-5", "99999999999999999999999",
+                                      "12.6"};
     static const char *const sorts[] = {"created", "name", "priority"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         for (size_t k = 0; k < 3; k++) {
             json_t *page = store_job_list(s, NULL, NULL, sorts[k], bad[i], 5, &err_);
-            assert_true(page || err_.code == ERR_INVALID); /* 12.6 is one by priority, 12. one by name */
+            assert_true(page ||
+                        err_.code == ERR_INVALID); /* 12.6 is one by priority, 12. one by name */
             json_decref(page);
         }
     }

@@ -1,4 +1,5 @@
-/* The private redis-server: found again, started anew after a kill, in long folders, and with everything it had accepted. */
+/* The private redis-server: found again, started anew after a kill, in long folders, and with
+ * everything it had accepted. */
 #include "tests/unit/store/fixture.h"
 
 #include <fcntl.h>
@@ -77,7 +78,8 @@ static void after_a_kill_it_starts_anew_with_every_accepted_job(void **state)
     char url[512];
     assert_int_equal(redis_private_start(p->dir, url, &p->pid, &err_), 1);
     for (int i = 0; i < 50; i++) {
-        json_t *job = store_job_get(p->store, id[i], &err_); /* the same connection object connects again */
+        json_t *job =
+            store_job_get(p->store, id[i], &err_); /* the same connection object connects again */
         assert_non_null(job);
         assert_string_equal(text_at(job, "/state"), "queued");
         json_decref(job);

@@ -1,4 +1,5 @@
-/* What the worker's unit tests share: a temporary folder, files in it, and errors that show themselves. */
+/* What the worker's unit tests share: a temporary folder, files in it, and errors that show
+ * themselves. */
 #ifndef TESTS_UNIT_WORKER_FIXTURE_H
 #define TESTS_UNIT_WORKER_FIXTURE_H
 

@@ -1,5 +1,5 @@
-/* Checkpoints and artifacts: what is written comes back bit for bit, what is torn or altered is passed over, and a tensor that does
- * not belong is named. */
+/* Checkpoints and artifacts: what is written comes back bit for bit, what is torn or altered is
+ * passed over, and a tensor that does not belong is named. */
 #include "fixture.h"
 
 #include <dirent.h>
@@ -277,8 +277,9 @@ static void leave_half_written(struct place *p, const char *folder)
         signal(SIGXFSZ, SIG_DFL);
         setrlimit(RLIMIT_FSIZE, &little); /* the signal kills it in the middle of the write */
         p->state->version = 99;
-        int rc = strcmp(folder, "checkpoints") == 0 ? checkpoint_write(p->dir, p->spec, p->state, 9, path, sizeof path, &err_)
-                                                    : artifact_write(p->dir, "model", p->spec, p->state, &err_);
+        int rc = strcmp(folder, "checkpoints") == 0
+                     ? checkpoint_write(p->dir, p->spec, p->state, 9, path, sizeof path, &err_)
+                     : artifact_write(p->dir, "model", p->spec, p->state, &err_);
         _exit(rc == 0 ? 0 : 1);
     }
     int status = 0;
@@ -293,14 +294,16 @@ static int files_in(struct place *p, const char *folder, bool hidden)
     snprintf(dir, sizeof dir, "%s/%s", p->dir, folder);
     int n = scandir(dir, &names, NULL, alphasort), count = 0;
     for (int i = 0; i < n; i++) {
-        count += strcmp(names[i]->d_name, ".") != 0 && strcmp(names[i]->d_name, "..") != 0 && (names[i]->d_name[0] == '.') == hidden;
+        count += strcmp(names[i]->d_name, ".") != 0 && strcmp(names[i]->d_name, "..") != 0 &&
+                 (names[i]->d_name[0] == '.') == hidden;
         free(names[i]);
     }
     free(names);
     return count;
 }
 
-static void a_file_that_was_left_half_written_is_never_looked_at_and_goes_with_the_next(void **state)
+static void
+a_file_that_was_left_half_written_is_never_looked_at_and_goes_with_the_next(void **state)
 {
     struct place *p = *state;
     struct checkpoint c;
@@ -394,11 +397,13 @@ static void missing_extra_and_misshapen_tensors_are_named(void **state)
     }
     snprintf(path, sizeof path, "%s/other.safetensors", p->dir);
     OK(safetensors_write(path, list, 3, meta, &err_));
-    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense1.bias' is missing");
+    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA,
+          "tensor 'dense1.bias' is missing");
     list[4] = list[3];
     snprintf(list[4].name, sizeof list[4].name, "dense9.bias");
     OK(safetensors_write(path, list, 5, meta, &err_));
-    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense9.bias' is not one of the network's");
+    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA,
+          "tensor 'dense9.bias' is not one of the network's");
     snprintf(list[4].name, sizeof list[4].name, "bn1.num_batches_tracked"); /* PyTorch's own */
     OK(safetensors_write(path, list, 5, meta, &err_));
     OK(artifact_read(path, net, NULL, params, &none, &err_));
@@ -406,7 +411,8 @@ static void missing_extra_and_misshapen_tensors_are_named(void **state)
     list[2].dim[0] = list[2].dim[1];
     list[2].dim[1] = swap;
     OK(safetensors_write(path, list, 4, meta, &err_));
-    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA, "tensor 'dense1.weight' has the shape [");
+    FAILS(artifact_read(path, net, NULL, params, &none, &err_), ERR_DATA,
+          "tensor 'dense1.weight' has the shape [");
     struct jsonx_problems all = {0}; /* a check names each, reading the first */
     snprintf(list[0].name, sizeof list[0].name, "conv9.weight");
     OK(safetensors_write(path, list, 4, meta, &err_));
@@ -421,16 +427,17 @@ static void missing_extra_and_misshapen_tensors_are_named(void **state)
     free(params);
 }
 
-/* ---- another head on a trained body ------------------------------------------------------------------------------ */
+/* ---- another head on a trained body ---------------------------------------------------------- */
 
 static struct jobspec *with_head(int units, const char *init)
 {
     char text[1000];
-    snprintf(text, sizeof text,
-             "{\"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}, {\"type\": \"relu\"},"
-             "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": %d}]}, \"data\": {\"format\": \"npy\", \"path\": \"small\"},"
-             "\"batching\": {\"global_batch\": 32}, \"init\": %s}",
-             units, init);
+    snprintf(
+        text, sizeof text,
+        "{\"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}, {\"type\": \"relu\"},"
+        "{\"type\": \"flatten\"}, {\"type\": \"dense\", \"units\": %d}]}, \"data\": {\"format\": \"npy\", \"path\": \"small\"},"
+        "\"batching\": {\"global_batch\": 32}, \"init\": %s}",
+        units, init);
     return make_spec(text);
 }
 
@@ -447,7 +454,8 @@ static void another_head_is_taken_when_it_is_asked_for(void **state)
     for (size_t i = 0; i < net->n_params; i++) {
         params[i] = -7;
     }
-    assert_int_equal(artifact_read(path, net, &spec->init_how, params, &none, &err_), 2); /* weight and bias */
+    assert_int_equal(artifact_read(path, net, &spec->init_how, params, &none, &err_),
+                     2); /* weight and bias */
     size_t body = net->tensors[2].first;
     assert_memory_equal(params, p->params, body * sizeof(float));
     for (size_t i = body; i < net->n_params; i++) {
@@ -458,13 +466,16 @@ static void another_head_is_taken_when_it_is_asked_for(void **state)
     assert_non_null(strstr(err_.hint, "\"allow\": [\"dense1.weight\"]"));
     drop_spec(spec);
     spec = with_head(5, "{\"path\": \"x\", \"allow\": [\"dense1.weight\"]}");
-    FAILS(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_), ERR_DATA, "tensor 'dense1.bias' has the shape");
+    FAILS(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_), ERR_DATA,
+          "tensor 'dense1.bias' has the shape");
     drop_spec(spec);
     spec = with_head(5, "{\"path\": \"x\", \"allow\": [\"dense1.*\", \"fc.*\"]}");
-    FAILS(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_), ERR_INVALID, "'allow' names 'fc.*', but neither");
+    FAILS(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_), ERR_INVALID,
+          "'allow' names 'fc.*', but neither");
     drop_spec(spec);
     spec = with_head(3, "{\"path\": \"x\", \"allow\": [\"dense1.*\"]}");
-    assert_int_equal(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_), 0); /* it fits after all */
+    assert_int_equal(artifact_read(path, &spec->network, &spec->init_how, params, &none, &err_),
+                     0); /* it fits after all */
     assert_memory_equal(params, p->params, p->state->n_params * sizeof(float));
     drop_spec(spec);
     free(params);
@@ -489,8 +500,10 @@ static void tensors_that_are_left_over_or_missing_can_be_allowed_too(void **stat
         list[i].data = p->params + t->first;
     }
     OK(safetensors_write(path, list, 3, meta, &err_));
-    assert_int_equal(artifact_read(path, net, &spec->init_how, params, &none, &err_), 3); /* two biases and what was left over */
-    assert_memory_equal(params + net->tensors[2].first, p->params + net->tensors[2].first, net->tensors[2].count * sizeof(float));
+    assert_int_equal(artifact_read(path, net, &spec->init_how, params, &none, &err_),
+                     3); /* two biases and what was left over */
+    assert_memory_equal(params + net->tensors[2].first, p->params + net->tensors[2].first,
+                        net->tensors[2].count * sizeof(float));
     json_decref(meta);
     free(params);
     drop_spec(spec);
@@ -503,9 +516,11 @@ static void headers_that_lie_are_refused(void **state)
     char path[4200];
     static const char *const heads[] = {
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", /* beyond the file */
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",  /* not the shape's size */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",  /* not the shape's size
+                                                                              */
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}", /* overflows */
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905,4],\"data_offsets\":[0,4]}}", /* overflows
+                                                                                                 */
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}",
         "{\"a\":{\"dtype\":\"F32\"}}",
         "[]",

@@ -1,5 +1,5 @@
-/* CIFAR's binary version: records become samples, from files, packed files, the archive's folder and the archive; torn, short,
- * mislabelled and swapped files are refused by name and byte. */
+/* CIFAR's binary version: records become samples, from files, packed files, the archive's folder
+ * and the archive; torn, short, mislabelled and swapped files are refused by name and byte. */
 #include "fixture.h"
 
 #include <zlib.h>
@@ -68,7 +68,8 @@ static void put_cifar_10(const char *dir, bool packed)
 
 static struct data_spec spec_of(int format)
 {
-    return (struct data_spec){.format = format, .path = "set", .shuffle = true, .normalize_unit = true};
+    return (struct data_spec){
+        .format = format, .path = "set", .shuffle = true, .normalize_unit = true};
 }
 
 static void check_cifar_10(const struct dataset *d)
@@ -131,7 +132,7 @@ static void cifar_100_has_two_labels_and_the_spec_says_which_count(void **state)
     dataset_release(&d);
 }
 
-/* ---- the archive ------------------------------------------------------------------------------------------------ */
+/* ---- the archive ----------------------------------------------------------------------------- */
 
 static size_t add_member(uint8_t *out, size_t at, const char *name, const void *bytes, size_t n)
 {
@@ -178,7 +179,8 @@ static void the_archive_is_read_as_it_is_and_its_folder_too(void **state)
     assert_int_equal(peeked.train.samples, 10);
     json_t *list = dataset_list(p->root, NULL, 10, &err_);
     assert_int_equal(json_array_size(list), 1);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "format")), "cifar-10");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "format")),
+                        "cifar-10");
     json_decref(list);
     snprintf(below, sizeof below, "%s/cifar-10-batches-bin", p->dir);
     assert_int_equal(mkdir(below, 0755), 0);
@@ -197,17 +199,19 @@ static void an_archive_that_is_cut_or_lacks_a_file_is_refused(void **state)
     uint8_t *tar = malloc(1 << 20);
     size_t n = make_archive(tar, 3);
     put_file(p->dir, "cifar-10-binary.tar", tar, n);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "'cifar-10-binary.tar' holds no 'data_batch_4.bin'");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
+          "'cifar-10-binary.tar' holds no 'data_batch_4.bin'");
     n = make_archive(tar, -1);
     put_file(p->dir, "cifar-10-binary.tar", tar, 512 + 512 + 512 + 100);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "'data_batch_1.bin': it ends at byte 100 of 6146");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
+          "'data_batch_1.bin': it ends at byte 100 of 6146");
     memcpy(tar + 124, "no size here", 12);
     put_file(p->dir, "cifar-10-binary.tar", tar, n);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "there is no size at byte 124");
     free(tar);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void a_label_out_of_range_is_named_with_file_and_byte(void **state)
 {
@@ -230,7 +234,8 @@ static void torn_swapped_missing_and_empty_files_are_refused(void **state)
     char path[8192];
     put_cifar_10(p->dir, false);
     put_file(p->dir, "data_batch_2.bin", scratch, RECORD + 7);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "'data_batch_2.bin' ends at byte 3080, within its record 2");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
+          "'data_batch_2.bin' ends at byte 3080, within its record 2");
     FAILS(dataset_peek(&d, &s, p->root, &err_), ERR_DATA, "'data_batch_2.bin' ends at byte 3080");
     put_file(p->dir, "data_batch_2.bin", scratch, records(scratch, 0, 3, 2, 100)); /* CIFAR-100's */
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "records have 3073 bytes");
@@ -238,10 +243,12 @@ static void torn_swapped_missing_and_empty_files_are_refused(void **state)
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "'data_batch_2.bin' ends at byte 0");
     snprintf(path, sizeof path, "%s/data_batch_2.bin", p->dir);
     assert_int_equal(unlink(path), 0);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_NOT_FOUND, "there is no file 'data_batch_2.bin'");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_NOT_FOUND,
+          "there is no file 'data_batch_2.bin'");
     snprintf(path, sizeof path, "%s/data_batch_1.bin", p->dir);
     assert_int_equal(unlink(path), 0);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_NOT_FOUND, "and no 'cifar-10-binary.tar.gz'");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_NOT_FOUND,
+          "and no 'cifar-10-binary.tar.gz'");
     assert_true(strstr(err_.hint, "cifar-10-binary.tar.gz") != NULL);
 }
 
@@ -273,7 +280,7 @@ static void a_packed_file_that_was_cut_or_altered_is_refused_at_every_length(voi
     free(whole);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static const char *digest_of(json_t *list)
 {

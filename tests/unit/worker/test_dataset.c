@@ -1,4 +1,5 @@
-/* Data sets: what is read, what is refused with which sentence, and that no path leads outside its folders. */
+/* Data sets: what is read, what is refused with which sentence, and that no path leads outside its
+ * folders. */
 #include "fixture.h"
 
 #include <zlib.h>
@@ -31,7 +32,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 enum { TRAIN = 20, TEST = 6, SIDE = 3 };
 
@@ -69,11 +70,13 @@ static void put_idx(const char *dir, bool packed)
     }
 }
 
-static void put_npy(const char *dir, const char *name, const char *type, const char *shape, const void *values, size_t bytes)
+static void put_npy(const char *dir, const char *name, const char *type, const char *shape,
+                    const void *values, size_t bytes)
 {
     char out[8192];
     char dict[128];
-    snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", type, shape);
+    snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", type,
+             shape);
     size_t n = strlen(dict);
     memcpy(out, "\x93NUMPY\x01\x00", 8);
     out[8] = (char)n;
@@ -90,13 +93,18 @@ static void in_set(const struct place *p, char out[4096])
 
 static struct data_spec spec_of(int format)
 {
-    struct data_spec s = {.format = format, .path = "set", .shuffle = true, .normalize_unit = true, .samples = 50, .test_samples = 20};
+    struct data_spec s = {.format = format,
+                          .path = "set",
+                          .shuffle = true,
+                          .normalize_unit = true,
+                          .samples = 50,
+                          .test_samples = 20};
     return s;
 }
 
 static const struct visit quiet = {.training = false};
 
-/* ---- places ----------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static void a_path_is_found_beneath_the_first_root_that_has_it(void **state)
 {
@@ -117,7 +125,8 @@ static void a_path_that_leads_outside_is_refused_symbolic_links_included(void **
     FAILS(dataset_find(p->root, "link", out, &err_), ERR_FORBIDDEN, "leads outside");
     snprintf(up, sizeof up, "../%s", strrchr(p->outside, '/') + 1);
     FAILS(dataset_find(p->root, up, out, &err_), ERR_FORBIDDEN, "leads outside");
-    FAILS(dataset_find(p->root, "/etc/passwd", out, &err_), ERR_NOT_FOUND, "cannot find '/etc/passwd'");
+    FAILS(dataset_find(p->root, "/etc/passwd", out, &err_), ERR_NOT_FOUND,
+          "cannot find '/etc/passwd'");
 }
 
 static void a_single_file_that_links_outside_is_refused_too(void **state)
@@ -162,7 +171,7 @@ static void every_data_set_beneath_the_roots_is_listed(void **state)
     json_decref(list);
 }
 
-/* ---- idx -------------------------------------------------------------------------------------------------- */
+/* ---- idx ------------------------------------------------------------------------------------- */
 
 static void idx_files_read_the_same_packed_or_not(void **state)
 {
@@ -199,7 +208,8 @@ static void a_file_that_ends_early_is_named_with_the_byte(void **state)
     put_idx(dir, true);
     size_t n = idx_images(bytes, TRAIN);
     put_packed(dir, "train-images-idx3-ubyte", bytes, n - 40);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "'train-images-idx3-ubyte': it ends at byte 156 of 196");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
+          "'train-images-idx3-ubyte': it ends at byte 156 of 196");
 }
 
 static void a_header_that_promises_more_than_the_file_can_hold_allocates_nothing(void **state)
@@ -231,7 +241,8 @@ static void labels_of_another_count_are_refused(void **state)
     in_set(p, dir);
     put_idx(dir, false);
     put_file(dir, "t10k-labels-idx1-ubyte", bytes, idx_labels(bytes, TEST + 1));
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "has 6 samples, 't10k-labels-idx1-ubyte' has 7");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
+          "has 6 samples, 't10k-labels-idx1-ubyte' has 7");
 }
 
 static void a_file_of_another_kind_is_refused_with_its_first_bytes(void **state)
@@ -262,7 +273,7 @@ static void a_peek_knows_counts_and_classes_without_the_pictures(void **state)
     dataset_release(&d);
 }
 
-/* ---- npy -------------------------------------------------------------------------------------------------- */
+/* ---- npy ------------------------------------------------------------------------------------- */
 
 static void npy_floats_are_used_as_they_are(void **state)
 {
@@ -311,7 +322,8 @@ static void npy_float_targets_need_a_network_with_mse(void **state)
     FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "needs whole-number labels");
     net.loss = LOSS_MSE;
     net.output.dim[0] = 3;
-    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "a target has 2 values, but the network has 3 outputs");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA,
+          "a target has 2 values, but the network has 3 outputs");
     dataset_release(&d);
 }
 
@@ -331,14 +343,15 @@ static void npy_arrays_that_cannot_be_used_are_refused_with_the_reason(void **st
     put_npy(dir, "x.npy", "<f4", "2, 2", x, sizeof x - 1);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "but has 15 bytes");
     put_npy(dir, "x.npy", "<f4", "1, 1, 2, 1, 2", x, sizeof x);
-    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "has the shape (1, 1, 2, 1, 2), which cannot be used");
+    FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
+          "has the shape (1, 1, 2, 1, 2), which cannot be used");
     put_npy(dir, "x.npy", "<f4", "2, 2", x, sizeof x);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_NOT_FOUND, "no file 'y.npy'");
     put_npy(dir, "y.npy", "<i4", "2,", y, sizeof y);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "the label -3 at sample 1");
 }
 
-/* ---- all formats ------------------------------------------------------------------------------------------ */
+/* ---- all formats ----------------------------------------------------------------------------- */
 
 static void bytes_are_normalised_by_255_or_by_mean_and_deviation(void **state)
 {
@@ -369,17 +382,20 @@ static void labels_beyond_the_outputs_and_other_shapes_are_refused(void **state)
     char dir[4096];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
-    struct network net = {.input = {3, {SIDE, SIDE, 1}}, .output = {1, {3}}, .loss = LOSS_SOFTMAX_CROSS_ENTROPY};
+    struct network net = {
+        .input = {3, {SIDE, SIDE, 1}}, .output = {1, {3}}, .loss = LOSS_SOFTMAX_CROSS_ENTROPY};
     in_set(p, dir);
     put_idx(dir, false);
     OK(dataset_open(&d, &s, 1, p->root, &err_));
-    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "the largest label is 3, but the network has 3 outputs");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA,
+          "the largest label is 3, but the network has 3 outputs");
     net.output.dim[0] = 4;
     OK(dataset_check(&d, &s, &net, &err_));
     net.input = (struct shape){1, {SIDE * SIDE}}; /* one channel: the order is the same */
     OK(dataset_check(&d, &s, &net, &err_));
     net.input = (struct shape){3, {28, 28, 1}};
-    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "have the shape [3, 3, 1], the network's input is [28, 28, 1]");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA,
+          "have the shape [3, 3, 1], the network's input is [28, 28, 1]");
     dataset_release(&d);
 }
 

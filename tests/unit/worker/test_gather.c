@@ -1,5 +1,6 @@
-/* Augmentation and normalisation: what is random depends on (seed, epoch, index of the sample) alone, is drawn evenly, and every value
- * comes from the place in the picture that shift, padding, window and mirror say. */
+/* Augmentation and normalisation: what is random depends on (seed, epoch, index of the sample)
+ * alone, is drawn evenly, and every value comes from the place in the picture that shift, padding,
+ * window and mirror say. */
 #include "fixture.h"
 
 #include <math.h>
@@ -16,7 +17,10 @@ static uint8_t value(int i, int row, int column, int channel)
 
 static struct dataset make(bool bytes)
 {
-    struct dataset d = {.input = {3, {HEIGHT, WIDTH, CHANNELS}}, .x_bytes = bytes, .y_labels = true, .classes = SAMPLES};
+    struct dataset d = {.input = {3, {HEIGHT, WIDTH, CHANNELS}},
+                        .x_bytes = bytes,
+                        .y_labels = true,
+                        .classes = SAMPLES};
     d.train.samples = d.test.samples = SAMPLES;
     d.train.x = malloc(SAMPLES * EACH * sizeof(float));
     d.train.y = malloc(SAMPLES * sizeof(int32_t));
@@ -44,14 +48,16 @@ static void drop(struct dataset *d)
 
 static const struct visit training = {.training = true, .seed = 5, .epoch = 2};
 
-static void gather_one(const struct dataset *d, const struct data_spec *s, const struct visit *v, int64_t i, float *x)
+static void gather_one(const struct dataset *d, const struct data_spec *s, const struct visit *v,
+                       int64_t i, float *x)
 {
     int32_t y;
     dataset_gather(d, &d->train, s, v, &i, 1, x, &y);
     assert_int_equal(y, i);
 }
 
-/* Does the window show the picture moved by (dy, dx), zeros (or the edge) outside? Then the window's row r shows row r + dy. */
+/* Does the window show the picture moved by (dy, dx), zeros (or the edge) outside? Then the
+ * window's row r shows row r + dy. */
 static bool shows(const float *x, int h, int w, int i, int dy, int dx, bool mirror, bool edge)
 {
     for (int r = 0; r < h; r++) {
@@ -83,7 +89,9 @@ static void nothing_changes_in_evaluation_but_for_the_window_in_the_middle(void 
         struct dataset d = make(bytes);
         gather_one(&d, &s, &quiet, 3, x);
         assert_true(shows(x, HEIGHT, WIDTH, 3, 0, 0, false, false));
-        struct data_spec window = {.normalize_unit = true, .augment = {.flip = 1, .crop = true, .crop_size = {4, 3}, .crop_padding = 2}};
+        struct data_spec window = {
+            .normalize_unit = true,
+            .augment = {.flip = 1, .crop = true, .crop_size = {4, 3}, .crop_padding = 2}};
         gather_one(&d, &window, &quiet, 3, x);
         assert_true(shows(x, 4, 3, 3, 1, 1, false, false));
         drop(&d);
@@ -148,7 +156,9 @@ static void windows_reach_every_place_of_the_padded_picture(void **state)
 {
     (void)state;
     struct dataset d = make(true);
-    struct data_spec s = {.normalize_unit = true, .augment = {.crop = true, .crop_size = {5, 4}, .crop_padding = 1, .flip = 0.5}};
+    struct data_spec s = {
+        .normalize_unit = true,
+        .augment = {.crop = true, .crop_size = {5, 4}, .crop_padding = 1, .flip = 0.5}};
     int seen[4][4] = {{0}}, mirrored = 0;
     float x[EACH];
     for (int epoch = 0; epoch < 40; epoch++) {
@@ -178,8 +188,9 @@ static void what_is_random_depends_on_seed_epoch_and_sample_never_on_rank_or_ord
 {
     (void)state;
     struct dataset d = make(true);
-    struct data_spec s = {.normalize_unit = true,
-                          .augment = {.shift = 2, .flip = 0.5, .crop = true, .crop_size = {5, 5}, .crop_padding = 2}};
+    struct data_spec s = {
+        .normalize_unit = true,
+        .augment = {.shift = 2, .flip = 0.5, .crop = true, .crop_size = {5, 5}, .crop_padding = 2}};
     enum { W = 5 * 5 * CHANNELS };
     float forward[SAMPLES * W], x[W], *backward = malloc(SAMPLES * W * sizeof(float));
     int64_t up[SAMPLES], down[SAMPLES];
@@ -238,7 +249,10 @@ static void channels_have_their_own_mean_and_deviation_and_padding_is_black(void
     (void)state;
     for (int bytes = 0; bytes < 2; bytes++) {
         struct dataset d = make(bytes);
-        struct data_spec s = {.n_normalize = 2, .mean = {0.5f, 0.25f}, .deviation = {0.5f, 2.0f}, .augment = {.shift = 5}};
+        struct data_spec s = {.n_normalize = 2,
+                              .mean = {0.5f, 0.25f},
+                              .deviation = {0.5f, 2.0f},
+                              .augment = {.shift = 5}};
         float x[EACH];
         int black = 0;
         for (int i = 0; i < SAMPLES; i++) {
@@ -285,16 +299,20 @@ static void windows_and_normalisation_that_do_not_fit_the_data_are_refused(void 
     struct dataset d = make(true), vector = {.input = {1, {30}}, .y_labels = true, .classes = 2};
     struct network net = {.input = {3, {4, 4, CHANNELS}}, .output = {1, {SAMPLES}}};
     struct data_spec s = {.normalize_unit = true};
-    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "have the shape [6, 5, 2], the network's input is [4, 4, 2]");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA,
+          "have the shape [6, 5, 2], the network's input is [4, 4, 2]");
     assert_true(strstr(err_.hint, "crop") != NULL);
     s.augment = (struct augment_spec){.crop = true, .crop_size = {4, 4}};
     OK(dataset_check(&d, &s, &net, &err_));
     s.augment.crop_size[0] = net.input.dim[0] = 9;
     s.augment.crop_padding = 1;
-    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "a window of 9 x 4 is larger than the pictures, 6 x 5 with a padding of 1");
-    FAILS(dataset_check(&vector, &s, &net, &err_), ERR_DATA, "'augment' is for pictures, but the samples have the shape [30]");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA,
+          "a window of 9 x 4 is larger than the pictures, 6 x 5 with a padding of 1");
+    FAILS(dataset_check(&vector, &s, &net, &err_), ERR_DATA,
+          "'augment' is for pictures, but the samples have the shape [30]");
     s = (struct data_spec){.n_normalize = 3};
-    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA, "'normalize' has 3 numbers per sample, the samples have 2 channels");
+    FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA,
+          "'normalize' has 3 numbers per sample, the samples have 2 channels");
     drop(&d);
 }
 

@@ -1,4 +1,5 @@
-/* The loader: whatever the hints say, the samples are those of the slice asked for, and they are there for the whole step. */
+/* The loader: whatever the hints say, the samples are those of the slice asked for, and they are
+ * there for the whole step. */
 #include "fixture.h"
 
 #include <stdatomic.h>
@@ -7,8 +8,11 @@
 #include "worker/data/loader.h"
 
 enum { SAMPLES = 500 };
-static struct data_spec spec_ = {
-    .format = CAT_FORMAT_GLYPHS, .samples = SAMPLES, .test_samples = 40, .shuffle = true, .normalize_unit = true};
+static struct data_spec spec_ = {.format = CAT_FORMAT_GLYPHS,
+                                 .samples = SAMPLES,
+                                 .test_samples = 40,
+                                 .shuffle = true,
+                                 .normalize_unit = true};
 
 static int setup(void **state)
 {
@@ -25,7 +29,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void assert_is_slice(const struct dataset *d, const struct slice *s, const struct dev_input *in)
+static void assert_is_slice(const struct dataset *d, const struct slice *s,
+                            const struct dev_input *in)
 {
     assert_int_equal(in->count, s->count);
     assert_int_equal(in->epoch, s->epoch);
@@ -33,7 +38,8 @@ static void assert_is_slice(const struct dataset *d, const struct slice *s, cons
         int64_t index = sample_index(3, s->epoch, s->start + i, SAMPLES, true);
         assert_int_equal(in->sample[i], index);
         assert_int_equal(((const int32_t *)in->y)[i], ((const int32_t *)d->train.y)[index]);
-        assert_true(in->x[i * 784 + 400] == (float)((const uint8_t *)d->train.x)[index * 784 + 400] / 255.0f);
+        assert_true(in->x[i * 784 + 400] ==
+                    (float)((const uint8_t *)d->train.x)[index * 784 + 400] / 255.0f);
     }
 }
 
@@ -102,11 +108,12 @@ static void a_slice_beyond_the_samples_is_an_error(void **state)
     struct dev_input in = {0};
     OK(loader_start(&l, *state, &spec_, 3, 8, true, &err_));
     loader_hint(&l, &beyond);
-    FAILS(loader_get(&l, &beyond, &in, &err_), ERR_INTERNAL, "a slice of 4 samples from 497 on is not within 500");
+    FAILS(loader_get(&l, &beyond, &in, &err_), ERR_INTERNAL,
+          "a slice of 4 samples from 497 on is not within 500");
     loader_stop(&l);
 }
 
-/* ---- a device that takes samples through feeds ---------------------------------------------------------------------- */
+/* ---- a device that takes samples through feeds ----------------------------------------------- */
 
 struct dev_feed {
     float *x;
@@ -144,7 +151,8 @@ static int feed_send(struct dev_feed *f, size_t floats, struct err *e)
     sends++;
     return 0;
 }
-static const struct device_ops feeding_ops = {.name = "fake", .feed_new = feed_new, .feed_free = feed_free, .feed_send = feed_send};
+static const struct device_ops feeding_ops = {
+    .name = "fake", .feed_new = feed_new, .feed_free = feed_free, .feed_send = feed_send};
 
 /* Without a call of loader_get: the thread sends what was hinted while "the device computes". */
 static void wait_sends(int n)

@@ -1,5 +1,5 @@
-/* Programs by minibatch: prepared aside, kept, and what follows when the device's memory does not hold what the estimate promised. The
- * device is the CPU, told to run out of memory above a size.
+/* Programs by minibatch: prepared aside, kept, and what follows when the device's memory does not
+ * hold what the estimate promised. The device is the CPU, told to run out of memory above a size.
  */
 #include "tests/unit/worker/fixture.h"
 
@@ -7,10 +7,12 @@
 #include "worker/model/model.h"
 
 static const struct device_ops *cpu;
-static int most;        /* the largest minibatch that this device holds */
-static int room, taken; /* samples of all programs together that there is memory for, and that there are */
+static int most; /* the largest minibatch that this device holds */
+static int room,
+    taken; /* samples of all programs together that there is memory for, and that there are */
 
-static struct dev_program *limited_program(struct dev_replica *r, int batch, size_t bucket_bytes, struct err *e)
+static struct dev_program *limited_program(struct dev_replica *r, int batch, size_t bucket_bytes,
+                                           struct err *e)
 {
     if (batch > most) {
         err_set(e, ERR_MEMORY, "a minibatch of %d does not fit", batch);
@@ -39,7 +41,8 @@ struct fixture {
 
 static void open_model(struct fixture *f, bool threaded)
 {
-    f->spec = make_spec("{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"workers\": 2, \"batching\": {\"global_batch\": 64}}");
+    f->spec = make_spec(
+        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"workers\": 2, \"batching\": {\"global_batch\": 64}}");
     f->dev = dev_open("cpu:1", &err_);
     assert_non_null(f->dev);
     cpu = f->dev->ops;

@@ -17,7 +17,8 @@ static const int nothing;
 static void *const fake = (void *)&nothing;
 
 /* Events are the numbers of the pipe's ends, the first one a timer's. */
-static int each(const void *base, int (*one)(const void *base, const void *event, void *ctx), void *ctx)
+static int each(const void *base, int (*one)(const void *base, const void *event, void *ctx),
+                void *ctx)
 {
     static const int numbers[] = {2, 0, 1};
     int rc = 0;

@@ -1,5 +1,5 @@
-/* The pulse against a real redis-server: everything arrives, counters add up, control comes down, and with Redis away training
- * is not held up. */
+/* The pulse against a real redis-server: everything arrives, counters add up, control comes down,
+ * and with Redis away training is not held up. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -67,8 +67,13 @@ static int teardown(void **state)
 
 static struct step_row row_at(int64_t step)
 {
-    struct step_row r = {
-        .rank = 0, .step = step, .local_step = step, .epoch = 0.5, .batch = 10, .loss = 0.25f, .staleness = (int32_t)(step % 4)};
+    struct step_row r = {.rank = 0,
+                         .step = step,
+                         .local_step = step,
+                         .epoch = 0.5,
+                         .batch = 10,
+                         .loss = 0.25f,
+                         .staleness = (int32_t)(step % 4)};
     return r;
 }
 
@@ -117,7 +122,8 @@ static void every_row_arrives_once_and_in_order(void **state)
 static json_t *beat_with(struct place *p, const char *key, int64_t value)
 {
     for (double by = clock_now() + 20; clock_now() < by;) {
-        json_t *beats = store_beats(p->store, job, &err_), *beat = json_incref(json_object_get(beats, "0"));
+        json_t *beats = store_beats(p->store, job, &err_),
+               *beat = json_incref(json_object_get(beats, "0"));
         json_decref(beats);
         if (beat && json_integer_value(json_object_get(beat, key)) == value) {
             return beat;
@@ -154,7 +160,8 @@ static void control_comes_down_and_a_checkpoint_is_asked_for_once(void **state)
 {
     struct place *p = *state;
     struct control *c = calloc(1, sizeof *c);
-    json_t *doc = json_pack("{s:i, s:[i,i], s:b, s:b, s:b}", "version", 2, "sizes", 96, 32, "stop", 0, "pause", 0, "checkpoint", 1);
+    json_t *doc = json_pack("{s:i, s:[i,i], s:b, s:b, s:b}", "version", 2, "sizes", 96, 32, "stop",
+                            0, "pause", 0, "checkpoint", 1);
     p->t.control(p->t.ctx, c);
     assert_int_equal(c->version, 1);
     assert_int_equal(c->sizes[0], 100);
@@ -209,11 +216,13 @@ static void the_last_fact_arrives_before_the_pulse_ends(void **state)
     const json_t *fact = json_array_get(facts, 0);
     assert_string_equal(json_string_value(json_object_get(fact, "outcome")), "failed");
     assert_string_equal(json_string_value(json_object_get(fact, "code")), "data");
-    assert_string_equal(json_string_value(json_object_get(fact, "message")), "the loss is not finite any more");
+    assert_string_equal(json_string_value(json_object_get(fact, "message")),
+                        "the loss is not finite any more");
     json_decref(facts);
 }
 
-/* redis-server is stopped dead: the trainer's side goes on, the oldest rows are dropped and counted, and the rest arrives later. */
+/* redis-server is stopped dead: the trainer's side goes on, the oldest rows are dropped and
+ * counted, and the rest arrives later. */
 static void with_redis_away_training_goes_on_and_drops_are_counted(void **state)
 {
     struct place *p = *state;
@@ -235,7 +244,8 @@ static void with_redis_away_training_goes_on_and_drops_are_counted(void **state)
     json_decref(beat);
     struct seen s = read_rows(p, STEPS);
     assert_int_equal(s.last, STEPS);
-    assert_true(s.rows >= STEPS - dropped); /* a row that was taken while it was dropped counts as both */
+    assert_true(s.rows >=
+                STEPS - dropped); /* a row that was taken while it was dropped counts as both */
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* Data sets that arrive from a keeper (worker/data/received.c): complete or not there, within the limit, and no name leads out of the
- * folder. What they are made of (worker/data/manifest.c) has one key for the same files. */
+/* Data sets that arrive from a keeper (worker/data/received.c): complete or not there, within the
+ * limit, and no name leads out of the folder. What they are made of (worker/data/manifest.c) has
+ * one key for the same files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +87,8 @@ static void a_second_rank_of_the_host_writes_nothing(void **state)
 {
     (void)state;
     struct received r = {dir, 1 << 20};
-    struct incoming *first = received_begin(&r, key_of('a'), 10, &e), *second = received_begin(&r, key_of('a'), 10, &e);
+    struct incoming *first = received_begin(&r, key_of('a'), 10, &e),
+                    *second = received_begin(&r, key_of('a'), 10, &e);
     assert_non_null(second);
     assert_int_equal(received_file(first, "x", &e), 0);
     assert_int_equal(received_file(second, "x", &e), 0);
@@ -105,7 +107,9 @@ static void a_second_rank_of_the_host_writes_nothing(void **state)
 static void no_name_leads_out_of_the_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"", ".", "..", "../x", "/etc/x", "a/../x", "a/b/c", ".hidden", "a/.b", "a/", "a\nb", "x;y", "a\\b"};
+    static const char *const names[] = {"",       ".",     "..",      "../x", "/etc/x",
+                                        "a/../x", "a/b/c", ".hidden", "a/.b", "a/",
+                                        "a\nb",   "x;y",   "a\\b"};
     struct received r = {dir, 1 << 20};
     struct incoming *in = received_begin(&r, key_of('a'), 10, &e);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -135,7 +139,8 @@ static void the_key_is_that_of_names_and_bytes(void **state)
         snprintf(path, sizeof(path), "%s/set/sub/c", dir);
         assert_int_equal(proc_write_file(path, "345", 3, 0600, &e), 0);
         snprintf(path, sizeof(path), "%s/set/.seen", dir);
-        assert_int_equal(proc_write_file(path, "x", (size_t)i % 2, 0600, &e), 0); /* does not count */
+        assert_int_equal(proc_write_file(path, "x", (size_t)i % 2, 0600, &e),
+                         0); /* does not count */
         json_t *m = manifest_make(dir, "set", nobody, NULL, &e);
         assert_non_null(m);
         assert_int_equal((int)json_integer_value(json_object_get(m, "bytes")), 5);
@@ -152,7 +157,8 @@ static void the_key_is_that_of_names_and_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_complete_one_is_found_and_an_incomplete_one_is_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_complete_one_is_found_and_an_incomplete_one_is_not, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_one_unused_for_longest_makes_room, setup, teardown),
         cmocka_unit_test_setup_teardown(a_second_rank_of_the_host_writes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(no_name_leads_out_of_the_folder, setup, teardown),
