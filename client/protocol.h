@@ -1,0 +1,133 @@
+/* The protocol between a user's program and its rank: what libevenstep (client/lib) and the rank's
+ * side of it (worker/program) agree on. Nothing but libc is needed to include it.
+ *
+ *   program                                   rank (evenstep-worker started the program)
+ *   JOIN + description (memfd) ─────────────►
+ *              ◄───────────── WELCOME + block (memfd) + state of the program (memfd, or none)
+ *   READY  (block holds its parameters) ────►
+ *              ◄───────────── START  (block holds everybody's parameters)
+ *   ┌          ◄───────────── SLICE  (which samples; comes ahead of its step)
+ *   │ BEGIN  (the step before is complete) ─►   held: SAVE, STATE …, CONTINUE
+ *   │ BUCKET … BUCKET, GRADIENTS ───────────►   sums them over all ranks, or pushes them
+ *   │          ◄───────────── GO  (make your optimizer step, or leave it out)
+ *   └ next step
+ *   EPOCH_END, LOG, LEAVE ──────────────────►
+ *
+ * The socket is AF_UNIX, SOCK_SEQPACKET, at the path in EVENSTEP_SOCKET: one message is one packet
+ * of sizeof(struct wire_message) bytes; a file descriptor travels with SCM_RIGHTS. Texts longer
+ * than a message travel in a memfd of their own. The rank owns the block, a memfd that cannot
+ * shrink or grow; both sides map it. Floats are in it and positions of samples; everything else
+ * is in messages. Byte order and layout are the machine's: both sides run on one host.
+ *
+ * One blocking round trip a step (GRADIENTS to GO): slices come ahead, BEGIN and BUCKET are not
+ * answered. Who reads must expect SLICE between any two messages from the rank.
+ */
+#ifndef CLIENT_PROTOCOL_H
+#define CLIENT_PROTOCOL_H
+
+#include <stdint.h>
+
+/* Raised when a message, the block or the description changes its meaning. */
+#define WIRE_VERSION 1
+#define WIRE_MAGIC 0x45564e53u /* "EVNS" */
+
+enum wire_type {
+    /* ---- program to rank ---- */
+    WIRE_JOIN = 1,  /* first message; fd: the description, JSON text (see below) */
+    WIRE_READY,     /* the block's parameters and statistics are the program's initial ones */
+    WIRE_BEGIN,     /* .slice: the program begins to work on this slice; everything that it does
+                       after a step (optimizer, scheduler) is done for the step before */
+    WIRE_BUCKET,    /* .bucket: its gradients are in the block; any order */
+    WIRE_GRADIENTS, /* all of them are there: .gradients. Answered by GO */
+    WIRE_EPOCH_END, /* .slice.epoch: the program's loop over that epoch's slices ended. Answered by
+                       CONTINUE, so that what follows (evaluation) sees the averaged parameters */
+    WIRE_EPOCHS, /* .epochs: how many the program wants in all; before the first slice is asked */
+    WIRE_LOG,    /* fd: JSON object of metrics: numbers by name */
+    WIRE_STATE,  /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
+    WIRE_LEAVE,  /* the program is done with training; nothing follows */
+    WIRE_FAILED, /* fd: a sentence; the program cannot go on */
+    /* ---- rank to program ---- */
+    WIRE_WELCOME = 64, /* .welcome; fd: the block, and after it the state to go on from if
+                          WIRE_HAS_STATE */
+    WIRE_START,        /* the block's parameters are those to start from */
+    WIRE_SLICE,        /* .slice: the samples of a step of this rank */
+    WIRE_GO,           /* answers GRADIENTS: flags say what the program does now */
+    WIRE_SAVE,         /* only after BEGIN, EPOCH_END or LEAVE while held: give your state */
+    WIRE_CONTINUE,     /* ends a hold */
+    WIRE_REFUSED       /* fd: a sentence: why the program cannot join or go on. The rank closes */
+};
+
+enum wire_flags {
+    WIRE_HAS_STATE = 1,   /* WELCOME: a second fd is the state that the program saved */
+    WIRE_RESUMED = 2,     /* WELCOME: the run goes on from a checkpoint, or after a crash of the
+                            program; START's parameters are newer than the program's */
+    WIRE_SKIP_STEP = 4,   /* GO: the parameters are new already: leave the optimizer step out */
+    WIRE_HOLD = 8,        /* GO: after the next BEGIN, EPOCH_END or LEAVE wait for CONTINUE */
+    WIRE_DIFFERENCE = 16, /* GO: make the step now, put (parameters before - after) in place of the
+                            gradients, send GRADIENTS again with the same flag; GO follows */
+    WIRE_EPOCH_LAST = 32, /* SLICE: the last one of its epoch for this rank; count may be 0 */
+    WIRE_RUN_LAST = 64,   /* SLICE: nothing comes after it */
+    WIRE_STOP = 128,      /* SLICE, GO, CONTINUE: the job was stopped or paused: leave */
+    WIRE_NOT_FINITE = 256 /* GRADIENTS: a NaN or an infinity is among loss or gradients */
+};
+
+struct wire_message {
+    uint32_t type, flags;
+    union {
+        struct {
+            uint32_t magic, version;  /* of both sides */
+            int32_t pid, incarnation; /* the program's; how many joined before it in this rank */
+        } join;
+        struct {
+            uint32_t magic, version;
+            int32_t rank, workers;
+            int64_t global_batch; /* the job's: what the program's loader asked, or the spec's */
+            int64_t block_bytes;
+            /* where in the block, in bytes; all aligned to 64 */
+            int64_t params, grads, stats, buckets, indices;
+            int64_t n_params, n_stats; /* floats */
+            int32_t n_buckets;         /* struct wire_bucket [n_buckets] at `buckets` */
+            int32_t slots, ahead;      /* int64 [slots][global_batch] at `indices`; slices that
+                                           come ahead of their step at most */
+            int64_t epoch, step;       /* where the run goes on; 0, 0: a fresh run */
+            uint64_t seed;             /* the job's: for what all ranks draw alike */
+        } welcome;
+        struct {
+            int64_t epoch, number; /* number: counts this rank's slices, from 0 */
+            int64_t start, count;  /* positions in the epoch's order; count may be 0 */
+            int64_t step_count;    /* samples of all ranks in this step; 0: not known (a server) */
+            int32_t slot;          /* of the indices, [count] of them */
+        } slice;
+        struct {
+            int64_t number;       /* of its slice */
+            int64_t samples;      /* what the program really had in it */
+            double weight;        /* what its gradient weighs: samples, or tokens (weight(n)) */
+            double loss;          /* mean over the samples; NaN: not known */
+            double correct;       /* samples classified correctly; negative: not known */
+            double learning_rate; /* of the first parameter group; NaN: not known */
+        } gradients;
+        int32_t bucket;
+        double epochs;
+        uint8_t room[128];
+    };
+};
+
+/* A contiguous range of the flat gradients. Bucket 0 is ready first: the last tensors. */
+struct wire_bucket {
+    int64_t first, count; /* floats */
+};
+
+/* The description in JOIN, a JSON object:
+ *   {"framework": "torch 2.15.0", "samples": 60000, "global_batch": 64, "ahead": 2,
+ *    "drop_last": false, "shuffle": true, "epochs": null, "reduction": "mean",
+ *    "optimizer": {"type": "sgd", "name": "SGD", "learning_rate": 0.1, "momentum": 0.9,
+ *                  "nesterov": false, "weight_decay": 0.0005},
+ *    "parameters": [{"name": "fc1.weight", "shape": [128, 784], "decay": true}, …],
+ *    "statistics": [{"name": "bn1.running_mean", "shape": [64], "mean_of": -1},
+ *                   {"name": "bn1.running_var", "shape": [64], "mean_of": 0}, …]}
+ * "optimizer"."type" is "sgd" where the server's rule can make the same update (one rate, one decay
+ * for all that decays, no dampening), else "other". "statistics" of a variance name the entry that
+ * is its mean. Tensors stand in the block in this order, one after the other, without gaps. All
+ * ranks' descriptions must be alike but for "samples" of sharded data. */
+
+#endif
