@@ -62,7 +62,7 @@ all: $(PROGRAMS) ## builds every program into $(BUILD)
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(EXTRA) -c $< -o $@
+	$(CC) $(CFLAGS) $(EXTRA) $(IDENTITY) -c $< -o $@
 $(BUILD)/kernels/%.o: EXTRA = $(KERNEL_FLAGS)
 $(BUILD)/worker/exchange/comm_mpi.o $(BUILD)/worker/main.o $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
 
@@ -173,6 +173,7 @@ check-tsan: ## TSAN_SUITES with ThreadSanitizer (docs/testing.md)
 check-deploy: ## images and Compose: up, scaled, killed, stopped (needs root and Docker: deploy/setup deploy-test)
 	tests/run deploy
 
+include kernels/plugin.mk
 include kernels/cuda/build.mk
 
 TABLES ?= dbs_sgd ddc_asgd hierarchical hpsgd

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "coordinator/plan.h"
+#include "job/device_kind.h"
 
 enum { EVENT_POINTS = 32 };
 static const double adopted_grace = 10;
@@ -49,15 +50,15 @@ static void open_ranks(struct monitor *m, const json_t *plan)
     }
 }
 
-/* Every worker is the same kind of device, or multiples of 4 do. */
+/* As the plan's first assignment (coordinator/plan.c). */
 static int quantum_of(const struct monitor *m)
 {
+    int least = 0;
     for (int r = 0; r < m->workers; r++) {
-        if (strncmp(m->ranks[r].device, "cuda", 4) != 0) {
-            return 4;
-        }
+        int quantum = device_kind_quantum(m->ranks[r].device);
+        least = r == 0 || quantum < least ? quantum : least;
     }
-    return 8;
+    return least;
 }
 
 static int open_balancer(struct monitor *m, const json_t *plan, struct err *e)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/device_kind.h"
 #include "job/node.h"
 
 static const char *text_of(const json_t *j, const char *key)
@@ -91,7 +92,7 @@ static void take(struct placed *out, const json_t *node)
     out->slowdown = slowdown > 1 ? slowdown : 1;
     out->threads = threads > 0 && threads < 4096 ? (int)threads : 1;
     out->memory_bytes = json_integer_value(json_object_get(node, "memory_bytes"));
-    out->speed = (strncmp(out->device, "cuda", 4) == 0 ? 1000.0 : out->threads) / out->slowdown;
+    out->speed = device_kind_speed(out->device, out->threads) / out->slowdown;
 }
 
 static int faster_first(const void *a, const void *b)

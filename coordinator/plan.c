@@ -6,15 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Multiples of minibatches: 8 where every worker is a GPU (DESIGN.md decision 7), else 4. */
+#include "job/device_kind.h"
+
+/* Minibatches are multiples of the smallest quantum among the workers' devices. */
 static int quantum_of(const struct placement *p)
 {
+    int least = 0;
     for (int i = 0; i < p->count; i++) {
-        if (strncmp(p->nodes[i].device, "cuda", 4) != 0) {
-            return 4;
-        }
+        int quantum = device_kind_quantum(p->nodes[i].device);
+        least = i == 0 || quantum < least ? quantum : least;
     }
-    return 8;
+    return least;
 }
 
 void plan_profile_key(const struct jobspec *spec, char out[PLAN_KEY])

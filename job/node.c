@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/version.h"
+#include "job/device_kind.h"
 
 enum { NODE_NAME = 47, INDEX_MOST = 1024 };
 
@@ -23,7 +24,7 @@ bool node_valid_name(const char *name, size_t n, size_t most, bool dots)
     return n > 0 && n <= most;
 }
 
-/* cpu:THREADS, cuda:INDEX, auto. */
+/* One of the forms of job/devices.def, or auto. */
 static int read_device(const char *text, size_t n, int cores, char device[64], int *threads,
                        struct err *e)
 {
@@ -35,14 +36,16 @@ static int read_device(const char *text, size_t n, int cores, char device[64], i
         snprintf(device, 64, "cpu:%d", *threads);
         return 0;
     }
-    bool cpu = strncmp(copy, "cpu:", 4) == 0, cuda = strncmp(copy, "cuda:", 5) == 0;
-    const char *digits = copy + (cpu ? 4 : 5);
-    long number = (cpu || cuda) && *digits >= '0' && *digits <= '9' ? strtol(digits, &end, 10) : -1;
-    if (number < (cpu ? 1 : 0) || number > INDEX_MOST || *end) {
-        return err_set(e, ERR_INVALID,
-                       "'%s' is no device: cpu:THREADS, cuda:INDEX or auto is wanted", copy);
+    const struct device_kind *kind = device_kind_of(copy);
+    bool of_threads = kind && kind->argument == DEVICE_THREADS;
+    const char *colon = strchr(copy, ':'), *digits = colon ? colon + 1 : "";
+    long number = kind && *digits >= '0' && *digits <= '9' ? strtol(digits, &end, 10) : -1;
+    if (number < (of_threads ? 1 : 0) || number > INDEX_MOST || *end) {
+        char forms[200];
+        device_kind_forms(forms, sizeof forms);
+        return err_set(e, ERR_INVALID, "'%s' is no device: %s or auto is wanted", copy, forms);
     }
-    *threads = cpu ? (int)number : 1;
+    *threads = of_threads ? (int)number : 1;
     snprintf(device, 64, "%s", copy);
     return 0;
 }
@@ -84,7 +87,7 @@ json_t *node_parse(const char *option, const char *text, const struct node_host 
     return json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:{}, s:{s:s}, s:i}", "name", name, "host",
                      host->name, "device", device, "memory_bytes", (json_int_t)host->memory_bytes,
                      "threads", threads, "slowdown", slowdown, "labels", "versions", "evenstep",
-                     EVENSTEP_VERSION, "quantum", strncmp(device, "cuda", 4) == 0 ? 8 : 4);
+                     EVENSTEP_VERSION, "quantum", device_kind_quantum(device));
 }
 
 bool node_asks_auto(const char *text)
@@ -104,8 +107,7 @@ void node_take_probe(json_t *node, const json_t *probed)
         }
     }
     const char *device = json_string_value(json_object_get(node, "device"));
-    json_object_set_new(node, "quantum",
-                        json_integer(device && strncmp(device, "cuda", 4) == 0 ? 8 : 4));
+    json_object_set_new(node, "quantum", json_integer(device_kind_quantum(device)));
 }
 
 /* A node that was not probed is what its kind usually is. */
@@ -116,7 +118,7 @@ bool node_offers(const json_t *node, const char *precision)
     size_t i;
     json_t *one;
     if (!json_is_array(offered)) {
-        return strcmp(precision, "fp32") == 0 || (device && strncmp(device, "cuda", 4) == 0);
+        return device_kind_offers(device, precision);
     }
     json_array_foreach(offered, i, one) {
         if (json_is_string(one) && strcmp(json_string_value(one), precision) == 0) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "job/assign.h"
+#include "job/device_kind.h"
 #include "kernels/device.h"
 #include "worker/config.h"
 #include "worker/data/dataset.h"
@@ -51,24 +52,19 @@ int check_device(const char *name, struct err *e)
 {
     struct err why = {0};
     bool any = strcmp(name, "auto") == 0;
-    struct device *dev = dev_open(any ? "cuda:0" : name, &why);
-    char own[32];
-    if (!dev && any) {
-        dev = dev_open("cpu", e);
-    }
+    struct device *dev = any ? dev_open_fastest(&why, e) : dev_open(name, &why);
+    char own[64];
     if (!dev) {
         return any ? -(int)e->code : print(json_pack("{s:s}", "error", why.message), e);
     }
-    bool cpu = strcmp(dev->ops->name, "cpu") == 0;
-    snprintf(own, sizeof(own), "cpu:%d", dev->ops->threads(dev));
+    const struct device_kind *kind = device_kind_of(dev->ops->name);
+    bool of_threads = kind && kind->argument == DEVICE_THREADS;
+    snprintf(own, sizeof(own), "%s:%d", dev->ops->name, of_threads ? dev->ops->threads(dev) : 0);
     json_t *out =
-        json_pack("{s:s, s:s, s:I, s:i, s:o, s:s?}", "device",
-                  cpu   ? own
-                  : any ? "cuda:0"
-                        : name,
+        json_pack("{s:s, s:s, s:I, s:i, s:o, s:s?}", "device", any || of_threads ? own : name,
                   "description", dev->ops->describe(dev), "memory_bytes",
                   (json_int_t)dev->ops->memory_bytes(dev), "threads", dev->ops->threads(dev),
-                  "precisions", precisions_of(dev), "why", any && cpu ? why.message : NULL);
+                  "precisions", precisions_of(dev), "why", why.code ? why.message : NULL);
     dev_close(dev);
     return print(out, e);
 }

@@ -138,12 +138,10 @@ static int limit_of(struct trainer *t)
  * change. */
 static int calibrate(struct trainer *t, struct err *e)
 {
-    int quantum = t->env->dev->ops->quantum(t->env->dev);
     int high = t->env->first_sizes[t->env->comm->rank], low = high / 2;
     double t_low = 0, t_high = 0;
     struct profile p;
     high = high < 1 ? 1 : high;
-    low = low / quantum * quantum;
     low = low < 1 ? 1 : low;
     int rc = time_steps(t, low, &t_low, e);
     rc = rc < 0 ? rc : time_steps(t, high, &t_high, e);
@@ -195,7 +193,7 @@ static int prepare(struct trainer *t, struct err *e)
     rc = model_init(&t->model, env->dev, spec, !env->virtual_time, e);
     const struct strategy_ops *ops = strategy_find(spec->strategy.type);
     t->model.replica.alone = ops && ops->alone && ops->alone(env->comm);
-    if (rc == 0 && t->model.replica.alone && env->dev->ops->step) {
+    if (rc == 0 && t->model.replica.alone && env->dev->ops->fused) {
         log_info("trainer", "the device makes a step in one", "strategy=%s",
                  catalog_get(spec->strategy.type)->name);
     }
@@ -336,8 +334,8 @@ static int compute(struct trainer *t, struct work *w, struct dev_program *p,
     if (t->count == 0) {
         return no_samples(t, e);
     }
-    w->updated = t->model.replica.alone && ops->step;
-    int rc = w->updated ? ops->step(p, in, w->learning_rate, 1.0, result, e)
+    w->updated = t->model.replica.alone && ops->fused;
+    int rc = w->updated ? dev_step(p, in, w->learning_rate, 1.0, result, e)
                         : ops->compute(p, in, result, NULL, bucket_ready, t, e);
     comm_pace(t->env->comm, 1.0, t->count);
     return rc;

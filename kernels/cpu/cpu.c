@@ -121,11 +121,6 @@ static const char *cpu_describe(struct device *dev)
     return ((struct cpu_device *)dev)->line;
 }
 
-static int cpu_quantum(struct device *dev)
-{
-    return 1;
-}
-
 static int cpu_threads(struct device *dev)
 {
     return ((struct cpu_device *)dev)->threads;
@@ -153,7 +148,7 @@ static void cpu_close(struct device *dev)
     free(d);
 }
 
-static struct device *cpu_open(const char *args, struct err *e)
+struct device *cpu_open(const char *args, struct err *e)
 {
     int threads = read_threads(args, e);
     if (threads < 0) {
@@ -236,13 +231,14 @@ static int update_part(struct dev_replica *r, size_t first, size_t n, double lr,
     return cpu_update_part(r, first, n, lr, scale, last, e);
 }
 
+static const struct dev_parts_ops parts_ops = {.update = update_part};
+static const struct dev_precision_ops precision_ops = {.use = cpu_use_precision};
+
 const struct device_ops cpu_device_ops = {
     .name = "cpu",
-    .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,
     .memory_bytes = cpu_memory_bytes,
-    .quantum = cpu_quantum,
     .threads = cpu_threads,
     .replica_init = cpu_replica_init,
     .replica_release = cpu_replica_release,
@@ -252,6 +248,6 @@ const struct device_ops cpu_device_ops = {
     .program_free = cpu_team_free,
     .compute = cpu_team_compute,
     .update = update,
-    .update_part = update_part,
-    .use_precision = cpu_use_precision,
+    .parts = &parts_ops,
+    .precision = &precision_ops,
 };

@@ -261,6 +261,7 @@ int cpu_team_compute(struct dev_program *program, const struct dev_input *in,
                      struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
                      struct err *e);
 
+struct device *cpu_open(const char *args, struct err *e); /* args: threads, "": all cores */
 extern const struct device_ops cpu_device_ops;
 extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_average_pool, cpu_global_pool,
     cpu_batch_norm, cpu_lrn, cpu_relu, cpu_leaky, cpu_tanh, cpu_sigmoid, cpu_dropout, cpu_flatten,

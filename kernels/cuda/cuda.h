@@ -373,7 +373,8 @@ template <typename T> static inline int cuda_pin(T **memory, size_t bytes, struc
 }
 
 /* meter.cu: see device.h. */
-json_t *cuda_meter(struct device *dev, bool on);
+void cuda_metering_begin(struct device *dev);
+json_t *cuda_metering_end(struct device *dev);
 bool cuda_metering(void);
 
 #define TRY(call)            \
@@ -428,6 +429,8 @@ static inline size_t cuda_pack(const struct cuda_program *p, size_t channels)
 
 extern const struct device_ops cuda_device_ops;
 extern const struct dev_memory_ops cuda_memory_ops;
+extern const struct dev_samples_ops cuda_samples_ops;
+extern const struct dev_feed_ops cuda_feed_ops;
 extern const struct cuda_op cuda_conv, cuda_dense, cuda_max_pool, cuda_average_pool,
     cuda_global_pool, cuda_batch_norm, cuda_lrn, cuda_relu, cuda_leaky, cuda_tanh, cuda_sigmoid,
     cuda_dropout, cuda_flatten, cuda_add, cuda_concat;

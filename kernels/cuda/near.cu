@@ -50,7 +50,7 @@ static int near_get(struct device *dev, float *pinned, const float *near, size_t
     return copy(dev, pinned, near, n, cudaMemcpyDeviceToHost, e);
 }
 
-static float *near_take(struct device *dev, size_t floats, bool pinned, struct err *e)
+static float *near_alloc(struct device *dev, size_t floats, bool pinned, struct err *e)
 {
     struct cuda_device *d = (struct cuda_device *)dev;
     float *memory = NULL;
@@ -64,7 +64,7 @@ static float *near_take(struct device *dev, size_t floats, bool pinned, struct e
     return rc < 0 ? NULL : memory;
 }
 
-static void near_give_back(struct device *dev, float *memory, bool pinned)
+static void near_free(struct device *dev, float *memory, bool pinned)
 {
     if (memory) {
         cudaSetDevice(((struct cuda_device *)dev)->index);
@@ -89,8 +89,8 @@ static bool near_reachable(struct device *dev)
 
 const struct dev_memory_ops cuda_memory_ops = {
     .reachable = near_reachable,
-    .take = near_take,
-    .give_back = near_give_back,
+    .alloc = near_alloc,
+    .free = near_free,
     .enter = near_enter,
     .fetch = cuda_fetch_near,
     .store = cuda_store_near,

@@ -163,8 +163,18 @@ static void measure(uint32_t out[2], const struct shape *shape)
     out[1] = (uint32_t)(shape->rank == 3 ? shape->dim[1] : shape->dim[0]);
 }
 
-struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source *from,
-                                     struct err *e)
+static void free_samples(struct dev_samples *s)
+{
+    if (s) {
+        cudaSetDevice(s->dev->index);
+        cuda_arena_free(&s->arena);
+        cudaGetLastError();
+        free(s);
+    }
+}
+
+static struct dev_samples *make_samples(struct device *dev, const struct dev_source *from,
+                                        struct err *e)
 {
     struct dev_samples *s = (struct dev_samples *)calloc(1, sizeof(*s));
     if (!s) {
@@ -180,18 +190,10 @@ struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source
     if (keep(s, from, e) < 0) {
         err_prefix(e, "cannot keep %lld samples on '%.100s'", (long long)from->samples,
                    s->dev->line);
-        cuda_samples_free(s);
+        free_samples(s);
         return NULL;
     }
     return s;
 }
 
-void cuda_samples_free(struct dev_samples *s)
-{
-    if (s) {
-        cudaSetDevice(s->dev->index);
-        cuda_arena_free(&s->arena);
-        cudaGetLastError();
-        free(s);
-    }
-}
+const struct dev_samples_ops cuda_samples_ops = {.make = make_samples, .free = free_samples};

@@ -24,7 +24,7 @@ static struct ring open_ring_in(const char *precision)
     struct ring r = {.j = judge_new(model, NULL, precision)};
     r.memory = r.j->gpu->ops->memory;
     assert_non_null(r.memory);
-    r.near = r.memory->take(r.j->gpu, r.j->net.n_params, false, &r.j->e);
+    r.near = r.memory->alloc(r.j->gpu, r.j->net.n_params, false, &r.j->e);
     assert_non_null(r.near);
     judge_ok(r.j, r.memory->enter(r.j->gpu, &r.j->e));
     return r;
@@ -37,7 +37,7 @@ static struct ring open_ring(void)
 
 static void close_ring(struct ring *r)
 {
-    r->memory->give_back(r->j->gpu, r->near, false);
+    r->memory->free(r->j->gpu, r->near, false);
     judge_free(r->j);
 }
 
@@ -232,8 +232,8 @@ static void words_of_the_host_travel_behind_a_bucket(void **state)
     struct ring r = open_ring();
     struct judge *j = r.j;
     size_t n = j->net.n_params;
-    float *tail = r.memory->take(j->gpu, n + WORDS, false, &j->e),
-          *words = r.memory->take(j->gpu, WORDS, true, &j->e);
+    float *tail = r.memory->alloc(j->gpu, n + WORDS, false, &j->e),
+          *words = r.memory->alloc(j->gpu, WORDS, true, &j->e);
     assert_non_null(tail);
     assert_non_null(words);
     for (size_t i = 0; i < n; i++) {
@@ -256,8 +256,8 @@ static void words_of_the_host_travel_behind_a_bucket(void **state)
     for (size_t i = 0; i < n; i++) {
         assert_true(j->on_gpu.host[DEV_GRADS][i] == (float)i);
     }
-    r.memory->give_back(j->gpu, tail, false);
-    r.memory->give_back(j->gpu, words, true);
+    r.memory->free(j->gpu, tail, false);
+    r.memory->free(j->gpu, words, true);
     close_ring(&r);
 }
 
@@ -268,13 +268,13 @@ static void what_fails_ends_in_a_sentence(void **state)
     struct judge *j = r.j;
     long before = c->live();
     c->fail_at(1);
-    assert_null(r.memory->take(j->gpu, 10, false, &j->e));
+    assert_null(r.memory->alloc(j->gpu, 10, false, &j->e));
     assert_non_null(strstr(j->e.message, "memory on the GPU"));
     c->fail_at(1);
-    assert_null(r.memory->take(j->gpu, 10, true, &j->e));
+    assert_null(r.memory->alloc(j->gpu, 10, true, &j->e));
     assert_non_null(strstr(j->e.message, "pinned memory"));
     c->fail_at(0);
-    float *words = r.memory->take(j->gpu, 10, true, &j->e);
+    float *words = r.memory->alloc(j->gpu, 10, true, &j->e);
     assert_non_null(words);
     for (long n = 1; n <= 3; n++) {
         c->fail_at(n);
@@ -297,7 +297,7 @@ static void what_fails_ends_in_a_sentence(void **state)
         assert_non_null(strstr(j->e.message, "words of an exchange"));
     }
     c->fail_at(0);
-    r.memory->give_back(j->gpu, words, true);
+    r.memory->free(j->gpu, words, true);
     assert_int_equal(c->live(), before);
     close_ring(&r);
 }

@@ -152,9 +152,9 @@ static void a_step_in_parts_has_the_bits_of_a_whole_one(void **state)
             for (int i = 0; i < PARTS; i++) {
                 size_t part = (size_t)(step % 2 ? PARTS - 1 - i : (i + 2) % PARTS),
                        first = n * part / PARTS;
-                assert_int_equal(parts->dev->ops->update_part(&parts->replica, first,
-                                                              n * (part + 1) / PARTS - first, 0.1,
-                                                              0.5, i == PARTS - 1, &parts->e),
+                assert_int_equal(dev_update_part(&parts->replica, first,
+                                                 n * (part + 1) / PARTS - first, 0.1, 0.5,
+                                                 i == PARTS - 1, &parts->e),
                                  0);
             }
         }

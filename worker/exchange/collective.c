@@ -45,7 +45,7 @@ void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, 
 void allreduce_release(struct allreduce *a)
 {
     if (a->own_scratch && a->dev) {
-        a->dev->ops->memory->give_back(a->dev, a->scratch, false);
+        a->dev->ops->memory->free(a->dev, a->scratch, false);
     } else if (a->own_scratch) {
         free(a->scratch);
     }
@@ -392,7 +392,7 @@ static size_t most_words(const struct comm *c)
 int allreduce_place(struct allreduce *a, struct device *dev, struct err *e)
 {
     BUG_ON(a->scratch || a->comm->native);
-    float *scratch = dev->ops->memory->take(dev, scratch_floats(a, most_words(a->comm)), false, e);
+    float *scratch = dev->ops->memory->alloc(dev, scratch_floats(a, most_words(a->comm)), false, e);
     if (!scratch) {
         return -ERR_MEMORY;
     }

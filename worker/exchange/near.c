@@ -30,8 +30,8 @@ static int enter_step(struct comm_op *op, struct transport *t)
 static int take(struct near *n, struct comm *c, size_t floats, size_t words, struct err *e)
 {
     struct enter enter = {.op.step = enter_step, .n = n};
-    n->memory = n->ops->take(n->dev, floats, false, e);
-    n->words = n->memory && words > 0 ? n->ops->take(n->dev, words, true, e) : NULL;
+    n->memory = n->ops->alloc(n->dev, floats, false, e);
+    n->words = n->memory && words > 0 ? n->ops->alloc(n->dev, words, true, e) : NULL;
     if (!n->memory || (words > 0 && !n->words)) {
         return -ERR_MEMORY;
     }
@@ -65,8 +65,8 @@ void near_open(struct near *n, struct rank_env *env, size_t floats, size_t words
 void near_close(struct near *n)
 {
     if (n->dev) {
-        n->ops->give_back(n->dev, n->memory, false);
-        n->ops->give_back(n->dev, n->words, true);
+        n->ops->free(n->dev, n->memory, false);
+        n->ops->free(n->dev, n->words, true);
     }
     memset(n, 0, sizeof *n);
 }

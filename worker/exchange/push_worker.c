@@ -102,13 +102,6 @@ static int all_ranges(struct push_worker *s, int tag, float *block, struct push_
     return rc < 0 ? rc : one;
 }
 
-static void stand_at(struct dev_replica *r, float *weights)
-{
-    if (r->dev->ops->stand_at) {
-        r->dev->ops->stand_at(r, DEV_PARAMS, weights);
-    }
-}
-
 /* Weights that the server lends are read where they are, if one piece is all of them. */
 static void take_lent(struct push_worker *s, float *block)
 {
@@ -117,8 +110,8 @@ static void take_lent(struct push_worker *s, float *block)
     for (int i = 0; i < servers; i++) {
         const struct message *m = &s->ranges[i];
         float *range = block + shard_first(s->env->n_params, servers, i);
-        if (m->body != range && servers == 1 && r->dev->ops->stand_at) {
-            stand_at(r, m->body);
+        if (m->body != range && servers == 1 && r->dev->ops->alias) {
+            dev_alias(r, DEV_PARAMS, m->body);
         } else if (m->body != range) {
             memcpy(range, m->body, m->body_floats * sizeof(float));
         }
@@ -146,7 +139,9 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     struct comm *c = env->comm;
     struct message head;
     double deadline = c->deadline;
-    stand_at(env->replica, NULL);
+    if (env->replica->dev->ops->alias) {
+        dev_alias(env->replica, DEV_PARAMS, NULL);
+    }
     c->deadline =
         0; /* a parked worker waits as long as the others compute; heartbeats tell who is alive */
     message_recv(&head, c, c->workers, TAG_REPLY, &s->reply, sizeof s->reply, NULL, 0);

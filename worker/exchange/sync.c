@@ -81,7 +81,7 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     } else if (!env->comm->native) {
         near_open(&s->near, env, s->extra + env->n_params, s->extra);
     }
-    s->by_parts = !alone(env->comm) && !s->near.dev && env->replica->dev->ops->update_part &&
+    s->by_parts = !alone(env->comm) && !s->near.dev && env->replica->dev->ops->parts &&
                   env->spec->optimizer.clip_norm <= 0;
     return &s->base;
 }
@@ -109,7 +109,7 @@ static void init_bucket(struct sync *s, const struct dev_bucket *b, int index, i
         s->tail = malloc((b->count + extra) * sizeof(float));
         BUG_ON(!s->tail);
     }
-    s->buckets[index].lent = n == 1 && s->tail && s->l.env->replica->dev->ops->stand_at;
+    s->buckets[index].lent = n == 1 && s->tail && s->l.env->replica->dev->ops->alias;
     if (extra) {
         BUG_ON(b->first != 0);
         s->moments = s->tail ? s->tail + b->count : s->near.words;
@@ -220,7 +220,7 @@ static int take_tail(struct sync *s, struct err *e)
     }
     s->sums = tail->sum + s->floats[last];
     if (tail->lent) {
-        r->dev->ops->stand_at(r, DEV_GRADS, tail->sum);
+        dev_alias(r, DEV_GRADS, tail->sum);
     } else {
         memcpy(r->host[DEV_GRADS], s->tail, s->floats[last] * sizeof(float));
     }
@@ -254,8 +254,8 @@ static int update_bucket(struct sync *s, int bucket, double learning_rate, struc
         }
         rc = r->dev->ops->store(r, DEV_GRADS, at, n, e);
         rc = rc < 0 ? rc
-                    : r->dev->ops->update_part(r, at, n, learning_rate, 1.0,
-                                               left == 1 && is_last(s, bucket), e);
+                    : dev_update_part(r, at, n, learning_rate, 1.0, left == 1 && is_last(s, bucket),
+                                      e);
     }
     return left < 0 ? left : rc;
 }
@@ -329,7 +329,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         return rc;
     }
     if (s->n_buckets == 1 && s->buckets[0].lent) {
-        replica->dev->ops->stand_at(replica, DEV_GRADS, NULL);
+        dev_alias(replica, DEV_GRADS, NULL);
     }
     const float *words = s->sums + s->l.env->n_stats;
     if (!isfinite(words[WORD_LOSS])) {
