@@ -128,7 +128,7 @@ check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
 $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
-include tests/bench/build.mk
+include tests/bench/build.mk docs/print/build.mk
 # what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz target has libFuzzer for that)
 ifneq ($(SANITIZE),)
 ifeq ($(findstring fuzzer,$(SANITIZE)),)
@@ -141,12 +141,12 @@ $(BUILD)/reports:
 $(PROGRAMS) $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests): $(SAN_OPTIONS)
 endif
 endif
-check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
+check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-cluster check-deploy
 SUITES ?= all
 check: check-build cuda-host fuzz layers check-docs check-format ## every test; closes with a line that counts what ran
 	tests/run $(SUITES) BUILD=$(BUILD)
-check-unit: $(unit_tests) ## unit tests (cmocka)
+check-unit: $(unit_tests) $(doc_programs) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)
 check-kernels: $(kernel_tests) ## kernels against the plain reference and finite differences
 	tests/run kernels BUILD=$(BUILD)
@@ -189,14 +189,14 @@ lint: ## clang-tidy over every room
 	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
 compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
-formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS)) tests/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e)))))
+formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS)) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e)))))
 format: ## clang-format over everything
 	@clang-format-14 -i $(formatted)
 check-format: ## nothing that `make format` would change, where clang-format 14 is (other versions differ)
 	@if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run --Werror $(formatted); else echo "clang-format-14 is not installed: the layout is not checked"; fi
-check-docs: all ## nothing in the docs is stale: options, names of files, links, targets
+check-docs: all $(doc_programs) ## nothing in the docs is stale: options, names of files, links, targets
 	@BUILD=$(BUILD) docs/generate --check
-docs: all ## regenerates what the docs take from the code
+docs: all $(doc_programs) ## regenerates what the docs take from the code
 	BUILD=$(BUILD) docs/generate
 install: all ## into PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/evenstep
