@@ -29,7 +29,7 @@ MPI_LIBS   := $(shell $(MPICC) --showme:link 2>/dev/null)
 KERNEL_FLAGS := -O3 $(MARCH) -fopenmp -fno-math-errno
 
 ROOMS   := common job store agent http coordinator cli kernels worker simulator
-src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c))
+src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c))
 obj      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c %/main_%.c,$(call src,$(1))))
 lib      = $(BUILD)/lib$(1).a
 
@@ -64,7 +64,7 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(EXTRA) $(IDENTITY) -c $< -o $@
 $(BUILD)/kernels/%.o: EXTRA = $(KERNEL_FLAGS)
-$(BUILD)/worker/exchange/comm_mpi.o $(BUILD)/worker/main.o $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
+$(BUILD)/worker/exchange/transport/comm_mpi.o $(BUILD)/worker/main.o $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
 
 define room
 $(call lib,$(1)): $(call obj,$(1))
@@ -189,7 +189,7 @@ lint: ## clang-tidy over every room
 	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
 compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
-formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS)) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e)))))
+formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS)) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e)))))
 format: ## clang-format over everything
 	@clang-format-14 -i $(formatted)
 check-format: ## nothing that `make format` would change, where clang-format 14 is (other versions differ)

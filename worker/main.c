@@ -23,7 +23,7 @@
 #include "worker/check.h"
 #include "worker/config.h"
 #include "worker/evaluate.h"
-#include "worker/exchange/comm_mpi.h"
+#include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
 #include "worker/pulse.h"

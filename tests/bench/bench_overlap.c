@@ -20,7 +20,7 @@
 
 #include "common/clock.h"
 #include "worker/config.h"
-#include "worker/exchange/comm_mpi.h"
+#include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
 #include "worker/model/model.h"

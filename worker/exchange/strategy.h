@@ -18,7 +18,7 @@
 #include "job/spec.h"
 #include "job/staleness.h"
 #include "kernels/device.h"
-#include "worker/exchange/comm.h"
+#include "worker/exchange/transport/comm.h"
 
 enum {
     RUN_SLICES = SPEC_WORKERS * 4

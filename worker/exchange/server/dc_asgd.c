@@ -1,0 +1,21 @@
+/* Strategy `dc-asgd` (Zheng et al., ICML 2017): asgd whose server corrects each gradient for the
+ * way that the weights went since the worker pulled them: kernels/rules/dc_asgd.h. The server keeps
+ * what each worker pulled; one mean square if `adaptive`. */
+#include "worker/exchange/server/push_worker.h"
+
+static void parameters(const struct rank_env *env, struct rule_args *a)
+{
+    a->p0 = (float)env->spec->strategy.lambda;
+    a->p1 = (float)env->spec->strategy.m;
+    a->p2 = (float)env->spec->strategy.eps;
+}
+
+static bool adaptive(const struct rank_env *env)
+{
+    return env->spec->strategy.adaptive;
+}
+
+static const struct server_policy policy = {
+    .parameters = parameters, .needs_mean_square = adaptive, .compensates = true};
+
+SERVER_STRATEGY(dc_asgd, CAT_STRATEGY_DC_ASGD);
