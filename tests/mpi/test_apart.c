@@ -16,7 +16,7 @@
 
 #include "common/clock.h"
 #include "tests/mpi/mpi_test.h"
-#include "worker/exchange/mpi_sockets.h"
+#include "worker/exchange/transport/mpi_sockets.h"
 
 enum { TAG_LATE = 5, TAG_NEVER = 6, ROUNDS = 100, PATIENCE = 30 };
 static const double LATE_SECONDS = 0.5;
