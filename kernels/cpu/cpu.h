@@ -23,7 +23,7 @@
 
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/prim.h"
-#include "kernels/device.h"
+#include "kernels/host_replica.h"
 
 /* Compiles a hot loop for several instruction sets; the right one is chosen when the program is
  * loaded. */
@@ -238,7 +238,6 @@ float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tenso
  * the mean over in->count samples when training, zero for the samples beyond. */
 int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out,
              struct err *e);
-int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e);
 int cpu_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale,
                     bool last, struct err *e);
 
@@ -262,7 +261,6 @@ int cpu_team_compute(struct dev_program *program, const struct dev_input *in,
                      struct dev_result *out, float *logits, dev_mark_fn *mark, void *ctx,
                      struct err *e);
 
-struct device *cpu_open(const char *args, struct err *e); /* args: threads, "": all cores */
 extern const struct device_ops cpu_device_ops;
 extern const struct cpu_op cpu_conv, cpu_dense, cpu_max_pool, cpu_average_pool, cpu_global_pool,
     cpu_batch_norm, cpu_lrn, cpu_relu, cpu_leaky, cpu_tanh, cpu_sigmoid, cpu_dropout, cpu_flatten,
