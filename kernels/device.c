@@ -12,13 +12,8 @@
 #include "common/log.h"
 #include "job/device_kind.h"
 
-typedef struct device *open_fn(const char *args, struct err *e);
-#define DEVICE(ident, name, argument, quantum, speed, precisions, help) open_fn name##_open;
-#include "job/devices.def"
-#undef DEVICE
-
 /* In the order of the rows. */
-static open_fn *const opens[] = {
+static struct device *(*const opens[])(const char *args, struct err *e) = {
 #define DEVICE(ident, name, argument, quantum, speed, precisions, help) name##_open,
 #include "job/devices.def"
 #undef DEVICE

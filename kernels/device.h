@@ -245,6 +245,11 @@ struct device *dev_open(const char *name, struct err *e);
 /* dev_open("auto"), which also tells why the next faster kind did not open; ERR_NONE if the fastest
  * one did. */
 struct device *dev_open_fastest(struct err *why, struct err *e);
+/* What each row of job/devices.def has in its folder: opens "NAME:ARGS"; args may be "". */
+#define DEVICE(ident, name, argument, quantum, speed, precisions, help) \
+    struct device *name##_open(const char *args, struct err *e);
+#include "job/devices.def"
+#undef DEVICE
 void dev_close(struct device *dev); /* NULL is allowed */
 /* Aborts unless the core and every group that is there are complete. For devices that are not
  * opened by name. */

@@ -25,12 +25,11 @@ struct plugin {
     struct device *(*open)(const char *args, struct err *e);
 };
 
-/* Opens "cuda:ARGS": loads the plug-in the first time, and lets it open the GPU. NULL with the
- * reason: no driver, no plug-in, a plug-in of another build are ERR_UNSUPPORTED. The plug-in stays
- * loaded.
+/* cuda_open (kernels/device.h) loads the plug-in the first time and lets it open the GPU. NULL with
+ * the reason: no driver, no plug-in, a plug-in of another build are ERR_UNSUPPORTED. The plug-in
+ * stays loaded.
  *
  * The plug-in is looked for next to the program and in ../lib/evenstep; EVENSTEP_CUDA_PLUGIN names
  * another file, EVENSTEP_CUDA_DRIVER another driver (both for tests). */
-struct device *cuda_open(const char *args, struct err *e);
 
 #endif

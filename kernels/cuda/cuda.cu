@@ -165,7 +165,7 @@ static void close_device(struct device *dev)
     if (d->dnn) {
         cudnnDestroy(d->dnn);
     }
-    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->ring, d->build, d->beside};
+    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->ring, d->build, d->branch};
     for (cudaStream_t s : streams) {
         if (s) {
             cudaStreamDestroy(s);
@@ -184,7 +184,7 @@ static void close_device(struct device *dev)
 
 static int make_streams(struct cuda_device *d, struct err *e)
 {
-    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->ring, &d->build, &d->beside};
+    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->ring, &d->build, &d->branch};
     cudaEvent_t *events[] = {&d->tail, &d->copied, &d->forked, &d->joined};
     for (cudaStream_t *s : streams) {
         TRY(cuda_check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "make a stream", e));

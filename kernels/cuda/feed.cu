@@ -29,8 +29,8 @@ struct dev_feed {
 static int build(struct dev_feed *f, struct err *e)
 {
     TRY(cuda_enter(f->dev, e));
-    TRY(cuda_want(&f->arena, &f->device, f->room, false, e));
-    TRY(cuda_give(&f->arena, 0, f->dev->feed, e));
+    TRY(cuda_reserve(&f->arena, &f->device, f->room, false, e));
+    TRY(cuda_allocate(&f->arena, 0, f->dev->feed, e));
     TRY(cuda_pin(&f->host, f->room * sizeof(float), e));
     return cuda_check(cudaEventCreateWithFlags(&f->there, cudaEventDisableTiming), "make an event",
                       e);

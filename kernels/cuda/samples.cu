@@ -147,9 +147,9 @@ static int keep(struct dev_samples *s, const struct dev_source *from, struct err
     size_t bytes = (size_t)from->samples * shape_count(&from->stored),
            tables = (size_t)from->tables * 256;
     TRY(cuda_enter(s->dev, e));
-    TRY(cuda_want(&s->arena, (uint8_t **)&s->kept.x, bytes, false, e));
-    TRY(cuda_want(&s->arena, (float **)&s->kept.table, tables, false, e));
-    TRY(cuda_give(&s->arena, 0, s->dev->copy, e));
+    TRY(cuda_reserve(&s->arena, (uint8_t **)&s->kept.x, bytes, false, e));
+    TRY(cuda_reserve(&s->arena, (float **)&s->kept.table, tables, false, e));
+    TRY(cuda_allocate(&s->arena, 0, s->dev->copy, e));
     TRY(upload(s, from->x, bytes, e));
     TRY(cuda_check(cudaMemcpyAsync((void *)s->kept.table, from->table, tables * sizeof(float),
                                    cudaMemcpyHostToDevice, s->dev->copy),

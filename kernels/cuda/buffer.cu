@@ -1,21 +1,20 @@
-/* Blocks that an exchange sends from the GPU's own memory and receives into it, where the MPI takes
- * such pointers (device.h, dev_memory_ops): memory in the flat block's order, the few words that
- * the host adds to a message, and the sums of the ring. No twin: on the CPU all memory is the
- * exchange's. Getting a block there and back is replica.cu's.
+/* Device buffers of an exchange (dev_memory_ops in kernels/device.h): memory of the GPU, in the flat
+ * block's order, that an MPI which takes GPU pointers sends from and receives into. Also the few
+ * words that the host adds to a message, and the sums of the ring. replica.cu copies blocks to such
+ * a buffer and back. There is no CPU twin: there the blocks themselves are the buffers.
  *
- * What a newcomer would get wrong: sums are added by the communication thread, which waits for each
- * before it passes it on. They have a stream of their own, or that wait would be one for the
- * backward pass. Words are copied beside fetched blocks, on the copy stream, by the thread that
- * trains.
+ * The communication thread adds, and waits for each sum before it passes it on. Sums have a stream
+ * of their own, or that wait would include the backward pass. Words go over the copy stream, like
+ * blocks; the thread that trains copies them.
  */
 #include "kernels/cuda/elements.h"
 
-static int near_enter(struct device *dev, struct err *e)
+static int buffer_enter(struct device *dev, struct err *e)
 {
     return cuda_enter((struct cuda_device *)dev, e);
 }
 
-static int near_add(struct device *dev, float *sum, const float *other, size_t n, struct err *e)
+static int buffer_add(struct device *dev, float *sum, const float *other, size_t n, struct err *e)
 {
     struct cuda_device *d = (struct cuda_device *)dev;
     if (n == 0) {
@@ -40,17 +39,19 @@ static int copy(struct device *dev, float *to, const float *from, size_t n, cuda
     return cuda_check(cudaStreamSynchronize(d->copy), "copy words of an exchange", e);
 }
 
-static int near_put(struct device *dev, float *near, const float *pinned, size_t n, struct err *e)
+static int buffer_put(struct device *dev, float *buffer, const float *pinned, size_t n,
+                      struct err *e)
 {
-    return copy(dev, near, pinned, n, cudaMemcpyHostToDevice, e);
+    return copy(dev, buffer, pinned, n, cudaMemcpyHostToDevice, e);
 }
 
-static int near_get(struct device *dev, float *pinned, const float *near, size_t n, struct err *e)
+static int buffer_get(struct device *dev, float *pinned, const float *buffer, size_t n,
+                      struct err *e)
 {
-    return copy(dev, pinned, near, n, cudaMemcpyDeviceToHost, e);
+    return copy(dev, pinned, buffer, n, cudaMemcpyDeviceToHost, e);
 }
 
-static float *near_alloc(struct device *dev, size_t floats, bool pinned, struct err *e)
+static float *buffer_alloc(struct device *dev, size_t floats, bool pinned, struct err *e)
 {
     struct cuda_device *d = (struct cuda_device *)dev;
     float *memory = NULL;
@@ -64,7 +65,7 @@ static float *near_alloc(struct device *dev, size_t floats, bool pinned, struct 
     return rc < 0 ? NULL : memory;
 }
 
-static void near_free(struct device *dev, float *memory, bool pinned)
+static void buffer_free(struct device *dev, float *memory, bool pinned)
 {
     if (memory) {
         cudaSetDevice(((struct cuda_device *)dev)->index);
@@ -78,7 +79,7 @@ static void near_free(struct device *dev, float *memory, bool pinned)
 }
 
 /* On the host build the GPU's memory is the host's: there a test may have any MPI take it. */
-static bool near_reachable(struct device *dev)
+static bool buffer_reachable(struct device *dev)
 {
 #ifdef __CUDACC__
     return false;
@@ -88,13 +89,13 @@ static bool near_reachable(struct device *dev)
 }
 
 const struct dev_memory_ops cuda_memory_ops = {
-    .reachable = near_reachable,
-    .alloc = near_alloc,
-    .free = near_free,
-    .enter = near_enter,
-    .fetch = cuda_fetch_near,
-    .store = cuda_store_near,
-    .put = near_put,
-    .get = near_get,
-    .add = near_add,
+    .reachable = buffer_reachable,
+    .alloc = buffer_alloc,
+    .free = buffer_free,
+    .enter = buffer_enter,
+    .fetch = cuda_fetch_buffer,
+    .store = cuda_store_buffer,
+    .put = buffer_put,
+    .get = buffer_get,
+    .add = buffer_add,
 };

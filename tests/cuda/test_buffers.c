@@ -16,7 +16,7 @@ static const char model[] =
 struct ring {
     struct judge *j;
     const struct dev_memory_ops *memory;
-    float *near;
+    float *buffer;
 };
 
 static struct ring open_ring_in(const char *precision)
@@ -24,8 +24,8 @@ static struct ring open_ring_in(const char *precision)
     struct ring r = {.j = judge_new(model, NULL, precision)};
     r.memory = r.j->gpu->ops->memory;
     assert_non_null(r.memory);
-    r.near = r.memory->alloc(r.j->gpu, r.j->net.n_params, false, &r.j->e);
-    assert_non_null(r.near);
+    r.buffer = r.memory->alloc(r.j->gpu, r.j->net.n_params, false, &r.j->e);
+    assert_non_null(r.buffer);
     judge_ok(r.j, r.memory->enter(r.j->gpu, &r.j->e));
     return r;
 }
@@ -37,15 +37,15 @@ static struct ring open_ring(void)
 
 static void close_ring(struct ring *r)
 {
-    r->memory->free(r->j->gpu, r->near, false);
+    r->memory->free(r->j->gpu, r->buffer, false);
     judge_free(r->j);
 }
 
 static void download(struct ring *r, float *to)
 {
-    struct judge_memory m = {r->near};
+    struct judge_memory m = {r->buffer};
     if (judge_control()) {
-        memcpy(to, r->near, r->j->net.n_params * sizeof(float));
+        memcpy(to, r->buffer, r->j->net.n_params * sizeof(float));
         return;
     }
     judge_download(&m, 0, to, r->j->net.n_params * sizeof(float));
@@ -64,8 +64,8 @@ static void fetch_both(void *ctx, int bucket)
         return;
     }
     judge_ok(j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, first, count, &j->e));
-    judge_ok(j,
-             r->memory->fetch(&j->on_gpu, DEV_GRADS, first, count, share, r->near + first, &j->e));
+    judge_ok(
+        j, r->memory->fetch(&j->on_gpu, DEV_GRADS, first, count, share, r->buffer + first, &j->e));
     for (size_t i = first; i < first + count; i++) {
         marked[i] = j->on_gpu.host[DEV_GRADS][i] * share;
     }
@@ -86,16 +86,18 @@ static void gradients_are_scaled_there_as_on_the_host_and_come_back(void **state
     download(&r, there);
     assert_memory_equal(there, marked, n * sizeof(float));
     assert_true(judge_size(there, n) > 0);
-    judge_ok(j, r.memory->store(&j->on_gpu, DEV_GRADS, 0, n / 3, r.near, &j->e)); /* in two parts */
-    judge_ok(j, r.memory->store(&j->on_gpu, DEV_GRADS, n / 3, n - n / 3, r.near + n / 3, &j->e));
+    judge_ok(j,
+             r.memory->store(&j->on_gpu, DEV_GRADS, 0, n / 3, r.buffer, &j->e)); /* in two parts */
+    judge_ok(j, r.memory->store(&j->on_gpu, DEV_GRADS, n / 3, n - n / 3, r.buffer + n / 3, &j->e));
     judge_fetch(j, DEV_GRADS);
     assert_memory_equal(j->on_gpu.host[DEV_GRADS], there, n * sizeof(float));
-    judge_ok(j, r.memory->fetch(&j->on_gpu, DEV_GRADS, 1, n - 1, 1, r.near + 1,
+    judge_ok(j, r.memory->fetch(&j->on_gpu, DEV_GRADS, 1, n - 1, 1, r.buffer + 1,
                                 &j->e)); /* outside a mark, and not from the start */
     download(&r, there);
     assert_memory_equal(there + 1, marked + 1, (n - 1) * sizeof(float));
-    assert_int_equal(r.memory->store(&j->on_gpu, DEV_OPTIM, 0, 0, r.near, &j->e), -ERR_INTERNAL);
-    assert_int_equal(r.memory->fetch(&j->on_gpu, DEV_GRADS, 1, n, 1, r.near, &j->e), -ERR_INTERNAL);
+    assert_int_equal(r.memory->store(&j->on_gpu, DEV_OPTIM, 0, 0, r.buffer, &j->e), -ERR_INTERNAL);
+    assert_int_equal(r.memory->fetch(&j->on_gpu, DEV_GRADS, 1, n, 1, r.buffer, &j->e),
+                     -ERR_INTERNAL);
     ref_input_free(&in);
     free(there);
     free(marked);
@@ -151,14 +153,14 @@ static void check_parameters(const char *precision)
     memset(mirror, 0, n * sizeof(float));
     judge_store(j, DEV_PARAMS);
     assert_true(judge_compute(j, p, &in, NULL).loss != through_host.loss);
-    struct judge_memory m = {r.near};
+    struct judge_memory m = {r.buffer};
     judge_upload(&m, 0, expected, n * sizeof(float));
-    judge_ok(j, r.memory->store(&j->on_gpu, DEV_PARAMS, 0, n, r.near, &j->e));
+    judge_ok(j, r.memory->store(&j->on_gpu, DEV_PARAMS, 0, n, r.buffer, &j->e));
     if (judge_control()) {
-        memset(r.near, 0xff, n * sizeof(float));
+        memset(r.buffer, 0xff, n * sizeof(float));
     }
-    struct dev_result from_near = judge_compute(j, p, &in, NULL);
-    assert_true(from_near.loss == through_host.loss);
+    struct dev_result from_buffer = judge_compute(j, p, &in, NULL);
+    assert_true(from_buffer.loss == through_host.loss);
     judge_fetch(j, DEV_PARAMS);
     assert_memory_equal(mirror, expected, n * sizeof(float));
     ref_input_free(&in);
@@ -173,29 +175,29 @@ static void weights_that_come_there_are_those_that_come_through_the_host(void **
     check_parameters("bf16");
 }
 
-/* Two steps on what an exchange left, in the mirror or in near, and a run of the network; the
+/* Two steps on what an exchange left, in the mirror or in a device buffer, and a run of the network; the
  * parameters that the first step made. */
 static double two_steps(struct ring *r, struct dev_program *p, const struct dev_input *in,
-                        bool near, float *params)
+                        bool device_buffer, float *params)
 {
     struct judge *j = r->j;
     size_t n = j->net.n_params;
     float *g = j->on_gpu.host[DEV_GRADS];
-    struct judge_memory m = {r->near};
+    struct judge_memory m = {r->buffer};
     judge_copy(j, DEV_PARAMS);
     for (uint64_t step = 0; step < 2; step++) {
         for (size_t i = 0; i < n; i++) {
             g[i] = (float)rng_below(4, step, i, 1001) / 1000 - 0.5f;
         }
-        if (near) {
+        if (device_buffer) {
             judge_upload(&m, 0, g, n * sizeof(float));
-            judge_ok(j, r->memory->store(&j->on_gpu, DEV_GRADS, 0, n, r->near, &j->e));
+            judge_ok(j, r->memory->store(&j->on_gpu, DEV_GRADS, 0, n, r->buffer, &j->e));
         } else {
             judge_store(j, DEV_GRADS);
         }
         judge_ok(j, j->gpu->ops->update(&j->on_gpu, 0.1, 1, &j->e));
-        if (step == 0 && near) {
-            judge_ok(j, r->memory->fetch(&j->on_gpu, DEV_PARAMS, 0, n, 1, r->near, &j->e));
+        if (step == 0 && device_buffer) {
+            judge_ok(j, r->memory->fetch(&j->on_gpu, DEV_PARAMS, 0, n, 1, r->buffer, &j->e));
             download(r, params);
         } else if (step == 0) {
             judge_compute(j, p, in, NULL); /* whatever a fetch waits for: this has */
@@ -278,22 +280,23 @@ static void what_fails_ends_in_a_sentence(void **state)
     assert_non_null(words);
     for (long n = 1; n <= 3; n++) {
         c->fail_at(n);
-        assert_int_equal(r.memory->fetch(&j->on_gpu, DEV_GRADS, 0, 10, 1, r.near, &j->e),
+        assert_int_equal(r.memory->fetch(&j->on_gpu, DEV_GRADS, 0, 10, 1, r.buffer, &j->e),
                          -ERR_DEVICE);
         c->fail_at(n);
-        assert_int_equal(r.memory->store(&j->on_gpu, DEV_GRADS, 0, 10, r.near, &j->e), -ERR_DEVICE);
+        assert_int_equal(r.memory->store(&j->on_gpu, DEV_GRADS, 0, 10, r.buffer, &j->e),
+                         -ERR_DEVICE);
         c->fail_at(n);
-        assert_int_equal(r.memory->store(&j->on_gpu, DEV_PARAMS, 0, 10, r.near, &j->e),
+        assert_int_equal(r.memory->store(&j->on_gpu, DEV_PARAMS, 0, 10, r.buffer, &j->e),
                          -ERR_DEVICE);
     }
     for (long n = 1; n <= 2; n++) {
         c->fail_at(n);
-        assert_int_equal(r.memory->add(j->gpu, r.near, r.near + 20, 10, &j->e), -ERR_DEVICE);
+        assert_int_equal(r.memory->add(j->gpu, r.buffer, r.buffer + 20, 10, &j->e), -ERR_DEVICE);
         assert_non_null(strstr(j->e.message, "add gradients"));
         c->fail_at(n);
-        assert_int_equal(r.memory->put(j->gpu, r.near, words, 10, &j->e), -ERR_DEVICE);
+        assert_int_equal(r.memory->put(j->gpu, r.buffer, words, 10, &j->e), -ERR_DEVICE);
         c->fail_at(n);
-        assert_int_equal(r.memory->get(j->gpu, words, r.near, 10, &j->e), -ERR_DEVICE);
+        assert_int_equal(r.memory->get(j->gpu, words, r.buffer, 10, &j->e), -ERR_DEVICE);
         assert_non_null(strstr(j->e.message, "words of an exchange"));
     }
     c->fail_at(0);

@@ -1,16 +1,14 @@
-/* Where a program's activations and gradients stand: one block of memory, in which two of them
- * share a place if they are never needed at the same time.
+/* The memory plan of a program: one block for all activations and gradients, in which two of them
+ * share memory if they are never needed at the same time.
  *
  * Time is counted in steps: step i runs forward at i, the loss at n, step i backward at 2n - i. An
- * activation is needed from the step that makes it to the last that reads it, and until that step's
- * backward pass only if a gradient is worked out from it (cpu_op.backward_reads). One that can be
- * made again (batch norm: one pass over its input, which is kept or the caller's) is needed twice,
- * for a short time each: the program makes it again before its first use in the backward pass. So
- * half of a residual network's activations need not be kept. Steps of a group that take turns on
- * tiles (cpu/tiles.c) run at the same time, as far as memory is concerned.
- *
- * What a newcomer would get wrong: an activation that a backward pass reads and does not declare is
- * overwritten by then.
+ * activation is needed from the step that makes it to the last step that reads it. It is needed
+ * until a step's backward pass only if that computes a gradient from it (cpu_op.backward_reads): an
+ * activation that a backward pass reads and does not declare is overwritten by then. An activation
+ * that can be recomputed (batch norm: one pass over its input, which is kept or the caller's) is
+ * needed twice, for a short time each: the program recomputes it before its first use in the
+ * backward pass. So half of a residual network's activations need not be kept. Steps of a group
+ * that take turns on tiles (cpu/tiles.c) count as running at the same time.
  */
 #include <stdlib.h>
 
@@ -19,7 +17,7 @@
 enum { TWICE = 2 };
 
 struct lease {
-    void **place;
+    void **pointer;                   /* to fill in when a program runs */
     size_t sample, stride, bytes, at; /* sample: bytes of one */
     int from[TWICE], to[TWICE];       /* both ends included; from > to: no second time */
 };
@@ -29,11 +27,13 @@ struct leases {
     int n;
 };
 
-static void add_lease(const struct cpu_program *p, struct leases *l, void **place, size_t count,
+static void add_lease(const struct cpu_program *p, struct leases *l, void **pointer, size_t count,
                       int from, int to)
 {
-    l->items[l->n++] = (struct lease){
-        .place = place, .sample = count * element_size(p->bf16), .from = {from, 1}, .to = {to, 0}};
+    l->items[l->n++] = (struct lease){.pointer = pointer,
+                                      .sample = count * element_size(p->bf16),
+                                      .from = {from, 1},
+                                      .to = {to, 0}};
 }
 
 /* ---- when ------------------------------------------------------------------------------------ */
@@ -145,8 +145,8 @@ static int larger_first(const void *x, const void *y)
     return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : a->from[0] - b->from[0];
 }
 
-/* The lowest place where nothing stands at the same time: after each conflict, from its end on
- * again. */
+/* The lowest offset that is free for the whole time. After each conflict the search goes on from
+ * its end. */
 static size_t lowest(const struct lease *placed, int n, const struct lease *one)
 {
     size_t at = 0;
@@ -160,7 +160,7 @@ static size_t lowest(const struct lease *placed, int n, const struct lease *one)
     return at;
 }
 
-int cpu_places(struct cpu_program *p, struct err *e)
+int cpu_plan_memory(struct cpu_program *p, struct err *e)
 {
     struct leases l = {calloc((size_t)p->n_steps * (2 + NET_INPUTS), sizeof(struct lease)), 0};
     size_t bytes = 0;
@@ -180,17 +180,18 @@ int cpu_places(struct cpu_program *p, struct err *e)
         bytes = l.items[i].at + l.items[i].bytes > bytes ? l.items[i].at + l.items[i].bytes : bytes;
     }
     for (int i = 0; i < l.n; i++) {
-        p->places[p->n_places++] = (struct cpu_place){.at = l.items[i].place,
-                                                      .first = p->arena_bytes + l.items[i].at,
-                                                      .stride = l.items[i].stride};
+        p->addresses[p->n_addresses++] =
+            (struct cpu_address){.at = l.items[i].pointer,
+                                 .first = p->arena_bytes + l.items[i].at,
+                                 .stride = l.items[i].stride};
     }
     p->arena_bytes += bytes;
     free(l.items);
     return 0;
 }
 
-void cpu_room(struct cpu_program *p, void **at, size_t bytes)
+void cpu_plan_buffer(struct cpu_program *p, void **at, size_t bytes)
 {
-    p->places[p->n_places++] = (struct cpu_place){.at = at, .first = p->arena_bytes};
+    p->addresses[p->n_addresses++] = (struct cpu_address){.at = at, .first = p->arena_bytes};
     p->arena_bytes += (bytes + 63) / 64 * 64;
 }
