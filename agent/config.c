@@ -121,17 +121,18 @@ static int read_places(struct agent_config *c, struct err *e)
 
 static int read_ports(struct agent_config *c, struct err *e)
 {
-    char *end = NULL;
     c->ports = opt_string(c->options, "mpi-ports");
-    long first = c->ports ? strtol(c->ports, &end, 10) : 0,
-         last = end && *end == '-' ? strtol(end + 1, &end, 10) : 0;
-    if (c->ports && (first < 1024 || last > 65535 || last - first < 7 || *end)) {
-        return err_set(
-            e, ERR_INVALID,
-            "--mpi-ports '%s': FIRST-LAST is wanted, at least 8 ports between 1024 and 65535",
-            c->ports);
+    if (!c->ports) {
+        return 0;
     }
-    return 0;
+    char *end = NULL;
+    long first = strtol(c->ports, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : 0;
+    return first >= 1024 && last <= 65535 && last - first >= 7 && !*end
+               ? 0
+               : err_set(e, ERR_INVALID,
+                         "--mpi-ports '%s': FIRST-LAST is wanted, at least 8 ports between 1024 "
+                         "and 65535",
+                         c->ports);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
