@@ -1,10 +1,12 @@
-/* The plan of an attempt: see plan.h. */
-#include "coordinator/plan.h"
+/* The plan of an attempt: see planner.h. */
+#include "coordinator/planner.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "coordinator/profiles.h"
 
 /* Multiples of minibatches: 8 where every worker is a GPU (DESIGN.md decision 7), else 4. */
 static int quantum_of(const struct placement *p)
@@ -17,143 +19,58 @@ static int quantum_of(const struct placement *p)
     return 8;
 }
 
-void plan_profile_key(const struct jobspec *spec, char out[PLAN_KEY])
-{
-    bool usual = !spec->precision[0] || strcmp(spec->precision, "fp32") == 0;
-    char hash[17];
-    network_hash(&spec->network, hash);
-    snprintf(out, PLAN_KEY, "%s%s%s", hash, usual ? "" : "-", usual ? "" : spec->precision);
-}
-
-/* What the store keeps of this node for the network, if it was this device that was measured; else
- * NULL. New reference. */
-static json_t *read_kept(struct store *store, const char *node, const char *device,
-                         const char *nethash)
-{
-    json_t *kept = store_profile_get(store, node, nethash, NULL);
-    const char *measured = json_string_value(json_object_get(kept, "device"));
-    if (measured && strcmp(measured, device) == 0) {
-        return kept;
-    }
-    json_decref(kept);
-    return NULL;
-}
-
-/* A profile belongs to a device at a speed: one of another slowdown tells nothing. */
-static struct profile *profile_of(const json_t *kept, double slowdown)
-{
-    bool same = kept && json_number_value(json_object_get(kept, "slowdown")) == slowdown;
-    struct profile *p = same ? calloc(1, sizeof *p) : NULL;
-    if (p && (profile_read(p, kept) < 0 || (p->count < 1 && p->max_batch < 1))) {
-        free(p);
-        p = NULL;
-    }
-    return p;
-}
-
-struct profile *plan_profile(struct store *store, const char *node, const char *device,
-                             double slowdown, const char *nethash)
-{
-    json_t *kept = read_kept(store, node, device, nethash);
-    struct profile *p = profile_of(kept, slowdown);
-    json_decref(kept);
-    return p;
-}
-
-/* read_kept of each node, null where there is nothing. */
-static json_t *read_all(struct store *store, const struct jobspec *spec, const struct placement *p)
-{
-    char hash[PLAN_KEY];
-    json_t *out = json_array();
-    plan_profile_key(spec, hash);
-    for (int i = 0; i < p->count; i++) {
-        json_t *kept = read_kept(store, p->nodes[i].name, p->nodes[i].device, hash);
-        json_array_append_new(out, kept ? kept : json_null());
-    }
-    return out;
-}
-
-static struct profile **profiles_of(const json_t *kept, const struct placement *p)
-{
-    struct profile **out = calloc((size_t)p->count + 1, sizeof *out);
-    for (int i = 0; out && i < p->count; i++) {
-        out[i] = profile_of(json_array_get(kept, (size_t)i), p->nodes[i].slowdown);
-    }
-    return out;
-}
-
-struct profile **plan_profiles(struct store *store, const struct jobspec *spec,
-                               const struct placement *p)
-{
-    json_t *kept = read_all(store, spec, p);
-    struct profile **out = profiles_of(kept, p);
-    json_decref(kept);
-    return out;
-}
-
-void plan_profiles_free(struct profile **profiles, int count)
-{
-    for (int i = 0; profiles && i < count; i++) {
-        free(profiles[i]);
-    }
-    free(profiles);
-}
-
-/* kept: of read_all; a node's `tuning` is what an earlier job measured to choose algorithms on its
- * device (dev_tuning). */
-static json_t *workers_json(const struct placement *p, const json_t *kept)
-{
-    json_t *out = json_array();
-    for (int i = 0; i < p->count; i++) {
-        const struct placed *n = &p->nodes[i];
-        json_t *worker =
-            json_pack("{s:i, s:s, s:s, s:s, s:f, s:i}", "rank", i, "node", n->name, "host", n->host,
-                      "device", n->device, "slowdown", n->slowdown, "threads", n->threads);
-        if (n->agent) {
-            json_object_set_new(worker, "agent", json_true());
-            json_object_set_new(worker, "address", json_string(n->address));
-        }
-        json_t *tuning = json_object_get(json_array_get(kept, (size_t)i), "tuning");
-        if (tuning) {
-            json_object_set(worker, "tuning", tuning);
-        }
-        json_array_append_new(out, worker);
-    }
-    return out;
-}
-
 /* Relative speeds, for sharing out the test set: samples per second of the profile, else a guess;
- * the mean is 1. */
-static json_t *speeds_json(const struct placement *p, struct profile *const *profiles, int batch)
+ * their mean is 1. */
+static void note_speeds(struct plan *plan, const struct placement *p,
+                        struct profile *const *profiles, int batch)
 {
-    double *speed = calloc((size_t)p->count, sizeof *speed), sum = 0;
-    bool profiled = profiles != NULL;
+    double sum = 0;
+    bool profiled = true;
     for (int i = 0; profiled && i < p->count; i++) {
         profiled = profiles[i] != NULL && profile_seconds(profiles[i], batch) > 0;
     }
-    for (int i = 0; speed && i < p->count; i++) {
-        speed[i] = profiled ? batch / profile_seconds(profiles[i], batch) : p->nodes[i].speed;
-        sum += speed[i];
-    }
-    json_t *out = json_array();
     for (int i = 0; i < p->count; i++) {
-        json_array_append_new(out, json_real(speed && sum > 0 ? speed[i] * p->count / sum : 1.0));
+        plan->speeds[i] =
+            profiled ? batch / profile_seconds(profiles[i], batch) : p->nodes[i].speed;
+        sum += plan->speeds[i];
     }
-    free(speed);
-    return out;
+    for (int i = 0; i < p->count; i++) {
+        plan->speeds[i] = sum > 0 ? plan->speeds[i] * p->count / sum : 1.0;
+    }
 }
 
-static json_t *roots_json(const char *roots)
+static void note_worker(struct plan_worker *w, const struct placed *n)
 {
-    json_t *out = json_array();
-    while (roots && *roots) {
-        size_t n = strcspn(roots, ":");
-        if (n) {
-            json_array_append_new(out, json_stringn(roots, n));
+    snprintf(w->node, sizeof w->node, "%s", n->name);
+    snprintf(w->host, sizeof w->host, "%s", n->host);
+    snprintf(w->device, sizeof w->device, "%s", n->device);
+    snprintf(w->address, sizeof w->address, "%s", n->address);
+    w->slowdown = n->slowdown;
+    w->threads = n->threads;
+    w->agent = n->agent;
+}
+
+/* Fills the plan's workers with the nodes and what their devices measured before; returns their
+ * profiles. */
+static struct profile **note_workers(struct plan *plan, const struct planner_ask *ask)
+{
+    const struct placement *p = ask->placement;
+    struct profile **profiles = calloc((size_t)p->count + 1, sizeof *profiles);
+    char key[PROFILES_KEY];
+    profiles_key(ask->spec, key);
+    plan->workers = calloc((size_t)p->count + 1, sizeof *plan->workers);
+    plan->n_workers = plan->workers ? p->count : 0;
+    for (int i = 0; profiles && i < plan->n_workers; i++) {
+        const struct placed *n = &p->nodes[i];
+        struct measured kept;
+        note_worker(&plan->workers[i], n);
+        if (profiles_find(ask->store, n->name, n->device, key, &kept)) {
+            profiles[i] = profiles_of(&kept, n->slowdown);
+            plan->workers[i].tuning = json_incref(kept.tuning);
         }
-        roots += n + (roots[n] == ':');
+        measured_release(&kept);
     }
-    return out;
+    return profiles;
 }
 
 /* path = ROOT/NAME if that is a file beneath ROOT once links are resolved. */
@@ -176,8 +93,8 @@ static bool beneath(const char *root, size_t root_len, const char *name, char *p
     return true;
 }
 
-int plan_find_init(const char *init, const char *roots, const char *data_dir, char *path,
-                   struct err *e)
+int planner_find_init(const char *init, const char *roots, const char *data_dir, char *path,
+                      struct err *e)
 {
     if (init[0] == '/') {
         return err_set(
@@ -232,44 +149,74 @@ static int check_workers(const struct jobspec *spec, int workers, struct err *e)
     return rc;
 }
 
-json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct err *e)
+static struct plan *new_plan(const struct planner_ask *ask, struct err *e)
+{
+    struct plan *p = calloc(1, sizeof *p);
+    if (!p) {
+        err_set(e, ERR_MEMORY, "cannot make the plan of job '%s': memory ran out", ask->job);
+        return NULL;
+    }
+    p->from = (struct sender){.attempt = ask->attempt, .rank = COORDINATOR};
+    snprintf(p->from.job, sizeof p->from.job, "%s", ask->job);
+    p->spec = json_incref(ask->spec->json);
+    snprintf(p->job_dir, sizeof p->job_dir, "%s/jobs/%s", ask->data_dir, ask->job);
+    return p;
+}
+
+struct plan *planner_make_virtual(const struct planner_ask *ask, struct err *e)
+{
+    return new_plan(ask, e);
+}
+
+static int first_sizes(struct plan *plan, const struct planner_ask *ask,
+                       struct profile *const *profiles, struct assignment *first, struct err *e)
+{
+    int rc = assign_first(first, &ask->spec->batching, ask->placement->count,
+                          (const struct profile *const *)profiles, quantum_of(ask->placement), e);
+    if (rc < 0) {
+        return rc;
+    }
+    first->version = plan->first_version = ask->version;
+    memcpy(plan->first_sizes, first->sizes, sizeof plan->first_sizes);
+    return 0;
+}
+
+struct plan *planner_make(const struct planner_ask *ask, struct assignment *first, struct err *e)
 {
     const struct jobspec *spec = ask->spec;
-    const struct placement *p = ask->placement;
-    char job_dir[PATH_MAX], init[PATH_MAX] = "";
-    json_t *plan = NULL, *sizes = json_array();
-    json_t *kept = read_all(ask->store, spec, p);
-    struct profile **profiles = profiles_of(kept, p);
-    if (check_workers(spec, p->count, e) < 0) {
-        goto out;
-    }
-    if (spec->init[0] && plan_find_init(spec->init, ask->roots, ask->data_dir, init, e) < 0) {
-        goto out;
-    }
-    if (assign_first(first, &spec->batching, p->count, (const struct profile *const *)profiles,
-                     quantum_of(p), e) < 0) {
-        goto out;
-    }
-    first->version = ask->version;
-    for (int i = 0; i < p->count; i++) {
-        json_array_append_new(sizes, json_integer(first->sizes[i]));
-    }
-    snprintf(job_dir, sizeof job_dir, "%s/jobs/%s", ask->data_dir, ask->job);
-    int servers = spec->strategy.servers > 0 ? spec->strategy.servers : 1;
-    json_t *speeds = speeds_json(
-        p, profiles,
-        spec->batching.global_batch / p->count > 0 ? spec->batching.global_batch / p->count : 1);
-    plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o}", "job", ask->job,
-                     "attempt", ask->attempt, "spec", spec->json, "workers", workers_json(p, kept),
-                     "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
-                     "init_path", init[0] ? json_string(init) : json_null(), "first", "version",
-                     first->version, "sizes", sizes, "speeds", speeds);
+    int workers = ask->placement->count, share = spec->batching.global_batch / workers;
+    struct plan *plan = new_plan(ask, e);
+    struct profile **profiles = plan ? note_workers(plan, ask) : NULL;
     if (!plan) {
-        err_set(e, ERR_MEMORY, "cannot make the plan of job '%s': memory ran out", ask->job);
+        return NULL;
     }
-out:
-    json_decref(sizes);
-    json_decref(kept);
-    plan_profiles_free(profiles, p->count);
+    plan->servers = spec->strategy.servers > 0 ? spec->strategy.servers : 1;
+    snprintf(plan->roots, sizeof plan->roots, "%s", ask->roots ? ask->roots : "");
+    int rc =
+        profiles && plan->workers
+            ? check_workers(spec, workers, e)
+            : err_set(e, ERR_MEMORY, "cannot make the plan of job '%s': memory ran out", ask->job);
+    if (rc >= 0 && spec->init[0]) {
+        rc = planner_find_init(spec->init, ask->roots, ask->data_dir, plan->init_path, e);
+    }
+    if (rc >= 0) {
+        rc = first_sizes(plan, ask, profiles, first, e);
+    }
+    if (rc >= 0) {
+        note_speeds(plan, ask->placement, profiles, share > 0 ? share : 1);
+    }
+    profiles_free(profiles, workers);
+    if (rc < 0) {
+        planner_free(plan);
+        return NULL;
+    }
     return plan;
+}
+
+void planner_free(struct plan *p)
+{
+    if (p) {
+        plan_release(p);
+    }
+    free(p);
 }

@@ -1,44 +1,18 @@
-/* Facts of ranks, and what the monitor remembers across restarts of the coordinator (see
- * monitor.h).
+/* Facts of ranks (job/documents/fact.h), each taken to the part that it concerns.
  *
- * What a newcomer would get wrong: when one rank fails, the others fail too and say so ("a peer is
- * lost"). The failure that counts is the one that is no echo, whichever came first; and a failure
- * outweighs a "stopped" that mpirun's SIGTERM caused.
+ * A fact counts for the attempt that told it. Facts that an attempt left behind are read when the
+ * next one is opened, and of those only the results count (evaluations, saved files, what a device
+ * measured). Later ones come from processes that should be gone: they are dropped and counted.
  */
-#include "coordinator/monitor_parts.h"
+#include "coordinator/monitor/parts.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 
-static const char *text_of(const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? text : "";
-}
-
-static int64_t integer_of(const json_t *j, const char *key)
-{
-    return json_integer_value(json_object_get(j, key));
-}
-
-static double number_of(const json_t *j, const char *key)
-{
-    return json_number_value(json_object_get(j, key));
-}
-
-int64_t monitor_samples(const struct monitor *m)
-{
-    int64_t sum = 0;
-    for (int r = 0; r < m->workers; r++) {
-        sum += m->ranks[r].samples;
-    }
-    return sum;
-}
+enum { FACTS_AT_ONCE = 100 };
 
 /* Training samples seen at an epoch: known for drawn data, else from what was counted. */
 static double samples_at(const struct monitor *m, double epoch)
@@ -46,176 +20,159 @@ static double samples_at(const struct monitor *m, double epoch)
     if (m->spec->data.format == CAT_FORMAT_GLYPHS) {
         return round(epoch * (double)m->spec->data.samples * (1 - m->spec->data.validation));
     }
-    return m->epoch > 0 ? round(epoch / m->epoch * (double)monitor_samples(m)) : 0;
+    double seen = m->ranks.epoch;
+    return seen > 0 ? round(epoch / seen * (double)ranks_samples(&m->ranks)) : 0;
 }
 
-/* ---- one fact -------------------------------------------------------------------------------- */
-
-/* Forgets those past this step. */
-static void drop_evaluations(struct monitor *m, int64_t step)
+static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct err *e)
 {
-    for (size_t i = json_array_size(m->evaluations); i > 0; i--) {
-        if (integer_of(json_array_get(m->evaluations, i - 1), "step") > step) {
-            json_array_remove(m->evaluations, i - 1);
-        }
-    }
-}
-
-static int on_evaluation(struct monitor *m, json_t *fact, struct err *e)
-{
-    double epoch = number_of(fact, "epoch"), samples = samples_at(m, epoch);
-    int rc =
-        history_evaluation(m->history, integer_of(fact, "step"), epoch, number_of(fact, "time"),
-                           samples, number_of(fact, "loss"), number_of(fact, "accuracy"), e);
+    double samples = samples_at(m, ev->epoch);
+    int rc = history_evaluation(m->feed.history, ev->step, ev->epoch, ev->time, samples, ev->loss,
+                                ev->accuracy, e);
     if (rc < 0) {
         return rc;
     }
-    drop_evaluations(m, integer_of(fact, "step") -
-                            1); /* told before, by whom it could not write down that it was */
-    json_t *body = json_copy(fact);
-    json_object_set(body, "test_samples", json_object_get(fact, "samples"));
-    json_object_set_new(body, "samples", json_integer((json_int_t)samples));
-    json_object_del(body, "type");
-    json_array_append(m->evaluations, body);
-    json_t *doc = json_pack("{s:O}", "evaluations", m->evaluations);
-    rc = store_doc_set(m->store, m->job, "detail:evaluations", doc, e);
+    /* one of the same step was told before, by a coordinator that could not write down that it was */
+    evaluations_drop(&m->results.evaluations, ev->step - 1);
+    json_t *body = evaluation_json(evaluations_add(&m->results.evaluations, ev, (int64_t)samples));
+    rc = results_save(&m->results, m->store, m->ours.job, e);
     if (rc >= 0) {
-        rc = store_event(m->store, m->job, "evaluation", body, e);
+        rc = store_event(m->store, m->ours.job, "evaluation", body, e);
     }
-    json_decref(doc);
     json_decref(body);
     return rc;
 }
 
-static int on_restored(struct monitor *m, const json_t *fact, struct err *e)
+static int on_restored(struct monitor *m, int64_t version, struct err *e)
 {
-    int64_t version = integer_of(fact, "version");
-    int rc = history_supersede(m->history, version, e);
+    int rc = history_supersede(m->feed.history, version, e);
     if (rc < 0) {
         return rc;
     }
-    drop_evaluations(m, version);
+    evaluations_drop(&m->results.evaluations, version);
     m->gate_open = true;
     log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
-             m->job, m->attempt, (long long)version, (long long)history_missing(m->history));
-    json_t *doc = json_pack("{s:O}", "evaluations", m->evaluations);
-    rc = store_doc_set(m->store, m->job, "detail:evaluations", doc, e);
-    json_decref(doc);
-    return rc;
+             m->ours.job, m->ours.attempt, (long long)version,
+             (long long)history_missing(m->feed.history));
+    return results_save(&m->results, m->store, m->ours.job, e);
 }
 
-/* A worker measured its node at two sizes: where no profile is known that is the start of one. Or
- * it could not, for want of memory: then k is 0, and the limit is what it tells. */
-static void on_profile(struct monitor *m, const json_t *fact)
+/* A worker measured its node at two sizes. Or it could not, for want of memory: then k is 0, and
+ * the limit is what it tells. */
+static void on_profile(struct monitor *m, const struct fact *f)
 {
-    int64_t r = integer_of(fact, "rank");
-    double a = number_of(fact, "a"), k = number_of(fact, "k");
-    int max_batch = (int)integer_of(fact, "max_batch");
+    double k = f->profile.k;
+    int r = f->from.rank, max_batch = f->profile.max_batch;
     bool overfull = k == 0 && max_batch > 0;
-    if (r < 0 || r >= m->workers || !(k > 0 || overfull) || !isfinite(a) || !isfinite(k)) {
-        return;
-    }
-    struct profile *p = &m->balancer.profiles[r];
-    m->ranks[r].overfull = overfull;
-    if (p->count == 0 && !overfull) {
-        int big = m->ranks[r].batch > 16 ? m->ranks[r].batch : 16, small = big / 4;
-        for (int i = 0; i < 3; i++) {
-            profile_observe(p, small, a + k * small);
-            profile_observe(p, big, a + k * big);
-        }
-    }
-    p->max_batch = max_batch;
-}
-
-static void on_tuning(struct monitor *m, const json_t *fact)
-{
-    int64_t r = integer_of(fact, "rank");
-    json_t *tuning = json_object_get(fact, "tuning");
-    if (r >= 0 && r < m->workers && json_is_object(tuning)) {
-        json_decref(m->ranks[r].tuning);
-        m->ranks[r].tuning = json_incref(tuning);
+    if (r >= 0 && r < m->ranks.workers && (k > 0 || overfull)) {
+        m->ranks.all[r].overfull = overfull;
+        orders_calibrate(&m->orders, r, f->profile.a, k, max_batch);
     }
 }
 
-static int severity(const json_t *outcome)
+static void on_tuning(struct monitor *m, const struct fact *f)
 {
-    const char *what = text_of(outcome, "outcome"), *code = text_of(outcome, "code");
-    if (!outcome) {
-        return 0;
-    }
-    if (strcmp(what, "failed") != 0) {
-        return 1;
-    }
-    bool echo =
-        strcmp(code, "peer") == 0 || strcmp(code, "cancelled") == 0 || strcmp(code, "timeout") == 0;
-    return echo ? 2 : 3;
-}
-
-static void on_ended(struct monitor *m, json_t *fact)
-{
-    if (severity(fact) > severity(m->outcome)) {
-        json_decref(m->outcome);
-        m->outcome = json_incref(fact);
+    int r = f->from.rank;
+    if (r >= 0 && r < m->ranks.workers) {
+        json_decref(m->ranks.all[r].tuning);
+        m->ranks.all[r].tuning = json_incref(f->tuning);
     }
 }
 
-static int on_saved(struct monitor *m, const json_t *fact, struct err *e)
+static int on_saved(struct monitor *m, const struct fact *f, struct err *e)
 {
-    json_t *body = json_copy((json_t *)fact);
-    const char *path = json_string_value(json_object_get(fact, "path"));
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    if (slash) { /* the browser has no use for folders of this host */
-        json_object_set_new(body, "path", json_string(slash + 1));
-    }
-    int rc = store_event(m->store, m->job, "log", body, e);
+    json_t *body = fact_saved_json(f);
+    int rc = store_event(m->store, m->ours.job, "log", body, e);
     json_decref(body);
     return rc;
 }
 
-/* `old_attempt`: what one that is over left behind, of which only its results count. */
-static int on_fact(struct monitor *m, json_t *fact, bool old_attempt, struct err *e)
+/* Of an attempt that is over: what stays true. */
+static int on_old(struct monitor *m, const struct fact *f, struct err *e)
 {
-    const char *type = text_of(fact, "type");
-    if (strcmp(type, "evaluation") == 0) {
-        return on_evaluation(m, fact, e);
+    switch (f->type) {
+    case FACT_EVALUATION:
+        return on_evaluation(m, &f->evaluation, e);
+    case FACT_CHECKPOINT:
+    case FACT_ARTIFACT:
+        return on_saved(m, f, e);
+    case FACT_TUNING:
+        on_tuning(m, f);
+        return 0;
+    default:
+        return 0;
     }
-    if (strcmp(type, "checkpoint") == 0 || strcmp(type, "artifact") == 0) {
-        return on_saved(m, fact, e);
+}
+
+static int on_own(struct monitor *m, const struct fact *f, struct err *e)
+{
+    switch (f->type) {
+    case FACT_RESTORED:
+        return on_restored(m, f->version, e);
+    case FACT_PROFILE:
+        on_profile(m, f);
+        return 0;
+    default:
+        return on_old(m, f, e);
     }
-    if (strcmp(type, "restored") == 0 && !old_attempt) {
-        return on_restored(m, fact, e);
+}
+
+/* `disk`: what came before it was taken. Its end is known even where the disk refuses that. */
+static int on_fact(struct monitor *m, const struct fact *f, bool old_attempt, bool disk,
+                   struct err *e)
+{
+    bool own = sender_is(&f->from, &m->ours);
+    if (own && f->type == FACT_ENDED) {
+        results_end(&m->results, &f->ended);
+        return 0;
     }
-    if (strcmp(type, "profile") == 0 && !old_attempt) {
-        on_profile(m, fact);
+    if (own) {
+        return disk ? on_own(m, f, e) : 0;
     }
-    if (strcmp(type, "tuning") == 0) {
-        on_tuning(m, fact);
+    if (old_attempt && strcmp(f->from.job, m->ours.job) == 0) {
+        return disk ? on_old(m, f, e) : 0;
+    }
+    if (disk) {
+        ranks_drop(&m->ranks, "fact", &f->from, "it is of another attempt");
     }
     return 0;
+}
+
+static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool disk, struct err *e)
+{
+    struct fact f;
+    struct err why = {0};
+    int rc = fact_read(&f, j, &why);
+    if (rc < 0) {
+        ranks_drop(&m->ranks, "fact", &f.from, why.message);
+        rc = 0;
+    } else {
+        rc = on_fact(m, &f, old_attempt, disk, e);
+    }
+    fact_release(&f);
+    return rc;
 }
 
 int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
 {
     for (;;) {
-        char before[32];
-        snprintf(before, sizeof before, "%s", m->facts_at);
-        json_t *facts = store_facts_read(m->store, m->job, m->facts_at, 100, e), *fact;
+        char before[STORE_PLACE];
+        snprintf(before, sizeof before, "%s", m->feed.facts);
+        json_t *facts = store_facts_read(m->store, m->ours.job, m->feed.facts, FACTS_AT_ONCE, e),
+               *fact;
         if (!facts) {
             return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
         }
         size_t i, n = json_array_size(facts);
         int rc = 0;
         json_array_foreach(facts, i, fact) {
-            if (strcmp(text_of(fact, "type"), "ended") != 0) {
-                rc = rc < 0 ? rc : on_fact(m, fact, old_attempt, e);
-            } else if (!old_attempt) {
-                on_ended(m, fact); /* known even where the disk refuses what came before */
-            }
+            int one = read_fact(m, fact, old_attempt, rc >= 0, e);
+            rc = rc < 0 ? rc : one;
         }
         json_decref(facts);
         if (rc < 0) { /* all of them again at the next turn */
-            snprintf(m->facts_at, sizeof m->facts_at, "%s", before);
-        } else if (strcmp(before, m->facts_at) != 0) {
+            snprintf(m->feed.facts, sizeof m->feed.facts, "%s", before);
+        } else if (strcmp(before, m->feed.facts) != 0) {
             rc = monitor_save(m, e);
         }
         if (rc < 0 || n == 0) {
@@ -224,56 +181,24 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
     }
 }
 
-/* ---- what is remembered ---------------------------------------------------------------------- */
-
-int monitor_save(struct monitor *m, struct err *e)
+/* Its keeper serves, and no fact "restored" came before that. A fact and a heartbeat made in the
+ * same turn may overtake each other, so a second heartbeat is waited for. */
+int monitor_watch_gate(struct monitor *m, struct err *e)
 {
-    json_t *rows = json_object();
-    for (int r = 0; r < m->workers + m->servers; r++) {
-        char key[16];
-        snprintf(key, sizeof key, "%d", r);
-        json_object_set_new(rows, key, json_string(m->ranks[r].safe));
+    const struct rank *keeper = &m->ranks.all[m->ranks.workers];
+    if (m->gate_open || !keeper->heard || keeper->beat.phase == PHASE_LOAD) {
+        return 0;
     }
-    json_t *j =
-        json_pack("{s:i, s:s, s:o, s:b, s:I}", "attempt", m->attempt, "facts", m->facts_at, "rows",
-                  rows, "gate_open", m->gate_open, "log_offset", (json_int_t)m->log_offset);
-    if (m->outcome) {
-        json_object_set(j, "outcome", m->outcome);
+    if (m->keeper_seen_at == 0) {
+        m->keeper_seen_at = keeper->beat.at;
     }
-    int rc = store_doc_set(m->store, m->job, "detail:monitor", j, e);
-    json_decref(j);
+    if (keeper->beat.at == m->keeper_seen_at && !m->results.has_ended) {
+        return 0;
+    }
+    int rc = monitor_read_facts(m, false, e);
+    if (rc >= 0 && !m->gate_open) {
+        rc = history_supersede(m->feed.history, 0, e);
+        m->gate_open = rc >= 0;
+    }
     return rc;
-}
-
-int monitor_load(struct monitor *m, bool adopted, struct err *e)
-{
-    json_t *j = store_doc_get(m->store, m->job, "detail:monitor", e);
-    if (!j && e && e->code) {
-        return -(int)e->code;
-    }
-    json_t *evaluations = store_doc_get(m->store, m->job, "detail:evaluations", NULL);
-    m->evaluations = json_incref(json_object_get(evaluations, "evaluations"));
-    json_decref(evaluations);
-    if (!json_is_array(m->evaluations)) {
-        json_decref(m->evaluations);
-        m->evaluations = json_array();
-    }
-    snprintf(m->facts_at, sizeof m->facts_at, "%s", j ? text_of(j, "facts") : "0-0");
-    const char *key;
-    json_t *at;
-    json_object_foreach(json_object_get(j, "rows"), key, at) {
-        long r = strtol(key, NULL, 10);
-        if (r >= 0 && r < m->workers + m->servers && json_is_string(at)) {
-            snprintf(m->ranks[r].at, sizeof m->ranks[r].at, "%s", json_string_value(at));
-            memcpy(m->ranks[r].safe, m->ranks[r].at, sizeof m->ranks[r].safe);
-        }
-    }
-    if (adopted && integer_of(j, "attempt") == m->attempt) {
-        m->gate_open = json_is_true(json_object_get(j, "gate_open"));
-        m->log_offset = (long)integer_of(j, "log_offset");
-        m->outcome = json_incref(json_object_get(j, "outcome"));
-    }
-    m->gate_open |= m->attempt == 1;
-    json_decref(j);
-    return 0;
 }

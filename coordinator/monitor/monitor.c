@@ -1,250 +1,121 @@
-/* The monitor of one attempt: rows, heartbeats, and the turn (see monitor.h). Opening is in
- * monitor_open.c, facts in monitor_facts.c, minibatches in monitor_assign.c, documents for people
- * in monitor_live.c, deadlines in monitor_alive.c, logs in monitor_logs.c.
+/* The monitor's turn (see monitor.h): facts, rows and heartbeats are read, minibatches decided,
+ * documents written. parts.h shows the parts.
  *
- *   store ─► at ─► history's buffer ─► disk ─► safe ─► trimmed from the store     a rank's rows, and the two places in its stream
- *
- * What a newcomer would get wrong: accounting never depends on rows (they may be dropped); samples,
- * updates and staleness come from the cumulative counters in the heartbeats. Rows feed the charts,
- * the loss and the balancer. And only `safe` may be remembered: rows between it and `at` are in
- * this process's memory alone, and whoever comes after us must read them again.
+ * A disk that refuses the history stops neither the minibatches nor what people see: rows wait in
+ * the store.
  */
-#include "coordinator/monitor_parts.h"
+#include "coordinator/monitor/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { READ_ENTRIES = 200, READS_PER_TURN = 5, READS_ALL = 1 << 30 };
+enum { READS_PER_TURN = 5 };
 static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0,
                     beats_seconds = 0.4;
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- what is remembered ---------------------------------------------------------------------- */
 
-static void see_row(struct monitor *m, const struct row *row)
+int monitor_save(struct monitor *m, struct err *e)
 {
-    struct rank_watch *w = &m->ranks[row->rank];
-    if (row->step <= w->last_step && row->local_step <= w->last_local) {
-        return; /* read again because the disk had refused a row beside it */
-    }
-    w->last_step = row->step;
-    w->last_local = row->local_step;
-    recent_add(&m->recent, row);
-    m->step = row->step > m->step ? row->step : m->step;
-    m->epoch = row->epoch > m->epoch ? row->epoch : m->epoch;
-    w->rows++;
-    w->batch = row->batch;
-    thin_add(&w->points, row);
-    if (row->batch > 0) {
-        step_times_add(&w->times, row);
-        balancer_observe(&m->balancer, row->rank, row->batch, row->compute_s);
-    }
-}
-
-static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err *e)
-{
-    struct monitor *m = ctx;
-    const char *p = bytes;
-    int rc = 0;
-    (void)rank; /* the rows say */
-    for (size_t at = 0; at + sizeof(struct row) <= n && rc >= 0; at += sizeof(struct row)) {
-        struct row row;
-        memcpy(&row, p + at, sizeof row);
-        if (row.rank < 0 || row.rank >= m->workers) {
-            continue;
-        }
-        rc = history_append(m->history, &row, 1, e);
-        if (rc >= 0 && row.attempt == m->attempt) {
-            see_row(m, &row);
-        }
-    }
+    struct bookmark b;
+    bookmark_init(&b, ranks_count(&m->ranks));
+    b.from = m->ours;
+    feed_note(&m->feed, &b);
+    b.gate_open = m->gate_open;
+    b.log_offset = m->logs.offset;
+    b.has_ended = m->results.has_ended;
+    b.ended = m->results.ended;
+    json_t *j = bookmark_json(&b);
+    int rc = store_doc_set(m->store, m->ours.job, "detail:monitor", j, e);
+    json_decref(j);
+    bookmark_release(&b);
     return rc;
-}
-
-/* `most` reads, so that a long backlog does not make one turn long: other jobs, and who cancels
- * this one, wait for it. With `facts`, no rows are read while a fact waits, and *facts is set. */
-static int read_rows(struct monitor *m, int most, bool *facts, struct err *e)
-{
-    int n = READ_ENTRIES, ranks = m->workers + m->servers;
-    const char *facts_at = facts ? m->facts_at : NULL;
-    for (int reads = 0; n == READ_ENTRIES && reads < most; reads++) {
-        n = store_rows_read(m->store, m->job, m->tails, ranks, READ_ENTRIES, facts_at, facts,
-                            on_rows, m, e);
-    }
-    return n < 0 ? n : 0;
-}
-
-int monitor_read_rows(struct monitor *m, struct err *e)
-{
-    return read_rows(m, READS_ALL, NULL, e);
 }
 
 /* Rows leave the store only after they are on disk, and after their place was written down. */
 static int flush_rows(struct monitor *m, struct err *e)
 {
-    int rc = history_flush(m->history, e), n = 0, ranks = m->workers + m->servers;
-    struct store_tail *safe = calloc((size_t)ranks, sizeof *safe);
-    for (int r = 0; safe && rc >= 0 && r < ranks; r++) {
-        struct rank_watch *w = &m->ranks[r];
-        w->untrimmed |= strcmp(w->safe, w->at) != 0;
-        memcpy(w->safe, w->at, sizeof w->safe);
-        if (w->untrimmed) {
-            safe[n++] = (struct store_tail){r, w->safe};
-        }
+    int rc = feed_settle(&m->feed, e);
+    if (rc < 0 || (rc = monitor_save(m, e)) < 0) {
+        return rc;
     }
-    if (!safe) {
-        return err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", m->job);
-    }
-    rc = rc < 0 ? rc : monitor_save(m, e);
-    if (rc >= 0 && n > 0) {
-        rc = store_rows_trim(m->store, m->job, safe, n, e);
-    }
-    for (int i = 0; rc >= 0 && i < n; i++) {
-        m->ranks[safe[i].rank].untrimmed = false;
-    }
-    free(safe);
-    return rc;
-}
-
-/* ---- heartbeats ------------------------------------------------------------------------------ */
-
-static void see_beat(struct monitor *m, int r, json_t *beat)
-{
-    struct rank_watch *w = &m->ranks[r];
-    json_decref(w->beat);
-    w->beat = json_incref(beat);
-    int64_t step = json_integer_value(json_object_get(beat, "step"));
-    double epoch = json_number_value(json_object_get(beat, "epoch"));
-    m->step = step > m->step ? step : m->step;
-    m->epoch = epoch > m->epoch ? epoch : m->epoch;
-    w->samples = json_integer_value(json_object_get(beat, "samples"));
-    w->updates = json_integer_value(json_object_get(beat, "updates"));
-    const json_t *counters = json_object_get(beat, "staleness");
-    if (json_is_object(counters)) {
-        struct staleness fresh;
-        staleness_init(&fresh);
-        if (staleness_read(&fresh, counters) >= 0) {
-            staleness_release(&w->staleness);
-            w->staleness = fresh;
-        } else {
-            staleness_release(&fresh);
-        }
-    }
-}
-
-static int read_beats(struct monitor *m, struct err *e)
-{
-    json_t *beats = store_beats(m->store, m->job, e);
-    if (!beats) {
-        return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
-    }
-    m->dropped = 0;
-    for (int r = 0; r < m->workers + m->servers; r++) {
-        char key[16];
-        snprintf(key, sizeof key, "%d", r);
-        json_t *beat = json_object_get(beats, key);
-        if (beat && json_integer_value(json_object_get(beat, "attempt")) == m->attempt) {
-            see_beat(m, r, beat);
-        }
-        m->dropped += json_integer_value(json_object_get(m->ranks[r].beat, "rows_dropped"));
-    }
-    json_decref(beats);
-    return 0;
-}
-
-/* Opens the gate of a restarted attempt that found no checkpoint: its keeper serves, and no fact
- * "restored" came before that. A fact and a heartbeat made in the same turn may pass each other, so
- * a second heartbeat is waited for. */
-static int watch_gate(struct monitor *m, struct err *e)
-{
-    const json_t *beat = m->ranks[m->workers].beat;
-    const char *phase = json_string_value(json_object_get(beat, "phase"));
-    int64_t at = json_integer_value(json_object_get(beat, "at"));
-    if (m->gate_open || !phase || strcmp(phase, "loading") == 0) {
-        return 0;
-    }
-    if (m->keeper_seen_at == 0) {
-        m->keeper_seen_at = at;
-    }
-    if (at == m->keeper_seen_at && !m->outcome) {
-        return 0;
-    }
-    int rc = monitor_read_facts(m, false, e);
-    if (rc >= 0 && !m->gate_open) {
-        rc = history_supersede(m->history, 0, e);
-        m->gate_open = rc >= 0;
-    }
-    return rc;
+    return feed_trim(&m->feed, e);
 }
 
 /* Readers of the history, and of the logs, see what has come; now and then it is synced, and leaves
  * the store. */
 static int keep_rows(struct monitor *m, double now, struct err *e)
 {
-    long logs = m->log_offset;
-    int rc = monitor_due(&m->flush_at, now, flush_seconds) ? flush_rows(m, e)
-                                                           : history_show(m->history, e);
-    monitor_read_logs(m, false);
-    return rc >= 0 && m->log_offset != logs
+    long logs = m->logs.offset;
+    int rc = measure_due(&m->flush_at, now, flush_seconds) ? flush_rows(m, e)
+                                                           : history_show(m->feed.history, e);
+    logs_read(&m->logs, false);
+    return rc >= 0 && m->logs.offset != logs
                ? monitor_save(m, e)
-               : rc; /* so that whoever comes after us does not tell them apart again */
+               : rc; /* so that the next coordinator does not tell them apart again */
 }
 
 /* ---- the turn -------------------------------------------------------------------------------- */
 
-bool monitor_due(double *last, double now, double every)
-{
-    if (now - *last < every) {
-        return false;
-    }
-    *last = now;
-    return true;
-}
-
-/* A fact is rare: rows tell on the way whether one waits. Then it goes first, and they are read
- * after it. */
+/* At most some reads of rows, so that a long backlog does not make one turn long: other jobs, and
+ * whoever cancels this one, wait for it. A fact is rare: rows tell on the way whether one waits.
+ * Then it goes first, and they are read after it. */
 static int read_all(struct monitor *m, double now, struct err *e)
 {
     bool facts = !m->gate_open;
-    int rc = monitor_due(&m->beats_at, now, beats_seconds) ? read_beats(m, e) : 0;
+    int rc = measure_due(&m->beats_at, now, beats_seconds)
+                 ? ranks_read_beats(&m->ranks, m->store, e)
+                 : 0;
     if (rc >= 0 && m->gate_open) {
-        rc = read_rows(m, READS_PER_TURN, &facts, e);
+        rc = feed_read(&m->feed, READS_PER_TURN, &facts, e);
     }
     if (rc < 0 || !facts) {
         return rc;
     }
-    rc = monitor_read_facts(m, false, e);
-    rc = rc < 0 ? rc : watch_gate(m, e);
-    return rc >= 0 && m->gate_open ? read_rows(m, READS_PER_TURN, NULL, e) : rc;
+    if ((rc = monitor_read_facts(m, false, e)) < 0 || (rc = monitor_watch_gate(m, e)) < 0) {
+        return rc;
+    }
+    return m->gate_open ? feed_read(&m->feed, READS_PER_TURN, NULL, e) : 0;
 }
 
-/* A disk that refuses the history stops neither the minibatches nor what people see: rows wait in
- * the store. */
+static int publish(struct monitor *m, double now, struct err *e)
+{
+    struct publisher_view view = {.store = m->store,
+                                  .host = m->host,
+                                  .spec = m->spec,
+                                  .ranks = &m->ranks,
+                                  .orders = &m->orders,
+                                  .results = &m->results,
+                                  .rows_missing = history_missing(m->feed.history)};
+    return publisher_tick(&m->publisher, &view, now, e);
+}
+
+/* A failure of the disk is kept for the end of the turn. */
+static int put_off(int rc, struct err *disk, struct err *e)
+{
+    if (rc == -ERR_IO && e) {
+        *disk = *e;
+        return 0;
+    }
+    return rc;
+}
+
 int monitor_tick(struct monitor *m, double now, struct err *e)
 {
     struct err disk = {0};
-    int rc = read_all(m, now, e);
-    if (rc == -ERR_IO) {
-        disk = *e;
-        rc = 0;
+    int rc = put_off(read_all(m, now, e), &disk, e);
+    if (rc < 0 || (rc = orders_balance(&m->orders, m->results.has_ended, e)) < 0) {
+        return rc;
     }
-    if (rc >= 0) {
-        rc = monitor_balance(m, e);
+    if (measure_due(&m->show_at, now, show_seconds)) {
+        rc = put_off(keep_rows(m, now, e), &disk, e);
     }
-    if (rc >= 0 && monitor_due(&m->show_at, now, show_seconds)) {
-        rc = keep_rows(m, now, e);
+    if (rc >= 0 && measure_due(&m->profile_at, now, profile_seconds_between)) {
+        rc = orders_keep_profiles(&m->orders, e);
     }
-    if (rc == -ERR_IO) {
-        disk = *e;
-        rc = 0;
+    if (rc < 0 || (rc = publish(m, now, e)) < 0) {
+        return rc;
     }
-    if (rc >= 0 && monitor_due(&m->profile_at, now, profile_seconds_between)) {
-        rc = monitor_keep_profiles(m, e);
-    }
-    rc = rc >= 0 ? monitor_publish(m, now, e) : rc;
-    if (rc >= 0 && disk.code) {
+    if (disk.code) {
         *e = disk;
-        rc = -(int)disk.code;
+        return -(int)disk.code;
     }
     return rc;
 }
@@ -253,49 +124,59 @@ int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
 {
     m->beats_at = -1e9;
     int rc = read_all(m, now, e);
-    if (rc >= 0) { /* all of them; where the gate is closed it ended before anybody knew: its rows,
-                      if any, stand where they are */
-        rc = monitor_read_rows(m, e);
+    /* all rows; where the gate is closed the attempt ended before anybody knew: its rows, if any,
+     * stand where they are */
+    if (rc >= 0) {
+        rc = feed_read(&m->feed, FEED_ALL, NULL, e);
     }
     if (rc >= 0) {
         rc = flush_rows(m, e);
     }
     if (rc >= 0) {
-        rc = monitor_keep_profiles(m, e);
+        rc = orders_keep_profiles(&m->orders, e);
     }
-    monitor_read_logs(m, true);
-    m->finished = finished;
-    m->live_at = m->detail_at = -1e9;
-    return rc >= 0 ? monitor_publish(m, now, e) : rc;
+    logs_read(&m->logs, true);
+    publisher_finish(&m->publisher, finished);
+    return rc >= 0 ? publish(m, now, e) : rc;
 }
+
+/* ---- what others ask ------------------------------------------------------------------------- */
 
 bool monitor_stepped(const struct monitor *m)
 {
-    for (int r = 0; r < m->workers; r++) {
-        if (m->ranks[r].rows == 0) {
-            return false;
-        }
-    }
-    return true;
+    return ranks_stepped(&m->ranks);
 }
 
 double monitor_seconds(const struct monitor *m)
 {
-    return m->recent.time;
+    return m->ranks.recent.time;
 }
 
-const json_t *monitor_outcome(const struct monitor *m)
+const struct ended *monitor_outcome(const struct monitor *m)
 {
-    return m->outcome;
+    return m->results.has_ended ? &m->results.ended : NULL;
+}
+
+bool monitor_lost(struct monitor *m, double now, struct failure *out)
+{
+    if (m->results.has_ended) {
+        watchdog_calm(&m->watchdog);
+        return false;
+    }
+    return watchdog_lost(&m->watchdog, &m->ranks, m->spec, now, out);
 }
 
 void monitor_grace(struct monitor *m, double until)
 {
-    m->grace_until = until > m->grace_until ? until : m->grace_until;
-    m->suspect_since = -1;
+    watchdog_grace(&m->watchdog, until);
+}
+
+int monitor_ask(struct monitor *m, bool stop, bool pause, struct err *e)
+{
+    return orders_ask(&m->orders, stop, pause, e);
 }
 
 const char *monitor_node(const struct monitor *m, int rank)
 {
-    return rank >= 0 && rank < m->workers + m->servers ? m->ranks[rank].node : "";
+    return rank >= 0 && rank < ranks_count(&m->ranks) ? m->ranks.all[rank].node : "";
 }

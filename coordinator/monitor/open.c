@@ -1,108 +1,103 @@
 /* The monitor of one attempt is opened and closed here (see monitor.h), from its plan, from what
  * the store remembers of it, and, for a new attempt, after what the old one left behind has been
  * taken over.
- *
- * What a newcomer would get wrong: an adopted attempt has other minibatches than its plan says,
- * because the coordinator that is gone may have changed them; the document "control" has those in
- * force.
  */
-#include "coordinator/monitor_parts.h"
+#include "coordinator/monitor/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "coordinator/plan.h"
+#include "common/log.h"
+#include "coordinator/launcher.h"
 
-enum { EVENT_POINTS = 32 };
 static const double adopted_grace = 10;
 
-static void copy_text(char *out, size_t bytes, const json_t *j, const char *key)
+static void on_row(void *ctx, const struct row *row)
 {
-    const char *text = json_string_value(json_object_get(j, key));
-    snprintf(out, bytes, "%s", text ? text : "");
-}
-
-static void open_ranks(struct monitor *m, const json_t *plan)
-{
-    for (int r = 0; r < m->workers + m->servers; r++) {
-        struct rank_watch *w = &m->ranks[r];
-        const json_t *from = json_array_get(json_object_get(plan, "workers"), (size_t)r);
-        copy_text(w->node, sizeof w->node, from, "node");
-        copy_text(w->device, sizeof w->device, from, "device");
-        w->slowdown = from ? json_number_value(json_object_get(from, "slowdown")) : 1;
-        if (!from) {
-            snprintf(w->node, sizeof w->node, "%s", r == m->workers ? "keeper" : "server");
-        }
-        snprintf(w->at, sizeof w->at, "0-0");
-        snprintf(w->safe, sizeof w->safe, "0-0");
-        m->tails[r] = (struct store_tail){r, w->at};
-        w->last_step = w->last_local = -1;
-        staleness_init(&w->staleness);
-        thin_reset(&w->points, EVENT_POINTS / m->workers > 0 ? EVENT_POINTS / m->workers : 1);
-        if (r < m->workers) {
-            m->names[r] = w->node;
-            w->tuning = json_incref(json_object_get(from, "tuning"));
-            w->batch = (int)json_integer_value(json_array_get(
-                json_object_get(json_object_get(plan, "first"), "sizes"), (size_t)r));
-        }
+    struct monitor *m = ctx;
+    if (row->attempt == m->ours.attempt && ranks_see_row(&m->ranks, row)) {
+        orders_observe(&m->orders, row);
     }
 }
 
-/* Every worker is the same kind of device, or multiples of 4 do. */
-static int quantum_of(const struct monitor *m)
+static int open_parts(struct monitor *m, const struct monitor_config *config, struct err *e)
 {
-    for (int r = 0; r < m->workers; r++) {
-        if (strncmp(m->ranks[r].device, "cuda", 4) != 0) {
-            return 4;
-        }
-    }
-    return 8;
-}
-
-static int open_balancer(struct monitor *m, const json_t *plan, struct err *e)
-{
-    const json_t *first = json_object_get(plan, "first");
-    struct profile **profiles = calloc((size_t)m->workers, sizeof *profiles);
-    for (int r = 0; profiles && r < m->workers; r++) {
-        profiles[r] = plan_profile(m->store, m->ranks[r].node, m->ranks[r].device,
-                                   m->ranks[r].slowdown, m->nethash);
-    }
-    int rc = profiles ? balancer_init(&m->balancer, &m->spec->batching, m->workers, quantum_of(m),
-                                      (const struct profile *const *)profiles, m->names, e)
-                      : err_set(e, ERR_MEMORY, "cannot open the monitor: memory ran out");
-    plan_profiles_free(profiles, m->workers);
+    const struct plan *plan = config->plan;
+    int rc = ranks_open(&m->ranks, plan, e);
     if (rc < 0) {
         return rc;
     }
-    m->balancer.current.version = (int)json_integer_value(json_object_get(first, "version"));
-    for (int r = 0; r < m->workers; r++) {
-        m->balancer.current.sizes[r] = m->ranks[r].batch;
+    struct feed_config feed = {.store = m->store,
+                               .job = m->ours.job,
+                               .job_dir = m->job_dir,
+                               .workers = m->ranks.workers,
+                               .ranks = ranks_count(&m->ranks),
+                               .names = m->ranks.names,
+                               .on_row = on_row,
+                               .ctx = m};
+    if ((rc = feed_open(&m->feed, &feed, e)) < 0 ||
+        (rc = orders_open(&m->orders, m->store, &m->ranks, m->spec, plan, e)) < 0) {
+        return rc;
     }
-    m->may_balance = m->spec->batching.policy == BATCH_DYNAMIC;
+    results_open(&m->results, m->store, m->ours.job);
+    watchdog_init(&m->watchdog, config->now, config->adopted ? adopted_grace : 0);
+    m->logs.job_dir = m->job_dir;
+    m->logs.ranks = ranks_count(&m->ranks);
+    attempt_output(m->logs.output, config->data_dir, m->ours.job, m->ours.attempt);
     return 0;
 }
 
-/* An adopted attempt may have had other minibatches since: control says which. */
-static void adopt_control(struct monitor *m)
+/* Goes on where an earlier coordinator had read to: of this attempt, if it is adopted, else of the
+ * one before. */
+static void resume(struct monitor *m, bool adopted, const struct bookmark *b)
 {
-    json_t *control = store_doc_get(m->store, m->job, "control", NULL);
-    const json_t *sizes = json_object_get(control, "sizes");
-    if (json_array_size(sizes) == (size_t)m->workers) {
-        m->balancer.current.version = (int)json_integer_value(json_object_get(control, "version"));
-        for (int r = 0; r < m->workers; r++) {
-            m->balancer.current.sizes[r] =
-                (int)json_integer_value(json_array_get(sizes, (size_t)r));
-        }
+    feed_resume(&m->feed, b);
+    if (adopted && sender_is(&b->from, &m->ours)) {
+        m->gate_open = b->gate_open;
+        m->logs.offset = (long)b->log_offset;
+        m->results.has_ended = b->has_ended;
+        m->results.ended = b->ended;
     }
-    m->stop = json_is_true(json_object_get(control, "stop"));
-    m->pause = json_is_true(json_object_get(control, "pause"));
-    json_decref(control);
+}
+
+/* A bookmark that cannot be read is as good as none: everything is read again, and what the history
+ * has already it does not take twice. */
+static int load(struct monitor *m, bool adopted, struct err *e)
+{
+    struct bookmark b;
+    struct err why = {0};
+    char quoted[600];
+    json_t *j = store_doc_get(m->store, m->ours.job, "detail:monitor", &why);
+    if (!j && why.code) {
+        return err_set(e, why.code, "%s", why.message);
+    }
+    if (j && bookmark_read(&b, ranks_count(&m->ranks), j, &why) >= 0) {
+        resume(m, adopted, &b);
+    } else if (j) {
+        log_warn("monitor", "begins to read anew", "job=%s why=%s", m->ours.job,
+                 log_quote(quoted, sizeof quoted, why.message));
+    }
+    if (j) {
+        bookmark_release(&b);
+    }
+    json_decref(j);
+    m->gate_open |= m->ours.attempt == 1;
+    return 0;
+}
+
+/* Of a new attempt: what the one before left in the store. */
+static int take_over(struct monitor *m, struct err *e)
+{
+    int rc = feed_read(&m->feed, FEED_ALL, NULL, e);
+    if (rc < 0 || (rc = monitor_read_facts(m, true, e)) < 0 || (rc = monitor_save(m, e)) < 0) {
+        return rc;
+    }
+    m->gate_open = m->ours.attempt == 1;
+    return 0;
 }
 
 struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
 {
-    const json_t *plan = config->plan;
     struct monitor *m = calloc(1, sizeof *m);
     if (!m) {
         err_set(e, ERR_MEMORY, "cannot open the monitor: memory ran out");
@@ -110,40 +105,21 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
     }
     m->store = config->store;
     m->spec = config->spec;
-    m->launched_at = config->now;
-    m->grace_until = config->adopted ? config->now + adopted_grace : 0;
-    m->suspect_since = -1;
-    m->attempt = (int)json_integer_value(json_object_get(plan, "attempt"));
-    m->workers = (int)json_array_size(json_object_get(plan, "workers"));
-    m->servers = (int)json_integer_value(json_object_get(plan, "servers"));
-    copy_text(m->job, sizeof m->job, plan, "job");
-    copy_text(m->job_dir, sizeof m->job_dir, plan, "job_dir");
+    m->ours = config->plan->from;
+    snprintf(m->job_dir, sizeof m->job_dir, "%s", config->plan->job_dir);
     snprintf(m->host, sizeof m->host, "%s", config->host);
-    snprintf(m->data_dir, sizeof m->data_dir, "%s", config->data_dir);
-    plan_profile_key(m->spec, m->nethash);
-    m->ranks = calloc((size_t)(m->workers + m->servers) + 1, sizeof *m->ranks);
-    m->tails = calloc((size_t)(m->workers + m->servers) + 1, sizeof *m->tails);
-    m->names = calloc((size_t)m->workers + 1, sizeof *m->names);
-    if (!m->ranks || !m->tails || !m->names || m->workers < 1 ||
-        !recent_init(&m->recent, m->workers)) {
-        err_set(e, ERR_MEMORY, "cannot open the monitor of job '%s': memory ran out", m->job);
-        monitor_close(m);
-        return NULL;
+    int rc = open_parts(m, config, e);
+    if (rc >= 0) {
+        rc = load(m, config->adopted, e);
     }
-    open_ranks(m, plan);
-    m->history = history_open(m->job_dir, m->workers, m->names, e);
-    if (!m->history || open_balancer(m, plan, e) < 0 || monitor_load(m, config->adopted, e) < 0) {
-        monitor_close(m);
-        return NULL;
+    if (rc >= 0 && config->adopted) {
+        orders_adopt(&m->orders);
+    } else if (rc >= 0) {
+        rc = take_over(m, e);
     }
-    if (config->adopted) {
-        adopt_control(m);
-    } else if (monitor_read_rows(m, e) < 0 || monitor_read_facts(m, true, e) < 0 ||
-               monitor_save(m, e) < 0) {
+    if (rc < 0) {
         monitor_close(m);
         return NULL;
-    } else {
-        m->gate_open = m->attempt == 1;
     }
     return m;
 }
@@ -153,22 +129,9 @@ void monitor_close(struct monitor *m)
     if (!m) {
         return;
     }
-    if (m->history) {
-        history_close(m->history);
-    }
-    if (m->balancer.profiles) {
-        balancer_release(&m->balancer);
-    }
-    for (int r = 0; m->ranks && r < m->workers + m->servers; r++) {
-        json_decref(m->ranks[r].tuning);
-        json_decref(m->ranks[r].beat);
-        staleness_release(&m->ranks[r].staleness);
-    }
-    recent_release(&m->recent);
-    json_decref(m->outcome);
-    json_decref(m->evaluations);
-    free(m->ranks);
-    free(m->tails);
-    free(m->names);
+    feed_close(&m->feed);
+    orders_close(&m->orders);
+    results_close(&m->results);
+    ranks_close(&m->ranks);
     free(m);
 }
