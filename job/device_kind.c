@@ -49,6 +49,12 @@ int device_kind_quantum(const char *device)
     return kind ? kind->quantum : UNKNOWN_QUANTUM;
 }
 
+int device_kind_least_quantum(int least, const char *device)
+{
+    int quantum = device_kind_quantum(device);
+    return least == 0 || quantum < least ? quantum : least;
+}
+
 double device_kind_speed(const char *device, int threads)
 {
     const struct device_kind *kind = device_kind_of(device);

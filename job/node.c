@@ -155,3 +155,78 @@ bool node_same_name(const json_t *nodes, const json_t *node)
     }
     return false;
 }
+
+/* ---- what the document says ------------------------------------------------------------------ */
+
+static const char *text_of(const json_t *node, const char *key)
+{
+    const char *text = json_string_value(json_object_get(node, key));
+    return text ? text : "";
+}
+
+const char *node_name(const json_t *node)
+{
+    return text_of(node, "name");
+}
+
+const char *node_host(const json_t *node)
+{
+    return text_of(node, "host");
+}
+
+const char *node_device(const json_t *node)
+{
+    return text_of(node, "device");
+}
+
+const char *node_address(const json_t *node)
+{
+    return text_of(node, "address");
+}
+
+double node_slowdown(const json_t *node)
+{
+    double slowdown = json_number_value(json_object_get(node, "slowdown"));
+    return slowdown > 1 ? slowdown : 1;
+}
+
+int node_threads(const json_t *node)
+{
+    json_int_t threads = json_integer_value(json_object_get(node, "threads"));
+    return threads > 0 && threads < 4096 ? (int)threads : 1;
+}
+
+int64_t node_memory_bytes(const json_t *node)
+{
+    return json_integer_value(json_object_get(node, "memory_bytes"));
+}
+
+const json_t *node_labels(const json_t *node)
+{
+    return json_object_get(node, "labels");
+}
+
+bool node_has_agent(const json_t *node)
+{
+    return json_is_true(json_object_get(node, "agent"));
+}
+
+bool node_is_leaving(const json_t *node)
+{
+    return json_is_true(json_object_get(node, "leaving"));
+}
+
+const char *node_state(const json_t *node)
+{
+    return text_of(node, "state");
+}
+
+const char *node_user(const json_t *node)
+{
+    return text_of(node, "job");
+}
+
+double node_beat_age(const json_t *node)
+{
+    return json_number_value(json_object_get(node, "heartbeat_age_seconds"));
+}

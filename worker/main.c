@@ -124,7 +124,7 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     char ranks[16], self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n > 0 ? n : 0] = '\0';
-    snprintf(ranks, sizeof(ranks), "%d", c->spec->workers + c->servers);
+    snprintf(ranks, sizeof(ranks), "%d", c->spec->workers + c->plan.servers);
     const char *fixed[] = {"mpirun",    "--oversubscribe",
                            "--bind-to", "none",
                            "--mca",     "mpi_yield_when_idle",
@@ -161,7 +161,7 @@ static void step_begin(void *ctx)
 static void calibrated(void *ctx, struct profile *p)
 {
     struct process *w = ctx;
-    double factor = w->config.nodes[w->rank].slowdown;
+    double factor = w->config.plan.workers[w->rank].slowdown;
     p->a *= factor;
     p->k *= factor;
     if (factor > 1) {
@@ -177,8 +177,8 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         w->local.rank = w->rank;
         w->local.workers = workers;
         w->local.stop = &terminated;
-        w->local.control.version = c->first_version;
-        memcpy(w->local.control.sizes, c->first_sizes, sizeof(c->first_sizes));
+        w->local.control.version = c->plan.first_version;
+        memcpy(w->local.control.sizes, c->plan.first_sizes, sizeof(c->plan.first_sizes));
         local_telemetry(&w->local, &w->telemetry);
         return 0;
     }
@@ -191,8 +191,8 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         .attempt = c->attempt,
         .workers = workers,
         .reads_control = w->rank == 0 || w->rank == workers,
-        .first_version = c->first_version,
-        .first_sizes = c->first_sizes,
+        .first_version = c->plan.first_version,
+        .first_sizes = c->plan.first_sizes,
         .comm_age = thread_age,
         .comm_ctx = w->transport,
         .stop = &terminated,
@@ -211,17 +211,19 @@ static int open_rank(struct process *w, struct err *e)
     int workers = c->spec->workers, size = w->transport->ops->size(w->transport);
     w->rank = w->transport->ops->rank(w->transport);
     bool trains = w->rank < workers;
-    const char *node = trains ? c->nodes[w->rank].name : w->rank == workers ? "keeper" : "server";
+    const char *node = trains               ? c->plan.workers[w->rank].node
+                       : w->rank == workers ? "keeper"
+                                            : "server";
     char context[128];
     snprintf(context, sizeof(context), "job=%.32s rank=%d", c->job ? c->job : "local", w->rank);
     log_set_context(context);
     int rc = open_telemetry(w, node, e);
-    if (rc == 0 && size != workers + c->servers) {
+    if (rc == 0 && size != workers + c->plan.servers) {
         rc = err_set(e, ERR_INVALID, "mpirun started %d ranks, %d workers and %d servers need %d",
-                     size, workers, c->servers, workers + c->servers);
+                     size, workers, c->plan.servers, workers + c->plan.servers);
     }
     if (rc == 0) {
-        rc = comm_init(&w->comm, w->transport, workers, c->servers, e);
+        rc = comm_init(&w->comm, w->transport, workers, c->plan.servers, e);
     }
     if (rc == 0 && strcmp(c->spec->allreduce, "mpi") == 0) {
         w->comm.native = true;
@@ -230,7 +232,7 @@ static int open_rank(struct process *w, struct err *e)
     if (rc == 0) {
         w->telemetry.phase(w->telemetry.ctx, PHASE_LOAD);
         struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
-                          c->spec->seed, c->data_roots, {c->cache, c->cache_bytes}};
+                          c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
         rc = fetch_dataset(&f, trains, &w->data, e);
         w->data_there = rc == 0;
     }
@@ -249,11 +251,11 @@ static int run_rank(struct process *w, struct err *e)
     env->data = &w->data;
     env->comm = &w->comm;
     env->telemetry = &w->telemetry;
-    memcpy(env->first_sizes, c->first_sizes, sizeof(env->first_sizes));
-    memcpy(env->speeds, c->speeds, sizeof(env->speeds));
-    env->first_version = c->first_version;
-    env->job_dir = c->job_dir;
-    env->init_path = c->init_path;
+    memcpy(env->first_sizes, c->plan.first_sizes, sizeof(env->first_sizes));
+    memcpy(env->speeds, c->plan.speeds, sizeof(env->speeds));
+    env->first_version = c->plan.first_version;
+    env->job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL;
+    env->init_path = c->plan.init_path[0] ? c->plan.init_path : NULL;
     env->order = c->order;
     env->step_begin = step_begin;
     env->calibrated = calibrated;
@@ -261,7 +263,7 @@ static int run_rank(struct process *w, struct err *e)
     if (w->rank >= c->spec->workers) {
         return keeper_run(env, e);
     }
-    env->dev = dev_open(c->nodes[w->rank].device, e);
+    env->dev = dev_open(c->plan.workers[w->rank].device, e);
     if (!env->dev) {
         return -ERR_DEVICE;
     }
@@ -269,9 +271,9 @@ static int run_rank(struct process *w, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    dev_tune(env->dev, c->nodes[w->rank].tuning);
-    log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->nodes[w->rank].name,
-             c->nodes[w->rank].device, c->nodes[w->rank].slowdown);
+    dev_tune(env->dev, c->plan.workers[w->rank].tuning);
+    log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->plan.workers[w->rank].node,
+             c->plan.workers[w->rank].device, c->plan.workers[w->rank].slowdown);
     rc = trainer_run(env, e);
     if (rc >= 0) {
         dev_close(env->dev);
@@ -283,14 +285,14 @@ static int run_rank(struct process *w, struct err *e)
  * written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
-    static const char *const outcomes[] = {"finished", "paused", "stopped"};
+    static const enum outcome outcomes[] = {OUTCOME_FINISHED, OUTCOME_PAUSED, OUTCOME_STOPPED};
     char quoted[700];
     if (rc < 0) {
         log_error("worker", "failed", "code=%s why=%s", err_name(e->code),
                   log_quote(quoted, sizeof(quoted), e->message));
     }
     if (w->pulse && (rc < 0 || w->rank == w->config.spec->workers)) {
-        pulse_ended(w->pulse, rc < 0 ? "failed" : outcomes[rc], rc < 0 ? e : NULL);
+        pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL);
     }
     pulse_stop(w->pulse, farewell_seconds);
 }

@@ -3,19 +3,8 @@
 #ifndef WORKER_TELEMETRY_H
 #define WORKER_TELEMETRY_H
 
+#include "job/documents/phase.h"
 #include "worker/exchange/strategy.h"
-
-enum phase {
-    PHASE_LOAD,
-    PHASE_PREPARE,
-    PHASE_COMPUTE,
-    PHASE_EXCHANGE,
-    PHASE_EVALUATE,
-    PHASE_CHECKPOINT,
-    PHASE_SERVE,
-    PHASE_DONE
-};
-const char *phase_name(enum phase p); /* "computing", "exchange", … */
 
 struct telemetry {
     void *ctx;

@@ -14,6 +14,8 @@
 #define WORKER_EXCHANGE_STRATEGY_H
 
 #include "job/assign.h"
+#include "job/documents/control.h"
+#include "job/documents/evaluation.h"
 #include "job/sample.h"
 #include "job/spec.h"
 #include "job/staleness.h"
@@ -23,14 +25,6 @@
 enum {
     RUN_SLICES = SPEC_WORKERS * 4
 }; /* out at a time: of workers, of a group, and left from before a restart */
-
-/* What the store asks of a job: read by rank 0's pulse (sync, averaging) or the keeper's (servers).
- */
-struct control {
-    int version; /* of the assignment */
-    int sizes[SPEC_WORKERS];
-    bool stop, pause, checkpoint;
-};
 
 /* A measured step of one worker: becomes a row (SEMANTICS.md 11). */
 struct step_row {
@@ -47,14 +41,6 @@ struct step_row {
     double time;    /* seconds since the job's start */
     float extra[2]; /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this
                        step; [1] unused */
-};
-
-struct evaluation {
-    int64_t step;
-    double epoch, time;
-    double loss, accuracy; /* means over the test set */
-    int64_t samples;
-    bool final;
 };
 
 enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };

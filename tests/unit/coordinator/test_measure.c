@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/measure.h"
+#include "coordinator/monitor/measure.h"
 
 static struct row row_of(int rank, int64_t step, double time, float loss, int batch)
 {

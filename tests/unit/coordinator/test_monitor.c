@@ -144,19 +144,20 @@ static void accounting_comes_from_the_counters_in_heartbeats(void **state)
         for (int i = 0; i < 4; i++) {
             staleness_add(&s, r ? 5 : 1, 32);
         }
-        json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i, s:o, s:i}", "rank",
-                                 r, "attempt", 1, "phase", "computing", "progress_age", 0.0,
-                                 "comm_age", 0.0, "step", 8, "epoch", 0.5, "samples", 128,
-                                 "updates", 4, "staleness", staleness_dump(&s), "rows_dropped", 3);
-        OK(report_beat(w->store, id, r, beat, &err_));
-        json_decref(beat);
+        struct beat beat = beat_of(w, id, r, PHASE_COMPUTE);
+        beat.step = 8;
+        beat.epoch = 0.5;
+        beat.samples = 128;
+        beat.updates = 4;
+        beat.staleness = s;
+        beat.rows_dropped = 3;
+        say_beat_of(w, id, &beat);
         staleness_release(&s);
     }
-    json_t *server = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f}", "rank", 2, "attempt", 1,
-                               "phase", "serving", "progress_age", 0.0, "comm_age", 0.0, "step", 8,
-                               "busy_fraction", 0.25);
-    OK(report_beat(w->store, id, 2, server, &err_));
-    json_decref(server);
+    struct beat server = beat_of(w, id, 2, PHASE_SERVE);
+    server.step = 8;
+    server.busy_fraction = 0.25;
+    say_beat_of(w, id, &server);
     pass(w, 2);
     json_t *job = job_of(w, id);
     assert_int_equal((int)number_at(job, "/progress/samples"), 256);
@@ -181,10 +182,11 @@ static void heartbeats_of_an_earlier_attempt_count_for_nothing(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    json_t *beat = json_of(
-        "{\"rank\": 0, \"attempt\": 0, \"phase\": \"computing\", \"progress_age\": 99, \"samples\": 999}");
-    OK(report_beat(w->store, id, 0, beat, &err_));
-    json_decref(beat);
+    struct beat beat = beat_of(w, id, 0, PHASE_COMPUTE);
+    beat.from.attempt = 0;
+    beat.progress_age = 99;
+    beat.samples = 999;
+    say_beat_of(w, id, &beat);
     pass(w, 3);
     assert_int_equal(last_attempt(w, id)->stops, 0);
     assert_int_equal(number_of(w, id, "/progress/samples"), 0);
@@ -288,7 +290,7 @@ static void say_another_beat(struct world *w, const char *id)
     int64_t before = beat_at(w, id, "2");
     for (double until = clock_now() + 10; beat_at(w, id, "2") == before;) {
         assert_true(clock_now() < until);
-        say_beat(w, id, 2, "serving", 0, 0);
+        say_beat(w, id, 2, PHASE_SERVE, 0, 0);
     }
 }
 
@@ -300,7 +302,7 @@ static void a_restart_without_a_checkpoint_begins_the_series_anew(void **state)
     process_ends(w, id, 137, "");
     pass(w, 1);
     ranks_step(w, id, 1, 5, 0.01);
-    say_beat(w, id, 2, "serving", 0, 0);
+    say_beat(w, id, 2, PHASE_SERVE, 0, 0);
     tick(w, 0.5);
     assert_state(w, id, "launching"); /* a fact that says from where could still be under way */
     say_another_beat(w, id);
@@ -330,9 +332,9 @@ static void who_waits_for_a_rank_that_computes_is_not_blamed(void **state)
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
-    say_beat(w, id, 0, "exchange", 100, 0);
-    say_beat(w, id, 1, "computing", 0.5, 0);
-    say_beat(w, id, 2, "serving", 100, 0);
+    say_beat(w, id, 0, PHASE_EXCHANGE, 100, 0);
+    say_beat(w, id, 1, PHASE_COMPUTE, 0.5, 0);
+    say_beat(w, id, 2, PHASE_SERVE, 100, 0);
     pass(w, 1.5);
     assert_int_equal(last_attempt(w, id)->stops, 0);
 }
@@ -342,12 +344,12 @@ static void slow_phases_have_longer_deadlines(void **state)
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
-    say_beat(w, id, 0, "evaluating", 100, 0);
-    say_beat(w, id, 1, "checkpoint", 100, 0);
-    say_beat(w, id, 2, "serving", 100, 0);
+    say_beat(w, id, 0, PHASE_EVALUATE, 100, 0);
+    say_beat(w, id, 1, PHASE_CHECKPOINT, 100, 0);
+    say_beat(w, id, 2, PHASE_SERVE, 100, 0);
     pass(w, 1.5);
     assert_int_equal(last_attempt(w, id)->stops, 0);
-    say_beat(w, id, 1, "checkpoint", 301, 0);
+    say_beat(w, id, 1, PHASE_CHECKPOINT, 301, 0);
     tick(w, 0.5);
     tick(w, 1.0);
     assert_int_equal(w->fake.attempts[0].stops, 1);
@@ -358,9 +360,9 @@ static void a_live_pulse_beside_a_stuck_communication_thread_is_seen(void **stat
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2, 'max_restarts': 0}", 40, id);
     tick(w, 0.5);
-    say_beat(w, id, 0, "exchange", 8, 0);
-    say_beat(w, id, 1, "exchange", 8, 8);
-    say_beat(w, id, 2, "serving", 8, 0);
+    say_beat(w, id, 0, PHASE_EXCHANGE, 8, 0);
+    say_beat(w, id, 1, PHASE_EXCHANGE, 8, 8);
+    say_beat(w, id, 2, PHASE_SERVE, 8, 0);
     tick(w, 0.5);
     tick(w, 1.0);
     pass(w, 1);

@@ -47,4 +47,7 @@ struct thinned {
 void thin_reset(struct thinned *t, int most);
 void thin_add(struct thinned *t, const struct row *row);
 
+/* Is it `every` seconds since *last? Then *last is now. */
+bool measure_due(double *last, double now, double every);
+
 #endif

@@ -1,21 +1,15 @@
-/* Who is alive (SEMANTICS.md 10): heartbeats decide, not MPI, which never notices a rank that is
- * stopped (PLATFORM.md).
- *
- *   age of the heartbeat          the process           stopped, swapped out, its host gone
- *   age of the last progress      the main thread       a live pulse beside a stuck trainer
- *   age of its last work          its CPU time          no more than slow: its machine got other work to do
- *   age of the last turn          the communication thread
+/* See watchdog.h.
  *
  * While stepping the deadline is that of the measured steps, ten times that for a rank that works:
  * whose speed halves is not lost, the balancer will see to it. Loading, preparing, evaluating and
- * writing checkpoints have fixed ones. What a newcomer would get wrong: one stuck rank makes all
- * others wait, and strategies differ in how long a healthy rank may wait for slower ones (a whole
- * round of steps). So whoever waits in the exchange is suspected only once nobody in the attempt
- * has made progress, and then the rank with the oldest sign of life is to blame, not the one that
- * waits. And ages that we could not have seen (the store was away, this process had no CPU) count
- * for nobody.
+ * writing checkpoints have fixed ones.
+ *
+ * One stuck rank makes all others wait, and strategies differ in how long a healthy rank may wait
+ * for slower ones (a whole round of steps). So whoever waits in the exchange is suspected only once
+ * nobody in the attempt has made progress, and then the rank with the oldest sign of life is to
+ * blame, not the one that waits.
  */
-#include "coordinator/monitor_parts.h"
+#include "coordinator/monitor/watchdog.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,38 +34,20 @@ struct signs { /* of one rank */
     double age, limit; /* what it is over */
 };
 
-static double number_of(const json_t *j, const char *key)
+static enum kind kind_of(enum phase phase)
 {
-    return json_number_value(json_object_get(j, key));
-}
-
-static enum kind kind_of(const char *phase)
-{
-    static const struct {
-        const char *phase;
-        enum kind kind;
-    } kinds[] = {{"computing", KIND_COMPUTING},
-                 {"exchange", KIND_WAITING},
-                 {"serving", KIND_SERVING},
-                 {"done", KIND_DONE}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(phase, kinds[i].phase) == 0) {
-            return kinds[i].kind;
-        }
+    switch (phase) {
+    case PHASE_COMPUTE:
+        return KIND_COMPUTING;
+    case PHASE_EXCHANGE:
+        return KIND_WAITING;
+    case PHASE_SERVE:
+        return KIND_SERVING;
+    case PHASE_DONE:
+        return KIND_DONE;
+    default:
+        return KIND_SLOW;
     }
-    return KIND_SLOW;
-}
-
-/* The longest deadline of any worker's steps: who waits for others is measured by the slowest of
- * them. */
-static double slowest_deadline(const struct monitor *m)
-{
-    double slowest = 3;
-    for (int r = 0; r < m->workers; r++) {
-        double d = step_deadline(&m->ranks[r].times, unmeasured_limit);
-        slowest = d > slowest ? d : slowest;
-    }
-    return slowest;
 }
 
 static void accuse(struct signs *s, enum fault fault, double age, double limit)
@@ -84,26 +60,26 @@ static void accuse(struct signs *s, enum fault fault, double age, double limit)
 }
 
 /* What can be told of a rank by itself; who waits for others is judged together with them. */
-static struct signs look_at(const struct monitor *m, int r, double slowest, double now)
+static struct signs signs_of(const struct watchdog *dog, const struct ranks *ranks, int r,
+                             double slowest, double now)
 {
-    const struct rank_watch *w = &m->ranks[r];
+    const struct rank *w = &ranks->all[r];
     struct signs s = {.rank = r, .phase = "starting", .kind = KIND_STARTING};
-    const char *phase = json_string_value(json_object_get(w->beat, "phase"));
-    if (!w->beat || !phase) {
-        s.silence = now - m->launched_at;
+    if (!w->heard) {
+        s.silence = now - dog->launched_at;
         accuse(&s, FAULT_SILENT, s.silence, start_limit);
         return s;
     }
-    s.phase = phase;
-    s.kind = kind_of(phase);
-    s.silence = number_of(w->beat, "age");
-    s.progress = number_of(w->beat, "progress_age") + s.silence;
-    s.comm = number_of(w->beat, "comm_age");
-    s.work = number_of(w->beat, "work_age") + s.silence;
+    s.phase = phase_name(w->beat.phase);
+    s.kind = kind_of(w->beat.phase);
+    s.silence = w->beat.age;
+    s.progress = w->beat.progress_age + s.silence;
+    s.comm = w->beat.comm_age;
+    s.work = w->beat.work_age + s.silence;
     if (s.kind == KIND_DONE) {
         return s; /* it has said all it had to say */
     }
-    double own = r < m->workers ? step_deadline(&w->times, unmeasured_limit) : slowest;
+    double own = r < ranks->workers ? step_deadline(&w->times, unmeasured_limit) : slowest;
     bool steps = s.kind != KIND_SLOW || w->rows > 0; /* between two steps a rank may be loading */
     double quiet = steps && own < silence_most ? own : silence_most;
     accuse(&s, FAULT_SILENT, s.silence, quiet);
@@ -130,8 +106,9 @@ static bool is_worse(const struct signs *a, const struct signs *b)
     return a->fault != b->fault ? a->fault > b->fault : a->age - a->limit > b->age - b->limit;
 }
 
-/* All wait for each other: whose sign of life is the oldest? */
-static void blame(const struct monitor *m, const struct signs *s, int n, struct signs *worst)
+/* All wait for each other: whose sign of life is the oldest? `server`: the one that all of them may
+ * wait for, or NULL. */
+static void blame(const struct signs *s, int n, const struct signs *server, struct signs *worst)
 {
     struct signs oldest = *worst;
     oldest.silence = oldest.comm = 0;
@@ -144,8 +121,8 @@ static void blame(const struct monitor *m, const struct signs *s, int n, struct 
     }
     if (oldest.silence > fresh_seconds || oldest.comm > fresh_seconds) {
         oldest.age = oldest.silence > oldest.comm ? oldest.silence : oldest.comm;
-    } else if (jobspec_uses_server(m->spec)) {
-        oldest = s[m->workers];
+    } else if (server) {
+        oldest = *server;
         oldest.age = oldest.progress;
     } else {
         return;
@@ -156,15 +133,16 @@ static void blame(const struct monitor *m, const struct signs *s, int n, struct 
 }
 
 /* The rank that is to blame, if any is over its deadline. */
-static bool find_worst(const struct monitor *m, double now, struct signs *worst)
+static bool find_worst(const struct watchdog *dog, const struct ranks *ranks, bool uses_server,
+                       double now, struct signs *worst)
 {
-    int n = m->workers + m->servers;
+    int n = ranks_count(ranks);
     struct signs *s = calloc((size_t)n, sizeof *s);
-    double slowest = slowest_deadline(m);
+    double slowest = ranks_slowest_deadline(ranks, unmeasured_limit);
     bool hope = !s;
     *worst = (struct signs){.rank = -1};
     for (int r = 0; s && r < n; r++) {
-        s[r] = look_at(m, r, slowest, now);
+        s[r] = signs_of(dog, ranks, r, slowest, now);
         hope |= may_be_waited_for(&s[r], slowest);
     }
     for (int r = 0; s && r < n; r++) {
@@ -176,36 +154,62 @@ static bool find_worst(const struct monitor *m, double now, struct signs *worst)
         }
     }
     if (worst->fault == FAULT_WAITS) {
-        blame(m, s, n, worst);
+        blame(s, n, uses_server ? &s[ranks->workers] : NULL, worst);
     }
     free(s);
     return worst->rank >= 0;
 }
 
-json_t *monitor_lost(struct monitor *m, double now)
+void watchdog_init(struct watchdog *w, double now, double grace)
 {
-    struct signs worst;
-    if (now < m->grace_until || m->outcome || !find_worst(m, now, &worst)) {
-        m->suspect_since = -1;
-        return NULL;
-    }
-    if (m->suspect_since < 0) {
-        m->suspect_since = now;
-    }
-    if (now - m->suspect_since < confirm_seconds) {
-        return NULL;
-    }
-    bool silent = worst.silence > fresh_seconds;
+    *w = (struct watchdog){
+        .launched_at = now, .grace_until = grace > 0 ? now + grace : 0, .suspect_since = -1};
+}
+
+void watchdog_grace(struct watchdog *w, double until)
+{
+    w->grace_until = until > w->grace_until ? until : w->grace_until;
+    w->suspect_since = -1;
+}
+
+void watchdog_calm(struct watchdog *w)
+{
+    w->suspect_since = -1;
+}
+
+static void describe(const struct ranks *ranks, const struct signs *worst, struct failure *out)
+{
+    bool silent = worst->silence > fresh_seconds;
     const char *what = silent ? "no heartbeat"
-                       : worst.fault == FAULT_STUCK && worst.age == worst.comm
+                       : worst->fault == FAULT_STUCK && worst->age == worst->comm
                            ? "no turn of its communication thread"
                            : "no progress";
-    double age = silent ? worst.silence : worst.age;
-    char message[300];
-    snprintf(message, sizeof message,
+    const char *node = ranks->all[worst->rank].node;
+    *out = (struct failure){.code = ERR_PEER,
+                            .rank = worst->rank,
+                            .attempt = ranks->ours.attempt,
+                            .age_seconds = silent ? worst->silence : worst->age};
+    snprintf(out->node, sizeof out->node, "%s", node);
+    snprintf(out->phase, sizeof out->phase, "%s", worst->phase);
+    snprintf(out->message, sizeof out->message,
              "rank %d on node '%s' is lost: %s for %.1f s while %s (the limit is %.1f s)",
-             worst.rank, m->ranks[worst.rank].node, what, age, worst.phase, worst.limit);
-    return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:f}", "code", "peer", "message", message,
-                     "rank", worst.rank, "node", m->ranks[worst.rank].node, "attempt", m->attempt,
-                     "phase", worst.phase, "age_seconds", age);
+             worst->rank, node, what, out->age_seconds, worst->phase, worst->limit);
+}
+
+bool watchdog_lost(struct watchdog *w, const struct ranks *ranks, const struct jobspec *spec,
+                   double now, struct failure *out)
+{
+    struct signs worst;
+    if (now < w->grace_until || !find_worst(w, ranks, jobspec_uses_server(spec), now, &worst)) {
+        w->suspect_since = -1;
+        return false;
+    }
+    if (w->suspect_since < 0) {
+        w->suspect_since = now;
+    }
+    if (now - w->suspect_since < confirm_seconds) {
+        return false;
+    }
+    describe(ranks, &worst, out);
+    return true;
 }

@@ -1,17 +1,22 @@
 /* The monitor of one attempt: rows, facts and heartbeats in; history, profiles, live document,
  * minibatches, lost ranks out.
  *
- *   store: rows ─┬─► history on disk ─► rows leave the store     store: facts ─► evaluations, restored, ended
- *                └─► balancer ─► assignment, control             store: beats ─► counters, worker states, who is lost
- *                         live document, events for the browsers
+ *   store: rows ──┬─► history on disk ─► rows leave the store
+ *                 └─► balancer ─► assignment, control
+ *   store: facts ───► evaluations, restored, ended
+ *   store: beats ───► counters, worker states, who is lost
+ *                     live document, events for the browsers
  *
  * It lives in the scheduler's thread and owns no connection. What it has read is remembered in the
- * document "detail:monitor", so a restarted coordinator goes on where the old one ended.
+ * document "detail:monitor" (job/documents/bookmark.h), so a restarted coordinator goes on where the
+ * old one ended. A document of another attempt is dropped, counted and logged.
  */
-#ifndef COORDINATOR_MONITOR_H
-#define COORDINATOR_MONITOR_H
+#ifndef COORDINATOR_MONITOR_MONITOR_H
+#define COORDINATOR_MONITOR_MONITOR_H
 
-#include "job/spec.h"
+#include "job/documents/fact.h"
+#include "job/documents/failure.h"
+#include "job/documents/plan.h"
 #include "store/store.h"
 
 struct monitor;
@@ -21,7 +26,7 @@ struct monitor_config {
     const char *data_dir;       /* logs are beneath it */
     const char *host;           /* of the keeper */
     const struct jobspec *spec; /* borrowed; must outlive the monitor */
-    const json_t *plan;         /* borrowed for the call */
+    const struct plan *plan;    /* borrowed for the call */
     bool adopted;               /* the attempt was started by a coordinator that is gone */
     double now;
 };
@@ -39,12 +44,10 @@ int monitor_finish(struct monitor *m, double now, bool finished, struct err *e);
 
 bool monitor_stepped(const struct monitor *m);   /* every worker has made a step in this attempt */
 double monitor_seconds(const struct monitor *m); /* job time of the newest row */
-/* The fact "ended": {"outcome","code","message","rank","node"}; NULL until it came. Of several
- * failures the one that is no echo. */
-const json_t *monitor_outcome(const struct monitor *m);
-/* A rank that is over its deadline: an error {"code","message","rank","node","attempt"} (new
- * reference), or NULL. */
-json_t *monitor_lost(struct monitor *m, double now);
+/* How the attempt ended, as its ranks tell it; NULL until they did. Borrowed. */
+const struct ended *monitor_outcome(const struct monitor *m);
+/* Is a rank over its deadline? Then *out says which, and why. */
+bool monitor_lost(struct monitor *m, double now, struct failure *out);
 /* Ages count from here on: the store was away, or this process was. */
 void monitor_grace(struct monitor *m, double until);
 /* What the workers are told. */

@@ -1,9 +1,10 @@
-/* The plan of an attempt, and what may be started from (coordinator/plan.c). */
+/* The plan of an attempt, and what may be started from (coordinator/planner.c). */
 #include "tests/unit/coordinator/world.h"
 
 #include <limits.h>
 
-#include "coordinator/plan.h"
+#include "coordinator/planner.h"
+#include "coordinator/profiles.h"
 
 static struct jobspec *parsed(const char *changes)
 {
@@ -39,10 +40,12 @@ static void a_plan_has_everything_that_a_rank_starts_from(void **state)
     struct jobspec *spec = parsed("{'workers': 3, 'strategy': {'type': 'asgd', 'servers': 2}}");
     struct placement p = three_nodes((double[3]){1, 1, 2});
     struct assignment first;
-    struct plan_ask ask = {
+    struct planner_ask ask = {
         w->store, "0123456789abcdef", w->place->dir, "/data/a:/data/b", spec, &p, 3, 5};
-    json_t *plan = plan_make(&ask, &first, &err_);
-    assert_non_null(plan);
+    struct plan *made = planner_make(&ask, &first, &err_);
+    assert_non_null(made);
+    json_t *plan = plan_json(made);
+    planner_free(made);
     assert_string_equal(text_at(plan, "/job"), "0123456789abcdef");
     assert_int_equal((int)number_at(plan, "/attempt"), 3);
     assert_int_equal((int)number_at(plan, "/servers"), 2);
@@ -68,9 +71,8 @@ static void a_plan_has_everything_that_a_rank_starts_from(void **state)
 static void keep_profile(struct world *w, const char *node, const struct profile *p,
                          double slowdown)
 {
-    json_t *j = profile_json(p);
-    json_object_set_new(j, "slowdown", json_real(slowdown));
-    json_object_set_new(j, "device", json_string("cpu:1"));
+    struct measured kept = {.profile = *p, .device = "cpu:1", .slowdown = slowdown};
+    json_t *j = measured_json(&kept);
     OK(store_profile_put(w->store, node, "00112233", j, &err_));
     json_decref(j);
 }
@@ -84,14 +86,14 @@ static void a_profile_of_another_slowdown_or_device_tells_nothing(void **state)
         profile_observe(&p, 8 + i % 4 * 8, 0.001 + 0.002 * (8 + i % 4 * 8));
     }
     keep_profile(w, "n0", &p, 2.0);
-    struct profile *got = plan_profile(w->store, "n0", "cpu:1", 2.0, "00112233");
+    struct profile *got = profiles_get(w->store, "n0", "cpu:1", 2.0, "00112233");
     assert_non_null(got);
     assert_true(fabs(got->k - 0.002) < 1e-4);
     free(got);
-    assert_null(plan_profile(w->store, "n0", "cpu:1", 1.0, "00112233"));
-    assert_null(plan_profile(w->store, "n0", "cpu:2", 2.0, "00112233"));
-    assert_null(plan_profile(w->store, "n0", "cpu:1", 2.0, "44556677"));
-    assert_null(plan_profile(w->store, "n1", "cpu:1", 2.0, "00112233"));
+    assert_null(profiles_get(w->store, "n0", "cpu:1", 1.0, "00112233"));
+    assert_null(profiles_get(w->store, "n0", "cpu:2", 2.0, "00112233"));
+    assert_null(profiles_get(w->store, "n0", "cpu:1", 2.0, "44556677"));
+    assert_null(profiles_get(w->store, "n1", "cpu:1", 2.0, "00112233"));
 }
 
 static void a_memory_limit_is_known_of_a_node_that_was_never_measured(void **state)
@@ -99,7 +101,7 @@ static void a_memory_limit_is_known_of_a_node_that_was_never_measured(void **sta
     struct world *w = *state;
     struct profile p = {.max_batch = 12};
     keep_profile(w, "n2", &p, 1.0);
-    struct profile *got = plan_profile(w->store, "n2", "cpu:1", 1.0, "00112233");
+    struct profile *got = profiles_get(w->store, "n2", "cpu:1", 1.0, "00112233");
     assert_non_null(got);
     assert_true(got->count == 0 && got->max_batch == 12);
     free(got);
@@ -112,9 +114,9 @@ static void a_batch_too_small_for_its_workers_is_refused(void **state)
         parsed("{'workers': 2, 'batching': {'global_batch': 2, 'policy': 'equal'}}");
     struct placement p = three_nodes((double[3]){1, 1, 1});
     struct assignment first;
-    struct plan_ask ask = {w->store, "0123456789abcdef", w->place->dir, "/data", spec, &p, 1, 1};
+    struct planner_ask ask = {w->store, "0123456789abcdef", w->place->dir, "/data", spec, &p, 1, 1};
     err_clear(&err_);
-    assert_null(plan_make(&ask, &first, &err_));
+    assert_null(planner_make(&ask, &first, &err_));
     assert_int_equal(err_.code, ERR_INVALID);
     assert_true(strlen(err_.message) > 20);
     placement_release(&p);
@@ -133,14 +135,14 @@ static void what_a_job_starts_from_lies_beneath_a_root_or_among_the_artifacts(vo
     snprintf(file, sizeof file, "%s/models/a.safetensors", root);
     OK(proc_write_file(file, "x", 1, 0644, &err_));
     assert_non_null(realpath(file, real));
-    OK(plan_find_init("models/a.safetensors", root, w->place->dir, path, &err_));
+    OK(planner_find_init("models/a.safetensors", root, w->place->dir, path, &err_));
     assert_string_equal(path, real);
     snprintf(dir, sizeof dir, "%s/jobs/0123456789abcdef/artifacts", w->place->dir);
     OK(proc_mkdirs(dir, 0755, &err_));
     snprintf(file, sizeof file, "%s/model.safetensors", dir);
     OK(proc_write_file(file, "x", 1, 0644, &err_));
     assert_non_null(realpath(file, real));
-    OK(plan_find_init("0123456789abcdef/model.safetensors", root, w->place->dir, path, &err_));
+    OK(planner_find_init("0123456789abcdef/model.safetensors", root, w->place->dir, path, &err_));
     assert_string_equal(path, real);
     snprintf(file, sizeof file, "%s/link", root);
     assert_int_equal(symlink(secret, file), 0);
@@ -153,7 +155,7 @@ static void what_a_job_starts_from_lies_beneath_a_root_or_among_the_artifacts(vo
                          NULL};
     for (int i = 0; out[i]; i++) {
         err_clear(&err_);
-        if (plan_find_init(out[i], root, w->place->dir, path, &err_) >= 0 ||
+        if (planner_find_init(out[i], root, w->place->dir, path, &err_) >= 0 ||
             !strstr(err_.message, out[i])) {
             fail_msg("%s was found: %s", out[i], err_.message);
         }

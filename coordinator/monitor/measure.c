@@ -4,7 +4,7 @@
  * the rows' step numbers and never by arrival. Under `sync` a step has one row per worker, under a
  * server one row in all; the same rule fits both.
  */
-#include "coordinator/measure.h"
+#include "coordinator/monitor/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -132,4 +132,13 @@ void thin_add(struct thinned *t, const struct row *row)
         }
     }
     t->rows[t->count++] = *row;
+}
+
+bool measure_due(double *last, double now, double every)
+{
+    if (now - *last < every) {
+        return false;
+    }
+    *last = now;
+    return true;
 }

@@ -1,9 +1,5 @@
-/* Logs: the attempt's output, in which mpirun tags every line of a rank, is told apart into
- * JOBDIR/logs/rank-R.log and attempt.log (mpirun's own words), which run on over attempts.
- *
- *   attempt-2.out   [1,3]<stderr>:ts=… msg="ready"   ─►  rank-3.log   ts=… msg="ready"
- */
-#include "coordinator/monitor_parts.h"
+/* See logs.h. */
+#include "coordinator/monitor/logs.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/buf.h"
-#include "coordinator/launcher.h"
 
 enum { CHUNK = 1 << 20, CHUNKS_PER_TURN = 8 };
 
@@ -33,13 +28,13 @@ static int rank_of(const char *line, const char **text)
     return (int)rank;
 }
 
-static void append(const struct monitor *m, int rank, const struct buf *text)
+static void append(const struct logs *l, int rank, const struct buf *text)
 {
     char path[PATH_MAX + 40];
     if (rank < 0) {
-        snprintf(path, sizeof path, "%s/logs/attempt.log", m->job_dir);
+        snprintf(path, sizeof path, "%s/logs/attempt.log", l->job_dir);
     } else {
-        snprintf(path, sizeof path, "%s/logs/rank-%d.log", m->job_dir, rank);
+        snprintf(path, sizeof path, "%s/logs/rank-%d.log", l->job_dir, rank);
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd >= 0) {
@@ -50,9 +45,9 @@ static void append(const struct monitor *m, int rank, const struct buf *text)
 }
 
 /* Whole lines only; returns how many bytes were told apart. */
-static size_t split(const struct monitor *m, char *text, size_t n)
+static size_t split(const struct logs *l, char *text, size_t n)
 {
-    int slots = m->workers + m->servers + 1;
+    int slots = l->ranks + 1;
     struct buf *out = calloc((size_t)slots, sizeof *out);
     size_t done = 0;
     for (int i = 0; out && i < slots; i++) {
@@ -73,7 +68,7 @@ static size_t split(const struct monitor *m, char *text, size_t n)
     }
     for (int i = 0; out && i < slots; i++) {
         if (out[i].len) {
-            append(m, i == slots - 1 ? -1 : i, &out[i]);
+            append(l, i == slots - 1 ? -1 : i, &out[i]);
         }
         buf_release(&out[i]);
     }
@@ -81,23 +76,21 @@ static size_t split(const struct monitor *m, char *text, size_t n)
     return done;
 }
 
-void monitor_read_logs(struct monitor *m, bool all)
+void logs_read(struct logs *l, bool all)
 {
-    char path[PATH_MAX];
-    attempt_output(path, m->data_dir, m->job, m->attempt);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(l->output, O_RDONLY | O_CLOEXEC);
     char *chunk = fd >= 0 ? malloc(CHUNK + 1) : NULL;
     for (int i = 0; all || i < CHUNKS_PER_TURN; i++) {
-        ssize_t n = chunk ? pread(fd, chunk, CHUNK, m->log_offset) : 0;
+        ssize_t n = chunk ? pread(fd, chunk, CHUNK, l->offset) : 0;
         if (n <= 0) {
             break;
         }
         chunk[n] = 0;
-        size_t done = split(m, chunk, (size_t)n);
+        size_t done = split(l, chunk, (size_t)n);
         if (done == 0 && n == CHUNK) {
             done = (size_t)n; /* a line of a megabyte is no line */
         }
-        m->log_offset += (long)done;
+        l->offset += (long)done;
         if (done == 0) {
             break;
         }
