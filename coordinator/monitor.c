@@ -37,25 +37,22 @@ static void see_row(struct monitor *m, const struct row *row)
     thin_add(&w->points, row);
     if (row->batch > 0) {
         step_times_add(&w->times, row);
-        balancer_observe(&m->balancer, row->rank, row->batch, row->compute_s);
+        balancer_observe(&m->balancer, row->rank, row->batch, row->compute_seconds);
     }
 }
 
-static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err *e)
+static int on_rows(void *ctx, int rank, const struct row *rows, int n, struct err *e)
 {
     struct monitor *m = ctx;
-    const char *p = bytes;
     int rc = 0;
     (void)rank; /* the rows say */
-    for (size_t at = 0; at + sizeof(struct row) <= n && rc >= 0; at += sizeof(struct row)) {
-        struct row row;
-        memcpy(&row, p + at, sizeof row);
-        if (row.rank < 0 || row.rank >= m->workers) {
+    for (int i = 0; i < n && rc >= 0; i++) {
+        if (rows[i].rank < 0 || rows[i].rank >= m->workers) {
             continue;
         }
-        rc = history_append(m->history, &row, 1, e);
-        if (rc >= 0 && row.attempt == m->attempt) {
-            see_row(m, &row);
+        rc = history_append(m->history, &rows[i], 1, e);
+        if (rc >= 0 && rows[i].attempt == m->attempt) {
+            see_row(m, &rows[i]);
         }
     }
     return rc;

@@ -158,14 +158,10 @@ json_t *monitor_live_json(const struct monitor *m)
 
 static json_t *point_json(const struct monitor *m, const struct row *row)
 {
-    return json_pack("{s:i, s:s, s:I, s:f, s:f, s:o, s:o, s:i, s:f, s:f, s:f, s:i, s:o}", "rank",
-                     row->rank, "node", m->ranks[row->rank].node, "step", (json_int_t)row->step,
-                     "time", row->time, "epoch", row->epoch, "loss",
-                     real_or_null((double)row->loss), "accuracy",
-                     real_or_null((double)row->accuracy), "batch", row->batch, "compute_s",
-                     (double)row->compute_s, "exchange_s", (double)row->exchange_s, "wait_s",
-                     (double)row->wait_s, "staleness", row->staleness, "strategy_value",
-                     real_or_null((double)row->extra[0]));
+    json_t *point = row_json(row, ROW_EVENTS);
+    json_object_set_new(point, "rank", json_integer(row->rank));
+    json_object_set_new(point, "node", json_string(m->ranks[row->rank].node));
+    return point;
 }
 
 static json_t *points_json(struct monitor *m)

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "common/jsonx.h"
-#include "store/row.h"
 
 enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of "es:job:ID:rows:R" */
 
@@ -62,6 +61,38 @@ static int reading_init(struct reading *out, const char *id, const char *facts,
     return rc;
 }
 
+/* How long each packed row of an entry is: as it says, or as rows of the first version were. 0:
+ * the entry is none of ours. */
+static int bytes_of_each(const struct stream_entry *at, size_t len)
+{
+    const char *text = reply_field(at->fields, "bytes", NULL);
+    long bytes = text ? strtol(text, NULL, 10) : ROW_BYTES_FIRST;
+    bool sound = bytes >= ROW_BYTES_FIRST && bytes <= ROW_BYTES_MOST;
+    return sound && len > 0 && len % (size_t)bytes == 0 ? (int)bytes : 0;
+}
+
+static int take_entry(const struct stream_entry *at, int rank, store_rows_fn *fn, void *ctx,
+                      struct err *e)
+{
+    size_t len = 0;
+    const char *packed = reply_field(at->fields, "r", &len);
+    int bytes = packed ? bytes_of_each(at, len) : 0;
+    if (!bytes) {
+        return 0;
+    }
+    int n = (int)(len / (size_t)bytes);
+    struct row *rows = calloc((size_t)n, sizeof *rows);
+    if (!rows) {
+        return err_set(e, ERR_MEMORY, "cannot read the rows of rank %d: memory ran out", rank);
+    }
+    for (int i = 0; i < n; i++) {
+        row_unpack(packed + (size_t)i * (size_t)bytes, bytes, &rows[i]);
+    }
+    int rc = fn(ctx, rank, rows, n, e);
+    free(rows);
+    return rc;
+}
+
 /* Hands out the rows of one stream, and moves its place behind what was taken. Returns how many
  * entries it saw. */
 static int take_rows(const redisReply *list, int n, const struct store_tail *tail,
@@ -69,13 +100,8 @@ static int take_rows(const redisReply *list, int n, const struct store_tail *tai
 {
     for (int i = 0; i < n; i++) {
         struct stream_entry at;
-        size_t len = 0;
         int rc = reply_entry(list, i, &at, e);
-        const char *bytes = rc < 0 ? NULL : reply_field(at.fields, "r", &len);
-        if (bytes && len && len % sizeof(struct row) == 0) { /* anything else is none of ours */
-            rc = fn(ctx, tail->rank, bytes, len, e);
-        }
-        if (rc < 0) {
+        if (rc < 0 || (at.fields && (rc = take_entry(&at, tail->rank, fn, ctx, e)) < 0)) {
             return rc;
         }
         snprintf(tail->last, STORE_PLACE, "%s", at.id);

@@ -14,7 +14,7 @@
  *   es:job:ID:plan     string  JSON of the attempt's plan: ranks, nodes, data, first sizes
  *   es:job:ID:control  string  JSON {version, sizes, stop, pause, checkpoint}
  *   es:job:ID:beats    hash  rank → JSON heartbeat
- *   es:job:ID:rows:R   stream  packed step rows of rank R (field "r": row bytes)
+ *   es:job:ID:rows:R   stream  rows of rank R (fields "r": packed, job/row.h; "bytes": of each)
  *   es:job:ID:facts    stream  evaluations, profiles, tuning, checkpoints of ranks (JSON in field "j"), read by the monitor
  *   es:events          stream  what browsers are told (fields job, type, j); capped
  *   es:node:NAME       hash  JSON and heartbeat          es:nodes  set
@@ -35,6 +35,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "job/row.h"
 #include "job/state.h"
 
 struct store;
@@ -103,8 +104,8 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
 /* A turn of a rank's pulse. All of it is borrowed but `control`. */
 struct store_report {
-    const void *rows;   /* packed (store/row.h); one entry */
-    size_t rows_bytes;  /* 0: none */
+    const struct row *rows; /* [n_rows]; they become one entry */
+    int n_rows;
     const json_t *beat; /* heartbeat, or NULL */
     bool wants_control;
     json_t *control; /* out: the document, or NULL: there is none; the caller's */
@@ -116,8 +117,8 @@ struct store_tail {
     int rank;
     char *last; /* [STORE_PLACE]; moves on with what is taken */
 };
-/* Takes an entry; negative: it is not taken, and the reading ends with that. */
-typedef int store_rows_fn(void *ctx, int rank, const void *rows, size_t bytes, struct err *e);
+/* Takes the n rows of an entry; negative: it is not taken, and the reading ends with that. */
+typedef int store_rows_fn(void *ctx, int rank, const struct row *rows, int n, struct err *e);
 /* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how
  * many the busiest had. With facts_at, none are handed out where a fact waits beyond that place:
  * *facts is set. Else both are NULL. */

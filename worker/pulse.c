@@ -14,8 +14,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "job/row.h"
 #include "job/staleness.h"
-#include "store/row.h"
 #include "store/store.h"
 
 enum { ROWS = 16384, ROWS_AT_ONCE = 512, FACTS = 256 };
@@ -69,7 +69,7 @@ static void on_phase(void *ctx, enum phase phase)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void count_row(struct pulse *p, const struct step_row *r)
+static void count_row(struct pulse *p, const struct row *r)
 {
     p->step = r->step > p->step ? r->step : p->step;
     p->epoch = r->epoch;
@@ -90,26 +90,11 @@ static void on_received(void *ctx, int64_t bytes, int64_t of_bytes)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void on_row(void *ctx, const struct step_row *r)
+static void on_row(void *ctx, const struct row *r)
 {
     struct pulse *p = ctx;
-    struct row row = {
-        .step = r->step,
-        .local_step = r->local_step,
-        .bytes = r->bytes,
-        .time = r->time,
-        .epoch = r->epoch,
-        .loss = r->loss,
-        .accuracy = r->accuracy,
-        .compute_s = r->compute_s,
-        .exchange_s = r->exchange_s,
-        .wait_s = r->wait_s,
-        .extra = {r->extra[0], r->extra[1]},
-        .batch = r->batch,
-        .staleness = r->staleness,
-        .rank = (int16_t)r->rank,
-        .attempt = (int16_t)p->attempt,
-    };
+    struct row row = *r;
+    row.attempt = (int16_t)p->attempt;
     pthread_mutex_lock(&p->lock);
     count_row(p, r);
     if (p->n_rows - p->first_row == ROWS) {
@@ -338,7 +323,7 @@ static void take_control(struct pulse *p, const json_t *j)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Sends packed rows until none is left or the store is away; -1 then. The last of them go with the
+/* Sends rows until none is left or the store is away; -1 then. The last of them go with the
  * heartbeat, if one is due; control comes back with either. */
 static int report(struct pulse *p, bool beats)
 {
@@ -353,7 +338,7 @@ static int report(struct pulse *p, bool beats)
         pthread_mutex_unlock(&p->lock);
         bool last = left == n;
         json_t *beat = last && beats ? beat_json(p) : NULL;
-        struct store_report r = {batch, n * sizeof(batch[0]), beat, last && p->reads_control, NULL};
+        struct store_report r = {batch, (int)n, beat, last && p->reads_control, NULL};
         int rc = n || beat ? store_report(p->store, p->job, p->rank, &r, NULL) : 0;
         json_decref(beat);
         if (rc < 0) {

@@ -14,6 +14,7 @@
 #define WORKER_EXCHANGE_STRATEGY_H
 
 #include "job/assign.h"
+#include "job/row.h"
 #include "job/sample.h"
 #include "job/spec.h"
 #include "job/staleness.h"
@@ -30,23 +31,6 @@ struct control {
     int version; /* of the assignment */
     int sizes[SPEC_WORKERS];
     bool stop, pause, checkpoint;
-};
-
-/* A measured step of one worker: becomes a row (SEMANTICS.md 11). */
-struct step_row {
-    int rank;
-    int64_t step; /* server version after the update; of all workers in sync */
-    int64_t local_step;
-    double epoch; /* fraction */
-    int batch;
-    float loss;     /* mean over the slice */
-    float accuracy; /* of the slice */
-    float compute_s, exchange_s, wait_s;
-    int32_t staleness;
-    uint64_t bytes;
-    double time;    /* seconds since the job's start */
-    float extra[2]; /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this
-                       step; [1] unused */
 };
 
 struct evaluation {
@@ -101,7 +85,7 @@ struct rank_env {
     int first_version;
     double speeds[SPEC_WORKERS]; /* relative, for sharing out the test set; 1 if unknown */
     void *ctx;
-    void (*row)(void *ctx, const struct step_row *row);
+    void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
     bool (*ready)(void *ctx,
