@@ -1,13 +1,12 @@
-/* What a rank tells the store: packed rows and its heartbeat, in one journey that brings the
- * control document back; and facts.
+/* What a rank reports to the store: packed rows and its heartbeat, in one round trip that brings
+ * the control document back; and facts.
  *
- * Every turn of a pulse is one script, because what costs is the journey and the sync of Redis's
- * file behind it, not the rows. What a newcomer would get wrong: the job's own key and that of its
- * control document are arguments, not keys of the script. A user of Redis who may only read them
- * (the workers', docs/deployment.md) could not call the script otherwise. Times of heartbeats are
- * Redis's own, so clocks of hosts need not agree.
+ * Every turn of a pulse is one script, because what costs is the round trip and the sync of Redis's
+ * file behind it, not the rows. Times of heartbeats are Redis's own, so clocks of hosts need not
+ * agree.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +14,7 @@
 
 /* ---- what a rank reports --------------------------------------------------------------------- */
 
-/* KEYS rows beats; ARGV job cap rows rank beat control bytes: packed rows or "", JSON of a heartbeat
- * without its opening brace or "", the key of the control document or "", bytes of a packed row. */
-static struct script report_script = {
-    .text =
-        "if redis.call('EXISTS', ARGV[1]) == 0 then return {0, false} end\n"
-        "if ARGV[3] ~= '' then redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'r', ARGV[3], 'bytes', ARGV[7]) end\n"
-        "if ARGV[5] ~= '' then\n"
-        "  local t = redis.call('TIME')\n"
-        "  redis.call('HSET', KEYS[2], ARGV[4], string.format('{\"at\":%d', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[5])\n"
-        "end\n"
-        "return {1, ARGV[6] ~= '' and redis.call('GET', ARGV[6])}\n",
-};
+static struct script report_script = {.text = LUA_CLOCK LUA_REPORT};
 
 /* The heartbeat's text with a comma for its opening brace: the script puts the time before it. */
 static char *beat_text(int rank, const json_t *beat, struct err *e)
@@ -82,13 +70,13 @@ static int take_report(const char *id, const redisReply *r, struct store_report 
 int store_report(struct store *s, const char *id, int rank, struct store_report *report,
                  struct err *e)
 {
-    char job[STORE_KEY], rows[STORE_KEY], beats[STORE_KEY], control[STORE_KEY] = "", cap[16],
-                                                            field[16], each[16];
-    int rc = store_rows_key(rows, id, rank, e);
+    char job[STORE_KEY], rows[STORE_KEY], beats[STORE_KEY], control[STORE_KEY] = "", field[16],
+                                                            each[16];
+    int rc = key_of_rank(rows, KEY_JOB_ROWS, id, rank, e);
     report->control = NULL;
-    if (rc < 0 || (rc = store_job_key(job, id, "", e)) < 0 ||
-        (rc = store_job_key(beats, id, ":beats", e)) < 0 ||
-        (report->wants_control && (rc = store_job_key(control, id, ":control", e)) < 0)) {
+    if (rc < 0 || (rc = key_of_job(job, KEY_JOB, id, e)) < 0 ||
+        (rc = key_of_job(beats, KEY_JOB_BEATS, id, e)) < 0 ||
+        (report->wants_control && (rc = key_of_job(control, KEY_JOB_CONTROL, id, e)) < 0)) {
         return rc;
     }
     char *packed = pack_rows(rank, report, e);
@@ -97,11 +85,10 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
         free(packed);
         return store_failed(e);
     }
-    snprintf(cap, sizeof cap, "%d", (int)STORE_ROWS_ENTRIES);
     snprintf(field, sizeof field, "%d", rank);
     snprintf(each, sizeof each, "%d", (int)ROW_BYTES);
     const char *keys[] = {rows, beats};
-    const char *args[] = {job, cap, packed, field, beat ? beat : "", control, each};
+    const char *args[] = {job, STORE_ROWS_ENTRIES, packed, field, beat ? beat : "", control, each};
     size_t lens[sizeof args / sizeof *args];
     for (size_t i = 0; i < sizeof args / sizeof *args; i++) {
         lens[i] = args[i] == packed ? (size_t)report->n_rows * ROW_BYTES : strlen(args[i]);
@@ -118,26 +105,19 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
 
 /* ---- facts up -------------------------------------------------------------------------------- */
 
-/* KEYS facts; ARGV cap JSON job. */
-static struct script fact_script = {
-    .text =
-        "if redis.call('EXISTS', ARGV[3]) == 0 then return 0 end\n"
-        "redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'j', ARGV[2])\n"
-        "return 1\n",
-};
+static struct script fact_script = {.text = LUA_FACT};
 
 int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e)
 {
-    char job[STORE_KEY], key[STORE_KEY], cap[16], *text = NULL;
-    int rc = store_job_key(job, id, "", e);
-    if (rc < 0 || (rc = store_job_key(key, id, ":facts", e)) < 0) {
+    char job[STORE_KEY], key[STORE_KEY], *text = NULL;
+    int rc = key_of_job(job, KEY_JOB, id, e);
+    if (rc < 0 || (rc = key_of_job(key, KEY_JOB_FACTS, id, e)) < 0) {
         return rc;
     }
     if (!(text = store_dump(fact, "a fact", e))) {
         return store_failed(e);
     }
-    snprintf(cap, sizeof cap, "%d", (int)STORE_FACTS);
-    const char *keys[] = {key}, *args[] = {cap, text, job};
+    const char *keys[] = {key}, *args[] = {STORE_FACTS, text, job};
     redisReply *r = store_script(s, &fact_script, 1, keys, 3, args, NULL, e);
     free(text);
     return store_did(id, r, e);
