@@ -66,6 +66,16 @@ $(BUILD)/%.o: %.c
 $(BUILD)/kernels/%.o: EXTRA = $(KERNEL_FLAGS)
 $(BUILD)/worker/exchange/transport/comm_mpi.o $(BUILD)/worker/main.o $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
 
+# Lua of the store: store/lua/NAME.lua becomes the text LUA_NAME, without comments
+$(BUILD)/store/lua.h: $(wildcard store/lua/*.lua) Makefile
+	@mkdir -p $(@D)
+	@for f in $(filter %.lua,$^); do \
+	    echo "#define LUA_$$(basename $$f .lua | tr a-z A-Z) \\"; \
+	    sed -e '/^ *--/d' -e 's/[\\"]/\\&/g' -e 's/.*/    "&\\n" \\/' $$f; \
+	    echo; done >$@
+$(call obj,store): CFLAGS += -I$(BUILD)
+$(call obj,store): | $(BUILD)/store/lua.h
+
 define room
 $(call lib,$(1)): $(call obj,$(1))
 	@mkdir -p $$(@D)

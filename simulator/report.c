@@ -71,10 +71,10 @@ static void note_assignment(struct report *w)
     json_array_append_new(w->assignments, assignment_json(&w->balancer.current, names, NULL));
 }
 
-static void balance(struct report *w, const struct step_row *row)
+static void balance(struct report *w, const struct row *row)
 {
     if (row->batch > 0) {
-        balancer_observe(&w->balancer, row->rank, row->batch, row->compute_s);
+        balancer_observe(&w->balancer, row->rank, row->batch, row->compute_seconds);
         if (++w->undecided >= w->spec->workers) { /* a decision costs a pass over all nodes */
             w->undecided = 0;
             if (balancer_decide(&w->balancer, row->step)) {
@@ -84,29 +84,16 @@ static void balance(struct report *w, const struct step_row *row)
     }
 }
 
-static int keep_row(struct report *w, const struct step_row *row)
+static int keep_row(struct report *w, const struct row *row)
 {
-    struct row packed = {.step = row->step,
-                         .local_step = row->local_step,
-                         .bytes = row->bytes,
-                         .time = row->time,
-                         .epoch = row->epoch,
-                         .loss = row->loss,
-                         .accuracy = row->accuracy,
-                         .compute_s = row->compute_s,
-                         .exchange_s = row->exchange_s,
-                         .wait_s = row->wait_s,
-                         .extra = {row->extra[0], row->extra[1]},
-                         .batch = row->batch,
-                         .staleness = row->staleness,
-                         .rank = (int16_t)row->rank,
-                         .attempt = 1};
-    return history_append(w->history, &packed, 1, w->err.code ? NULL : &w->err);
+    struct row kept = *row;
+    kept.attempt = 1;
+    return history_append(w->history, &kept, 1, w->err.code ? NULL : &w->err);
 }
 
 static void tell_progress(struct report *r);
 
-static void note_loss(struct report *w, const struct step_row *row)
+static void note_loss(struct report *w, const struct row *row)
 {
     int at = (int)(row->step % RECENT);
     if (row->step > w->recent[at].step) {
@@ -119,7 +106,7 @@ static void note_loss(struct report *w, const struct step_row *row)
     }
 }
 
-static void on_row(void *ctx, const struct step_row *row)
+static void on_row(void *ctx, const struct row *row)
 {
     struct report *w = ((struct rank_report *)ctx)->report;
     struct rank_report *r = &w->ranks[row->rank];
@@ -131,9 +118,9 @@ static void on_row(void *ctx, const struct step_row *row)
         r->updates++;
     }
     r->samples += row->batch;
-    r->compute += row->compute_s;
-    r->exchange += row->exchange_s;
-    r->wait += row->wait_s;
+    r->compute += row->compute_seconds;
+    r->exchange += row->exchange_seconds;
+    r->wait += row->wait_seconds;
     w->samples += row->batch;
     note_loss(w, row);
     w->steps = row->step > w->steps ? row->step : w->steps;

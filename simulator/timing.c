@@ -63,7 +63,7 @@ static void set_phase(struct timing *t, enum phase p)
     t->env->telemetry->phase(t->env->telemetry->ctx, p);
 }
 
-static void tell_row(void *ctx, const struct step_row *row)
+static void tell_row(void *ctx, const struct row *row)
 {
     struct telemetry *told = ((struct timing *)ctx)->env->telemetry;
     told->row(told->ctx, row);

@@ -119,7 +119,7 @@ static void take_control(struct pulse *p, const json_t *j)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Sends packed rows until none is left or the store is away; -1 then. The last of them go with the
+/* Sends rows until none is left or the store is away; -1 then. The last of them go with the
  * heartbeat, if one is due; control comes back with either. */
 static int report(struct pulse *p, bool beats)
 {
@@ -134,7 +134,7 @@ static int report(struct pulse *p, bool beats)
         pthread_mutex_unlock(&p->lock);
         bool last = left == n;
         json_t *beat = last && beats ? make_beat(p) : NULL;
-        struct store_report r = {batch, n * sizeof(batch[0]), beat, last && p->reads_control, NULL};
+        struct store_report r = {batch, (int)n, beat, last && p->reads_control, NULL};
         int rc = n || beat ? store_report(p->store, p->from.job, p->from.rank, &r, NULL) : 0;
         json_decref(beat);
         if (rc < 0) {

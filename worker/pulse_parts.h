@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "job/staleness.h"
-#include "store/row.h"
+#include "job/row.h"
 #include "store/store.h"
 #include "worker/pulse.h"
 

@@ -20,7 +20,7 @@ static void on_phase(void *ctx, enum phase phase)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void count_row(struct pulse *p, const struct step_row *r)
+static void count_row(struct pulse *p, const struct row *r)
 {
     p->step = r->step > p->step ? r->step : p->step;
     p->epoch = r->epoch;
@@ -41,26 +41,11 @@ static void on_received(void *ctx, int64_t bytes, int64_t of_bytes)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void on_row(void *ctx, const struct step_row *r)
+static void on_row(void *ctx, const struct row *r)
 {
     struct pulse *p = ctx;
-    struct row row = {
-        .step = r->step,
-        .local_step = r->local_step,
-        .bytes = r->bytes,
-        .time = r->time,
-        .epoch = r->epoch,
-        .loss = r->loss,
-        .accuracy = r->accuracy,
-        .compute_s = r->compute_s,
-        .exchange_s = r->exchange_s,
-        .wait_s = r->wait_s,
-        .extra = {r->extra[0], r->extra[1]},
-        .batch = r->batch,
-        .staleness = r->staleness,
-        .rank = (int16_t)r->rank,
-        .attempt = (int16_t)p->from.attempt,
-    };
+    struct row row = *r;
+    row.attempt = (int16_t)p->from.attempt;
     pthread_mutex_lock(&p->lock);
     count_row(p, r);
     if (p->n_rows - p->first_row == PULSE_ROWS) {

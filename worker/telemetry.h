@@ -9,7 +9,7 @@
 struct telemetry {
     void *ctx;
     void (*phase)(void *ctx, enum phase p);
-    void (*row)(void *ctx, const struct step_row *row);
+    void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*profile)(void *ctx,
                     const struct profile *p); /* step time of this node, calibrated at start */

@@ -41,21 +41,18 @@ void feed_close(struct feed *f)
     memset(f, 0, sizeof *f);
 }
 
-static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err *e)
+static int on_rows(void *ctx, int rank, const struct row *rows, int n, struct err *e)
 {
     struct feed *f = ctx;
-    const char *p = bytes;
     int rc = 0;
     (void)rank; /* the rows say */
-    for (size_t at = 0; at + sizeof(struct row) <= n && rc >= 0; at += sizeof(struct row)) {
-        struct row row;
-        memcpy(&row, p + at, sizeof row);
-        if (row.rank < 0 || row.rank >= f->workers) {
+    for (int i = 0; i < n && rc >= 0; i++) {
+        if (rows[i].rank < 0 || rows[i].rank >= f->workers) {
             continue;
         }
-        rc = history_append(f->history, &row, 1, e);
+        rc = history_append(f->history, &rows[i], 1, e);
         if (rc >= 0) {
-            f->on_row(f->ctx, &row);
+            f->on_row(f->ctx, &rows[i]);
         }
     }
     return rc;

@@ -11,7 +11,7 @@
 
 #include "job/documents/bookmark.h"
 #include "store/history.h"
-#include "store/row.h"
+#include "job/row.h"
 #include "store/store.h"
 
 struct feed {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "store/row.h"
+#include "job/row.h"
 
 enum { MEASURE_UPDATES = 100, MEASURE_STEPS = 32 };
 

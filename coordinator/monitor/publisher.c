@@ -118,14 +118,10 @@ static json_t *live_of(const struct publisher *p, const struct publisher_view *v
 
 static json_t *point_json(const struct ranks *r, const struct row *row)
 {
-    return json_pack("{s:i, s:s, s:I, s:f, s:f, s:o, s:o, s:i, s:f, s:f, s:f, s:i, s:o}", "rank",
-                     row->rank, "node", r->all[row->rank].node, "step", (json_int_t)row->step,
-                     "time", row->time, "epoch", row->epoch, "loss",
-                     document_real((double)row->loss), "accuracy",
-                     document_real((double)row->accuracy), "batch", row->batch, "compute_s",
-                     (double)row->compute_s, "exchange_s", (double)row->exchange_s, "wait_s",
-                     (double)row->wait_s, "staleness", row->staleness, "strategy_value",
-                     document_real((double)row->extra[0]));
+    json_t *point = row_json(row, ROW_EVENTS);
+    json_object_set_new(point, "rank", json_integer(row->rank));
+    json_object_set_new(point, "node", json_string(r->all[row->rank].node));
+    return point;
 }
 
 /* Rows since the last event; NULL: there are none. */

@@ -16,6 +16,7 @@
 #include "job/assign.h"
 #include "job/documents/control.h"
 #include "job/documents/evaluation.h"
+#include "job/row.h"
 #include "job/sample.h"
 #include "job/spec.h"
 #include "job/staleness.h"
@@ -25,23 +26,6 @@
 enum {
     RUN_SLICES = SPEC_WORKERS * 4
 }; /* out at a time: of workers, of a group, and left from before a restart */
-
-/* A measured step of one worker: becomes a row (SEMANTICS.md 11). */
-struct step_row {
-    int rank;
-    int64_t step; /* server version after the update; of all workers in sync */
-    int64_t local_step;
-    double epoch; /* fraction */
-    int batch;
-    float loss;     /* mean over the slice */
-    float accuracy; /* of the slice */
-    float compute_s, exchange_s, wait_s;
-    int32_t staleness;
-    uint64_t bytes;
-    double time;    /* seconds since the job's start */
-    float extra[2]; /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this
-                       step; [1] unused */
-};
 
 enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
 
@@ -87,7 +71,7 @@ struct rank_env {
     int first_version;
     double speeds[SPEC_WORKERS]; /* relative, for sharing out the test set; 1 if unknown */
     void *ctx;
-    void (*row)(void *ctx, const struct step_row *row);
+    void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
     bool (*ready)(void *ctx,

@@ -17,7 +17,7 @@ static void uneven_steps(struct world *w, const char *id, int from, int to, cons
                               .time = step * 0.1,
                               .epoch = step * 0.01,
                               .loss = 1.0f / (float)step,
-                              .compute_s = (float)(0.001 * sizes[r] * (r ? factor : 1)),
+                              .compute_seconds = (float)(0.001 * sizes[r] * (r ? factor : 1)),
                               .batch = sizes[r],
                               .rank = (int16_t)r,
                               .attempt = (int16_t)last_attempt(w, id)->number};
@@ -37,21 +37,21 @@ static int points_of(struct world *w, const char *id, const char *series)
     return n;
 }
 
-static int none(void *ctx, int rank, const void *rows, size_t bytes, struct err *e)
+static int count(void *ctx, int rank, const struct row *rows, int n, struct err *e)
 {
     (void)rank;
     (void)rows;
     (void)e;
-    *(size_t *)ctx += bytes;
+    *(int *)ctx += n;
     return 0;
 }
 
-static size_t bytes_in_store(struct world *w, const char *id, int rank)
+static int rows_in_store(struct world *w, const char *id, int rank)
 {
     char last[32] = "0-0";
-    size_t bytes = 0;
-    OK(rows_of(w->store, id, rank, last, 1000, none, &bytes, &err_));
-    return bytes;
+    int n = 0;
+    OK(rows_of(w->store, id, rank, last, 1000, count, &n, &err_));
+    return n;
 }
 
 /* ---- minibatches ----------------------------------------------------------------------------- */
@@ -215,10 +215,10 @@ static void rows_leave_the_store_once_they_are_on_disk(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 50, id);
-    assert_true(bytes_in_store(w, id, 0) > 0);
+    assert_true(rows_in_store(w, id, 0) > 0);
     pass(w, 6);
-    assert_int_equal(bytes_in_store(w, id, 0), 0);
-    assert_int_equal(bytes_in_store(w, id, 1), 0);
+    assert_int_equal(rows_in_store(w, id, 0), 0);
+    assert_int_equal(rows_in_store(w, id, 1), 0);
     assert_int_equal(points_of(w, id, "train_loss"), 50);
 }
 
@@ -232,7 +232,7 @@ static void a_long_backlog_is_read_over_several_turns(void **state)
     json_decref(job);
     pass(w, 6);
     assert_int_equal(points_of(w, id, "train_loss"), 2500);
-    assert_int_equal(bytes_in_store(w, id, 1), 0);
+    assert_int_equal(rows_in_store(w, id, 1), 0);
 }
 
 static void the_last_turn_reads_all_that_is_left(void **state)
@@ -322,7 +322,7 @@ rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator(v
     world_new_coordinator(w);
     pass(w, 3);
     assert_int_equal(points_of(w, id, "train_loss"), 30);
-    assert_int_equal(bytes_in_store(w, id, 0), 0);
+    assert_int_equal(rows_in_store(w, id, 0), 0);
 }
 
 /* ---- who is to blame ------------------------------------------------------------------------- */

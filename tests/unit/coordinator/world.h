@@ -19,7 +19,7 @@
 #include "job/documents/beat.h"
 #include "job/documents/control.h"
 #include "job/documents/fact.h"
-#include "store/row.h"
+#include "job/row.h"
 
 enum { FAKE_ATTEMPTS = 32, WORLD_NODES = 16 };
 
@@ -322,7 +322,7 @@ static inline int attempts_of(struct world *w, const char *id)
 
 static inline void say_row(struct world *w, const char *id, const struct row *row)
 {
-    OK(report_rows(w->store, id, row->rank, row, sizeof *row, &err_));
+    OK(report_rows(w->store, id, row->rank, row, 1, &err_));
 }
 
 /* What a test leaves out is filled in as a rank of this attempt would write it. */
@@ -395,7 +395,7 @@ static inline void ranks_step(struct world *w, const char *id, int from, int to,
                               .time = step * seconds,
                               .epoch = step * 0.01,
                               .loss = 1.0f,
-                              .compute_s = (float)seconds,
+                              .compute_seconds = (float)seconds,
                               .batch = batch,
                               .rank = (int16_t)r,
                               .attempt = (int16_t)t->number};

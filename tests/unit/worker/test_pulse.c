@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "common/clock.h"
-#include "store/row.h"
+#include "job/row.h"
 #include "store/store.h"
 #include "worker/pulse.h"
 
@@ -65,15 +65,15 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct step_row row_at(int64_t step)
+static struct row row_at(int64_t step)
 {
-    struct step_row r = {.rank = 0,
-                         .step = step,
-                         .local_step = step,
-                         .epoch = 0.5,
-                         .batch = 10,
-                         .loss = 0.25f,
-                         .staleness = (int32_t)(step % 4)};
+    struct row r = {.rank = 0,
+                    .step = step,
+                    .local_step = step,
+                    .epoch = 0.5,
+                    .batch = 10,
+                    .loss = 0.25f,
+                    .staleness = (int32_t)(step % 4)};
     return r;
 }
 
@@ -82,13 +82,12 @@ struct seen {
     bool ordered;
 };
 
-static int on_rows(void *ctx, int rank, const void *rows, size_t bytes, struct err *e)
+static int on_rows(void *ctx, int rank, const struct row *rows, int n, struct err *e)
 {
     struct seen *s = ctx;
-    const struct row *r = rows;
-    for (size_t i = 0; i < bytes / sizeof *r; i++) {
-        s->ordered = s->ordered && r[i].step > s->last && r[i].attempt == 3;
-        s->last = r[i].step;
+    for (int i = 0; i < n; i++) {
+        s->ordered = s->ordered && rows[i].step > s->last && rows[i].attempt == 3;
+        s->last = rows[i].step;
         s->rows++;
     }
     (void)rank;
@@ -111,7 +110,7 @@ static void every_row_arrives_once_and_in_order(void **state)
 {
     struct place *p = *state;
     for (int64_t i = 1; i <= 5000; i++) {
-        struct step_row r = row_at(i);
+        struct row r = row_at(i);
         p->t.row(p->t.ctx, &r);
     }
     struct seen s = read_rows(p, 5000);
@@ -138,7 +137,7 @@ static void counters_in_the_heartbeat_are_cumulative(void **state)
 {
     struct place *p = *state;
     for (int64_t i = 1; i <= 400; i++) {
-        struct step_row r = row_at(i);
+        struct row r = row_at(i);
         p->t.row(p->t.ctx, &r);
     }
     p->t.phase(p->t.ctx, PHASE_COMPUTE);
@@ -284,7 +283,7 @@ static void with_redis_away_training_goes_on_and_drops_are_counted(void **state)
     assert_true(p->pid > 1);
     assert_int_equal(kill(p->pid, SIGSTOP), 0);
     for (int64_t i = 1; i <= STEPS; i++) {
-        struct step_row r = row_at(i);
+        struct row r = row_at(i);
         p->t.row(p->t.ctx, &r);
     }
     struct control *c = calloc(1, sizeof *c);

@@ -298,9 +298,9 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         rc = average_group(s, e);
         bytes = 2 * (s->n_params + s->n_stats) * sizeof(float);
     }
-    struct step_row row = lockstep_row(l, w, r, compute_s, begin);
+    struct row row = lockstep_row(l, w, r, compute_s, begin);
     row.bytes = bytes;
-    row.extra[0] = s->distance;
+    row.strategy_value = s->distance;
     l->env->row(l->env->ctx, &row);
     return rc;
 }

@@ -303,10 +303,10 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         rc = end_round(s, e);
         rc = rc < 0 || !cursor_done(&l->cursor) || l->stop || l->pause ? rc : drain(s, e);
     }
-    struct step_row row = lockstep_row(l, w, r, compute_s, begin);
+    struct row row = lockstep_row(l, w, r, compute_s, begin);
     row.staleness = 1;
     row.bytes = first ? 2 * s->n * sizeof(float) : 0;
-    row.extra[0] = (float)k;
+    row.strategy_value = (float)k;
     l->env->row(l->env->ctx, &row);
     return rc;
 }

@@ -221,23 +221,23 @@ float lockstep_slowest(const struct lockstep *l, const float *words)
     return a > c ? a : c;
 }
 
-struct step_row lockstep_row(const struct lockstep *l, const struct work *w,
-                             const struct dev_result *r, double compute_s, double since)
+struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
+                        double compute_s, double since)
 {
     const struct rank_env *env = l->env;
     double now = comm_now(env->comm), n = w->slice.count > 0 ? (double)w->slice.count : 1;
-    return (struct step_row){
-        .rank = env->comm->rank,
-        .step = l->step,
-        .local_step = l->local_step,
-        .epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0,
-        .batch = (int)w->slice.count,
-        .loss = r ? (float)(r->loss / n) : 0,
-        .accuracy = r ? (float)((double)r->correct / n) : 0,
-        .compute_s = (float)compute_s,
-        .exchange_s = (float)(now - since),
-        .time = now - env->job_start,
-        .extra = {NAN, 0}};
+    struct row row = row_blank();
+    row.rank = (int16_t)env->comm->rank;
+    row.step = l->step;
+    row.local_step = l->local_step;
+    row.epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0;
+    row.batch = (int)w->slice.count;
+    row.loss = r ? (float)(r->loss / n) : 0;
+    row.accuracy = r ? (float)((double)r->correct / n) : 0;
+    row.compute_seconds = (float)compute_s;
+    row.exchange_seconds = (float)(now - since);
+    row.time = now - env->job_start;
+    return row;
 }
 
 void lockstep_agree(struct lockstep *l, const float *words)

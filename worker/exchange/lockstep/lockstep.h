@@ -64,8 +64,8 @@ size_t lockstep_words(const struct lockstep *l); /* how many */
 float lockstep_slowest(const struct lockstep *l, const float *words);
 /* The row of a step that is done, which took compute_s and has been exchanged since then; loss and
  * accuracy are those of this rank's slice, if `r` tells them. Strategies add what is theirs. */
-struct step_row lockstep_row(const struct lockstep *l, const struct work *w,
-                             const struct dev_result *r, double compute_s, double since);
+struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
+                        double compute_s, double since);
 /* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that
  * will be done when they are summed. */
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead);

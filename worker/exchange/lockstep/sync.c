@@ -300,10 +300,10 @@ static void report(struct sync *s, const struct work *w, const float *words, dou
     const struct lockstep *l = &s->l;
     struct rank_env *env = l->env;
     int W = env->comm->workers;
-    struct step_row row = lockstep_row(l, w, NULL, compute_s, ready);
+    struct row row = lockstep_row(l, w, NULL, compute_s, ready);
     float wait = lockstep_slowest(l, words) - words[WORDS + W + row.rank];
-    row.wait_s = wait < 0 ? 0 : wait > row.exchange_s ? row.exchange_s : wait;
-    row.exchange_s -= row.wait_s;
+    row.wait_seconds = wait < 0 ? 0 : wait > row.exchange_seconds ? row.exchange_seconds : wait;
+    row.exchange_seconds -= row.wait_seconds;
     row.loss = words[WORD_LOSS] / (float)l->slice.count;
     row.accuracy = words[WORD_CORRECT] / (float)l->slice.count;
     row.bytes = W > 1 ? 2 * env->n_params * sizeof(float) * (size_t)(W - 1) / (size_t)W : 0;

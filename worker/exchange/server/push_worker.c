@@ -28,7 +28,7 @@ struct push_worker {
     int64_t local_step;
     bool waiting; /* a gradient was pushed and is not answered */
     double pushed_at;
-    struct step_row row; /* of the pushed gradient, but for what the reply tells */
+    struct row row; /* of the pushed gradient, but for what the reply tells */
 };
 
 struct strategy *push_worker_start(const struct strategy_ops *ops, struct rank_env *env,
@@ -62,9 +62,9 @@ static void report(struct push_worker *s)
     s->row.epoch = s->reply.epoch;
     s->row.time = s->reply.time;
     s->row.staleness = s->reply.staleness;
-    s->row.extra[0] = s->reply.strategy_value;
-    s->row.wait_s = (float)parked;
-    s->row.exchange_s = (float)(took - parked);
+    s->row.strategy_value = s->reply.strategy_value;
+    s->row.wait_seconds = (float)parked;
+    s->row.exchange_seconds = (float)(took - parked);
     s->waiting = false;
     env->row(env->ctx, &s->row);
 }
@@ -224,13 +224,14 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
                              .correct = r->correct,
                              .compute_s = compute_s};
     float n = w->slice.count > 0 ? (float)w->slice.count : 1;
-    s->row = (struct step_row){.rank = env->comm->rank,
-                               .local_step = ++s->local_step,
-                               .batch = (int)w->slice.count,
-                               .loss = (float)(r->loss / n),
-                               .accuracy = (float)r->correct / n,
-                               .compute_s = (float)compute_s,
-                               .bytes = 2 * env->n_params * sizeof(float)};
+    s->row = row_blank();
+    s->row.rank = (int16_t)env->comm->rank;
+    s->row.local_step = ++s->local_step;
+    s->row.batch = (int)w->slice.count;
+    s->row.loss = (float)(r->loss / n);
+    s->row.accuracy = (float)r->correct / n;
+    s->row.compute_seconds = (float)compute_s;
+    s->row.bytes = 2 * env->n_params * sizeof(float);
     s->pushed_at = comm_now(env->comm);
     s->waiting = true;
     clip(env);
