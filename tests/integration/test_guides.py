@@ -16,7 +16,7 @@ from programs import AT_ROOT, ROOT
 
 STEP = re.compile(r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file `(?P<new>[^`]+)`):\n(?P<indent> *)```c\n(?P<code>.*?)\n *```$",
                   re.M | re.S)
-GUIDES = {"layer": 7, "format": 4, "strategy": 8}
+GUIDES = {"layer": 7, "format": 4, "strategy": 4}
 
 
 def steps(guide):

@@ -10,12 +10,14 @@ static void parameters(const struct rank_env *env, struct rule_args *a)
     a->p2 = (float)env->spec->strategy.eps;
 }
 
-static bool adaptive(const struct rank_env *env)
+static bool adaptive(const struct jobspec *spec)
 {
-    return env->spec->strategy.adaptive;
+    return spec->strategy.adaptive;
 }
 
-static const struct server_policy policy = {
-    .parameters = parameters, .needs_mean_square = adaptive, .compensates = true};
+static const struct server_policy policy = {.rule = CAT_STRATEGY_DC_ASGD,
+                                            .parameters = parameters,
+                                            .mean_square = adaptive,
+                                            .compensates = true};
 
-SERVER_STRATEGY(dc_asgd, CAT_STRATEGY_DC_ASGD);
+SERVER_STRATEGY(DC_ASGD);

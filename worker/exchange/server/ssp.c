@@ -13,4 +13,4 @@ static int lead(const struct rank_env *env)
 
 static const struct server_policy policy = {.lead = lead};
 
-SERVER_STRATEGY(ssp, CAT_STRATEGY_SSP);
+SERVER_STRATEGY(SSP);
