@@ -8,9 +8,10 @@
 
 static enum average after(const struct jobspec *spec, int64_t step, double epoch)
 {
-    const struct strategy_spec *o = &spec->strategy;
+    int k1 = (int)strategy_param(&spec->strategy, "k1");
+    int k2 = (int)strategy_param(&spec->strategy, "k2");
     (void)epoch;
-    return step % o->k2 == 0 ? AVERAGE_ALL : step % o->k1 == 0 ? AVERAGE_GROUP : AVERAGE_NONE;
+    return step % k2 == 0 ? AVERAGE_ALL : step % k1 == 0 ? AVERAGE_GROUP : AVERAGE_NONE;
 }
 
 static const struct averaging_policy policy = {.after = after, .groups = true};

@@ -42,6 +42,7 @@ struct hpsgd {
     bool restored;  /* it is a checkpoint's and brings no statistics */
     bool gathered;  /* g holds a round's gradients that were not launched */
     int64_t round;  /* since the start of this attempt */
+    int given_k;    /* 0: auto */
     int k, done;    /* local steps of this round; done of them */
     double step_seconds, reduction_seconds;
 };
@@ -74,7 +75,8 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     }
     allreduce_init(&s->sum, env->comm, COMM_ALL, all);
     memcpy(s->w, env->replica->host[DEV_PARAMS], n * sizeof(float));
-    s->k = env->spec->strategy.k > 0 ? env->spec->strategy.k : 1;
+    s->given_k = (int)strategy_param(&env->spec->strategy, "k");
+    s->k = s->given_k > 0 ? s->given_k : 1;
     if (state->n_optim == n && state->optim) { /* under way when the checkpoint was written */
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
@@ -159,8 +161,8 @@ static int next_k(const struct hpsgd *s)
     double step = largest(words + WORDS + W, W),
            reduction = largest(words + lockstep_words(&s->l), W);
     double k = step > 0 ? ceil(reduction / step - 0.001) : 1;
-    if (env->spec->strategy.k > 0) {
-        return env->spec->strategy.k;
+    if (s->given_k > 0) {
+        return s->given_k;
     }
     return s->round < 3 || !(k > 1) ? 1 : k > 1e6 ? 1000000 : (int)k;
 }

@@ -5,8 +5,9 @@
 
 static enum average after(const struct jobspec *spec, int64_t step, double epoch)
 {
+    int k = (int)strategy_param(&spec->strategy, "k");
     (void)epoch;
-    return step % spec->strategy.k == 0 ? AVERAGE_ALL : AVERAGE_NONE;
+    return step % k == 0 ? AVERAGE_ALL : AVERAGE_NONE;
 }
 
 static const struct averaging_policy policy = {.after = after};

@@ -5,14 +5,15 @@
 
 static void parameters(const struct rank_env *env, struct rule_args *a)
 {
-    a->p0 = (float)env->spec->strategy.lambda;
-    a->p1 = (float)env->spec->strategy.m;
-    a->p2 = (float)env->spec->strategy.eps;
+    const struct strategy_spec *s = &env->spec->strategy;
+    a->p0 = (float)strategy_param(s, "lambda");
+    a->p1 = (float)strategy_param(s, "m");
+    a->p2 = (float)strategy_param(s, "eps");
 }
 
 static bool adaptive(const struct jobspec *spec)
 {
-    return spec->strategy.adaptive;
+    return strategy_param(&spec->strategy, "adaptive") != 0;
 }
 
 static const struct server_policy policy = {.rule = CAT_STRATEGY_DC_ASGD,
