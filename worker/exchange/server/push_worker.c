@@ -118,7 +118,7 @@ static void take_lent(struct push_worker *s, float *block)
         if (m->body != range && servers == 1 && device_reads_in_place(r)) {
             device_read_at(r, DEV_PARAMS, m->body);
         } else if (m->body != range) {
-            memcpy(range, m->body, m->body_floats * sizeof(float));
+            memcpy(range, m->body, m->body_bytes);
         }
     }
 }
