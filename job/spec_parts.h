@@ -17,7 +17,7 @@ void spec_read_init(struct jobspec *spec, struct fields *f);
 void spec_read_optimizer(struct optimizer_spec *o, struct fields *f);
 void spec_read_strategy(struct strategy_spec *s, struct fields *f);
 void spec_read_batching(struct batching_spec *b, struct fields *f);
-/* What a strategy asks of the rest of the spec (SEMANTICS.md 1, 6, 10). */
+/* What a strategy asks of the rest of the spec (job/strategies). */
 void spec_check_strategy(const struct jobspec *spec, struct jsonx_problems *problems);
 void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
 

@@ -16,7 +16,7 @@ from programs import AT_ROOT, ROOT
 
 STEP = re.compile(r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file `(?P<new>[^`]+)`):\n(?P<indent> *)```c\n(?P<code>.*?)\n *```$",
                   re.M | re.S)
-GUIDES = {"layer": 7, "format": 4, "strategy": 8, "device": 4}
+GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4}
 CONFORMANCE = ["build/tests/kernels/test_layers", "build/tests/kernels/test_update"]
 
 
@@ -130,6 +130,19 @@ def test_the_strategy_of_the_guide_trains_and_damps(tree, tmp_path):
     train(tree, tmp_path, strategy={"type": "damped", "beta": 0.5})
     with pytest.raises(AssertionError, match="/strategy/beta"):
         train(tree, tmp_path, strategy={"type": "damped", "beta": -1})
+
+
+def test_the_averaging_strategy_of_the_guide_trains_and_checks_its_spec(tree, tmp_path):
+    """Until its first epochs are over it is local-sgd with k = 1; then k counts."""
+    job = {"epochs": 3, "workers": 2}
+    def losses(name, **strategy):
+        (tmp_path / name).mkdir()
+        return train(tree, tmp_path / name, **job, strategy=strategy)
+    every = losses("every", type="local-sgd", k=1)
+    assert losses("early", type="post-local", k=8, first_epochs=2.999) == every
+    assert losses("later", type="post-local", k=8, first_epochs=1) != every
+    with pytest.raises(AssertionError, match="/strategy/first_epochs"):
+        losses("never", type="post-local", first_epochs=3)
 
 
 def test_the_device_of_the_guide_conforms_and_refuses_what_it_lacks(tree):

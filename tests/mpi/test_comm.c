@@ -248,7 +248,7 @@ static void messages_carry_header_and_body(void)
             message_recv(&m, &comm, TRANSPORT_ANY, 5, head, sizeof head, NULL, 0);
             ok = comm_wait(&comm, &m.op, &e) == 0 && head[1] == 42 && m.peer == head[0];
             message_recv(&b, &comm, head[0], 6 | TRANSPORT_LENT, &none, 1, body, N);
-            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_floats == N &&
+            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_bytes == N * sizeof(float) &&
                  b.body == body; /* lent: no other place over MPI */
             for (int i = 0; i < N && ok; i++) {
                 ok = body[i] == (float)(head[0] + i % 10);
@@ -261,21 +261,22 @@ static void messages_carry_header_and_body(void)
     free(body);
 }
 
+/* Of any number of bytes: states have texts beside their floats. */
 static void a_broadcast_reaches_everybody(void)
 {
-    float x[1000];
+    char x[4003];
     struct err e;
     int ok = 1;
     for (int root = 0; root < all_ranks; root++) {
-        for (int i = 0; i < 1000; i++) {
-            x[i] = comm.rank == root ? (float)(i + root) : -1;
+        for (int i = 0; i < (int)sizeof x; i++) {
+            x[i] = (char)(comm.rank == root && i < 4002 ? i * 7 + root : -1);
         }
-        ok = ok && comm_broadcast(&comm, root, x, 1000, &e) == 0;
-        for (int i = 0; i < 1000; i++) {
-            ok = ok && x[i] == (float)(i + root);
+        ok = ok && comm_broadcast(&comm, root, x, 4002, &e) == 0 && x[4002] == -1;
+        for (int i = 0; i < 4002; i++) {
+            ok = ok && x[i] == (char)(i * 7 + root);
         }
     }
-    check_all(ok, "a broadcast from any rank reaches everybody");
+    check_all(ok, "a broadcast of bytes from any rank reaches everybody, and no byte more");
 }
 
 /* Says whether its rank has left the meeting, as often as the rank that comes late asks. The

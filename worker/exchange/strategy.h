@@ -2,13 +2,16 @@
  * job/catalog.def.
  *
  * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a
- * data set. The trainer's loop, the same on every transport:
+ * data set. Whoever trains (worker/trainer.c, simulator/timing.c) drives it by this loop, the same
+ * on every transport:
  *
- *     start ─► next ─► (trainer loads the slice, computes) ─► on_bucket … on_gradients ─► next … ─► finish
+ *     start ─► next ─┬─ DO_TRAIN     compute ─► on_bucket … on_gradients ─┬─► next …
+ *                    ├─ DO_EVALUATE  compute ─► on_evaluated ─────────────┘
+ *                    └─ DO_PAUSE, DO_STOP, DO_END ─► finish ─► free
  *
- * `next` says what to do: train on this slice, evaluate that range, write a checkpoint, pause,
- * stop. The server half runs on rank W (and further servers) as `serve`, which returns when the job
- * is done.
+ * `next` says what to do: train on this slice, evaluate that range, pause, stop, end. The server
+ * half runs on rank W (and further servers) as `serve`, which returns when the job is done. All
+ * calls come from one thread.
  */
 #ifndef WORKER_EXCHANGE_STRATEGY_H
 #define WORKER_EXCHANGE_STRATEGY_H
@@ -41,6 +44,16 @@ struct work {
                           (strategy_ops.alone) */
 };
 
+/* How a run ended, as serve(), trainer_run() and keeper_run() return it. */
+enum run_outcome {
+    RUN_ENDED,
+    RUN_PAUSED,
+    RUN_STOPPED,
+    RUN_GOES_ON /* it did not end yet; never returned */
+};
+
+enum save_why { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE };
+
 /* Everything a checkpoint holds besides the tensors. `optim`: as DEV_OPTIM, averaged or of the
  * server. */
 struct run_state {
@@ -52,9 +65,11 @@ struct run_state {
     struct slice out[RUN_SLICES]; /* handed out, not applied */
     int n_out;
     json_t *extra; /* strategy's own and cumulative staleness; borrowed; may be NULL */
-    enum { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE } why;
+    enum save_why why;
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
 };
+/* Accuracy of the best artifact so far, as `extra` tells it; 0: there is none. */
+double run_state_best(const struct run_state *state);
 
 /* What the strategy may ask of the rank it runs in: all function pointers may be called from the
  * main thread (or fiber). */
@@ -89,7 +104,8 @@ struct rank_env {
                             as they come; or NULL */
 };
 
-struct strategy; /* what every one begins with: below */
+struct strategy;  /* what every one begins with: below */
+struct footprint; /* worker/exchange/footprint.h */
 
 struct strategy_ops {
     int id;      /* CAT_STRATEGY_… */
@@ -112,9 +128,10 @@ struct strategy_ops {
     int (*finish)(struct strategy *s, struct err *e); /* after DO_END, DO_PAUSE or DO_STOP */
     void (*free)(struct strategy *s);
     /* Rank W and up: until the job ends. Strategies without a server have a keeper's half here: it
-     * takes states from rank 0 and saves them. Returns 0 (ended), 1 (paused), 2 (stopped),
-     * negative. */
+     * takes states from rank 0 and saves them. Returns enum run_outcome, or negative. */
     int (*serve)(struct rank_env *env, const struct run_state *state, struct err *e);
+    /* What it keeps in memory and what its all-reduces carry, from the spec alone. */
+    void (*footprint)(struct footprint *f);
 };
 
 struct strategy {

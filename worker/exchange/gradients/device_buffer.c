@@ -1,14 +1,12 @@
-/* Whether this rank exchanges from its device's own memory, and that memory
- * (docs/decisions/0004-device-pointers.md). sync and the worker's half of server strategies ask
- * here at their start.
+/* Memory that blocks are exchanged from: see device_buffer.h.
  *
- *      device   block ─► near ══ message ══► another rank's near, or its host's memory
- *      host                        words ┘
+ *      device   block ─► buffer ══ message ══► another rank's buffer, or its host's memory
+ *      host                         words ┘
  *
- * What a newcomer would get wrong: each rank decides for itself. What a message holds, and in which
- * order sums are added, is the same on both roads, so ranks with and without such memory get along,
- * and get the same bits. And a library's current device is a setting of the thread, so the
- * communication thread is told once, before the first message, which one pointers are of. */
+ * Each rank decides for itself. What a message holds, and in which order sums are added, is the
+ * same with and without a buffer, so ranks of both kinds get along and get the same bits. A
+ * library's current device is a setting of the thread: the communication thread is told once,
+ * before the first message, which device the pointers belong to. */
 #include "worker/exchange/gradients/device_buffer.h"
 
 #include <string.h>
@@ -17,56 +15,93 @@
 
 struct enter {
     struct comm_op op;
-    struct near *n;
+    struct device_buffer *buffer;
 };
 
 static int enter_step(struct comm_op *op, struct transport *t)
 {
-    const struct near *n = ((struct enter *)op)->n;
+    const struct device_buffer *b = ((struct enter *)op)->buffer;
     (void)t;
-    return n->ops->enter(n->dev, &op->err) < 0 ? -ERR_DEVICE : 1;
+    return b->ops->enter(b->dev, &op->err) < 0 ? -ERR_DEVICE : 1;
 }
 
-static int take(struct near *n, struct comm *c, size_t floats, size_t words, struct err *e)
+static int take(struct device_buffer *b, struct comm *c, size_t floats, size_t words, struct err *e)
 {
-    struct enter enter = {.op.step = enter_step, .n = n};
-    n->memory = n->ops->alloc(n->dev, floats, false, e);
-    n->words = n->memory && words > 0 ? n->ops->alloc(n->dev, words, true, e) : NULL;
-    if (!n->memory || (words > 0 && !n->words)) {
+    struct enter enter = {.op.step = enter_step, .buffer = b};
+    b->memory = b->ops->alloc(b->dev, floats, false, e);
+    b->words = b->memory && words > 0 ? b->ops->alloc(b->dev, words, true, e) : NULL;
+    if (!b->memory || (words > 0 && !b->words)) {
         return -ERR_MEMORY;
     }
     c->t->ops->start(c->t, &enter.op);
     return comm_wait(c, &enter.op, e);
 }
 
-void near_open(struct near *n, struct rank_env *env, size_t floats, size_t words)
+static bool reachable(struct transport *t, struct device *dev)
 {
-    struct transport *t = env->comm->t;
+    return dev && dev->ops->memory &&
+           ((t->ops->device_memory && t->ops->device_memory(t)) ||
+            dev->ops->memory->reachable(dev));
+}
+
+bool device_buffer_open(struct device_buffer *b, struct rank_env *env, size_t floats, size_t words)
+{
     struct device *dev = env->replica ? env->replica->dev : NULL;
     struct err why = {0};
     char quoted[600];
-    memset(n, 0, sizeof *n);
-    if (!dev || !dev->ops->memory ||
-        !((t->ops->device_memory && t->ops->device_memory(t)) ||
-          dev->ops->memory->reachable(dev))) {
-        return;
+    memset(b, 0, sizeof *b);
+    if (!reachable(env->comm->t, dev)) {
+        return false;
     }
-    n->dev = dev;
-    n->ops = dev->ops->memory;
-    if (take(n, env->comm, floats, words, &why) < 0) {
+    b->dev = dev;
+    b->ops = dev->ops->memory;
+    if (take(b, env->comm, floats, words, &why) < 0) {
         log_warn("exchange", "messages go through the host", "why=%s",
                  log_quote(quoted, sizeof quoted, why.message));
-        near_close(n);
-        return;
+        device_buffer_close(b);
+        return false;
     }
     log_info("exchange", "messages go from and to the device's memory", "floats=%zu", floats);
+    return true;
 }
 
-void near_close(struct near *n)
+void device_buffer_close(struct device_buffer *b)
 {
-    if (n->dev) {
-        n->ops->free(n->dev, n->memory, false);
-        n->ops->free(n->dev, n->words, true);
+    if (b->dev) {
+        b->ops->free(b->dev, b->memory, false);
+        b->ops->free(b->dev, b->words, true);
     }
-    memset(n, 0, sizeof *n);
+    memset(b, 0, sizeof *b);
+}
+
+float *device_buffer_block(const struct device_buffer *b, struct dev_replica *r,
+                           enum dev_block block)
+{
+    return b->dev ? b->memory : r->host[block];
+}
+
+int device_buffer_fetch(const struct device_buffer *b, struct dev_replica *r, enum dev_block block,
+                        size_t first, size_t n, struct err *e)
+{
+    return b->dev ? b->ops->fetch(r, block, first, n, 1, b->memory + first, e)
+                  : r->dev->ops->fetch(r, block, first, n, e);
+}
+
+int device_buffer_store(const struct device_buffer *b, struct dev_replica *r, enum dev_block block,
+                        size_t first, size_t n, struct err *e)
+{
+    return b->dev ? b->ops->store(r, block, first, n, b->memory + first, e)
+                  : r->dev->ops->store(r, block, first, n, e);
+}
+
+bool device_reads_in_place(const struct dev_replica *r)
+{
+    return r->dev->ops->alias != NULL;
+}
+
+void device_read_at(struct dev_replica *r, enum dev_block block, float *at)
+{
+    if (device_reads_in_place(r)) {
+        dev_alias(r, block, at);
+    }
 }

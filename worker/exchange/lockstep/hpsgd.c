@@ -2,8 +2,11 @@
  * the next round trains on a replica.
  *
  *      round          0            1                2
- *      compute    ▇ G⁰ from w⁰ │ ▇ G¹ from w¹=w⁰ │ ▇▇▇ G² from w²       K_r local steps x ← x − eta·g on the replica
- *      reduction               │ ──── G⁰ ─────►  │ ──── G¹ ────►        w² = w¹ − eta·Σ(n_j/n)·G⁰_j, w³ = w² − eta·Σ(n_j/n)·G¹_j
+ *      compute    ▇ G⁰ from w⁰ │ ▇ G¹ from w¹=w⁰ │ ▇▇▇ G² from w²
+ *      reduction               │ ──── G⁰ ─────►  │ ──── G¹ ────►
+ *
+ *      compute: K_r local steps x ← x − eta·g on the replica
+ *      w² = w¹ − eta·Σ(n_j/n)·G⁰_j        w³ = w² − eta·Σ(n_j/n)·G¹_j
  *
  * So a gradient is always one round old, and an exchange costs nothing as long as it takes no
  * longer than K_r steps. With `k: auto` the reduction that starts with round r carries the slowest
@@ -12,11 +15,10 @@
  * only, where evaluations and checkpoints happen too: there every rank has the same w. The last
  * round is reduced as well.
  *
- * What a newcomer would get wrong: the learning rate goes into G with each gradient (rounds may
- * straddle a change of the rate), and a checkpoint holds the sum that is under way, as its
- * optimizer state, so that a restart goes on to the same numbers. Running statistics travel with
- * each reduction and come back a round late: what a rank's own have moved since is put on top of
- * what was merged. */
+ * The learning rate goes into G with each gradient, because rounds may straddle a change of the
+ * rate. A checkpoint holds the sum that is under way, as its optimizer state, so that a restart
+ * goes on to the same numbers. Running statistics travel with each reduction and come back a round
+ * late: what a rank's own have moved since is put on top of what was merged. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,19 +42,26 @@ struct hpsgd {
     bool restored;  /* it is a checkpoint's and brings no statistics */
     bool gathered;  /* g holds a round's gradients that were not launched */
     int64_t round;  /* since the start of this attempt */
+    int given_k;    /* 0: auto */
     int k, done;    /* local steps of this round; done of them */
     double step_seconds, reduction_seconds;
 };
 
-static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
+static void release(struct strategy *base)
 {
-    struct hpsgd *s = calloc(1, sizeof *s);
+    struct hpsgd *s = (struct hpsgd *)base;
+    allreduce_release(&s->sum);
+    lockstep_release(&s->l);
+    free(s->w);
+    free(s->g);
+    free(s->flying);
+    free(s->launched);
+    free(s);
+}
+
+static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *state, struct err *e)
+{
     size_t n = env->replica->count[DEV_PARAMS];
-    if (!s) {
-        err_set(e, ERR_MEMORY, "cannot start the strategy: memory ran out");
-        return NULL;
-    }
-    s->base.ops = &strategy_hpsgd;
     s->n = n;
     s->n_stats = env->n_stats;
     lockstep_init(&s->l, env, state);
@@ -62,21 +71,30 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     s->flying = calloc(all, sizeof(float));
     s->launched = calloc(s->n_stats + 1, sizeof(float));
     if (!s->w || !s->g || !s->flying || !s->launched) {
-        err_set(e, ERR_MEMORY, "cannot start the strategy: memory ran out");
-        free(s->w);
-        free(s->g);
-        free(s->flying);
-        free(s->launched);
-        free(s);
-        return NULL;
+        return err_set(e, ERR_MEMORY, "cannot hold a round of %zu parameters: memory ran out", n);
     }
     allreduce_init(&s->sum, env->comm, COMM_ALL, all);
     memcpy(s->w, env->replica->host[DEV_PARAMS], n * sizeof(float));
-    s->k = env->spec->strategy.k > 0 ? env->spec->strategy.k : 1;
-    if (state->n_optim == n &&
-        state->optim) { /* what was under way when the checkpoint was written */
+    s->given_k = (int)strategy_param(&env->spec->strategy, "k");
+    s->k = s->given_k > 0 ? s->given_k : 1;
+    if (state->n_optim == n && state->optim) { /* under way when the checkpoint was written */
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
+    }
+    return 0;
+}
+
+static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
+{
+    struct hpsgd *s = calloc(1, sizeof *s);
+    if (!s) {
+        err_set(e, ERR_MEMORY, "cannot start the strategy: memory ran out");
+        return NULL;
+    }
+    s->base.ops = &strategy_HPSGD;
+    if (init(s, env, state, e) < 0) {
+        release(&s->base);
+        return NULL;
     }
     return &s->base;
 }
@@ -143,8 +161,8 @@ static int next_k(const struct hpsgd *s)
     double step = largest(words + WORDS + W, W),
            reduction = largest(words + lockstep_words(&s->l), W);
     double k = step > 0 ? ceil(reduction / step - 0.001) : 1;
-    if (env->spec->strategy.k > 0) {
-        return env->spec->strategy.k;
+    if (s->given_k > 0) {
+        return s->given_k;
     }
     return s->round < 3 || !(k > 1) ? 1 : k > 1e6 ? 1000000 : (int)k;
 }
@@ -155,12 +173,15 @@ static int merge_stats(struct hpsgd *s, struct err *e)
     const int32_t *mean_of = s->l.env->mean_of;
     float *merged = s->flying + s->n, *own = r->host[DEV_STATS];
     int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
+    if (rc < 0) {
+        return rc;
+    }
     moments_settle(merged, merged, mean_of, s->n_stats);
     for (size_t i = 0; i < s->n_stats; i++) {
         own[i] += merged[i] - s->launched[i];
         own[i] = mean_of[i] >= 0 && own[i] < 0 ? 0 : own[i];
     }
-    return rc < 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
+    return r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
 }
 
 /* Waits for the sum under way, moves w by it, and puts w in place of the replica. Without one w
@@ -169,31 +190,36 @@ static int merge(struct hpsgd *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
     bool summed = s->in_flight;
-    int rc = summed ? land(s, e) : 0;
-    if (rc < 0) {
-        return rc;
-    }
+    int rc;
     if (summed) {
+        if ((rc = land(s, e)) < 0) {
+            return rc;
+        }
         flat_subtract(s->w, s->flying, s->n);
     }
     s->in_flight = false;
     memcpy(r->host[DEV_PARAMS], s->w, s->n * sizeof(float));
-    rc = r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
-    return rc < 0 || s->n_stats == 0 || !summed || s->restored ? rc : merge_stats(s, e);
+    if ((rc = r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e)) < 0) {
+        return rc;
+    }
+    return s->n_stats > 0 && summed && !s->restored ? merge_stats(s, e) : 0;
 }
 
 static int end_round(struct hpsgd *s, struct err *e)
 {
     bool summed = s->in_flight;
     int rc = merge(s, e);
+    if (rc < 0) {
+        return rc;
+    }
     s->round++;
     s->done = 0;
     s->gathered = true;
-    if (rc >= 0 && summed) {
+    if (summed) {
         lockstep_agree(&s->l, words_of(s));
         s->k = next_k(s);
     }
-    return rc;
+    return 0;
 }
 
 /* The last round is reduced too. */
@@ -210,57 +236,72 @@ static int drain(struct hpsgd *s, struct err *e)
  * when it would have been. */
 static int prepare_state(struct hpsgd *s, struct err *e)
 {
+    struct rank_env *env = s->l.env;
     int rc = 0;
-    s->l.env->aside(s->l.env->ctx, true);
-    if (!s->in_flight && s->gathered) {
-        rc = launch(s, e);
-        rc = rc < 0 ? rc : land(s, e);
+    env->aside(env->ctx, true);
+    if (!s->in_flight && s->gathered && (rc = launch(s, e)) >= 0) {
+        rc = land(s, e);
     }
-    s->l.env->aside(s->l.env->ctx, false);
+    env->aside(env->ctx, false);
     return rc;
+}
+
+/* What a state has in place of an optimizer state. */
+static float *state_of(const struct hpsgd *s, size_t *n)
+{
+    *n = s->in_flight ? s->n : 0;
+    return s->in_flight ? s->flying : NULL;
+}
+
+static int checkpoint(struct hpsgd *s, struct err *e)
+{
+    int rc = prepare_state(s, e);
+    size_t n;
+    float *sum = state_of(s, &n);
+    return rc < 0 ? rc : lockstep_checkpoint(&s->l, sum, n, e);
+}
+
+/* After the last step: the rounds that are not merged yet. */
+static int end_rounds(struct hpsgd *s, struct err *e)
+{
+    if (s->in_flight) {
+        return merge(s, e); /* a restart from the very end */
+    }
+    return s->gathered ? drain(s, e) : 0; /* the target was reached; else it is done already */
 }
 
 static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
 {
     struct lockstep *l = &s->l;
-    int rc = 0;
-    if (l->stop || l->pause) {
-        out->action = l->stop ? DO_STOP : DO_PAUSE;
+    bool over = lockstep_over(l);
+    int rc;
+    if (lockstep_leaves(l, out)) {
         return prepare_state(s, e);
     }
-    bool over = lockstep_over(l);
-    if (over && s->in_flight) {
-        rc = merge(s, e); /* a restart from the very end */
-    } else if (over && s->gathered) {
-        rc = drain(s, e); /* the target was reached; else it was done with the last step */
+    if (over && (rc = end_rounds(s, e)) < 0) {
+        return rc;
     }
-    if (rc >= 0 && (l->evaluate || (over && !l->evaluated_here)) && lockstep_test_part(l, out)) {
+    if (lockstep_evaluates(l, out)) {
         return 0;
     }
-    if (rc >= 0 && l->checkpoint && !over) {
-        l->checkpoint = false;
-        rc = prepare_state(s, e);
-        rc = rc < 0 ? rc
-                    : lockstep_send_state(l, s->in_flight ? s->flying : NULL,
-                                          s->in_flight ? s->n : 0, SAVE_CHECKPOINT, -1, e);
+    if (!over && l->checkpoint && (rc = checkpoint(s, e)) < 0) {
+        return rc;
     }
-    if (over) {
-        out->action = DO_END;
-    } else if (rc >= 0 && !s->in_flight && s->gathered) {
-        rc = launch(s, e);
+    if (!over && !s->in_flight && s->gathered && (rc = launch(s, e)) < 0) {
+        return rc;
     }
-    return rc;
+    lockstep_train(l, out);
+    return 0;
 }
 
 static int next(struct strategy *base, struct work *out, struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
-    out->action = DO_TRAIN;
-    int rc = s->done == 0 ? between_rounds(s, out, e) : 0;
-    if (rc >= 0 && out->action == DO_TRAIN) {
-        lockstep_next(&s->l, out);
+    if (s->done == 0) {
+        return between_rounds(s, out, e);
     }
-    return rc;
+    lockstep_train(&s->l, out);
+    return 0;
 }
 
 static void on_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
@@ -294,52 +335,52 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct lockstep *l = &s->l;
     double begin = comm_now(l->env->comm);
     int rc = w->slice.count > 0 ? local_step(s, w->learning_rate, e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
     bool first = s->done == 0 && s->in_flight;
     int k = s->k; /* of this round */
     s->step_seconds = compute_s;
     s->done++;
     lockstep_done(l);
-    if (rc >= 0 && (s->done == s->k || cursor_done(&l->cursor))) {
-        rc = end_round(s, e);
-        rc = rc < 0 || !cursor_done(&l->cursor) || l->stop || l->pause ? rc : drain(s, e);
+    bool last = cursor_done(&l->cursor);
+    if ((s->done == s->k || last) && (rc = end_round(s, e)) < 0) {
+        return rc;
+    }
+    if (last && !l->stop && !l->pause && (rc = drain(s, e)) < 0) {
+        return rc;
     }
     struct row row = lockstep_row(l, w, r, compute_s, begin);
     row.staleness = 1;
     row.bytes = first ? 2 * s->n * sizeof(float) : 0;
     row.strategy_value = (float)k;
     l->env->row(l->env->ctx, &row);
-    return rc;
+    return 0;
 }
 
 static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
                         struct err *e)
 {
-    struct hpsgd *s = (struct hpsgd *)base;
-    int rc = lockstep_evaluated(&s->l, w, r, e);
-    return rc > 0 ? lockstep_send_state(&s->l, NULL, 0, SAVE_BEST, -1, e) : rc;
+    return lockstep_evaluated(&((struct hpsgd *)base)->l, w, r, e);
 }
 
 static int finish(struct strategy *base, struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
-    return lockstep_finish(&s->l, s->in_flight ? s->flying : NULL, s->in_flight ? s->n : 0, e);
+    size_t n;
+    float *sum = state_of(s, &n);
+    return lockstep_finish(&s->l, sum, n, e);
 }
 
-static void release(struct strategy *base)
+static void footprint(struct footprint *f)
 {
-    struct hpsgd *s = (struct hpsgd *)base;
-    allreduce_release(&s->sum);
-    lockstep_release(&s->l);
-    free(s->w);
-    free(s->g);
-    free(s->flying);
-    free(s->launched);
-    free(s);
+    footprint_add_workers(f, "rounds' starts and sums", 2 * f->params);
+    footprint_add_workers(f, "sums under way", f->params + 2 * f->stats + f->words);
+    footprint_add_workers(f, "chunks of rings", f->chunk);
 }
 
-const struct strategy_ops strategy_hpsgd = {
+const struct strategy_ops strategy_HPSGD = {
     .id = CAT_STRATEGY_HPSGD,
-    .server = false,
     .start = start,
     .next = next,
     .on_bucket = on_bucket,
@@ -348,4 +389,5 @@ const struct strategy_ops strategy_hpsgd = {
     .finish = finish,
     .free = release,
     .serve = lockstep_serve,
+    .footprint = footprint,
 };

@@ -1,11 +1,18 @@
-/* What strategies without a parameter server have in common (sync, local-sgd, hier-sgd, hpsgd): all
- * ranks go through the same steps, cut each step's samples by the same assignment, and agree by
- * control words that travel with a reduction. Rank 0 gives states to the keeper, whose half stands
- * here too. Inside worker/exchange only. */
+/* What strategies without a parameter server have in common: all ranks go through the same steps,
+ * cut each step's samples by the same assignment, and agree by words that travel with a reduction.
+ * Rank 0 gives states to the keeper, whose half stands here too.
+ *
+ *   lockstep.c    steps, each rank's part of them, evaluation
+ *   agreement.c   the words
+ *   states.c      states from rank 0 to the keeper
+ *
+ * Inside worker/exchange only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_H
 #define WORKER_EXCHANGE_LOCKSTEP_H
 
-#include "worker/exchange/strategies.h"
+#include "worker/exchange/agenda.h"
+#include "worker/exchange/footprint.h"
+#include "worker/exchange/strategy_table.h"
 
 /* Words behind a reduction's floats; then W sizes, then W times. A sum over ranks makes them common
  * knowledge. */
@@ -21,20 +28,21 @@ enum {
 };
 
 struct lockstep {
-    struct rank_env *env;
+    struct rank_env *env; /* borrowed */
     struct cursor cursor;
     struct agenda agenda;
-    int64_t step, applied,
-        local_step; /* steps done, samples they took, steps in which this rank had samples */
+    int64_t step, applied; /* steps done, samples they took */
+    int64_t local_step;    /* steps in which this rank had samples */
+    double began;          /* comm_now() when the step under way was taken */
     int version, sizes[SPEC_WORKERS];
     int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
-    bool known;            /* the announced one was known when the words were written */
-    struct slice slice;    /* of the whole step under way */
-    const int64_t *counts; /* of it, by rank: one of the two below */
-    int64_t full[SPEC_WORKERS],
-        part[SPEC_WORKERS]; /* of a step with the whole global batch; of an epoch's last one */
-    int64_t full_before;    /* samples of lower ranks in a full step */
-    struct allreduce sums;  /* of an evaluation */
+    bool known;                 /* the announced one was known when the words were written */
+    struct slice slice;         /* of the whole step under way */
+    const int64_t *counts;      /* [workers] of it, by rank: one of the two below */
+    int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
+    int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
+    int64_t full_before;        /* samples of lower ranks in a full step */
+    struct allreduce sums;      /* of an evaluation */
     float sum_words[3];
     double last_loss, last_accuracy, best;
     bool evaluated_here; /* this very version was evaluated */
@@ -44,39 +52,55 @@ struct lockstep {
 
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state);
 void lockstep_release(struct lockstep *l);
+
+/* sizes[SPEC_WORKERS] are the minibatches from the next step on. */
+void lockstep_adopt(struct lockstep *l, int version, const int *sizes);
+
+/* ---- lockstep.c: what comes next ------------------------------------------------------------- */
+
+/* True, and *out says so, if the job was asked to stop or to pause. */
+bool lockstep_leaves(const struct lockstep *l, struct work *out);
 /* Nothing more will be trained. */
 bool lockstep_over(const struct lockstep *l);
-/* Takes the next step from the cursor and this rank's part of it. Not when it is over. */
-void lockstep_next(struct lockstep *l, struct work *out);
+/* True, and *out is this rank's part of the test set (shared out by speed), if an evaluation is due
+ * and there is a test set. */
+bool lockstep_evaluates(const struct lockstep *l, struct work *out);
+/* Takes the next step from the cursor: *out is this rank's part of it, or the end. */
+void lockstep_train(struct lockstep *l, struct work *out);
 /* This rank's part of a step's samples: what its gradient weighs. */
 double lockstep_share(const struct lockstep *l);
 /* The step under way is done. */
 void lockstep_done(struct lockstep *l);
-/* This rank's part of the test set, by speed; false if there is no test set. */
-bool lockstep_test_part(const struct lockstep *l, struct work *out);
-/* Sums the parts' results over all ranks: 1 if it was the best so far, 0, or negative. Rank 0
- * reports it. */
+/* Sums the parts' results over all ranks. Rank 0 reports them, and saves the state if it is the
+ * best so far. */
 int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
                        struct err *e);
-
-size_t lockstep_words(const struct lockstep *l); /* how many */
-/* The largest of the ranks' times among the summed words. */
-float lockstep_slowest(const struct lockstep *l, const float *words);
 /* The row of a step that is done, which took compute_s and has been exchanged since then; loss and
  * accuracy are those of this rank's slice, if `r` tells them. Strategies add what is theirs. */
 struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
                         double compute_s, double since);
+
+/* ---- agreement.c ----------------------------------------------------------------------------- */
+
+size_t lockstep_words(const struct lockstep *l); /* how many */
 /* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that
  * will be done when they are summed. */
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead);
 /* Takes the sums: adopts what was announced earlier if everybody was ready for it, takes note of
  * what is announced now. */
 void lockstep_agree(struct lockstep *l, const float *words);
+/* The largest of the ranks' times among the summed words. */
+float lockstep_slowest(const struct lockstep *l, const float *words);
+
+/* ---- states.c -------------------------------------------------------------------------------- */
 
 /* Rank 0 gives the keeper a state: the replica's blocks, `optim` in place of its optimizer state if
- * that is not NULL. why < 0: no state, only the outcome. Other ranks do nothing. */
-int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, int why, int outcome,
-                        struct err *e);
+ * that is not NULL. `outcome` is RUN_GOES_ON, or how the run ended with it. Other ranks do nothing.
+ */
+int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
+                        enum run_outcome outcome, struct err *e);
+/* A checkpoint, if one was asked for. */
+int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct err *e);
 /* The last state, after DO_END, DO_PAUSE or DO_STOP. */
 int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err *e);
 /* The keeper's half: strategy_ops.serve. */

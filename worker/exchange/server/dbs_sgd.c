@@ -3,7 +3,7 @@
  * What is its own is the batching policy, `dynamic` (job/assign.c); every sample weighs the same by
  * default (SEMANTICS.md 1). The staleness of every node comes to W - 1 with c = 1, to about 1 with
  * c = W. */
-#include "worker/exchange/server/push_worker.h"
+#include "worker/exchange/server/softsync.h"
 
 static int group(const struct rank_env *env)
 {
@@ -12,11 +12,7 @@ static int group(const struct rank_env *env)
     return c < 1 ? 1 : c > W ? W : c; /* a restart may have fewer workers */
 }
 
-static bool blocking(const struct rank_env *env)
-{
-    return env->spec->strategy.pull == PULL_BLOCKING;
-}
+static const struct server_policy policy = {
+    .group = group, .blocking = softsync_blocking, .factor = softsync_factor};
 
-static const struct server_policy policy = {.group = group, .blocking = blocking};
-
-SERVER_STRATEGY(dbs_sgd, CAT_STRATEGY_DBS_SGD);
+SERVER_STRATEGY(DBS_SGD);

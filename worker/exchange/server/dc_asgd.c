@@ -5,17 +5,20 @@
 
 static void parameters(const struct rank_env *env, struct rule_args *a)
 {
-    a->p0 = (float)env->spec->strategy.lambda;
-    a->p1 = (float)env->spec->strategy.m;
-    a->p2 = (float)env->spec->strategy.eps;
+    const struct strategy_spec *s = &env->spec->strategy;
+    a->p0 = (float)strategy_param(s, "lambda");
+    a->p1 = (float)strategy_param(s, "m");
+    a->p2 = (float)strategy_param(s, "eps");
 }
 
-static bool adaptive(const struct rank_env *env)
+static bool adaptive(const struct jobspec *spec)
 {
-    return env->spec->strategy.adaptive;
+    return strategy_param(&spec->strategy, "adaptive") != 0;
 }
 
-static const struct server_policy policy = {
-    .parameters = parameters, .needs_mean_square = adaptive, .compensates = true};
+static const struct server_policy policy = {.rule = CAT_STRATEGY_DC_ASGD,
+                                            .parameters = parameters,
+                                            .mean_square = adaptive,
+                                            .compensates = true};
 
-SERVER_STRATEGY(dc_asgd, CAT_STRATEGY_DC_ASGD);
+SERVER_STRATEGY(DC_ASGD);

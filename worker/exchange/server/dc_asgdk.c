@@ -11,13 +11,9 @@ static void parameters(const struct rank_env *env, struct rule_args *a)
     a->p1 = (float)(1 / W);
 }
 
-static bool always(const struct rank_env *env)
-{
-    (void)env;
-    return true;
-}
+static const struct server_policy policy = {.rule = CAT_STRATEGY_DC_ASGDK,
+                                            .parameters = parameters,
+                                            .own_velocity = true,
+                                            .compensates = true};
 
-static const struct server_policy policy = {
-    .parameters = parameters, .needs_velocity = always, .compensates = true};
-
-SERVER_STRATEGY(dc_asgdk, CAT_STRATEGY_DC_ASGDK);
+SERVER_STRATEGY(DC_ASGDK);

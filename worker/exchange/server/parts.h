@@ -56,7 +56,7 @@ struct server {
     double last_accuracy, last_loss, best;
     bool target_reached;
     double busy; /* share of time */
-    int outcome; /* -1: goes on; 0 ended, 1 paused, 2 stopped */
+    enum run_outcome outcome;
     struct run_state *state;
 };
 
@@ -68,7 +68,7 @@ void server_release(struct server *s);
 int server_order(struct server *s, enum order_kind kind, int rank, struct err *e);
 /* A state of all servers goes to the keeper: the newest weights, or those under evaluation
  * (SAVE_BEST). */
-int server_save(struct server *s, int why, struct err *e);
+int server_save(struct server *s, enum save_why why, struct err *e);
 
 /* slices.c */
 /* Nothing is left to be handed out; slices are kept for workers who evaluate. */

@@ -3,8 +3,8 @@
  *      worker   compute ──► push (gradient, slice) ─────►┐          ┌──► weights, next slice ──► compute …
  *      server                                            apply, version + 1
  *
- * Where MPI takes the device's pointers (near.c), the gradient is sent from its memory and weights
- * are received there; running statistics and headers are the host's. A gradient that is to be
+ * Where MPI takes the device's pointers (device_buffer.c), the gradient is sent from its memory and
+ * weights are received there; running statistics and headers are the host's. A gradient that is to be
  * clipped goes through the host, which measures it there.
  *
  * A worker never asks: the server's first reply comes by itself at the start. What a worker may not
@@ -19,12 +19,20 @@
 #include "worker/exchange/server/push.h"
 #include "worker/exchange/server/shard.h"
 
+/* What is under way between this rank and the servers: a block, a range per server, and the running
+ * statistics, whose place is the first server. All at once, so that together they cost one latency.
+ */
+struct transfer {
+    struct message ranges[SERVERS_MOST], stats;
+    char heads[SERVERS_MOST + 1];
+};
+
 struct push_worker {
     struct strategy base;
     struct rank_env *env;
-    struct near near; /* [n_params] weights, then the gradient on them */
+    struct device_buffer buffer; /* [n_params] weights, then the gradient on them */
     struct reply_head reply;
-    struct message ranges[SERVERS_MOST];
+    struct transfer transfer;
     int64_t local_step;
     bool waiting; /* a gradient was pushed and is not answered */
     double pushed_at;
@@ -42,14 +50,14 @@ struct strategy *push_worker_start(const struct strategy_ops *ops, struct rank_e
     s->base.ops = ops;
     s->env = env;
     if (env->spec->optimizer.clip_norm <= 0) {
-        near_open(&s->near, env, env->n_params, 0);
+        device_buffer_open(&s->buffer, env, env->n_params, 0);
     }
     return &s->base;
 }
 
 void push_worker_free(struct strategy *base)
 {
-    near_close(&((struct push_worker *)base)->near);
+    device_buffer_close(&((struct push_worker *)base)->buffer);
     free(base);
 }
 
@@ -69,36 +77,33 @@ static void report(struct push_worker *s)
     env->row(env->ctx, &s->row);
 }
 
-/* A block range by range, from or to every server, and the running statistics, from or to the
- * first: all are under way at once, so that together they cost one latency. Who sends has a header
- * too: it goes last, because a server that has the header waits for what it announces. */
-static int all_ranges(struct push_worker *s, int tag, float *block, struct push_head *head,
-                      struct err *e)
+typedef void message_fn(struct message *m, struct comm *c, int peer, int tag, void *head,
+                        size_t head_bytes, float *body, size_t floats);
+
+static void begin_transfer(struct push_worker *s, message_fn *begin, int tag, float *block)
 {
-    bool sending = head != NULL;
     struct comm *c = s->env->comm;
+    struct transfer *t = &s->transfer;
     size_t n = s->env->n_params, n_stats = s->env->n_stats;
-    char none[SERVERS_MOST] = {0}, no_head = 0;
-    struct message stats, announced;
-    int rc = 0;
     for (int i = 0; i < c->servers; i++) {
-        float *range = block ? block + shard_first(n, c->servers, i) : NULL;
-        (sending ? message_send : message_recv)(&s->ranges[i], c, c->workers + i, tag, &none[i], 1,
-                                                range, shard_count(n, c->servers, i));
+        begin(&t->ranges[i], c, c->workers + i, tag, &t->heads[i], 1,
+              block + shard_first(n, c->servers, i), shard_count(n, c->servers, i));
     }
     if (n_stats > 0) {
-        (sending ? message_send : message_recv)(&stats, c, c->workers, TAG_STATS, &no_head, 1,
-                                                s->env->replica->host[DEV_STATS], n_stats);
+        begin(&t->stats, c, c->workers, TAG_STATS, &t->heads[SERVERS_MOST], 1,
+              s->env->replica->host[DEV_STATS], n_stats);
     }
-    if (sending) {
-        message_send(&announced, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
-        rc = comm_wait(c, &announced.op, e);
-    }
-    for (int i = 0; i < c->servers; i++) {
-        int one = comm_wait(c, &s->ranges[i].op, rc < 0 ? NULL : e);
+}
+
+static int end_transfer(struct push_worker *s, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    int rc = 0, one;
+    for (int i = 0; i < c->servers; i++) { /* all of them, so that none is left under way */
+        one = comm_wait(c, &s->transfer.ranges[i].op, rc < 0 ? NULL : e);
         rc = rc < 0 ? rc : one;
     }
-    int one = n_stats > 0 ? comm_wait(c, &stats.op, rc < 0 ? NULL : e) : 0;
+    one = s->env->n_stats > 0 ? comm_wait(c, &s->transfer.stats.op, rc < 0 ? NULL : e) : 0;
     return rc < 0 ? rc : one;
 }
 
@@ -108,12 +113,12 @@ static void take_lent(struct push_worker *s, float *block)
     struct dev_replica *r = s->env->replica;
     int servers = s->env->comm->servers;
     for (int i = 0; i < servers; i++) {
-        const struct message *m = &s->ranges[i];
+        const struct message *m = &s->transfer.ranges[i];
         float *range = block + shard_first(s->env->n_params, servers, i);
-        if (m->body != range && servers == 1 && r->dev->ops->alias) {
-            dev_alias(r, DEV_PARAMS, m->body);
+        if (m->body != range && servers == 1 && device_reads_in_place(r)) {
+            device_read_at(r, DEV_PARAMS, m->body);
         } else if (m->body != range) {
-            memcpy(range, m->body, m->body_floats * sizeof(float));
+            memcpy(range, m->body, m->body_bytes);
         }
     }
 }
@@ -122,38 +127,45 @@ static int pull(struct push_worker *s, struct err *e)
 {
     size_t n = s->env->n_params, n_stats = s->env->n_stats;
     struct dev_replica *r = s->env->replica;
-    float *block = s->near.dev ? s->near.memory : r->host[DEV_PARAMS];
-    int rc = all_ranges(s, TAG_WEIGHTS, block, NULL, e);
-    if (rc >= 0) {
-        take_lent(s, block);
-        rc = s->near.dev ? s->near.ops->store(r, DEV_PARAMS, 0, n, block, e)
-                         : r->dev->ops->store(r, DEV_PARAMS, 0, n, e);
+    float *block = device_buffer_block(&s->buffer, r, DEV_PARAMS);
+    int rc;
+    begin_transfer(s, message_recv, TAG_WEIGHTS, block);
+    if ((rc = end_transfer(s, e)) < 0) {
+        return rc;
     }
-    return rc < 0 || n_stats == 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, n_stats, e);
+    take_lent(s, block);
+    if ((rc = device_buffer_store(&s->buffer, r, DEV_PARAMS, 0, n, e)) < 0) {
+        return rc;
+    }
+    return n_stats > 0 ? r->dev->ops->store(r, DEV_STATS, 0, n_stats, e) : 0;
+}
+
+/* The server's answer to the last push, as long as the others may make it wait. */
+static int receive_reply(struct push_worker *s, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    struct message head;
+    double deadline = c->deadline;
+    c->deadline = 0; /* a parked worker waits as long as the others compute; heartbeats tell who is
+                        alive */
+    message_recv(&head, c, c->workers, TAG_REPLY, &s->reply, sizeof s->reply, NULL, 0);
+    int rc = comm_wait(c, &head.op, e);
+    c->deadline = deadline;
+    return rc;
 }
 
 int push_worker_next(struct strategy *base, struct work *out, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
-    struct rank_env *env = s->env;
-    struct comm *c = env->comm;
-    struct message head;
-    double deadline = c->deadline;
-    if (env->replica->dev->ops->alias) {
-        dev_alias(env->replica, DEV_PARAMS, NULL);
-    }
-    c->deadline =
-        0; /* a parked worker waits as long as the others compute; heartbeats tell who is alive */
-    message_recv(&head, c, c->workers, TAG_REPLY, &s->reply, sizeof s->reply, NULL, 0);
-    int rc = comm_wait(c, &head.op, e);
-    c->deadline = deadline;
-    if (rc < 0) {
+    const struct reply_head *reply = &s->reply;
+    int rc;
+    device_read_at(s->env->replica, DEV_PARAMS, NULL);
+    if ((rc = receive_reply(s, e)) < 0) {
         return rc;
     }
-    const struct reply_head *reply = &s->reply;
     bool more = reply->action == DO_TRAIN || reply->action == DO_EVALUATE;
-    if (more) {
-        rc = pull(s, e);
+    if (more && (rc = pull(s, e)) < 0) {
+        return rc;
     }
     if (s->waiting) {
         report(s);
@@ -166,39 +178,39 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     out->learning_rate = reply->learning_rate;
     out->eval_first = reply->eval_first;
     out->eval_count = reply->eval_count;
-    return rc;
+    return 0;
 }
 
 void push_worker_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
 {
     const struct push_worker *s = (struct push_worker *)base;
-    struct dev_replica *r = s->env->replica;
     (void)index;
     (void)n_buckets;
-    if (s->near.dev) {
-        s->near.ops->fetch(r, DEV_GRADS, b->first, b->count, 1, s->near.memory + b->first,
-                           &base->failed);
-    } else {
-        r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
-    }
+    device_buffer_fetch(&s->buffer, s->env->replica, DEV_GRADS, b->first, b->count, &base->failed);
 }
 
-static int push(struct push_worker *s, struct push_head *head, struct err *e)
+static int send_head(struct push_worker *s, struct push_head *head, struct err *e)
 {
-    struct rank_env *env = s->env;
-    struct comm *c = env->comm;
-    struct dev_replica *r = env->replica;
+    struct comm *c = s->env->comm;
     struct message m;
-    int rc = head->kind == PUSH_GRADIENT && env->n_stats > 0
-                 ? r->dev->ops->fetch(r, DEV_STATS, 0, env->n_stats, e)
-                 : 0;
-    if (head->kind == PUSH_GRADIENT) {
-        return rc < 0 ? rc
-                      : all_ranges(s, TAG_GRADIENT,
-                                   s->near.dev ? s->near.memory : r->host[DEV_GRADS], head, e);
-    }
     message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
     return comm_wait(c, &m.op, e);
+}
+
+/* The header goes last, because a server that has it waits for what it announces. */
+static int push_gradient(struct push_worker *s, struct push_head *head, struct err *e)
+{
+    struct rank_env *env = s->env;
+    struct dev_replica *r = env->replica;
+    size_t n_stats = env->n_stats;
+    int rc = n_stats > 0 ? r->dev->ops->fetch(r, DEV_STATS, 0, n_stats, e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    begin_transfer(s, message_send, TAG_GRADIENT, device_buffer_block(&s->buffer, r, DEV_GRADS));
+    rc = send_head(s, head, e);
+    int rest = end_transfer(s, rc < 0 ? NULL : e);
+    return rc < 0 ? rc : rest;
 }
 
 /* Clipping is per gradient, before any rule of the server's (SEMANTICS.md 1). */
@@ -235,7 +247,7 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
     s->pushed_at = comm_now(env->comm);
     s->waiting = true;
     clip(env);
-    return push(s, &head, e);
+    return push_gradient(s, &head, e);
 }
 
 int push_worker_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
@@ -248,7 +260,7 @@ int push_worker_evaluated(struct strategy *base, const struct work *w, const str
                              .slice = {0, w->eval_first, w->eval_count},
                              .loss = r->loss,
                              .correct = r->correct};
-    return push(s, &head, e);
+    return send_head(s, &head, e);
 }
 
 int push_worker_finish(struct strategy *base, struct err *e)

@@ -15,25 +15,32 @@ int push_worker_evaluated(struct strategy *s, const struct work *w, const struct
                           struct err *e);
 int push_worker_finish(struct strategy *s, struct err *e);
 
-/* What the ops of all server strategies have in common; `id`, `start` and `serve` are their own. */
-#define PUSH_WORKER_OPS                                                           \
-    .server = true, .next = push_worker_next, .on_bucket = push_worker_bucket,    \
-    .on_gradients = push_worker_gradients, .on_evaluated = push_worker_evaluated, \
-    .finish = push_worker_finish, .free = push_worker_free
-
-/* Defines start and serve of a server strategy from its policy, and its ops as strategy_NAME. */
-#define SERVER_STRATEGY(name, cat)                                                       \
+/* Defines the strategy of the catalogue's line IDENT from its policy, the file's `policy`. */
+#define SERVER_STRATEGY(ident)                                                           \
     static struct strategy *start(struct rank_env *env, const struct run_state *state,   \
                                   struct err *e)                                         \
     {                                                                                    \
         (void)state; /* weights come with the server's first answer */                   \
-        return push_worker_start(&strategy_##name, env, e);                              \
+        return push_worker_start(&strategy_##ident, env, e);                             \
     }                                                                                    \
     static int serve(struct rank_env *env, const struct run_state *state, struct err *e) \
     {                                                                                    \
         return server_serve(&policy, env, state, e);                                     \
     }                                                                                    \
-    const struct strategy_ops strategy_##name = {                                        \
-        .id = cat, .start = start, .serve = serve, PUSH_WORKER_OPS}
+    static void footprint(struct footprint *f)                                           \
+    {                                                                                    \
+        server_footprint(&policy, f);                                                    \
+    }                                                                                    \
+    const struct strategy_ops strategy_##ident = {.id = CAT_STRATEGY_##ident,            \
+                                                  .server = true,                        \
+                                                  .start = start,                        \
+                                                  .next = push_worker_next,              \
+                                                  .on_bucket = push_worker_bucket,       \
+                                                  .on_gradients = push_worker_gradients, \
+                                                  .on_evaluated = push_worker_evaluated, \
+                                                  .finish = push_worker_finish,          \
+                                                  .free = push_worker_free,              \
+                                                  .serve = serve,                        \
+                                                  .footprint = footprint}
 
 #endif

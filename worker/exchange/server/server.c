@@ -2,9 +2,11 @@
  * takes gradients in the order of arrival (updates.c makes versions of them), and answers each with
  * the newest weights and the next slice.
  *
- *      pushes in order of arrival     A   B   A   C   A   B          four workers, c = 1: between a worker's pull and its
- *      version after it               1   2   3   4   5   6          push the others' updates come; C pulled version 0 and is
- *      staleness                      0   1   1   3   1   3          applied as the 4th: 3 versions late
+ *      pushes in order of arrival     A   B   A   C   A   B          four workers, c = 1: between
+ *      version after it               1   2   3   4   5   6          a worker's pull and its push
+ *      staleness                      0   1   1   3   1   3          the others' updates come
+ *
+ * C pulled version 0 and is applied as the 4th: 3 versions late.
  *
  * A slice is done when its gradient was applied; slices that are out are in every checkpoint and
  * are handed out again after a restart. There is no barrier at an epoch's end. At an evaluation's
@@ -80,41 +82,56 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
+/* The job is over: every gradient is applied, and the weights are evaluated where they can be. */
+static int end_job(struct server *s, struct err *e)
+{
+    int rc;
+    if (updates_flush(&s->updates)) {
+        settle(s); /* no other gradient will come to complete the group */
+        if ((rc = server_order(s, ORDER_FLUSH, 0, e)) < 0) {
+            return rc;
+        }
+    }
+    /* of a target that was reached the weights are the best artifact's; gradients that were out
+     * then came after it */
+    if (!s->target_reached && s->evaluated_version != s->updates.version) {
+        if ((rc = server_begin_evaluation(s, e)) < 0 || s->evaluating) {
+            return rc;
+        }
+    }
+    s->outcome = RUN_ENDED;
+    return server_save(s, SAVE_FINAL, e);
+}
+
+/* It was asked to stop or to pause, and no gradient is out any more. */
+static int leave_job(struct server *s, struct err *e)
+{
+    bool stop = s->control.stop;
+    s->outcome = stop ? RUN_STOPPED : RUN_PAUSED;
+    return server_save(s, stop ? SAVE_CHECKPOINT : SAVE_PAUSE, e);
+}
+
+static bool checkpoint_due(struct server *s)
+{
+    return s->outcome == RUN_GOES_ON &&
+           (s->control.checkpoint ||
+            agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)));
+}
+
 /* After every push: is something due, or is it over? */
 static int decide(struct server *s, struct err *e)
 {
     bool asked = s->control.pause || s->control.stop, idle = s->n_out == 0 && s->n_evaluating == 0;
+    bool over = server_nothing_left(s) && idle && !server_slices_kept(s);
     int rc = 0;
     if (asked && idle) {
-        s->outcome = s->control.stop ? 2 : 1;
-        rc = server_save(s, s->control.stop ? (int)SAVE_CHECKPOINT : (int)SAVE_PAUSE, e);
-    } else if (!asked && !s->evaluating) {
-        bool over = server_nothing_left(s) && idle && !server_slices_kept(s);
-        if (over && updates_flush(&s->updates)) {
-            settle(s); /* no other gradient will come to complete the group */
-            rc = server_order(s, ORDER_FLUSH, 0, e);
-        }
-        if (rc < 0) {
-            return rc;
-        }
-        if (over && (s->target_reached || s->evaluated_version == s->updates.version)) {
-            /* of a target that was reached the weights are the best artifact's; gradients that were
-             * out then came after it */
-            s->outcome = 0;
-            rc = server_save(s, SAVE_FINAL, e);
-        } else if (over || s->due) {
-            rc = server_begin_evaluation(s, e);
-            rc = rc < 0 || s->evaluating || !over
-                     ? rc
-                     : decide(s, e); /* there is no test set: nothing to wait for */
-        }
+        rc = leave_job(s, e);
+    } else if (!asked && !s->evaluating && over) {
+        rc = end_job(s, e);
+    } else if (!asked && !s->evaluating && s->due) {
+        rc = server_begin_evaluation(s, e);
     }
-    if (rc >= 0 && s->outcome < 0 &&
-        (s->control.checkpoint ||
-         agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)))) {
-        rc = server_save(s, SAVE_CHECKPOINT, e);
-    }
-    return rc;
+    return rc >= 0 && checkpoint_due(s) ? server_save(s, SAVE_CHECKPOINT, e) : rc;
 }
 
 /* Who speaks next: whoever comes, unless the order was given. */
@@ -130,43 +147,56 @@ static int whose_turn(const struct server *s, int *rank, struct err *e)
     return 0;
 }
 
+/* *g: where the gradient is. */
+static int receive_gradient(struct server *s, int rank, const float **g, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    struct message gradient, stats;
+    char none, no_head;
+    message_recv(&gradient, c, rank, TAG_GRADIENT, &none, 1, s->g, s->n);
+    if (s->n_stats > 0) {
+        message_recv(&stats, c, rank, TAG_STATS, &no_head, 1, s->pushed_stats, s->n_stats);
+    }
+    int rc = comm_wait(c, &gradient.op, e), of_stats = 0;
+    if (s->n_stats > 0) { /* waited for in any case: it lies on this stack */
+        of_stats = comm_wait(c, &stats.op, rc < 0 ? NULL : e);
+    }
+    *g = gradient.body;
+    return rc < 0 ? rc : of_stats;
+}
+
 /* `g`: where the gradient is, if it is one. */
 static int receive(struct server *s, struct push_head *push, const float **g, struct err *e)
 {
     struct comm *c = s->env->comm;
-    int from;
-    struct message head, gradient, stats;
-    char none, no_head;
-    if (whose_turn(s, &from, e) < 0) {
-        return -ERR_INVALID;
+    struct message head;
+    int from, rc = whose_turn(s, &from, e);
+    if (rc < 0) {
+        return rc;
     }
     message_recv(&head, c, from, TAG_PUSH, push, sizeof *push, NULL, 0);
-    int rc = comm_wait(c, &head.op, e);
-    if (rc >= 0 && (push->rank < 0 || push->rank >= c->workers)) {
+    if ((rc = comm_wait(c, &head.op, e)) < 0) {
+        return rc;
+    }
+    if (push->rank < 0 || push->rank >= c->workers) {
         return err_set(e, ERR_PEER, "a push came from rank %d, which is no worker", push->rank);
     }
-    if (rc >= 0 && push->kind == PUSH_GRADIENT) {
-        message_recv(&gradient, c, push->rank, TAG_GRADIENT, &none, 1, s->g, s->n);
-        if (s->n_stats > 0) {
-            message_recv(&stats, c, push->rank, TAG_STATS, &no_head, 1, s->pushed_stats,
-                         s->n_stats);
-        }
-        rc = comm_wait(c, &gradient.op, e);
-        *g = gradient.body;
-        int one = s->n_stats > 0 ? comm_wait(c, &stats.op, rc < 0 ? NULL : e) : 0;
-        rc = rc < 0 ? rc : one;
-    }
-    return rc;
+    return push->kind == PUSH_GRADIENT ? receive_gradient(s, push->rank, g, e) : 0;
 }
 
 static int answer(struct server *s, const struct push_head *push, const float *g, struct err *e)
 {
     int rc =
         push->kind == PUSH_GRADIENT ? take_gradient(s, push, g, e) : server_evaluated(s, push, e);
+    if (rc < 0) {
+        return rc;
+    }
     server_park(s, push->rank);
     s->env->control(s->env->ctx, &s->control);
-    rc = rc < 0 ? rc : decide(s, e);
-    return rc < 0 ? rc : server_serve_parked(s, e);
+    if ((rc = decide(s, e)) < 0) {
+        return rc;
+    }
+    return server_serve_parked(s, e);
 }
 
 /* The last answers must have left before the buffers go. */
@@ -174,7 +204,8 @@ static int flush(struct server *s, struct err *e)
 {
     int rc = 0;
     for (int i = 0; i < s->env->comm->workers && rc >= 0; i++) {
-        rc = s->clients[i].sending ? comm_wait(s->env->comm, &s->clients[i].head.op, e) : 0;
+        struct client *k = &s->clients[i];
+        rc = k->sending ? comm_wait(s->env->comm, &k->head.op, e) : 0;
     }
     return rc;
 }
@@ -187,6 +218,45 @@ static void tell_busy(struct server *s, double waited, double worked)
     if (s->env->served) {
         s->env->served(s->env->ctx, s->updates.version, s->busy);
     }
+}
+
+/* What every worker waits for at the start: its first weights and slice. */
+static int greet(struct server *s, struct err *e)
+{
+    s->env->control(s->env->ctx, &s->control);
+    int rc = decide(s, e); /* a restart may find that everything was done */
+    if (rc < 0) {
+        return rc;
+    }
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        s->clients[i].reply.staleness = -1;
+        server_park(s, i);
+    }
+    return server_serve_parked(s, e);
+}
+
+static int serve_pushes(struct server *s, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    struct push_head push;
+    const float *g = s->g;
+    int rc = 0;
+    while (rc >= 0 && s->n_ended < c->workers) {
+        double before = comm_now(c);
+        if ((rc = receive(s, &push, &g, e)) < 0) {
+            break;
+        }
+        double came = comm_now(c);
+        rc = answer(s, &push, g, e);
+        tell_busy(s, came - before, comm_now(c) - came);
+    }
+    return rc;
+}
+
+static int order_end(struct server *s, struct err *e)
+{
+    struct order end = {.kind = ORDER_END, .outcome = s->outcome};
+    return shard_order(s->env->comm, &end, e);
 }
 
 int server_serve(const struct server_policy *policy, struct rank_env *env,
@@ -202,33 +272,15 @@ int server_serve(const struct server_policy *policy, struct rank_env *env,
     s->policy = policy;
     double deadline = env->comm->deadline;
     env->comm->deadline = 0; /* the next push may be long in coming; heartbeats tell who is alive */
-    int rc = server_init(s, env, from, e);
-    if (rc >= 0) {
-        env->control(env->ctx, &s->control);
-        rc = decide(s, e); /* a restart may find that everything was done */
-    }
-    for (int i = 0; rc >= 0 && i < env->comm->workers; i++) {
-        s->clients[i].reply.staleness = -1;
-        server_park(s, i);
-    }
-    rc = rc < 0 ? rc : server_serve_parked(s, e);
-    struct push_head push;
-    const float *g = s->g;
-    while (rc >= 0 && s->n_ended < env->comm->workers) {
-        double before = comm_now(env->comm);
-        rc = receive(s, &push, &g, e);
-        double came = comm_now(env->comm);
-        rc = rc < 0 ? rc : answer(s, &push, g, e);
-        tell_busy(s, came - before, comm_now(env->comm) - came);
-    }
-    int outcome = s->outcome;
-    rc = rc < 0 ? rc : flush(s, e);
-    rc = rc < 0 ? rc : server_order(s, ORDER_END, outcome, e);
-    env->comm->deadline = deadline;
-    if (rc < 0) {
+    int rc;
+    if ((rc = server_init(s, env, from, e)) < 0 || (rc = greet(s, e)) < 0 ||
+        (rc = serve_pushes(s, e)) < 0 || (rc = flush(s, e)) < 0 || (rc = order_end(s, e)) < 0) {
         comm_abandon(env->comm); /* answers that are on their way lie in what goes now */
+    } else {
+        rc = s->outcome;
     }
+    env->comm->deadline = deadline;
     server_release(s);
     free(s);
-    return rc < 0 ? rc : outcome;
+    return rc;
 }

@@ -1,4 +1,4 @@
-/* Ranges of the flat block on further servers: see shard.h. What a newcomer would get wrong: an
+/* Ranges of the flat block on further servers: see shard.h. An
  * order to apply names the worker, and the gradient is received from that worker then; gradients of
  * other workers that came earlier wait in the transport. */
 #include "worker/exchange/server/shard.h"
@@ -169,6 +169,21 @@ static int obey(struct shard *s, const struct order *o, struct err *e)
     return 0;
 }
 
+static int take_order(struct shard *s, struct order *order, struct err *e)
+{
+    struct rank_env *env = s->env;
+    struct message m;
+    int rc;
+    message_recv(&m, env->comm, env->comm->workers, TAG_ORDER, order, sizeof *order, NULL, 0);
+    if ((rc = comm_wait(env->comm, &m.op, e)) < 0 || (rc = obey(s, order, e)) < 0) {
+        return rc;
+    }
+    if (env->served) {
+        env->served(env->ctx, s->updates.version, 0);
+    }
+    return 0;
+}
+
 int shard_serve(const struct server_policy *policy, struct rank_env *env,
                 const struct run_state *from, struct err *e)
 {
@@ -179,13 +194,7 @@ int shard_serve(const struct server_policy *policy, struct rank_env *env,
         0; /* the next order may be long in coming; heartbeats tell who is alive */
     int rc = init(&s, policy, from, e);
     while (rc >= 0 && order.kind != ORDER_END) {
-        struct message m;
-        message_recv(&m, env->comm, env->comm->workers, TAG_ORDER, &order, sizeof order, NULL, 0);
-        rc = comm_wait(env->comm, &m.op, e);
-        rc = rc < 0 ? rc : obey(&s, &order, e);
-        if (rc >= 0 && env->served) {
-            env->served(env->ctx, s.updates.version, 0);
-        }
+        rc = take_order(&s, &order, e);
     }
     for (int i = 0; rc >= 0 && i < env->comm->workers; i++) {
         rc = settle_sent(&s, i, e);
@@ -195,5 +204,5 @@ int shard_serve(const struct server_policy *policy, struct rank_env *env,
         comm_abandon(env->comm); /* what is on its way to workers goes now */
     }
     release(&s);
-    return rc < 0 ? rc : order.rank; /* the outcome */
+    return rc < 0 ? rc : order.outcome;
 }

@@ -27,6 +27,7 @@ enum order_kind {
 
 struct order {
     int32_t kind, rank;
+    int32_t outcome; /* enum run_outcome, of ORDER_END */
     int64_t tau;
     struct push_head push;
 };

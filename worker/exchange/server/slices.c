@@ -72,6 +72,16 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
     k->evaluating = samples;
 }
 
+/* The client pushed again, so its last answer is through: this only takes note of it. */
+static int settle_reply(struct comm *c, struct client *k, struct err *e)
+{
+    int rc = comm_wait(c, &k->head.op, e);
+    if (rc >= 0 && k->weights.op.step) {
+        rc = comm_wait(c, &k->weights.op, e);
+    }
+    return rc >= 0 && k->stats_sent.op.step ? comm_wait(c, &k->stats_sent.op, e) : rc;
+}
+
 /* Starts sending an answer with these weights, which the client holds from now on; NULL: the header
  * alone. */
 static int send_reply(struct server *s, int rank, struct version *weights, const float *stats,
@@ -80,13 +90,9 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
     struct client *k = &s->clients[rank];
     struct comm *c = s->env->comm;
     static char none;
-    if (k->sending) { /* it pushed again, so the last answer is through: this only takes note */
-        int rc = comm_wait(c, &k->head.op, e);
-        rc = rc < 0 || !k->weights.op.step ? rc : comm_wait(c, &k->weights.op, e);
-        rc = rc < 0 || !k->stats_sent.op.step ? rc : comm_wait(c, &k->stats_sent.op, e);
-        if (rc < 0) {
-            return rc;
-        }
+    int rc = k->sending ? settle_reply(c, k, e) : 0;
+    if (rc < 0) {
+        return rc;
     }
     k->reply.parked_s = k->parked ? comm_now(c) - k->parked_at : 0;
     k->parked = false;
@@ -97,7 +103,7 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
     if (weights) {
         updates_hold(&s->updates, &k->held, weights);
         message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, weights->w, s->n);
-        int rc = server_order(s, weights == s->snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
+        rc = server_order(s, weights == s->snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
         if (rc < 0) {
             return rc;
         }
@@ -164,7 +170,9 @@ static int hand_slice(struct server *s, int rank, struct err *e)
 static int end_client(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
-    k->reply.action = s->outcome == 0 ? DO_END : s->outcome == 1 ? DO_PAUSE : DO_STOP;
+    k->reply.action = s->outcome == RUN_ENDED    ? DO_END
+                      : s->outcome == RUN_PAUSED ? DO_PAUSE
+                                                 : DO_STOP;
     s->n_ended += !k->ended;
     k->ended = true;
     s->least = -1;
@@ -210,7 +218,7 @@ void server_park(struct server *s, int rank)
 static int serve_client(struct server *s, int rank, struct err *e)
 {
     bool asked = s->control.pause || s->control.stop;
-    if (s->outcome >= 0) {
+    if (s->outcome != RUN_GOES_ON) {
         return end_client(s, rank, e);
     }
     bool trains = !asked && !nothing_left_for(s, rank) && may_pull(s, rank);

@@ -5,7 +5,7 @@
  *
  * The learning rate may be divided by n, or each gradient's by its own staleness. With a free pull
  * the staleness is (W-1)/c on average, with a blocking one W/c - 1 (ALGORITHMS.md 1.2, 1.4). */
-#include "worker/exchange/server/push_worker.h"
+#include "worker/exchange/server/softsync.h"
 
 static int group(const struct rank_env *env)
 {
@@ -13,11 +13,26 @@ static int group(const struct rank_env *env)
     return c > 0 ? c : 1; /* a restart may have fewer workers than n */
 }
 
-static bool blocking(const struct rank_env *env)
+bool softsync_blocking(const struct rank_env *env)
 {
     return env->spec->strategy.pull == PULL_BLOCKING;
 }
 
-static const struct server_policy policy = {.group = group, .blocking = blocking};
+double softsync_factor(const struct jobspec *spec, double factor, int64_t tau)
+{
+    const struct strategy_spec *s = &spec->strategy;
+    switch (s->rate) {
+    case RATE_TAU:
+        return factor / (tau > 1 ? (double)tau : 1);
+    case RATE_N:
+        return s->n > 0 ? factor / s->n : factor;
+    case RATE_FIXED:
+        break;
+    }
+    return factor;
+}
 
-SERVER_STRATEGY(softsync, CAT_STRATEGY_SOFTSYNC);
+static const struct server_policy policy = {
+    .group = group, .blocking = softsync_blocking, .factor = softsync_factor};
+
+SERVER_STRATEGY(SOFTSYNC);

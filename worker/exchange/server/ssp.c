@@ -8,9 +8,9 @@
 
 static int lead(const struct rank_env *env)
 {
-    return env->spec->strategy.s;
+    return (int)strategy_param(&env->spec->strategy, "s");
 }
 
 static const struct server_policy policy = {.lead = lead};
 
-SERVER_STRATEGY(ssp, CAT_STRATEGY_SSP);
+SERVER_STRATEGY(SSP);

@@ -17,6 +17,17 @@ int server_order(struct server *s, enum order_kind kind, int rank, struct err *e
     return shard_order(s->env->comm, &o, e);
 }
 
+/* Room for the ranges of all servers. */
+static int hold_full_state(struct server *s, struct err *e)
+{
+    size_t n = s->env->n_params;
+    s->full = malloc(n * sizeof(float) + 1);
+    s->full_optim = malloc(blocks_of(s) * n * sizeof(float) + 1);
+    return s->full && s->full_optim
+               ? 0
+               : err_set(e, ERR_MEMORY, "cannot hold a state of %zu parameters: memory ran out", n);
+}
+
 int server_init(struct server *s, struct rank_env *env, const struct run_state *from, struct err *e)
 {
     int W = env->comm->workers;
@@ -48,26 +59,17 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     memcpy(s->redo, from->out, (size_t)from->n_out * sizeof *s->redo);
     s->n_redo = from->n_out;
     s->evaluated_version = -1;
-    s->outcome = -1;
+    s->outcome = RUN_GOES_ON;
     const json_t *told =
         json_is_object(from->extra) ? json_object_get(from->extra, "staleness") : NULL;
     for (int i = 0; i < W; i++) {
         staleness_restore(&s->clients[i].staleness, told, i, W);
     }
-    s->best =
-        json_is_object(from->extra) ? json_number_value(json_object_get(from->extra, "best")) : 0;
+    s->best = run_state_best(from);
     agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version,
                 comm_now(env->comm));
     int rc = updates_init(&s->updates, s->policy, env, 0, s->n, from, e);
-    if (rc >= 0 && env->comm->servers > 1) {
-        s->full = malloc(env->n_params * sizeof(float) + 1);
-        s->full_optim = malloc(blocks_of(s) * env->n_params * sizeof(float) + 1);
-        rc = s->full && s->full_optim
-                 ? 0
-                 : err_set(e, ERR_MEMORY, "cannot hold a state of %zu parameters: memory ran out",
-                           env->n_params);
-    }
-    return rc;
+    return rc < 0 || env->comm->servers == 1 ? rc : hold_full_state(s, e);
 }
 
 void server_release(struct server *s)
@@ -120,16 +122,19 @@ static int collect(struct server *s, bool evaluated, const float **params, const
         return 0;
     }
     int rc = server_order(s, evaluated ? ORDER_STATE_EVAL : ORDER_STATE, 0, e);
+    if (rc < 0) {
+        return rc;
+    }
     memcpy(s->full, *params, s->n * sizeof(float));
     for (size_t b = 0; b < blocks; b++) {
         memcpy(s->full_optim + b * n, s->updates.optim + b * s->n, s->n * sizeof(float));
     }
     *params = s->full;
     *optim = blocks > 0 ? s->full_optim : NULL;
-    return rc < 0 ? rc : shard_collect(s->env->comm, s->full, s->full_optim, n, (int)blocks, e);
+    return shard_collect(s->env->comm, s->full, s->full_optim, n, (int)blocks, e);
 }
 
-int server_save(struct server *s, int why, struct err *e)
+int server_save(struct server *s, enum save_why why, struct err *e)
 {
     struct run_state *state = s->state;
     bool evaluated = why == SAVE_BEST;
@@ -150,13 +155,10 @@ int server_save(struct server *s, int why, struct err *e)
         .version = s->updates.version,
         .applied_samples = s->applied,
         .cursor = s->cursor,
+        .why = why,
         .test_accuracy =
             why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
         .test_loss = s->last_loss};
-    state->why = why == SAVE_FINAL   ? SAVE_FINAL
-                 : why == SAVE_BEST  ? SAVE_BEST
-                 : why == SAVE_PAUSE ? SAVE_PAUSE
-                                     : SAVE_CHECKPOINT;
     for (int i = 0; i < s->n_redo; i++) {
         add_out(state, &s->redo[i]);
     }

@@ -1,9 +1,11 @@
 /* Gradients into updates: see updates.h, SEMANTICS.md 1.
  *
- *   factor = s * c_i * (rate rule)         s: 1/W or 1        c_i: W*n_i/B or 1        rate rule: 1, 1/n or 1/max(tau, 1)
+ *   factor = s * c_i, then as the policy has it        s: 1/W or 1        c_i: W*n_i/B or 1
  *
  *   one by one      w <- rule(w, g, factor)
- *   in groups of c  sum <- sum + factor*g   …   w <- rule(w, sum, 1)     `per_update`: the factor has a 1/c, so the sum is a mean
+ *   in groups of c  sum <- sum + factor*g   …   w <- rule(w, sum, 1)
+ *
+ * With `per_update` a group's factor has a 1/c, so that the sum is a mean.
  *
  * The learning rate is that of the epoch of each gradient's slice. Gradients of one group may
  * belong to two epochs: each then goes into the sum in proportion of its own rate to that of the
@@ -14,13 +16,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool server_keeps_velocity(const struct server_policy *policy, const struct jobspec *spec)
+{
+    return policy->own_velocity || spec->optimizer.momentum > 0;
+}
+
+bool server_keeps_mean_square(const struct server_policy *policy, const struct jobspec *spec)
+{
+    return policy->mean_square && policy->mean_square(spec);
+}
+
+void server_footprint(const struct server_policy *policy, struct footprint *f)
+{
+    double state = (server_keeps_velocity(policy, f->spec) ? 1 : 0) +
+                   (server_keeps_mean_square(policy, f->spec) ? 1 : 0);
+    footprint_add(f, "server: weights, gradient, evaluation", f->params, 3);
+    footprint_add(f, "server: rule state and group", f->params, state + 1);
+    footprint_add(f, "server: what each node has", f->params + f->stats, f->workers);
+    if (f->spec->strategy.servers > 1) {
+        footprint_add(f, "server: states collected", f->params, 1 + state);
+    }
+}
+
 int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env,
                  size_t first, size_t n, const struct run_state *from, struct err *e)
 {
     const struct jobspec *spec = env->spec;
     size_t all = env->n_params;
-    bool v = policy->needs_velocity ? policy->needs_velocity(env) : spec->optimizer.momentum > 0;
-    bool m2 = policy->needs_mean_square && policy->needs_mean_square(env);
+    bool v = server_keeps_velocity(policy, spec), m2 = server_keeps_mean_square(policy, spec);
     memset(u, 0, sizeof *u);
     u->policy = policy;
     u->env = env;
@@ -95,7 +118,7 @@ static void make_version(struct updates *u, const struct rule_args *args)
     }
     u->rule.from = old->w;
     u->rule.w = u->now->w;
-    rule_apply(u->env->spec->strategy.type, &u->rule, args);
+    rule_apply(u->policy->rule ? u->policy->rule : CAT_STRATEGY_ASGD, &u->rule, args);
     u->version++;
 }
 
@@ -109,12 +132,7 @@ static double factor_of(const struct updates *u, int64_t count, int64_t tau)
                    ? W * (double)count / spec->batching.global_batch
                    : 1;
     double factor = spec->strategy.scale == SCALE_GLOBAL ? c / W : c / u->group;
-    if (spec->strategy.rate == RATE_TAU) {
-        factor /= tau > 1 ? (double)tau : 1;
-    } else if (spec->strategy.rate == RATE_N && spec->strategy.n > 0) {
-        factor /= spec->strategy.n;
-    }
-    return factor;
+    return u->policy->factor ? u->policy->factor(spec, factor, tau) : factor;
 }
 
 static void apply_group(struct updates *u)

@@ -151,7 +151,7 @@ static int fail(struct message *m, const char *what)
 
 static bool has_body(const struct message *m)
 {
-    return m->body_floats > 0 || m->hollow > 0;
+    return m->body_bytes > 0 || m->hollow > 0;
 }
 
 static int head_tag(const struct message *m)
@@ -171,8 +171,7 @@ static int send_step(struct comm_op *op, struct transport *t)
         if (m->hollow) {
             t->ops->weigh(t, m->hollow * sizeof(float));
         }
-        if (has_body(m) && t->ops->send(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float),
-                                        &m->r[1]) < 0) {
+        if (has_body(m) && t->ops->send(t, m->peer, m->tag, m->body, m->body_bytes, &m->r[1]) < 0) {
             return fail(m, "sending to");
         }
         m->phase = PHASE_HEAD;
@@ -207,22 +206,21 @@ static int recv_step(struct comm_op *op, struct transport *t)
         if (!has_body(m)) {
             return 1;
         }
-        if (t->ops->recv(t, m->peer, m->tag, m->body, m->body_floats * sizeof(float), &m->r[1]) <
-            0) {
+        if (t->ops->recv(t, m->peer, m->tag, m->body, m->body_bytes, &m->r[1]) < 0) {
             return fail(m, "receiving from");
         }
         m->phase = PHASE_BODY;
     }
     int rc = t->ops->test(t, &m->r[1]);
     if (rc > 0) {
-        m->body_floats = m->r[1].bytes / sizeof(float);
+        m->body_bytes = m->r[1].bytes;
         m->body = m->r[1].at;
     }
     return rc < 0 ? fail(m, "receiving from") : rc;
 }
 
 static void begin(struct message *m, struct comm *c, int peer, int tag, void *head,
-                  size_t head_bytes, float *body, size_t floats, bool sending)
+                  size_t head_bytes, void *body, size_t body_bytes, bool sending)
 {
     memset(m, 0, sizeof *m);
     m->op.step = sending ? send_step : recv_step;
@@ -233,42 +231,39 @@ static void begin(struct message *m, struct comm *c, int peer, int tag, void *he
     m->head = head;
     m->head_bytes = head_bytes;
     m->body = body;
-    m->body_floats = floats;
-    m->hollow = body && floats == 0 ? c->hollow_body : 0;
+    m->body_bytes = body_bytes;
+    m->hollow = body && body_bytes == 0 ? c->hollow_body : 0;
     c->t->ops->start(c->t, &m->op);
 }
 
 void message_send(struct message *m, struct comm *c, int to, int tag, void *head, size_t head_bytes,
                   float *body, size_t floats)
 {
-    begin(m, c, to, tag, head, head_bytes, body, floats, true);
+    begin(m, c, to, tag, head, head_bytes, body, floats * sizeof(float), true);
 }
 
 void message_recv(struct message *m, struct comm *c, int from, int tag, void *head,
                   size_t head_bytes, float *body, size_t floats)
 {
-    begin(m, c, from, tag, head, head_bytes, body, floats, false);
+    begin(m, c, from, tag, head, head_bytes, body, floats * sizeof(float), false);
 }
 
 /* ---- broadcast ------------------------------------------------------------------------------- */
 
 /* A binomial tree over ranks counted from the root:  0 ─► 1, then 0 ─► 2, 1 ─► 3, then 0 ─► 4 …
  * Each rank receives once. */
-int comm_broadcast(struct comm *c, int root, float *data, size_t n, struct err *e)
+int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct err *e)
 {
     int size = c->workers + c->servers, me = (c->rank - root + size) % size, rc = 0;
-    int reach = 1; /* ranks below it have the data before this round */
     char none = 0;
     struct message m;
-    while (reach < size && rc >= 0) {
-        if (me < reach && me + reach < size) {
-            message_send(&m, c, (me + reach + root) % size, BROADCAST_TAG, &none, 1, data, n);
-            rc = comm_wait(c, &m.op, e);
-        } else if (me >= reach && me < 2 * reach) {
-            message_recv(&m, c, (me - reach + root) % size, BROADCAST_TAG, &none, 1, data, n);
+    for (int reach = 1; reach < size && rc >= 0; reach *= 2) { /* ranks below it have the data */
+        bool gives = me < reach && me + reach < size, takes = me >= reach && me < 2 * reach;
+        int peer = ((gives ? me + reach : me - reach) + root + size) % size;
+        if (gives || takes) {
+            begin(&m, c, peer, BROADCAST_TAG, &none, 1, data, bytes, gives);
             rc = comm_wait(c, &m.op, e);
         }
-        reach *= 2;
     }
     return rc < 0 ? err_prefix(e, "cannot hand out the start") : 0;
 }
@@ -283,8 +278,9 @@ int comm_meet(struct comm *c, struct err *e)
         struct message out, in;
         message_send(&out, c, (c->rank + reach) % size, MEET_TAG, &none, 1, NULL, 0);
         message_recv(&in, c, (c->rank - reach + size) % size, MEET_TAG, &any, 1, NULL, 0);
-        rc = comm_wait(c, &in.op, e);
-        rc = rc < 0 ? rc : comm_wait(c, &out.op, e);
+        int came = comm_wait(c, &in.op, e); /* both, since both lie on this stack */
+        rc = comm_wait(c, &out.op, came < 0 ? NULL : e);
+        rc = came < 0 ? came : rc;
     }
     return rc < 0 ? err_prefix(e, "cannot meet the other ranks") : 0;
 }

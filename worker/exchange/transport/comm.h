@@ -102,9 +102,9 @@ struct message {
     bool sending;
     void *head;
     size_t head_bytes;
-    float *body;        /* of a receive: room; then where it is, which of a lent one is perhaps the
-                           sender's block */
-    size_t body_floats; /* of a receive: room; then what came */
+    float *body;       /* of a receive: room; then where it is, which of a lent one is perhaps the
+                          sender's block */
+    size_t body_bytes; /* of a receive: room; then what came */
     size_t hollow;
     struct transport_req r[2];
     int phase;
@@ -114,8 +114,9 @@ void message_send(struct message *m, struct comm *c, int to, int tag, void *head
 void message_recv(struct message *m, struct comm *c, int from, int tag, void *head,
                   size_t head_bytes, float *body, size_t floats);
 
-/* Rank `root` of all ranks gives n floats to all others (workers, keeper, servers), blocking. */
-int comm_broadcast(struct comm *c, int root, float *data, size_t n, struct err *e);
+/* Rank `root` of all ranks gives data[bytes] to all others (workers, keeper, servers), blocking. All
+ * name the same number of bytes. */
+int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct err *e);
 /* Returns when all ranks (workers, keeper, servers) have called it, at nearly the same moment
  * everywhere. */
 int comm_meet(struct comm *c, struct err *e);

@@ -1,17 +1,13 @@
-/* Inside worker/exchange: the implementations behind strategy.h, and what they share. */
-#ifndef WORKER_EXCHANGE_STRATEGIES_H
-#define WORKER_EXCHANGE_STRATEGIES_H
-
-#include "worker/exchange/strategy.h"
-
-extern const struct strategy_ops strategy_sync, strategy_asgd, strategy_softsync, strategy_ssp,
-    strategy_dc_asgd, strategy_dc_asgdk, strategy_ddc_asgd, strategy_dbs_sgd, strategy_local_sgd,
-    strategy_hier_sgd, strategy_hpsgd;
-
 /* When to evaluate and when to write a checkpoint (evaluate.every_*, checkpoint.every_*), counted
- * from a start. */
+ * from a start: the same arithmetic for every strategy. Inside worker/exchange only. */
+#ifndef WORKER_EXCHANGE_AGENDA_H
+#define WORKER_EXCHANGE_AGENDA_H
+
+#include "job/sample.h"
+#include "job/spec.h"
+
 struct agenda {
-    const struct jobspec *spec;
+    const struct jobspec *spec; /* borrowed */
     int64_t train_samples;
     int64_t evaluations; /* boundaries that were passed */
     int64_t saved_step;
