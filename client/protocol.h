@@ -61,16 +61,16 @@ enum wire_type {
 };
 
 enum wire_flags {
-    WIRE_HAS_STATE = 1,   /* WELCOME: a second fd is the state that the program saved */
-    WIRE_RESUMED = 2,     /* WELCOME: the run goes on from a checkpoint, or after a crash of the
+    WIRE_HAS_STATE = 1,    /* WELCOME: a second fd is the state that the program saved */
+    WIRE_RESUMED = 2,      /* WELCOME: the run goes on from a checkpoint, or after a crash of the
                             program; START's parameters are newer than the program's */
-    WIRE_SKIP_STEP = 4,   /* GO: the parameters are new already: leave the optimizer step out */
-    WIRE_HOLD = 8,        /* GO: after the next BEGIN, EPOCH_END or LEAVE wait for CONTINUE */
-    WIRE_DIFFERENCE = 16, /* GO: make the step now, put (parameters before - after) in place of the
+    WIRE_SKIP_STEP = 4,    /* GO: the parameters are new already: leave the optimizer step out */
+    WIRE_HOLD = 8,         /* GO: after the next BEGIN, EPOCH_END or LEAVE wait for CONTINUE */
+    WIRE_DIFFERENCE = 16,  /* GO: make the step now, put (parameters before - after) in place of the
                             gradients, send GRADIENTS again with the same flag; GO follows */
-    WIRE_EPOCH_LAST = 32, /* SLICE: the last one of its epoch for this rank; count may be 0 */
-    WIRE_RUN_LAST = 64,   /* SLICE: nothing comes after it */
-    WIRE_STOP = 128,      /* SLICE, GO, CONTINUE: the job was stopped or paused: leave */
+    WIRE_EPOCH_LAST = 32,  /* SLICE: the last one of its epoch for this rank; count may be 0 */
+    WIRE_RUN_LAST = 64,    /* SLICE: nothing comes after it */
+    WIRE_STOP = 128,       /* SLICE, GO, CONTINUE: the job was stopped or paused: leave */
     WIRE_NOT_FINITE = 256, /* GRADIENTS: the loss is NaN or infinite */
     WIRE_AGAIN = 512,      /* BEGIN: one more backward pass over the slice before (.slice.number is
                               its own): its gradients, to which the program has added what GO left
@@ -148,7 +148,9 @@ struct wire_bucket {
  * "stack_signal": this signal makes the program write its stacks to stderr (0: none does).
  * "optimizer"."type" is "sgd" where the server's rule can make the same update (one rate, one decay
  * for all that decays, no dampening), else "other". "statistics" of a variance name the entry that
- * is its mean. A tensor that is not in row-major order has "strides" (floats). Tensors stand in the block in this order, one after the other, without gaps. All
- * ranks' descriptions must be alike but for "samples" of sharded data. */
+ * is its mean. A tensor that is not in row-major order has "strides" (floats). Tensors stand in the
+ * block in this order, one after the other, without gaps. All ranks' descriptions must be alike but
+ * for "samples" of sharded data.
+ */
 
 #endif
