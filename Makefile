@@ -52,6 +52,7 @@ D_cli         := cli coordinator http store job common
 D_kernels     := kernels job common
 D_worker      := worker kernels store job common
 D_simulator   := simulator worker kernels store job common
+D_client      := client
 
 # a program is built as soon as its main stands
 PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate) $(if $(wildcard agent/main.c),evenstep-agent) $(if $(wildcard agent/main_launch.c),evenstep-launch))
@@ -113,6 +114,7 @@ $(eval $(call unit_room,coordinator,$(L_http)))
 $(eval $(call unit_room,cli,$(L_cli)))
 $(eval $(call unit_room,worker,$(L_worker)))
 $(eval $(call unit_room,simulator,$(L_worker)))
+$(eval $(call unit_room,client,-lpthread))
 $(BUILD)/tests/kernels/test_%: $(BUILD)/tests/kernels/test_%.o $(call libs,kernels)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(L_kernels)
 $(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
@@ -139,7 +141,7 @@ check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
 $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
-include tests/bench/build.mk docs/print/build.mk
+include client/build.mk tests/bench/build.mk docs/print/build.mk
 # what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz target has libFuzzer for that)
 ifneq ($(SANITIZE),)
 ifeq ($(findstring fuzzer,$(SANITIZE)),)
@@ -200,7 +202,7 @@ lint: ## clang-tidy over every room
 	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
 compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
-formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS)) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e)))))
+formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS) client) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e)))))
 format: ## clang-format over everything
 	@clang-format-14 -i $(formatted)
 check-format: ## nothing that `make format` would change, where clang-format 14 is (other versions differ)
@@ -209,7 +211,7 @@ check-docs: all $(doc_programs) ## nothing in the docs is stale: options, names 
 	@BUILD=$(BUILD) docs/generate --check
 docs: all $(doc_programs) ## regenerates what the docs take from the code
 	BUILD=$(BUILD) docs/generate
-install: all ## into PREFIX
+install: all install-client ## into PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/evenstep
 	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	cp -r static $(DESTDIR)$(PREFIX)/share/evenstep/
