@@ -49,6 +49,12 @@ int device_kind_quantum(const char *device)
     return kind ? kind->quantum : UNKNOWN_QUANTUM;
 }
 
+int device_kind_common_quantum(int so_far, const char *device)
+{
+    int quantum = device_kind_quantum(device);
+    return so_far == 0 || quantum < so_far ? quantum : so_far;
+}
+
 double device_kind_speed(const char *device, int threads)
 {
     const struct device_kind *kind = device_kind_of(device);
