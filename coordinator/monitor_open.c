@@ -50,13 +50,15 @@ static void open_ranks(struct monitor *m, const json_t *plan)
     }
 }
 
+/* As the plan's first assignment (coordinator/plan.c). */
 static int quantum_of(const struct monitor *m)
 {
-    int quantum = 0;
+    int least = 0;
     for (int r = 0; r < m->workers; r++) {
-        quantum = device_kind_common_quantum(quantum, m->ranks[r].device);
+        int quantum = device_kind_quantum(m->ranks[r].device);
+        least = r == 0 || quantum < least ? quantum : least;
     }
-    return quantum;
+    return least;
 }
 
 static int open_balancer(struct monitor *m, const json_t *plan, struct err *e)

@@ -8,13 +8,15 @@
 
 #include "job/device_kind.h"
 
+/* Minibatches are multiples of the smallest quantum among the workers' devices. */
 static int quantum_of(const struct placement *p)
 {
-    int quantum = 0;
+    int least = 0;
     for (int i = 0; i < p->count; i++) {
-        quantum = device_kind_common_quantum(quantum, p->nodes[i].device);
+        int quantum = device_kind_quantum(p->nodes[i].device);
+        least = i == 0 || quantum < least ? quantum : least;
     }
-    return quantum;
+    return least;
 }
 
 void plan_profile_key(const struct jobspec *spec, char out[PLAN_KEY])

@@ -49,10 +49,10 @@ int device_kind_quantum(const char *device)
     return kind ? kind->quantum : UNKNOWN_QUANTUM;
 }
 
-int device_kind_common_quantum(int so_far, const char *device)
+int device_kind_least_quantum(int least, const char *device)
 {
     int quantum = device_kind_quantum(device);
-    return so_far == 0 || quantum < so_far ? quantum : so_far;
+    return least == 0 || quantum < least ? quantum : least;
 }
 
 double device_kind_speed(const char *device, int threads)

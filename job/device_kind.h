@@ -26,9 +26,9 @@ const struct device_kind *device_kind_of(const char *device);
 void device_kind_forms(char *out, size_t out_bytes);
 /* 4 for a device of no known kind. */
 int device_kind_quantum(const char *device);
-/* The quantum that a job's devices have in common, one device after another: the smaller of `so_far`
- * (0: none yet) and this device's. */
-int device_kind_common_quantum(int so_far, const char *device);
+/* The smallest quantum of several devices, taken one by one: `least` is that of the devices before,
+ * 0 for none. */
+int device_kind_least_quantum(int least, const char *device);
 /* Guessed speed of a device with so many threads, in CPU threads. */
 double device_kind_speed(const char *device, int threads);
 /* Does a device of this kind usually offer the precision? */
