@@ -1,4 +1,4 @@
-/* The files of a data set, as a keeper tells of them before it sends them. */
+/* The files of a data set, as a keeper lists them before it sends them. */
 #ifndef WORKER_DATA_MANIFEST_H
 #define WORKER_DATA_MANIFEST_H
 
