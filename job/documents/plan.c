@@ -15,6 +15,8 @@ static json_t *worker_json(const struct plan_worker *w, int rank)
                   "device", w->device, "slowdown", w->slowdown, "threads", w->threads);
     if (w->agent) {
         json_object_set_new(j, "agent", json_true());
+    }
+    if (w->address[0]) {
         json_object_set_new(j, "address", json_string(w->address));
     }
     if (w->tuning) {
@@ -67,7 +69,7 @@ static void read_worker(const struct document *d, struct plan_worker *w)
     w->slowdown = document_number(d, "slowdown", 1, slowest);
     w->threads = (int)document_integer(d, "threads", 0, INT32_MAX);
     w->agent = document_has(d, "agent") && document_flag(d, "agent");
-    if (w->agent && document_has(d, "address")) {
+    if (document_has(d, "address")) {
         document_text(d, "address", w->address, sizeof w->address);
     }
     w->tuning = document_object(d, "tuning", false);
