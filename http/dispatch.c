@@ -252,7 +252,7 @@ static int send_reply(struct request *q)
     return sent;
 }
 
-/* What was answered a moment ago, without asking the store again. */
+/* The cached answer, without asking the store again. */
 static bool send_recent(struct request *q, int *sent)
 {
     if (!is_shared(q)) {
