@@ -1,6 +1,7 @@
 /* The private redis-server of a data directory: started, found again, ended.
  *
- *   DIR/redis.sock   its socket (or the path in DIR/redis.path, where DIR is too long for a socket's 107 bytes)
+ *   DIR/redis.sock   its socket (or the path in DIR/redis.path, where DIR is too long for a
+ *                    socket's 107 bytes)
  *   DIR/redis.pid    written by redis-server
  *   DIR/redis.log    its log
  *   DIR/redis/       append-only file

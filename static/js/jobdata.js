@@ -10,8 +10,6 @@ import {get, job as path} from './api.js';
 import {listen} from './events.js';
 import {active} from './states.js';
 
-const JOB_WIDE = ['train_loss', 'train_accuracy', 'samples_per_second'];
-const PER_NODE = ['staleness', 'batch', 'compute_seconds', 'exchange_seconds', 'wait_seconds', 'strategy_value'];
 /* What the stream tells of a job anew, several times a second: in parts, and as a whole. */
 const FIGURES = ['progress', 'metrics', 'staleness', 'staleness_recent', 'assignment'];
 const WHOLE = ['workers', 'servers', 'seconds', 'rows_dropped'];
@@ -216,10 +214,9 @@ export class JobData extends EventTarget {
     const axis = this.axis;
     const span = this.zoom ? this.zoom[1] - this.zoom[0] : 0;
     const range = this.zoom ? {from: this.zoom[0] - span * 0.02, to: this.zoom[1] + span * 0.02} : {};
-    const names = [...JOB_WIDE, ...PER_NODE].join(',');
     const ask = (x, list, r, points) => get(path(this.id, 'series'), {names: list, x, points, ...r});
     const [all, ...maps] = await Promise.all([
-      ask(axis, names, range, this.points),
+      ask(axis, 'all', range, this.points),
       ...['step', 'time', 'samples'].map(
           (x) => (x === 'samples' && axis !== x ? {series: []} : ask(x, 'train_loss', {}, 400)))
     ]);
