@@ -204,6 +204,8 @@ static void schedules_follow_the_epoch(void **state)
     p = parse_with(
         "{\"optimizer\": {\"learning_rate\": 1, \"schedule\": {\"type\": \"cosine\", \"floor\": 0.1, \"warmup_epochs\": 2}}}");
     assert_int_equal(p->rc, 0);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 0)) < 1e-12);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 0.5) - 0.25) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 1) - 0.5) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 2) - 1) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 6) - 0.55) < 1e-12);
