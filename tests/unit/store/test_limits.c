@@ -68,6 +68,44 @@ static void the_first_row_is_known_to_the_next_process(void **state)
     }
 }
 
+/* Steps of a long job are turned into samples by a table of some of them; between its places the
+ * line is straight, and with one minibatch it is straight everywhere. */
+static void a_chart_by_samples_of_a_long_job_is_the_chart_by_steps(void **state)
+{
+    enum { STEPS = 40000, BATCH = 16 };
+    struct place *p = *state;
+    static const char *const nodes[] = {"only"};
+    char dir[100];
+    snprintf(dir, sizeof dir, "%s/long", p->dir);
+    OK(proc_mkdirs(dir, 0755, &err_));
+    struct history *h = history_open(dir, 1, nodes, &err_);
+    for (int i = 1; i <= STEPS; i++) {
+        struct row row = {.step = i,
+                          .local_step = i,
+                          .time = 0.01 * i,
+                          .loss = (float)i,
+                          .batch = BATCH,
+                          .attempt = 1};
+        OK(history_append(h, &row, 1, &err_));
+    }
+    OK(history_flush(h, &err_));
+    history_close(h);
+    json_t *steps = history_series(dir, "train_loss", "step", NAN, NAN, 200, &err_),
+           *samples = history_series(dir, "train_loss", "samples", NAN, NAN, 200, &err_);
+    size_t n = json_array_size(at(steps, "/series/0/x"));
+    assert_int_equal(n, 200);
+    assert_int_equal(json_array_size(at(samples, "/series/0/x")), n);
+    for (size_t i = 0; i < n; i++) {
+        char x[32], mean[32];
+        snprintf(x, sizeof x, "/series/0/x/%zu", i);
+        snprintf(mean, sizeof mean, "/series/0/mean/%zu", i);
+        assert_float_equal(number_at(samples, x), BATCH * number_at(steps, x), 1e-6);
+        assert_float_equal(number_at(samples, mean), number_at(steps, mean), 1e-6);
+    }
+    json_decref(steps);
+    json_decref(samples);
+}
+
 /* Every kind of call: one command, a script, commands that are checked together. */
 static void a_redis_without_memory_refuses_what_writes_and_says_so(void **state)
 {
@@ -108,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gap_is_told_also_where_a_single_event_is_left),
         cmocka_unit_test(the_first_row_is_known_to_the_next_process),
+        cmocka_unit_test(a_chart_by_samples_of_a_long_job_is_the_chart_by_steps),
         cmocka_unit_test(a_redis_without_memory_refuses_what_writes_and_says_so),
         cmocka_unit_test(a_connection_that_was_closed_meanwhile_is_opened_again),
     };
