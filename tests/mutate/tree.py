@@ -129,26 +129,25 @@ class Builder:
             if "-o" in words and words[0] not in ("mkdir", "rm", "ar"):
                 self.commands[words[words.index("-o") + 1]] = words
         self.object = "build/" + path[:-2] + ".o"
-        self.plain = self._compile(tree.path / path, debug=False)
+        self.plain = self._compile((tree.path / path).read_text())
 
     def _run(self, words):
         return subprocess.run(words, cwd=self.tree.path, capture_output=True).returncode == 0
 
-    def _compile(self, source, debug):
-        """The object's bytes, or None where it does not compile."""
-        words, out = list(self.commands[self.object]), self.tree.one / "mutant.o"
+    def _compile(self, text):
+        """The object's bytes, or None where it does not compile. The original is compiled from the
+        same place, since messages name the file."""
+        source, out = self.tree.one / self.path, self.tree.one / "mutant.o"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
+        words = [w for w in self.commands[self.object] if w not in ("-MMD", "-MP", "-g")]
         words[words.index("-c") + 1] = str(source)
         words[words.index("-o") + 1] = str(out)
-        words = [w for w in words if w not in ("-MMD", "-MP") and (debug or w != "-g")]
         return out.read_bytes() if self._run([*words, "-w"]) else None
 
     def compile(self, text):
         """'not compiled', 'same code' (the compiler sees no difference), or 'other code'."""
-        folder = self.tree.one / os.path.dirname(self.path)
-        folder.mkdir(parents=True, exist_ok=True)
-        source = folder / os.path.basename(self.path)
-        source.write_text(text)
-        code = self._compile(source, debug=False)
+        code = self._compile(text)
         if code is None:
             return "not compiled"
         return "same code" if code == self.plain else "other code"
