@@ -5,7 +5,10 @@
 
 #include <fcntl.h>
 
+#include <microhttpd.h>
+
 #include "http/files.h"
+#include "http/recent.h"
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
@@ -80,16 +83,63 @@ static void digests_of_many_files_are_right(void **state)
 
 /* ---- answers that many ask for ---------------------------------------------------------------- */
 
+static struct MHD_Response *response(void)
+{
+    return MHD_create_response_from_buffer(1, (void *)(uintptr_t) "x", MHD_RESPMEM_PERSISTENT);
+}
+
+/* Without a connection: whether an answer is found, and in which generation. */
+static bool finds(struct recent *r, const char *key, long *generation)
+{
+    int sent;
+    return recent_send(r, key, NULL, generation, &sent);
+}
+
 static void what_is_kept_of_one_path_is_no_answer_to_another(void **state)
 {
-    struct site *s = *state;
-    for (int i = 0; i < 50; i++) {
-        struct answer jobs = get(s, "/api/v1/jobs"), nodes = get(s, "/api/v1/nodes");
-        assert_true(json_is_array(at(jobs.json, "/jobs")));
-        assert_true(json_is_array(at(nodes.json, "/nodes")));
-        answer_release(&jobs);
-        answer_release(&nodes);
+    struct recent *r = recent_new();
+    long generation;
+    (void)state;
+    assert_false(finds(r, "/a", &generation));
+    recent_keep(r, "/a", generation, response());
+    assert_false(finds(r, "/b", &generation));
+    assert_false(finds(r, "/", &generation));
+    recent_free(r);
+}
+
+static void what_was_made_before_a_change_is_not_kept_and_what_is_kept_not_given(void **state)
+{
+    struct recent *r = recent_new();
+    long before, now;
+    (void)state;
+    finds(r, "/a", &before);
+    recent_changed(r);
+    recent_keep(r, "/a", before, response());
+    assert_false(finds(r, "/a", &now));
+    recent_keep(r, "/a", now, response());
+    recent_changed(r);
+    assert_false(finds(r, "/a", &now));
+    recent_free(r);
+}
+
+/* 64 are kept; whatever else comes takes the place of the oldest. */
+static void more_paths_than_places_do_no_harm(void **state)
+{
+    struct recent *r = recent_new();
+    char key[300];
+    long generation;
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        snprintf(key, sizeof key, "/%d", i);
+        assert_false(finds(r, key, &generation));
+        recent_keep(r, key, generation, response());
     }
+    memset(key, 'k', sizeof key - 1);
+    key[sizeof key - 1] = 0; /* longer than a key may be */
+    finds(r, key, &generation);
+    recent_keep(r, key, generation, response());
+    assert_false(finds(r, key, &generation));
+    recent_free(r);
 }
 
 /* ---- logs ------------------------------------------------------------------------------------ */
@@ -110,10 +160,12 @@ static void a_rank_that_may_yet_come_has_an_empty_log_and_one_that_cannot_none(v
     a = get(s, path);
     expect_problem(&a, 404, NULL);
     answer_release(&a);
-    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=1", id);
-    a = get(s, path);
-    expect_status(&a, 200);
-    answer_release(&a);
+    for (int rank = 0; rank < 2; rank++) {
+        snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=%d", id, rank);
+        a = get(s, path);
+        expect_status(&a, 200);
+        answer_release(&a);
+    }
 }
 
 /* ---- tokens and cookies ---------------------------------------------------------------------- */
@@ -173,6 +225,8 @@ int main(void)
         cmocka_unit_test(a_file_is_hashed_once_while_its_size_and_time_stay),
         cmocka_unit_test(digests_of_many_files_are_right),
         cmocka_unit_test(what_is_kept_of_one_path_is_no_answer_to_another),
+        cmocka_unit_test(what_was_made_before_a_change_is_not_kept_and_what_is_kept_not_given),
+        cmocka_unit_test(more_paths_than_places_do_no_harm),
         cmocka_unit_test(a_rank_that_may_yet_come_has_an_empty_log_and_one_that_cannot_none),
         cmocka_unit_test(a_token_has_at_least_16_characters),
         cmocka_unit_test(who_signs_out_loses_the_cookie),
