@@ -195,6 +195,17 @@ static void nodes_are_64_names_of_63_bytes_at_most(void **state)
     assert_int_equal(problems_with(named_nodes(1, 0)), 1);
 }
 
+static void epochs_of_a_schedule_that_do_not_rise_are_one_problem(void **state)
+{
+    struct parsed *p = parse_with(
+        "{\"optimizer\": {\"learning_rate\": 1, \"schedule\": "
+        "{\"type\": \"step\", \"at_epochs\": [5, 4, 4, 3]}}}");
+    assert_int_equal(p->problems.count, 1);
+    assert_string_equal(p->problems.items[0].pointer, "/optimizer/schedule/at_epochs");
+    assert_string_equal(p->problems.items[0].message, "'at_epochs' must rise: 4 follows 5");
+    done(p);
+}
+
 static void schedules_follow_the_epoch(void **state)
 {
     struct parsed *p = parse_with("{}");
@@ -265,6 +276,7 @@ int main(void)
         cmocka_unit_test(other_kinds_than_an_object_are_refused),
         cmocka_unit_test(any_value_under_any_key_is_reported_and_nothing_breaks),
         cmocka_unit_test(nodes_are_64_names_of_63_bytes_at_most),
+        cmocka_unit_test(epochs_of_a_schedule_that_do_not_rise_are_one_problem),
         cmocka_unit_test(schedules_follow_the_epoch),
         cmocka_unit_test(a_cluster_counts_its_nodes_and_gives_the_workers),
         cmocka_unit_test(the_schema_lists_every_key_that_is_accepted),
