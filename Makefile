@@ -58,7 +58,7 @@ D_client      := client
 PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate) $(if $(wildcard agent/main.c),evenstep-agent) $(if $(wildcard agent/main_launch.c),evenstep-launch))
 
 .DEFAULT_GOAL := all
-.PHONY: all help clean install lint format check-format layers docs check-docs bundle demo check
+.PHONY: all help clean install lint format check-format layers docs check-docs bundle demo check mutants
 all: $(PROGRAMS) ## builds every program into $(BUILD)
 
 $(BUILD)/%.o: %.c
@@ -196,6 +196,8 @@ reproduce: all ## the papers' tables into docs/results (hours; QUICK=1: minutes;
 
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup
+mutants: ## changes the code in N places (100), one at a time, and counts what no test notices
+	tests/mutate/run -n $(or $(N),100) --seed $(or $(SEED),1)
 layers: ## checks that the arrows between rooms run down only
 	@tests/layers
 lint: ## clang-tidy over every room
