@@ -154,7 +154,7 @@ static int init(struct timing *t, struct trainer_env *env, struct err *e)
     t->decay = calloc(1, 1);
     t->mean_of = start_mean_of(net, e);
     if (!t->decay || !t->mean_of) {
-        return -ERR_MEMORY;
+        return err_set(e, ERR_MEMORY, "cannot hold a virtual rank: memory ran out");
     }
     start_rank_env(&t->rank, env, &t->start, env->data->train.samples, env->data->test.samples,
                    t->decay, t->mean_of);
@@ -256,11 +256,13 @@ int timing_run(struct trainer_env *env, struct err *e)
     const struct strategy_ops *ops;
     struct timing *t = timing_new(env, &ops, e);
     if (!t) {
-        return -ERR_MEMORY;
+        return -(int)e->code;
     }
     int rc = cut_buckets(t, e);
-    t->strategy = rc == 0 ? ops->start(&t->rank, &t->state, e) : NULL;
-    rc = t->strategy ? run(t, e) : -ERR_INTERNAL;
+    if (rc >= 0) {
+        t->strategy = ops->start(&t->rank, &t->state, e);
+        rc = t->strategy ? run(t, e) : -(int)e->code;
+    }
     set_phase(t, PHASE_DONE);
     if (t->strategy) {
         ops->free(t->strategy);
@@ -274,7 +276,7 @@ int timing_serve(struct trainer_env *env, struct err *e)
     const struct strategy_ops *ops;
     struct timing *t = timing_new(env, &ops, e);
     if (!t) {
-        return -ERR_MEMORY;
+        return -(int)e->code;
     }
     set_phase(t, PHASE_SERVE);
     t->rank.replica = NULL;

@@ -263,7 +263,7 @@ static int run_rank(struct process *w, struct err *e)
     }
     env->dev = dev_open(c->nodes[w->rank].device, e);
     if (!env->dev) {
-        return -ERR_DEVICE;
+        return -(int)e->code;
     }
     rc = dev_use_precision(env->dev, c->spec->precision, e);
     if (rc < 0) {
@@ -283,7 +283,8 @@ static int run_rank(struct process *w, struct err *e)
  * written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
-    static const char *const outcomes[] = {"finished", "paused", "stopped"};
+    static const char *const outcomes[] = {
+        [RUN_ENDED] = "finished", [RUN_PAUSED] = "paused", [RUN_STOPPED] = "stopped"};
     char quoted[700];
     if (rc < 0) {
         log_error("worker", "failed", "code=%s why=%s", err_name(e->code),
@@ -306,7 +307,7 @@ static int run_mpi(struct process *w, struct err *e)
     struct sigaction term = {.sa_handler = on_term};
     sigaction(SIGTERM, &term, NULL);
     w->transport = comm_mpi_open(e);
-    int rc = w->transport ? run_rank(w, e) : -ERR_INTERNAL;
+    int rc = w->transport ? run_rank(w, e) : -(int)e->code;
     say_goodbye(w, rc, e);
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);
@@ -363,12 +364,15 @@ int main(int argc, char **argv)
         case WORKER_LOCAL:
             rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&w->config, &e)
                                                 : launch_local(&w->config, argv, &e);
-            rc = rc < 0 ? rc : run_mpi(w, &e);
+            if (rc >= 0) {
+                rc = run_mpi(w, &e);
+            }
             break;
         case WORKER_JOB:
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            rc = read_plan(&w->config, &e);
-            rc = rc < 0 ? rc : run_mpi(w, &e);
+            if ((rc = read_plan(&w->config, &e)) >= 0) {
+                rc = run_mpi(w, &e);
+            }
             break;
         }
     }
