@@ -1,10 +1,10 @@
 /* Ranks without numbers: see timing.h.
  *
- *      full run       next ─► load ─► compute, buckets leave as they are ready ─► on_gradients ─► next …
- *      here           next ─────────► pace(share), on_bucket; pace(1) ──────────► on_gradients ─► next …
+ *      full run   next ─► load ─► compute, buckets leave when ready ─► on_gradients ─► next …
+ *      here       next ─────────► pace(share), on_bucket; pace(1) ───► on_gradients ─► next …
  *
  * A replica without floats goes through the same calls as a full one; the transport charges for the
- * floats it should have. What a newcomer would get wrong: the times are those of a full run only if
+ * floats it should have. The times are those of a full run only if
  * the same phases are told (what is free depends on them) and the buckets are cut as the device
  * cuts them, by the work of the layers. Results of evaluations are unknown, so no `target` is ever
  * reached. */

@@ -68,8 +68,8 @@ void message_send(struct message *m, struct comm *c, int to, int tag, void *head
 void message_recv(struct message *m, struct comm *c, int from, int tag, void *head,
                   size_t head_bytes, float *body, size_t floats);
 
-/* Rank `root` of all ranks gives data[bytes] to all others (workers, keeper, servers), blocking. All
- * name the same number of bytes. */
+/* Rank `root` of all ranks gives data[bytes] to all others (workers, keeper, servers), blocking.
+ * All name the same number of bytes. */
 int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct err *e);
 /* Returns when all ranks (workers, keeper, servers) have called it, at nearly the same moment
  * everywhere. */
