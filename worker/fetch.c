@@ -155,32 +155,33 @@ static json_t *offer(struct trip *t, const struct err *own)
     return out ? out : json_pack("{s:s}", "error", why.message);
 }
 
+/* The keeper's verdict as text to everybody; elsewhere it is parsed. */
+static int pass_verdict(struct trip *t, char *text, int64_t bytes, struct err *e)
+{
+    int rc = hand_out(t, text, (size_t)bytes, e);
+    if (rc < 0 || t->keeper) {
+        return rc;
+    }
+    t->verdict = jsonx_parse(text, (size_t)bytes, e);
+    return t->verdict ? 0 : -(int)e->code;
+}
+
 static int tell_verdict(struct trip *t, struct err *e)
 {
-    char *text = NULL;
-    int64_t bytes = 0;
-    if (t->keeper) {
-        size_t n = 0;
-        text = jsonx_dump(t->verdict, false, &n);
-        bytes = text ? (int64_t)n : -1;
-    }
+    size_t n = 0;
+    char *text = t->keeper ? jsonx_dump(t->verdict, false, &n) : NULL;
+    int64_t bytes = t->keeper && !text ? -1 : (int64_t)n;
     int rc = hand_out(t, &bytes, sizeof(bytes), e);
     if (rc == 0 && (bytes < 0 || bytes > TEXT_MOST)) {
         rc = err_set(e, ERR_PEER, "the keeper cannot tell of its data set");
     }
-    char *room = rc == 0 ? calloc(1, (size_t)bytes + 8) : NULL;
-    if (rc == 0 && !room) {
+    if (rc == 0 && !t->keeper && !(text = calloc(1, (size_t)bytes + 1))) {
         rc = err_set(e, ERR_MEMORY, "cannot read of the keeper's data set: memory ran out");
     }
-    if (room && t->keeper) {
-        memcpy(room, text, (size_t)bytes);
-    }
-    rc = rc < 0 ? rc : hand_out(t, room, (size_t)bytes, e);
-    if (rc == 0 && !t->keeper && !(t->verdict = jsonx_parse(room, (size_t)bytes, e))) {
-        rc = -ERR_PEER;
+    if (rc == 0) {
+        rc = pass_verdict(t, text, bytes, e);
     }
     free(text);
-    free(room);
     const char *why = json_string_value(json_object_get(t->verdict, "error"));
     return rc == 0 && why
                ? err_set(e, ERR_NOT_FOUND,
@@ -221,7 +222,9 @@ static int count_needs(struct trip *t, int *out, struct err *e)
             count += report.have != 0;
         }
     }
-    rc = rc < 0 ? rc : hand_out(t, &count, sizeof(count), e);
+    if (rc >= 0) {
+        rc = hand_out(t, &count, sizeof(count), e);
+    }
     *out = (int)count;
     return rc;
 }
@@ -293,7 +296,9 @@ static int pass_files(struct trip *t, struct err *e)
     size_t i;
     json_t *file;
     json_array_foreach(json_object_get(t->verdict, "files"), i, file) {
-        rc = rc < 0 ? rc : pass_file(t, file, in, &done, all, e);
+        if (rc < 0 || (rc = pass_file(t, file, in, &done, all, e)) < 0) {
+            break;
+        }
     }
     rc = in ? received_end(in, rc, e) : rc;
     if (wants) {

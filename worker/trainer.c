@@ -251,7 +251,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     }
     t->strategy = ops->start(&t->rank, state, e);
     free_start(t);
-    return t->strategy ? 0 : -ERR_INTERNAL;
+    return t->strategy ? 0 : -(int)e->code;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -400,6 +400,11 @@ static int evaluate(struct trainer *t, const struct work *w, struct err *e)
     return rc < 0 ? rc : t->strategy->ops->on_evaluated(t->strategy, w, &sum, e);
 }
 
+static enum run_outcome outcome_of(enum action last)
+{
+    return last == DO_END ? RUN_ENDED : last == DO_PAUSE ? RUN_PAUSED : RUN_STOPPED;
+}
+
 static int run(struct trainer *t, struct err *e)
 {
     struct work w;
@@ -421,7 +426,7 @@ static int run(struct trainer *t, struct err *e)
         case DO_PAUSE:
         case DO_STOP:
             rc = t->strategy->ops->finish(t->strategy, e);
-            return rc < 0 ? rc : w.action == DO_END ? 0 : w.action == DO_PAUSE ? 1 : 2;
+            return rc < 0 ? rc : (int)outcome_of(w.action);
         }
         if (rc < 0) {
             return rc;
@@ -437,9 +442,10 @@ int trainer_run(struct trainer_env *env, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot start the trainer: memory ran out");
     }
     t->env = env;
-    int rc = prepare(t, e);
-    rc = rc < 0 ? rc : start_strategy(t, e);
-    rc = rc < 0 ? rc : run(t, e);
+    int rc;
+    if ((rc = prepare(t, e)) >= 0 && (rc = start_strategy(t, e)) >= 0) {
+        rc = run(t, e);
+    }
     set_phase(t, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
         return rc; /* the communication thread may still work on our blocks, and this process ends:

@@ -317,7 +317,9 @@ static int read_cifar(const struct cifar *c, struct dataset *d, const char *root
     d->y_labels = true;
     d->classes = c->classes;
     int rc = read_files(c, raw, roots, dir, peek, e);
-    rc = rc < 0 ? rc : fill(c, d, raw, peek, e);
+    if (rc >= 0) {
+        rc = fill(c, d, raw, peek, e);
+    }
     for (int i = 0; i < FILES; i++) {
         free(raw[i].bytes);
     }

@@ -355,9 +355,8 @@ int dataset_check(const struct dataset *d, const struct data_spec *spec, const s
     char have[64], want[64];
     int outputs = (int)shape_count(&net->output);
     struct shape shape = dataset_shape(d, spec);
-    int rc = check_augment(d, &spec->augment, e);
-    rc = rc < 0 ? rc : check_normalize(d, spec, e);
-    if (rc < 0) {
+    int rc;
+    if ((rc = check_augment(d, &spec->augment, e)) < 0 || (rc = check_normalize(d, spec, e)) < 0) {
         return rc;
     }
     if (!shapes_fit(&shape, &net->input)) {

@@ -66,12 +66,14 @@ int manifest_open(const char *roots, const char *path, const char *name, struct 
 {
     char dir[PATH_BYTES], file[PATH_BYTES];
     int rc = dataset_find(roots, path, dir, e);
-    rc = rc < 0 ? rc : dataset_resolve(roots, dir, name, file, e);
+    if (rc < 0 || (rc = dataset_resolve(roots, dir, name, file, e)) < 0) {
+        return rc;
+    }
     if (rc == 0) {
         return err_set(e, ERR_NOT_FOUND, "the file '%s' of data set '%s' has gone", name, path);
     }
-    int fd = rc < 0 ? rc : open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return rc > 0 && fd < 0 ? err_errno(e, ERR_IO, "cannot open '%s'", file) : fd;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd < 0 ? err_errno(e, ERR_IO, "cannot open '%s'", file) : fd;
 }
 
 static int64_t hash_file(EVP_MD_CTX *md, int fd, char *buffer, void (*alive)(void *ctx), void *ctx)
@@ -131,8 +133,7 @@ json_t *manifest_make(const char *roots, const char *path, void (*alive)(void *c
     json_t *out = NULL;
     int rc = names ? dataset_find(roots, path, dir, e)
                    : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
-    rc = rc < 0 ? rc : collect(names, dir, "", e);
-    if (rc >= 0) {
+    if (rc >= 0 && collect(names, dir, "", e) >= 0) {
         qsort(names->items, (size_t)names->n, sizeof(names->items[0]), by_text);
         out = hash_all(names, roots, path, alive, ctx, e);
     }

@@ -169,10 +169,13 @@ int received_file(struct incoming *in, const char *name, struct err *e)
         return 0;
     }
     int rc = close_file(in, e);
+    if (rc < 0) {
+        return rc;
+    }
     snprintf(path, sizeof(path), "%s/" RECEIVED_PATH "/%s", in->part, name);
     char *slash = strrchr(path, '/');
     *slash = 0;
-    rc = rc < 0 ? rc : proc_mkdirs(path, 0700, e);
+    rc = proc_mkdirs(path, 0700, e);
     *slash = '/';
     if (rc == 0 && !(in->file = fopen(path, "wbx"))) {
         rc = err_errno(e, ERR_IO, "cannot make '%s'", path);
