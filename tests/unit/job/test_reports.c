@@ -8,6 +8,7 @@
 #include "job/documents/checked.h"
 #include "job/documents/fact.h"
 #include "job/documents/failure.h"
+#include "job/documents/offer.h"
 #include "job/documents/summary.h"
 
 /* ---- heartbeats ------------------------------------------------------------------------------ */
@@ -430,6 +431,53 @@ static void the_simulator_answers_with_what_the_whole_process_needs(void **state
     checked_release(&c);
 }
 
+/* ---- the keeper's offer ---------------------------------------------------------------------- */
+
+static int read_offer(const json_t *j, struct err *e)
+{
+    struct offer o;
+    int rc = offer_read(&o, j, e);
+    offer_release(&o);
+    return rc;
+}
+
+static void an_offer_is_read_as_it_was_written(void **state)
+{
+    static const struct wrong wrongs[] = {
+        {"key", NULL, "the keeper's offer of its data set is not valid: /key: is missing"},
+        {"files/1/name", "''",
+         "the keeper's offer of its data set is not valid: /files/1/name: must be a text of 1 to 599 bytes"},
+        {"files/0/bytes", "-1",
+         "the keeper's offer of its data set is not valid: /files/0/bytes: must be a whole number, 0 to 9223372036854775807"},
+    };
+    struct offer o = {.digest = "abcd", .key = "ef01"}, got;
+    struct err e = {0};
+    (void)state;
+    assert_read(offer_add(&o, "a", 2, &e), &e);
+    assert_read(offer_add(&o, "sub/c", 3, &e), &e);
+    json_t *j = sent(offer_json(&o));
+    assert_read(offer_read(&got, j, &e), &e);
+    assert_true(got.bytes == 5 && got.n_files == 2 && got.files[1].bytes == 3);
+    assert_string_equal(got.files[1].name, "sub/c");
+    assert_same(offer_json(&got), json_incref(j));
+    offer_release(&got);
+    offer_release(&o);
+    EACH_SAYS(j, wrongs, read_offer);
+}
+
+static void an_offer_may_say_why_there_is_none(void **state)
+{
+    struct offer o = {.error = "cannot read it"}, got;
+    struct err e = {0};
+    json_t *j = sent(offer_json(&o));
+    (void)state;
+    assert_read(offer_read(&got, j, &e), &e);
+    assert_string_equal(got.error, "cannot read it");
+    assert_true(!got.digest[0] && got.n_files == 0);
+    offer_release(&got);
+    json_decref(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +494,8 @@ int main(void)
         cmocka_unit_test(a_summary_says_of_which_attempt_it_is_if_it_is_of_one),
         cmocka_unit_test(what_is_wrong_with_a_summary_is_said),
         cmocka_unit_test(an_answer_of_a_check_is_read_as_it_was_printed),
+        cmocka_unit_test(an_offer_is_read_as_it_was_written),
+        cmocka_unit_test(an_offer_may_say_why_there_is_none),
         cmocka_unit_test(the_simulator_answers_with_what_the_whole_process_needs),
     };
     return cmocka_run_group_tests_name("reports", tests, NULL, NULL);
