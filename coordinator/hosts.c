@@ -1,6 +1,6 @@
 /* Hosts that join: see hosts.h.
  *
- * What a newcomer would get wrong: a join may be sent again by whoever can write to the store. A
+ * A join may be sent again by whoever can write to the store. A
  * second one with the same nonce, or one from before this process started, would give the host
  * another key and shut out its agent; so both are refused.
  */

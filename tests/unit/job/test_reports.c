@@ -8,6 +8,7 @@
 #include "job/documents/checked.h"
 #include "job/documents/fact.h"
 #include "job/documents/failure.h"
+#include "job/documents/joining.h"
 #include "job/documents/offer.h"
 #include "job/documents/summary.h"
 
@@ -478,6 +479,49 @@ static void an_offer_may_say_why_there_is_none(void **state)
     json_decref(j);
 }
 
+/* ---- joining --------------------------------------------------------------------------------- */
+
+static void joining_is_read_as_it_was_written(void **state)
+{
+    json_t *versions = json_pack("{s:s}", "evenstep", "1"), *nodes = json_pack("[s]", "n1");
+    struct joining_ask ask = {.host = "h",
+                              .instance = "i",
+                              .address = "10.0.0.2",
+                              .network = "10.0.0.0/24",
+                              .versions = versions,
+                              .nodes = nodes,
+                              .faulty = true,
+                              .message = "no device",
+                              .hint = "give it one"},
+                       asked, nothing;
+    json_t *j = sent(joining_ask_json(&ask)), *none = json_object();
+    (void)state;
+    joining_ask_read(&asked, j);
+    assert_string_equal(asked.network, "10.0.0.0/24");
+    assert_string_equal(asked.hint, "give it one");
+    assert_same(joining_ask_json(&asked), json_incref(j));
+    joining_ask_read(&nothing, none); /* anybody may ask: what is missing is empty */
+    assert_true(!nothing.host[0] && !nothing.nonce[0] && !nothing.nodes && !nothing.faulty);
+    json_decref(none);
+    json_decref(j);
+    json_decref(versions);
+    json_decref(nodes);
+}
+
+static void an_answer_to_joining_is_a_key_or_a_reason(void **state)
+{
+    struct joining_answer yes = {.accepted = true, .coordinator = "c", .salt = "s", .key = "k"},
+                          no = {.message = "another version", .hint = "install it"}, got;
+    json_t *accepted = sent(joining_answer_json(&yes)), *refused = sent(joining_answer_json(&no));
+    (void)state;
+    joining_answer_read(&got, accepted);
+    assert_true(got.accepted && strcmp(got.key, "k") == 0 && !got.message[0]);
+    joining_answer_read(&got, refused);
+    assert_true(!got.accepted && strcmp(got.hint, "install it") == 0 && !got.key[0]);
+    json_decref(accepted);
+    json_decref(refused);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +540,8 @@ int main(void)
         cmocka_unit_test(an_answer_of_a_check_is_read_as_it_was_printed),
         cmocka_unit_test(an_offer_is_read_as_it_was_written),
         cmocka_unit_test(an_offer_may_say_why_there_is_none),
+        cmocka_unit_test(joining_is_read_as_it_was_written),
+        cmocka_unit_test(an_answer_to_joining_is_a_key_or_a_reason),
         cmocka_unit_test(the_simulator_answers_with_what_the_whole_process_needs),
     };
     return cmocka_run_group_tests_name("reports", tests, NULL, NULL);
