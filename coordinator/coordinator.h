@@ -1,11 +1,15 @@
 /* The coordinator: `evenstep serve`. Policy and processes; the facts are in the store.
  *
- *   serve.c ─► scheduler ─┬─► recover ────────────────┐   jobs that nobody has in hand
- *                         ├─► run ─┬─► run_virtual    │   an attempt's turn
- *                         │        └──────────────────┴─► run_end   where its job goes
- *                         └─► queue ─► launch ─► planner            a queued job's next attempt
+ *   serve.c ─► scheduler ─┬─► recover ─────────┐
+ *                         ├─► run ─────────────┴─► run_end ─► run_virtual ─┐
+ *                         └─► queue ─► launch ─► planner ──────────────────┴─► attempts
  *
- *   Each calls only what stands right of it, and attempts.c: the attempts in hand. Below them:
+ *   recover  jobs that nobody has in hand      run      an attempt's turn
+ *   run_end  where its job goes                queue    which jobs start now
+ *   launch   how a job's next attempt starts   planner  its plan
+ *   attempts the attempts in hand; each file above calls only what stands right of it
+ *
+ * Below them:
  *
  *   monitor/   rows, facts and heartbeats → profiles, staleness, live document, history,
  *              minibatches, lost ranks (monitor/parts.h has its picture)

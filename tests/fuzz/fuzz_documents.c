@@ -10,6 +10,7 @@
 #include "job/documents/fact.h"
 #include "job/documents/launched.h"
 #include "job/documents/measured.h"
+#include "job/documents/offer.h"
 #include "job/documents/plan.h"
 #include "job/documents/summary.h"
 
@@ -34,6 +35,7 @@ AGAIN(launched, launched_read(&x, j, e), (void)0)
 AGAIN(bookmark, bookmark_read(&x, 3, j, e), bookmark_release(&x))
 AGAIN(measured, measured_read(&x, j, e), measured_release(&x))
 AGAIN(checked, checked_read(&x, j, e), checked_release(&x))
+AGAIN(offer, offer_read(&x, j, e), offer_release(&x))
 AGAIN(evaluations, evaluations_read(&x, j, e), evaluations_release(&x))
 
 /* What is taken from a summary is no summary: it is only read. */
@@ -48,9 +50,10 @@ static json_t *again_summary(const json_t *j, int *rc, struct err *e)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static again_fn *const all[] = {
-        again_control,  again_plan,     again_beat,    again_fact,        again_launched,
-        again_bookmark, again_measured, again_checked, again_evaluations, again_summary};
+    static again_fn *const all[] = {again_control,  again_plan,     again_beat,
+                                    again_fact,     again_launched, again_bookmark,
+                                    again_measured, again_checked,  again_evaluations,
+                                    again_summary,  again_offer};
     json_t *j = size > 0 ? fuzz_json(data + 1, size - 1) : NULL;
     struct err e = {0};
     int rc;

@@ -152,12 +152,12 @@ static void the_key_is_that_of_names_and_bytes(void **state)
         snprintf(path, sizeof(path), "%s/set/.seen", dir);
         assert_int_equal(proc_write_file(path, "x", (size_t)i % 2, 0600, &e),
                          0); /* does not count */
-        json_t *m = manifest_make(dir, "set", nobody, NULL, &e);
-        assert_non_null(m);
-        assert_int_equal((int)json_integer_value(json_object_get(m, "bytes")), 5);
-        assert_int_equal((int)json_array_size(json_object_get(m, "files")), 2);
-        snprintf(keys[i], sizeof(keys[i]), "%s", json_string_value(json_object_get(m, "key")));
-        json_decref(m);
+        struct offer offer = {0};
+        assert_int_equal(manifest_make(&offer, dir, "set", nobody, NULL, &e), 0);
+        assert_int_equal((int)offer.bytes, 5);
+        assert_int_equal(offer.n_files, 2);
+        snprintf(keys[i], sizeof(keys[i]), "%s", offer.key);
+        offer_release(&offer);
     }
     assert_string_equal(keys[0], keys[1]);
     assert_string_not_equal(keys[0], keys[2]);
