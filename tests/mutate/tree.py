@@ -105,9 +105,10 @@ class Tree:
             try:
                 status = process.wait(seconds)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
                 status = None
+            finally:
+                process.kill()  # the end of unshare ends all that the test started
+                process.wait()
         return status, time.monotonic() - begun
 
 
