@@ -121,7 +121,7 @@ struct es_slice {
     int epoch_last;         /* 1: the epoch's last one for this rank */
 };
 
-/* How many epochs the program wants, if es_about did not say. Before the first es_next. */
+/* How many epochs the program wants, if es_about did not say. Before es_start. */
 int es_epochs(double epochs);
 
 /* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank

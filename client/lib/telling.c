@@ -64,6 +64,9 @@ PUBLIC int es_epochs(double epochs)
     if (es_usable("es_epochs") < 0) {
         return -1;
     }
+    if (s->started) {
+        return es_fail("es_epochs: the run has started; its length is told before es_start");
+    }
     return epochs > 0 ? talk_send(s, &m, -1) : es_fail("es_epochs: %g epochs are none", epochs);
 }
 

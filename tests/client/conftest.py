@@ -1,7 +1,9 @@
 """Programs with PyTorch or Keras, and the ranks that they run on (rank.py)."""
 
 import os
+import signal
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -72,8 +74,11 @@ def run_programs(tmp_path):
                 ranks.join()
         except BaseException as e:
             problem = e
+            for pid in pids:  # their stacks go to their logs
+                os.kill(pid, signal.SIGUSR2)
+            time.sleep(1)
             for pid in pids:
-                os.kill(pid, 9)
+                os.kill(pid, signal.SIGKILL)
         codes = [nursery.wait(pid) for pid in pids]
         logs = [open(str(o) + ".log").read() for o in outputs]
         assert problem is None, "%s\n%s" % (problem, "\n".join(logs))

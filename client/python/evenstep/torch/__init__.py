@@ -60,13 +60,11 @@ class Program:
         about = about_loader(loader, shard, samples)
         about["sums"] = reduction == "sum"
         about["framework"] = "torch " + torch.__version__
+        known = about["samples"]
         self.run = Run(
             about, optimizer.describe(optimizers), tensors.parameters, tensors.statistics
         )
         self.blocks = Blocks(self.run, models, tensors)
-        self.blocks.fill()
-        self.run.start()
-        self.blocks.attach()
         self.passes = Passes(self.run, self.blocks, optimizers, reduction)
         self.stream = Stream(self.run, self.passes)
         self.state = state.State(self.run, self.stream, models, optimizers, schedulers)
@@ -74,8 +72,14 @@ class Program:
         self.run.before_leave = self.stream.close
         optimizer.watch(self.passes, self.blocks)
         loss.watch(self.passes)
-        made = Loader(loader, self.stream, shard)
+        made = Loader(loader, self.stream, shard, known)
         self.objects = tuple(made if o is loader else o for o in objects)
+        self.run.on_start = self._start
+
+    def _start(self):
+        self.blocks.fill()
+        self.run.start()
+        self.blocks.attach()
         self.state.load()
 
     @contextlib.contextmanager

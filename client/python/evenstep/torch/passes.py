@@ -39,7 +39,6 @@ class Passes:
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.mine = 0.0  # weight of this slice
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
-        self.failed = False  # an exception ended a pass over this slice
         self.open = False
         self.loss = self.scale = None
         self._stash = None
@@ -68,10 +67,12 @@ class Passes:
             self.blocks.difference()
             self.run.difference()
             self.blocks.refresh()
-        elif not self.settled and self.kept and not self.failed:
+        elif not self.settled and self.kept:
             self.run.held_back(self.samples, self._loss(), self._rate())
+        elif not self.settled and not self.run.over:
+            self.run.abort()  # its pass failed, or there was none
         self.answer, self.settled, self.slice = STEP, True, None
-        self.stepped = self.failed = False
+        self.stepped = False
 
     def begin_slice(self, piece):
         """False: the job was stopped."""
@@ -167,8 +168,8 @@ class Passes:
             self.blocks.remember()
 
     def abandon(self):
-        """An exception ended the pass: the slice stays unsettled, and begin_slice gives it up."""
-        self.open, self.failed, self.kept = False, True, 0.0
+        """An exception ended the pass: no rank makes the step of this slice."""
+        self.open, self.settled, self.kept = False, False, 0.0
         self._unstash()
 
     # ---- parts of it

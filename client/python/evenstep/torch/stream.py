@@ -27,6 +27,7 @@ class Stream:
 
     def reopen(self):
         """A new loop over the loader."""
+        self.passes.finish_step()
         if self._over is not None:
             self._close_epoch()
         self._to_sample = deque(self._to_begin)
@@ -42,10 +43,10 @@ class Stream:
 
     def begin(self):
         """Begins the next slice and gives it; None: the epoch is over, or the job."""
+        self.passes.finish_step()  # the next slice may come only after it
         if self._over is None:
             piece = self._first(self._to_begin)
             if piece is None:
-                self.passes.finish_step()
                 return None
             if piece.number >= 0 and not self.passes.begin_slice(piece):
                 return None
@@ -70,6 +71,8 @@ class Stream:
 
     def close(self):
         """The program ends: what its last step has to send, and the end of its epoch."""
+        if self.run.on_start:
+            return  # it never asked for a batch
         if self._over is not None:
             self._close_epoch()
         self.passes.finish_step()
