@@ -136,6 +136,11 @@ enum { ES_SAVE = 1, ES_OVER = 2 };
  * and leave. A pass that is still open is given up as by es_abort. */
 int es_begin(int64_t number);
 
+/* 1: the next es_begin (or es_leave) waits for the rank, which then reads the block's parameters and
+ * may change them; 0: it does not. es_epoch_end always does. For a program that keeps its parameters
+ * elsewhere and copies them. */
+int es_holds(void);
+
 /* One more backward pass over the slice begun last, whose gradients are to be summed too. */
 int es_again(void);
 

@@ -41,6 +41,11 @@ int hold(struct session *s, int type)
     }
 }
 
+PUBLIC int es_holds(void)
+{
+    return es_usable("es_holds") < 0 ? -1 : es_session.hold;
+}
+
 PUBLIC int es_state(const void *bytes, size_t n)
 {
     struct session *s = &es_session;

@@ -101,6 +101,10 @@ class Run:
             s.epoch, s.number, s.start, s.count, s.step_count, indices, bool(s.epoch_last)
         )
 
+    def holds(self):
+        """The rank reads and may change parameters while the next slice begins."""
+        return bool(self._library.holds())
+
     def begin(self, number):
         """False: the job was stopped, make no step."""
         if self._held(self._library.begin, number) == OVER:

@@ -4,8 +4,7 @@ blocks.py     parameters and running statistics stand in the shared block
 passes.py     a backward pass: gradients go out as they are ready, and come back summed
 optimizer.py  steps that are left out, or of which the difference is sent
 loss.py       where a backward begins, and the loss for display
-stream.py     which samples come next, and when a slice begins
-loader.py     the DataLoader, rebuilt over the stream
+loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 state.py      the program's own state, and state_dict()
 """
 
@@ -16,11 +15,11 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from ..run import Error, Run
+from ..stream import Stream
 from . import loss, optimizer, state
 from .blocks import Blocks, describe
 from .loader import Loader, about_loader
 from .passes import Passes
-from .stream import Stream
 
 
 def _sort(objects):

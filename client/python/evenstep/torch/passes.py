@@ -77,15 +77,24 @@ class Passes:
     def begin_slice(self, piece):
         """False: the job was stopped."""
         self.finish_step()
-        self.blocks.check()
+        self.blocks.check(copy=self.run.holds())
         self.hook()
+        held = self.run.holds()
         if not self.run.begin(piece.number):
             return False
-        self.blocks.refresh()
+        if held:
+            self.blocks.refresh()
         self.slice, self.samples, self.settled = piece, piece.count, False
         self.mine = float(piece.count > 0) if self.sums else float(piece.count)
         self.loss = None
         return True
+
+    def hand_over(self):
+        self.blocks.check()
+
+    def take_over(self):
+        self.blocks.refresh()
+        self.blocks.check_replaced()
 
     def weigh(self, weight):
         if self.slice is None or self.open or self.settled:
