@@ -38,7 +38,7 @@ def environment():
 
 @pytest.fixture(scope="session")
 def torch_programs():
-    nursery = Nursery(python_with("torch"), "torch,numpy", environment())
+    nursery = Nursery(python_with("torch"), "torch,torch._dynamo,numpy", environment())
     yield nursery
     nursery.close()
 
