@@ -154,7 +154,7 @@ $(BUILD)/reports:
 $(PROGRAMS) $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests): $(SAN_OPTIONS)
 endif
 endif
-check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
+check-build: all client $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-cluster check-deploy
 SUITES ?= all
 check: check-build cuda-host fuzz layers check-docs check-format ## every test; closes with a line that counts what ran
