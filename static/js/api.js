@@ -33,7 +33,7 @@ export const signedOut = new EventTarget();
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /**
- * What only reads is asked again where a part of the service was away for a moment.
+ * A request that only reads is repeated where a part of the service is away (503).
  * @param {string} method
  * @param {string} path
  * @param {Options} [options]

@@ -13,7 +13,7 @@ export function button(text, onClick, props) {
 }
 
 /**
- * A button that copies a text and says so for a moment.
+ * A button that copies a text and says so.
  * @param {string} text
  * @param {() => string} make
  * @param {Page.Props} [props]
