@@ -62,43 +62,38 @@ export class JobView {
     this.changes = new Set(['all']);
     this.zoomTimer = 0;
     this.drawSoon = throttle(() => this.drawNow(), DRAW_MS);
-    this.parts = this.makeParts();
+    this.head = new Head(this);
+    this.summary = new Summary(this);
+    this.lane = new EventLane(this);
+    this.rows = this.makeRows();
+    this.folds = new Folds(this);
+    this.logs = new Logs(this);
+    /** Every part, in the order in which they are drawn. */
+    /** @type {Page.Part[]} */
+    this.parts =
+        [this.head, this.summary, this.lane, ...Object.values(this.rows), this.folds, this.logs];
     this.layout();
     this.listen();
   }
 
-  makeParts() {
-    const lane = new EventLane(this);
+  /* Rows of the sheet, one under the other. */
+  makeRows() {
     return {
-      head: new Head(this),
-      summary: new Summary(this),
       controls: new Controls(this),
-      lane,
-      learning: new Learning(this, lane.node),
+      learning: new Learning(this, this.lane.node),
       staleness: new Staleness(this),
       minibatch: new Minibatch(this),
       throughput: new Throughput(this),
       strategy: new StrategyFigure(this),
-      steps: new LastSteps(this),
-      folds: new Folds(this),
-      logs: new Logs(this)
+      steps: new LastSteps(this)
     };
   }
 
-  /** @returns {Page.Part[]} */
-  get allParts() {
-    return Object.values(this.parts);
-  }
-
   layout() {
-    const {head, summary, folds, logs, ...rest} = this.parts;
-    const rows = [
-      rest.controls, rest.learning, rest.staleness, rest.minibatch, rest.throughput, rest.strategy,
-      rest.steps
-    ];
-    const sheet = h('div', {class: 'sheet job-sheet'}, summary.node,
-        h('div', {class: 'rows'}, rows.map((part) => part.node)), folds.node);
-    fill(this.root, head.node, sheet, logs.node);
+    const rows = Object.values(this.rows).map((part) => part.node);
+    const sheet = h('div', {class: 'sheet job-sheet'}, this.summary.node,
+        h('div', {class: 'rows'}, rows), this.folds.node);
+    fill(this.root, this.head.node, sheet, this.logs.node);
   }
 
   listen() {
@@ -196,7 +191,7 @@ export class JobView {
     const what = new Set(this.changes);
     this.changes.clear();
     const pointed = what.size === 1 && what.has('hover');
-    this.allParts.forEach((part) => (pointed ? part.point?.() : part.update(what)));
+    this.parts.forEach((part) => (pointed ? part.point?.() : part.update(what)));
   }
 
   draw(what = 'all') {
@@ -210,7 +205,7 @@ export class JobView {
     stream.removeEventListener('state', this.onState || null);
     this.data.close();
     this.group.close();
-    this.allParts.forEach((part) => part.close?.());
+    this.parts.forEach((part) => part.close?.());
   }
 }
 
