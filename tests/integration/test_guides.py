@@ -187,8 +187,8 @@ def test_with_longer_rows_the_tests_of_rows_and_histories_pass(tree, program):
 
 
 def test_the_chart_of_the_guide_imports_what_is_there(tree):
-    chart = tree / "static" / "js" / "job" / "loading.js"
-    assert "loading, strategy" in (tree / "static" / "js" / "views" / "job.js").read_text()
+    chart = tree / "static" / "js" / "views" / "job" / "loading.js"
+    assert "loading: new Loading(this)," in (tree / "static" / "js" / "views" / "job" / "view.js").read_text()
     for names, path in re.findall(r"^import \{([^}]+)\} from '([^']+)'", chart.read_text(), re.M):
         module = (chart.parent / path).read_text()
         for name in names.split(","):
