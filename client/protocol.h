@@ -13,6 +13,11 @@
  *   └ next step
  *   EPOCH_END, LOG, LEAVE ──────────────────►
  *
+ * The rank keeps at least one slice ahead: SLICE n + 1 is sent before GO n, so that a BEGIN can
+ * follow every GO. EPOCH_END is sent once for each epoch, after the step of the slice with
+ * WIRE_EPOCH_LAST and before any BEGIN of the next epoch, and is always answered. LEAVE is answered
+ * only while held.
+ *
  * The socket is AF_UNIX, SOCK_SEQPACKET, at the path in EVENSTEP_SOCKET: one message is one packet
  * of sizeof(struct wire_message) bytes; a file descriptor travels with SCM_RIGHTS. Texts longer
  * than a message travel in a memfd of their own. The rank owns the block, a memfd that cannot
@@ -62,13 +67,18 @@ enum wire_flags {
     WIRE_RESUMED = 2,     /* WELCOME: the run goes on from a checkpoint, or after a crash of the
                             program; START's parameters are newer than the program's */
     WIRE_SKIP_STEP = 4,   /* GO: the parameters are new already: leave the optimizer step out */
-    WIRE_HOLD = 8,        /* GO: after the next BEGIN, EPOCH_END or LEAVE wait for CONTINUE */
+    WIRE_HOLD = 8,        /* GO, CONTINUE: after the next BEGIN, EPOCH_END or LEAVE wait for
+                            CONTINUE */
     WIRE_DIFFERENCE = 16, /* GO: make the step now, put (parameters before - after) in place of the
-                            gradients, send GRADIENTS again with the same flag; GO follows */
-    WIRE_EPOCH_LAST = 32, /* SLICE: the last one of its epoch for this rank; count may be 0 */
+                            gradients and the parameters back to what they were before, send
+                            GRADIENTS again with the same flag; a GO with WIRE_SKIP_STEP follows */
+    WIRE_EPOCH_LAST = 32, /* SLICE: the last one of its epoch for this rank */
     WIRE_RUN_LAST = 64,   /* SLICE: nothing comes after it */
     WIRE_STOP = 128,      /* SLICE, GO, CONTINUE: the job was stopped or paused: leave */
-    WIRE_NOT_FINITE = 256 /* GRADIENTS: a NaN or an infinity is among loss or gradients */
+    WIRE_NOT_FINITE = 256, /* GRADIENTS: a NaN or an infinity is among loss or gradients */
+    WIRE_NO_STEP = 512     /* SLICE: no step belongs to it, and no number; it only says EPOCH_LAST,
+                              RUN_LAST or STOP. Without it a count of 0 is a step with gradients of
+                              zero, in which the optimizer uses what the other ranks had */
 };
 
 struct wire_message {
@@ -94,7 +104,8 @@ struct wire_message {
         } welcome;
         struct {
             int64_t epoch, number; /* number: counts this rank's slices, from 0 */
-            int64_t start, count;  /* positions in the epoch's order; count may be 0 */
+            int64_t start, count;  /* positions in the epoch's order; count may be 0 (see
+                                      WIRE_NO_STEP) */
             int64_t step_count;    /* samples of all ranks in this step; 0: not known (a server) */
             int32_t slot;          /* of the indices, [count] of them */
         } slice;
