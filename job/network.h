@@ -65,6 +65,7 @@ struct tensor {
 
 enum loss_type { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_MSE };
 
+/* A user's program has tensors and statistics here, and neither layers nor shapes. */
 struct network {
     char preset[NET_NAME]; /* or "" */
     struct shape input;
