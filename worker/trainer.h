@@ -8,10 +8,13 @@
 #include "worker/exchange/strategy.h"
 #include "worker/telemetry.h"
 
+struct engine; /* worker/engine.h */
+
 struct trainer_env {
     const struct jobspec *spec;
     const struct dataset *data; /* on keeper and servers its counts are enough (dataset_peek) */
-    struct device *dev;         /* NULL on keeper and servers */
+    struct device *dev;         /* NULL on keeper and servers, and where a program computes */
+    struct engine *engine;      /* NULL: our own network's. trainer_run frees it */
     struct comm *comm;
     struct telemetry *telemetry;
     int first_sizes[SPEC_WORKERS];
