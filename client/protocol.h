@@ -11,12 +11,13 @@
  *   │ BUCKET … BUCKET, GRADIENTS ───────────►   sums them over all ranks, or pushes them
  *   │          ◄───────────── GO  (make your optimizer step, or leave it out)
  *   └ next step
- *   EPOCH_END, LOG, LEAVE ──────────────────►
+ *   EPOCH_END, LEAVE ───────────────────────►
+ *              ◄───────────── SAVE, CONTINUE
+ *   LOG (at any time) ──────────────────────►
  *
  * The rank keeps at least one slice ahead: SLICE n + 1 is sent before GO n, so that a BEGIN can
  * follow every GO. EPOCH_END is sent once for each epoch, after the step of the slice with
- * WIRE_EPOCH_LAST and before any BEGIN of the next epoch, and is always answered. LEAVE is answered
- * only while held.
+ * WIRE_EPOCH_LAST and before any BEGIN of the next epoch.
  *
  * The socket is AF_UNIX, SOCK_SEQPACKET, at the path in EVENSTEP_SOCKET: one message is one packet
  * of sizeof(struct wire_message) bytes; a file descriptor travels with SCM_RIGHTS. Texts longer
@@ -42,14 +43,15 @@ enum wire_type {
     WIRE_READY,     /* the block's parameters and statistics are the program's initial ones */
     WIRE_BEGIN,     /* .slice: the program begins to work on this slice; everything that it does
                        after a step (optimizer, scheduler) is done for the step before */
-    WIRE_BUCKET,    /* .bucket: its gradients are in the block; any order */
+    WIRE_BUCKET,    /* .bucket: its gradients are in the block; any order. None comes for a slice
+                       whose GRADIENTS says WIRE_HELD_BACK */
     WIRE_GRADIENTS, /* all of them are there: .gradients. Answered by GO */
     WIRE_EPOCH_END, /* .slice.epoch: the program's loop over that epoch's slices ended. Answered by
                        CONTINUE, so that what follows (evaluation) sees the averaged parameters */
     WIRE_EPOCHS, /* .epochs: how many the program wants in all; before the first slice is asked */
     WIRE_LOG,    /* fd: JSON object of metrics: numbers by name */
     WIRE_STATE,  /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
-    WIRE_LEAVE,  /* the program is done with training; nothing follows */
+    WIRE_LEAVE,  /* the program is done with training. Answered by CONTINUE; nothing follows */
     WIRE_FAILED, /* fd: a sentence; the program cannot go on */
     /* ---- rank to program ---- */
     WIRE_WELCOME = 64, /* .welcome; fd: the block, and after it the state to go on from if
@@ -63,20 +65,30 @@ enum wire_type {
 };
 
 enum wire_flags {
-    WIRE_HAS_STATE = 1,   /* WELCOME: a second fd is the state that the program saved */
-    WIRE_RESUMED = 2,     /* WELCOME: the run goes on from a checkpoint, or after a crash of the
+    WIRE_HAS_STATE = 1,    /* WELCOME: a second fd is the state that the program saved */
+    WIRE_RESUMED = 2,      /* WELCOME: the run goes on from a checkpoint, or after a crash of the
                             program; START's parameters are newer than the program's */
-    WIRE_SKIP_STEP = 4,   /* GO: the parameters are new already: leave the optimizer step out */
-    WIRE_HOLD = 8,        /* GO, CONTINUE: after the next BEGIN, EPOCH_END or LEAVE wait for
+    WIRE_SKIP_STEP = 4,    /* GO: the parameters are new already: leave the optimizer step out */
+    WIRE_HOLD = 8,         /* GO, CONTINUE: after the next BEGIN, EPOCH_END or LEAVE wait for
                             CONTINUE */
-    WIRE_DIFFERENCE = 16, /* GO: make the step now, put (parameters before - after) in place of the
+    WIRE_DIFFERENCE = 16,  /* GO: make the step now, put (parameters before - after) in place of the
                             gradients and the parameters back to what they were before, send
                             GRADIENTS again with the same flag; a GO with WIRE_SKIP_STEP follows */
-    WIRE_EPOCH_LAST = 32, /* SLICE: the last one of its epoch for this rank */
-    WIRE_RUN_LAST = 64,   /* SLICE: nothing comes after it */
-    WIRE_STOP = 128,      /* SLICE, GO, CONTINUE: the job was stopped or paused: leave */
-    WIRE_NOT_FINITE = 256, /* GRADIENTS: a NaN or an infinity is among loss or gradients */
-    WIRE_NO_STEP = 512     /* SLICE: no step belongs to it, and no number; it only says EPOCH_LAST,
+    WIRE_EPOCH_LAST = 32,  /* SLICE: the last one of its epoch for this rank */
+    WIRE_RUN_LAST = 64,    /* SLICE: nothing comes after it */
+    WIRE_STOP = 128,       /* SLICE, GO, CONTINUE: the job was stopped or paused: leave */
+    WIRE_NOT_FINITE = 256, /* GRADIENTS: the loss is NaN or infinite */
+    WIRE_AGAIN = 512,      /* BEGIN: one more backward pass over the slice before (.slice.number is
+                              its own): its gradients, to which the program has added what GO left
+                              in the block, are summed like a step's; no new samples count. For
+                              strategies that sum gradients; others refuse, or answer GO at once
+                              where gradients stay local */
+    WIRE_HELD_BACK = 1024, /* GRADIENTS: the program keeps what this slice gave and adds a later
+                              slice's to it (no_sync): nothing is summed, the samples count as done.
+                              The program makes no optimizer step before a slice without it */
+    WIRE_VOID = 2048,      /* GRADIENTS: the backward pass failed half way: nobody makes this step.
+                              GO says SKIP_STEP on every rank and the parameters stay */
+    WIRE_NO_STEP = 4096    /* SLICE: no step belongs to it, and no number; it only says EPOCH_LAST,
                               RUN_LAST or STOP. Without it a count of 0 is a step with gradients of
                               zero, in which the optimizer uses what the other ranks had */
 };
@@ -117,7 +129,10 @@ struct wire_message {
             double correct;       /* samples classified correctly; negative: not known */
             double learning_rate; /* of the first parameter group; NaN: not known */
         } gradients;
-        int32_t bucket;
+        struct {
+            double weight; /* as .gradients.weight; it is known before the first bucket */
+            int32_t index;
+        } bucket;
         double epochs;
         uint8_t room[128];
     };
@@ -131,14 +146,21 @@ struct wire_bucket {
 /* The description in JOIN, a JSON object:
  *   {"framework": "torch 2.15.0", "samples": 60000, "global_batch": 64, "ahead": 2,
  *    "drop_last": false, "shuffle": true, "epochs": null, "reduction": "mean",
+ *    "state": true, "stack_signal": 12,
  *    "optimizer": {"type": "sgd", "name": "SGD", "learning_rate": 0.1, "momentum": 0.9,
  *                  "nesterov": false, "weight_decay": 0.0005},
  *    "parameters": [{"name": "fc1.weight", "shape": [128, 784], "decay": true}, …],
  *    "statistics": [{"name": "bn1.running_mean", "shape": [64], "mean_of": -1},
  *                   {"name": "bn1.running_var", "shape": [64], "mean_of": 0}, …]}
+ * "samples" null: a stream without a known length. "reduction": with "mean" the sum over ranks is
+ * sum(weight x gradient) / sum(weight); with "sum" it is the sum of the gradients, those of weight 0
+ * left out. A program whose slice is empty sends zeros with weight 0. "state": SAVE is worth asking.
+ * "stack_signal": this signal makes the program write its stacks to stderr (0: none does).
  * "optimizer"."type" is "sgd" where the server's rule can make the same update (one rate, one decay
  * for all that decays, no dampening), else "other". "statistics" of a variance name the entry that
- * is its mean. Tensors stand in the block in this order, one after the other, without gaps. All
- * ranks' descriptions must be alike but for "samples" of sharded data. */
+ * is its mean. A tensor that is not in row-major order has "strides" (floats). Tensors stand in the
+ * block in this order, one after the other, without gaps. All ranks' descriptions must be alike but
+ * for "samples" of sharded data.
+ */
 
 #endif
