@@ -30,6 +30,21 @@ static void note_sizes(struct lockstep *l)
     }
 }
 
+static int init_plan(struct plan *p, const struct rank_env *env, const struct cursor *from)
+{
+    size_t room = 1 + (size_t)env->ahead;
+    if (env->ahead == 0) {
+        return 0;
+    }
+    *p = (struct plan){.cut = *from,
+                       .behind = calloc(room, sizeof *p->behind),
+                       .wholes = calloc(room, sizeof *p->wholes),
+                       .counts = calloc(room * (size_t)env->comm->workers, sizeof *p->counts),
+                       .parts = calloc(room, sizeof *p->parts),
+                       .room = (int)room};
+    return p->behind && p->wholes && p->counts && p->parts ? 0 : -ERR_MEMORY;
+}
+
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state)
 {
     memset(l, 0, sizeof *l);
@@ -46,11 +61,16 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
                 comm_now(env->comm));
     allreduce_init(&l->sums, env->comm, COMM_ALL, 3);
+    BUG_ON(init_plan(&l->plan, env, &l->cursor) < 0);
 }
 
 void lockstep_release(struct lockstep *l)
 {
     allreduce_release(&l->sums);
+    free(l->plan.behind);
+    free(l->plan.wholes);
+    free(l->plan.counts);
+    free(l->plan.parts);
 }
 
 bool lockstep_over(const struct lockstep *l)
@@ -77,15 +97,47 @@ static struct slice my_part(struct lockstep *l, const struct slice *whole, const
     return mine;
 }
 
-void lockstep_next(struct lockstep *l, struct work *out)
+/* Cuts one more step by the sizes of now; false at the run's end. */
+static bool plan_step(struct lockstep *l)
 {
-    int rank = l->env->comm->rank, B = l->env->spec->batching.global_batch;
+    struct plan *p = &l->plan;
+    int W = l->env->comm->workers, at = (p->first + p->n) % p->room;
+    struct slice *whole = &p->wholes[at];
+    const int64_t *counts;
+    if (!cursor_take(&p->cut, l->env->spec->batching.global_batch, whole)) {
+        return false;
+    }
+    p->parts[p->n] = (struct part){.slice = my_part(l, whole, &counts),
+                                   .whole = whole->count,
+                                   .last = whole->start + whole->count == p->cut.samples};
+    memcpy(p->counts + (size_t)at * (size_t)W, counts, (size_t)W * sizeof *counts);
+    p->behind[at] = p->cut;
+    p->n++;
+    return true;
+}
+
+/* The step that was cut first is under way from now on, and the ring is filled up behind it. */
+static void take_planned(struct lockstep *l, struct work *out)
+{
+    struct plan *p = &l->plan;
+    if (p->n > 0) {
+        p->first = (p->first + 1) % p->room;
+        memmove(p->parts, p->parts + 1, (size_t)--p->n * sizeof *p->parts);
+    }
+    while (p->n < p->room && plan_step(l)) {
+    }
+    l->slice = p->wholes[p->first];
+    l->cursor = p->behind[p->first];
+    l->counts = p->counts + (size_t)p->first * (size_t)l->env->comm->workers;
+    out->slice = p->parts[0].slice;
+    out->parts = p->parts;
+    out->n_parts = p->n;
+}
+
+static void take_next(struct lockstep *l, struct work *out)
+{
+    int B = l->env->spec->batching.global_batch;
     BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
-    out->action = DO_TRAIN;
-    out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
-    out->learning_rate =
-        jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
-    out->next_batch = l->next_version ? l->next_sizes[rank] : 0;
     struct cursor ahead = l->cursor; /* what probably comes next, for the loader */
     struct slice next;
     if (cursor_take(&ahead, B, &next)) {
@@ -93,6 +145,21 @@ void lockstep_next(struct lockstep *l, struct work *out)
     }
     out->slice =
         my_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
+}
+
+void lockstep_next(struct lockstep *l, struct work *out)
+{
+    int rank = l->env->comm->rank;
+    if (l->plan.room > 0) {
+        take_planned(l, out);
+    } else {
+        take_next(l, out);
+    }
+    out->action = DO_TRAIN;
+    out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
+    out->learning_rate =
+        jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
+    out->next_batch = l->next_version ? l->next_sizes[rank] : 0;
     if (out->batch < out->slice.count) {
         out->batch = (int)out->slice.count;
     }
@@ -145,11 +212,14 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     if (rc < 0) {
         return rc;
     }
-    double n = l->sum_words[2] > 0 ? l->sum_words[2] : 1;
-    l->last_loss = l->sum_words[0] / n;
-    l->last_accuracy = l->sum_words[1] / n;
+    double n = l->sum_words[2];
     l->evaluate = false;
     l->evaluated_here = true;
+    if (!(n > 0)) {
+        return 0; /* a user's program has measured nothing */
+    }
+    l->last_loss = l->sum_words[0] / n;
+    l->last_accuracy = l->sum_words[1] / n;
     l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 &&
                                               l->last_accuracy >= env->spec->target_accuracy);
     struct evaluation ev = {.step = l->step,

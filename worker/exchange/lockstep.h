@@ -20,6 +20,17 @@ enum {
     WORDS
 };
 
+/* Steps that were cut in advance (rank_env.ahead): their samples hold, whatever the assignment is
+ * by then. */
+struct plan {
+    struct cursor cut;     /* behind the last step that was cut */
+    struct cursor *behind; /* [1 + ahead] a ring of steps: the cursor behind each; owned, as all */
+    struct slice *wholes;  /* [1 + ahead] */
+    int64_t *counts;       /* [1 + ahead][workers] */
+    struct part *parts;    /* [1 + ahead] this rank's, the step under way first */
+    int first, n, room;    /* of the ring; room 0: nothing is cut in advance */
+};
+
 struct lockstep {
     struct rank_env *env;
     struct cursor cursor;
@@ -30,10 +41,11 @@ struct lockstep {
     int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
     bool known;            /* the announced one was known when the words were written */
     struct slice slice;    /* of the whole step under way */
-    const int64_t *counts; /* of it, by rank: one of the two below */
+    const int64_t *counts; /* of it, by rank: one of the two below, or a planned step's */
     int64_t full[SPEC_WORKERS],
         part[SPEC_WORKERS]; /* of a step with the whole global batch; of an epoch's last one */
     int64_t full_before;    /* samples of lower ranks in a full step */
+    struct plan plan;       /* where slices are told in advance */
     struct allreduce sums;  /* of an evaluation */
     float sum_words[3];
     double last_loss, last_accuracy, best;

@@ -24,6 +24,7 @@ struct push_worker {
     struct rank_env *env;
     struct near near; /* [n_params] weights, then the gradient on them */
     struct reply_head reply;
+    struct part parts[2];
     struct message ranges[SERVERS_MOST];
     int64_t local_step;
     bool waiting; /* a gradient was pushed and is not answered */
@@ -139,6 +140,20 @@ static int pull(struct push_worker *s, struct err *e)
     return rc < 0 || n_stats == 0 ? rc : r->dev->ops->store(r, DEV_STATS, 0, n_stats, e);
 }
 
+/* The slice and the one that is kept for this worker: without one nothing else will come. */
+static void tell_parts(struct push_worker *s, struct work *out)
+{
+    const struct slice *now = &s->reply.slice, *next = &s->reply.hint;
+    if (s->env->ahead == 0 || s->reply.action != DO_TRAIN) {
+        return;
+    }
+    bool more = next->count > 0;
+    s->parts[0] = (struct part){.slice = *now, .last = !more || next->epoch != now->epoch};
+    s->parts[1] = (struct part){.slice = *next};
+    out->parts = s->parts;
+    out->n_parts = 1 + more;
+}
+
 int push_worker_next(struct strategy *base, struct work *out, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
@@ -166,6 +181,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     out->action = (enum action)reply->action;
     out->slice = reply->slice;
     out->hint = reply->hint;
+    tell_parts(s, out);
     out->batch = reply->batch;
     out->next_batch = reply->next_batch;
     out->learning_rate = reply->learning_rate;
@@ -227,7 +243,8 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
                              .slice = w->slice,
                              .loss = r->loss,
                              .correct = r->correct,
-                             .compute_s = compute_s};
+                             .compute_s = compute_s,
+                             .learning_rate = w->learning_rate};
     float n = w->slice.count > 0 ? (float)w->slice.count : 1;
     s->row = (struct step_row){.rank = env->comm->rank,
                                .local_step = ++s->local_step,
