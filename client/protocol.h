@@ -17,7 +17,8 @@
  *
  * The rank keeps at least one slice ahead: SLICE n + 1 is sent before GO n, so that a BEGIN can
  * follow every GO. EPOCH_END is sent once for each epoch, after the step of the slice with
- * WIRE_EPOCH_LAST and before any BEGIN of the next epoch.
+ * WIRE_EPOCH_LAST and before any BEGIN of the next epoch, and is always answered. LEAVE is answered
+ * only while held.
  *
  * The socket is AF_UNIX, SOCK_SEQPACKET, at the path in EVENSTEP_SOCKET: one message is one packet
  * of sizeof(struct wire_message) bytes; a file descriptor travels with SCM_RIGHTS. Texts longer
@@ -51,7 +52,7 @@ enum wire_type {
     WIRE_EPOCHS, /* .epochs: how many the program wants in all; before the first slice is asked */
     WIRE_LOG,    /* fd: JSON object of metrics: numbers by name */
     WIRE_STATE,  /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
-    WIRE_LEAVE,  /* the program is done with training. Answered by CONTINUE; nothing follows */
+    WIRE_LEAVE, /* the program is done with training. Answered by CONTINUE if held; nothing follows */
     WIRE_FAILED, /* fd: a sentence; the program cannot go on */
     /* ---- rank to program ---- */
     WIRE_WELCOME = 64, /* .welcome; fd: the block, and after it the state to go on from if
@@ -78,19 +79,19 @@ enum wire_flags {
     WIRE_RUN_LAST = 64,    /* SLICE: nothing comes after it */
     WIRE_STOP = 128,       /* SLICE, GO, CONTINUE: the job was stopped or paused: leave */
     WIRE_NOT_FINITE = 256, /* GRADIENTS: the loss is NaN or infinite */
-    WIRE_AGAIN = 512,      /* BEGIN: one more backward pass over the slice before (.slice.number is
+    WIRE_NO_STEP = 512,    /* SLICE: no step belongs to it, and no number; it only says EPOCH_LAST,
+                              RUN_LAST or STOP. Without it a count of 0 is a step with gradients of
+                              zero, in which the optimizer uses what the other ranks had */
+    WIRE_AGAIN = 1024,     /* BEGIN: one more backward pass over the slice before (.slice.number is
                               its own): its gradients, to which the program has added what GO left
                               in the block, are summed like a step's; no new samples count. For
                               strategies that sum gradients; others refuse, or answer GO at once
                               where gradients stay local */
-    WIRE_HELD_BACK = 1024, /* GRADIENTS: the program keeps what this slice gave and adds a later
+    WIRE_HELD_BACK = 2048, /* GRADIENTS: the program keeps what this slice gave and adds a later
                               slice's to it (no_sync): nothing is summed, the samples count as done.
                               The program makes no optimizer step before a slice without it */
-    WIRE_VOID = 2048,      /* GRADIENTS: the backward pass failed half way: nobody makes this step.
+    WIRE_VOID = 4096       /* GRADIENTS: the backward pass failed half way: nobody makes this step.
                               GO says SKIP_STEP on every rank and the parameters stay */
-    WIRE_NO_STEP = 4096    /* SLICE: no step belongs to it, and no number; it only says EPOCH_LAST,
-                              RUN_LAST or STOP. Without it a count of 0 is a step with gradients of
-                              zero, in which the optimizer uses what the other ranks had */
 };
 
 struct wire_message {
