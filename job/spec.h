@@ -142,6 +142,9 @@ int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
 void jobspec_release(struct jobspec *spec);
 /* Learning rate at an epoch (fraction allowed), schedule applied. */
 double jobspec_rate(const struct optimizer_spec *o, double epoch);
+/* What `batching` asks of the number of workers; for who learns the global batch later (a program's).
+ */
+void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
 bool jobspec_uses_server(const struct jobspec *spec);
 /* The JSON schema of a spec, made from the catalogue, for /openapi.json. New reference. */
 json_t *jobspec_schema(void);

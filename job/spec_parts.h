@@ -22,7 +22,6 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f);
 void spec_read_batching(struct batching_spec *b, bool of_program, struct fields *f);
 /* What a strategy asks of the rest of the spec (SEMANTICS.md 1, 6, 10). */
 void spec_check_strategy(const struct jobspec *spec, struct jsonx_problems *problems);
-void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
 
 /* Opens the object under `key` of `f` as fields of its own; what is read goes into a new object
  * under the same key of f->full. A missing key is read as {} (or reported, if required). */

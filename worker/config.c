@@ -225,6 +225,26 @@ int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e)
 
 /* ---- without a store ------------------------------------------------------------------------- */
 
+int config_size_batches(struct worker_config *c, struct err *e)
+{
+    const struct jobspec *spec = c->spec;
+    int64_t sum = 0;
+    for (int i = 0; i < spec->workers; i++) {
+        sum += c->first_sizes[i];
+    }
+    if (spec->batching.global_batch == 0 || sum > 0) {
+        return 0;
+    }
+    struct assignment *first = calloc(1, sizeof(*first));
+    int rc = first ? assign_first(first, &spec->batching, spec->workers, NULL, 4, e)
+                   : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
+    if (rc >= 0) {
+        memcpy(c->first_sizes, first->sizes, sizeof(c->first_sizes));
+    }
+    free(first);
+    return rc;
+}
+
 int config_make_local(struct worker_config *c, struct err *e)
 {
     struct jsonx_problems problems = {0};
@@ -234,13 +254,12 @@ int config_make_local(struct worker_config *c, struct err *e)
         return -ERR_INVALID;
     }
     int n = c->spec->workers;
-    struct assignment *first = calloc(1, sizeof(*first));
     c->nodes = calloc((size_t)n, sizeof(*c->nodes));
     c->servers = c->spec->strategy.servers > 0 ? c->spec->strategy.servers : 1;
     c->data_roots = strdup(c->roots);
     c->job_dir = c->out ? strdup(c->out) : NULL;
-    int rc = first && c->nodes && c->data_roots
-                 ? assign_first(first, &c->spec->batching, n, NULL, 4, e)
+    int rc = c->nodes && c->data_roots
+                 ? config_size_batches(c, e)
                  : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
     const char *factor = opt_string(c->options, "slowdown");
     for (int i = 0; rc >= 0 && i < n; i++) {
@@ -251,11 +270,9 @@ int config_make_local(struct worker_config *c, struct err *e)
         snprintf(node->name, sizeof(node->name), "local-%d", i + 1);
         snprintf(node->device, sizeof(node->device), "%s", opt_string(c->options, "device"));
         node->slowdown = f > 1 ? f : 1;
-        c->first_sizes[i] = first->sizes[i];
         c->speeds[i] = 1 / node->slowdown;
     }
     c->first_version = 1;
-    free(first);
     if (rc >= 0 && opt_string(c->options, "order")) {
         c->order = jsonx_load(opt_string(c->options, "order"), 64 << 20, e);
         rc = json_is_array(c->order) ? 0

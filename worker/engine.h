@@ -22,6 +22,7 @@ struct engine {
     int n_buckets;
     int64_t test_samples; /* that the strategy shares out for an evaluation; 0: it asks for none */
     int ahead;            /* steps of which slices are fixed before their turn; 0: none */
+    double job_start;     /* comm_now() at the job's time 0; there once the strategy has begun */
     double idle;          /* seconds of the last `compute` that were no computing */
 };
 

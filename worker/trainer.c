@@ -121,6 +121,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     if (t->start->restored && t->env->telemetry->restored) {
         t->env->telemetry->restored(t->env->telemetry->ctx, state);
     }
+    t->engine->job_start = t->rank.job_start;
     t->strategy = ops->start(&t->rank, state, e);
     free_start(t);
     return t->strategy ? 0 : -ERR_INTERNAL;

@@ -24,8 +24,11 @@ struct trainer_env {
     /* start (keeper only; others receive it): parameters come from here */
     const char *job_dir;   /* where checkpoints and artifacts go (keeper); NULL: none are written */
     const char *init_path; /* resolved path of `init`, or NULL */
-    const json_t *order;   /* of gradients at the server, see rank_env; or NULL */
-    void (*step_begin)(void *ctx); /* before compute; may be NULL */
+    int ahead;             /* as rank_env.ahead, for servers */
+    const float *first_params, *first_stats; /* of a user's program, in place of random ones; NULL:
+                                                there is none */
+    const json_t *order;                     /* of gradients at the server, see rank_env; or NULL */
+    void (*step_begin)(void *ctx);           /* before compute; may be NULL */
     /* The node's reference time was measured; makes *p what a step really takes (emulated
      * slowdown). May be NULL. */
     void (*calibrated)(void *ctx, struct profile *p);
