@@ -109,14 +109,14 @@ def test_a_rank_without_samples_in_a_step_takes_part_in_it(tmp_path):
     assert all(r["params"] == run.ranks[0]["params"] for r in run.ranks)
 
 
-@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "dbs-sgd", "c": 2}, {"type": "hpsgd", "k": 2}], ids=name_of)
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "dbs-sgd"}, {"type": "hpsgd", "k": 1}], ids=name_of)
 def test_an_optimizer_that_the_server_cannot_make_pushes_the_difference_of_its_own_step(tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--optimizer", "adaptive"], sizes=(64,)))
     params = first_parameters()  # one worker: the server's factor is 1, so its own step is everybody's
     for epoch in "01":
         for step in range(SAMPLES // BATCH):
             params -= np.float32(RATE) * np.sign(gradient(run.ranks[0]["seen"][epoch][step * BATCH:(step + 1) * BATCH])).astype("f4")
-    assert (without_statistics(run.model()) == in_file_order(params)).all() or strategy["type"] == "dbs-sgd"
+    assert (without_statistics(run.model()) == in_file_order(params)).all()
     assert run.seen(0) == run.seen(1) == list(range(SAMPLES))
 
 
@@ -160,7 +160,7 @@ def test_a_program_goes_on_from_a_checkpoint(tmp_path):
     spec = job({"type": "sync"}, ["--fault", "crash", "--after", 6], epochs=4, checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", spec).code != 0
     run = Run(tmp_path / "run", job({"type": "sync"}, epochs=4))
-    assert (run.model() == whole).all() and all(r["resumed"] for r in run.ranks)
+    assert (without_statistics(run.model()) == without_statistics(whole)).all() and all(r["resumed"] for r in run.ranks)
     assert not run.seen(0)  # that epoch was done before
 
 
@@ -171,7 +171,7 @@ def test_an_emulated_slowdown_holds_for_a_program(tmp_path):
     assert middle[1] > 4 * middle[0], middle
 
 
-FAULTS = [("crash", "signal 11", "about to crash"), ("exit", "exit code 3", "about to exit"), ("killed", "where memory runs out", ""),
+FAULTS = [("crash", "signal 11", "counting.py"), ("exit", "exit code 3", "about to exit"), ("killed", "where memory runs out", ""),
           ("leave", "before the job's 2 epochs were over", ""), ("epoch", "ended its epoch early", ""), ("nan", "not finite", ""),
           ("samples", "does not follow the indices", ""), ("never", "never joined", "rank"), ("version", "version 99", ""),
           ("differs", "tensor 'first.bias'", "rank 1")]

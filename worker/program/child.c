@@ -162,7 +162,9 @@ static void tell_line(struct child *c, const char *line)
 {
     char quoted[2 * CHILD_LINE];
     if (*line) {
-        keep_line(c, line);
+        if (strncmp(line, "Extension modules:", 18) != 0) { /* ends each dump of faulthandler */
+            keep_line(c, line);
+        }
         log_info("program", "says", "line=%s", log_quote(quoted, sizeof(quoted), line));
     }
 }

@@ -472,13 +472,14 @@ static bool ready(struct engine *base, int batch)
     return true; /* a program takes any size */
 }
 
-/* Lets the program finish: its last epoch's end, what it does after its loop, its leave. */
+/* Lets the program finish: its last epoch's end, what it does after its loop, its leave. A job that
+ * is stopped, or has reached its target, takes back the slices that were sent in advance. */
 static int end(struct engine *base, enum action why, struct err *e)
 {
     struct program_engine *g = of(base);
     struct wire_message m;
     int rc;
-    uint32_t stop = why == DO_END ? 0 : WIRE_STOP;
+    uint32_t stop = why == DO_END && g->sent <= g->number + 1 ? 0 : WIRE_STOP;
     if (!(*told_of(g, g->sent - 1) & WIRE_RUN_LAST) && g->doing != GONE &&
         (rc = send_end(g, WIRE_EPOCH_LAST | WIRE_RUN_LAST | stop, 0, e)) < 0) {
         return rc;

@@ -186,6 +186,20 @@ static int look(struct link *l, struct err *e)
     return silent > l->patience ? hangs(l, e) : 0;
 }
 
+/* Closing a socket with a packet that was not read would take back what was sent. */
+static void drop_join(int socket)
+{
+    struct pollfd packet = {.fd = socket, .events = POLLIN};
+    struct wire_message m;
+    int fd = -1;
+    if (poll(&packet, 1, 1000) == 1) {
+        take_packet(socket, &m, &fd);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 /* The listener has somebody. The first becomes the link; another one is refused. */
 static int meet(struct link *l, struct err *e)
 {
@@ -199,6 +213,7 @@ static int meet(struct link *l, struct err *e)
         return 1;
     }
     log_warn("program", "a second process wanted to join", "who=\"%s\"", l->who);
+    drop_join(fd);
     refuse(fd,
            "the program of this rank has joined already: one process is the program, and what "
            "it forks does not join again");
