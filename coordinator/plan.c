@@ -1,6 +1,8 @@
 /* The plan of an attempt: see plan.h. */
 #include "coordinator/plan.h"
 
+#include "coordinator/programs.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +19,27 @@ static int quantum_of(const struct placement *p)
     return 8;
 }
 
+/* FNV-1a, 64 bits. */
+static uint64_t hash_text(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325ull;
+    for (; *text; text++) {
+        h = (h ^ (unsigned char)*text) * 0x100000001b3ull;
+    }
+    return h;
+}
+
 void plan_profile_key(const struct jobspec *spec, char out[PLAN_KEY])
 {
     bool usual = !spec->precision[0] || strcmp(spec->precision, "fp32") == 0;
     char hash[17];
+    if (spec->program.given) { /* its network is not known before it runs */
+        char *text =
+            json_dumps(json_object_get(spec->json, "program"), JSON_COMPACT | JSON_SORT_KEYS);
+        snprintf(out, PLAN_KEY, "program-%016llx", (unsigned long long)hash_text(text ? text : ""));
+        free(text);
+        return;
+    }
     network_hash(&spec->network, hash);
     snprintf(out, PLAN_KEY, "%s%s%s", hash, usual ? "" : "-", usual ? "" : spec->precision);
 }
@@ -236,11 +255,16 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
 {
     const struct jobspec *spec = ask->spec;
     const struct placement *p = ask->placement;
-    char job_dir[PATH_MAX], init[PATH_MAX] = "";
-    json_t *plan = NULL, *sizes = json_array();
+    char job_dir[PATH_MAX], init[PATH_MAX] = "", folder[PATH_MAX] = "";
+    json_t *plan = NULL, *sizes = json_array(), *full = NULL;
     json_t *kept = read_all(ask->store, spec, p);
     struct profile **profiles = profiles_of(kept, p);
     if (check_workers(spec, p->count, e) < 0) {
+        goto out;
+    }
+    full = spec->program.given ? programs_resolve(spec, ask->data_dir, folder, e)
+                               : json_incref(spec->json);
+    if (!full) {
         goto out;
     }
     if (spec->init[0] && plan_find_init(spec->init, ask->roots, ask->data_dir, init, e) < 0) {
@@ -259,15 +283,17 @@ json_t *plan_make(const struct plan_ask *ask, struct assignment *first, struct e
     json_t *speeds = speeds_json(
         p, profiles,
         spec->batching.global_batch / p->count > 0 ? spec->batching.global_batch / p->count : 1);
-    plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o}", "job", ask->job,
-                     "attempt", ask->attempt, "spec", spec->json, "workers", workers_json(p, kept),
-                     "servers", servers, "job_dir", job_dir, "data_roots", roots_json(ask->roots),
-                     "init_path", init[0] ? json_string(init) : json_null(), "first", "version",
-                     first->version, "sizes", sizes, "speeds", speeds);
+    plan = json_pack("{s:s, s:i, s:O, s:o, s:i, s:s, s:o, s:o, s:{s:i, s:O}, s:o, s:o}", "job",
+                     ask->job, "attempt", ask->attempt, "spec", full, "workers",
+                     workers_json(p, kept), "servers", servers, "job_dir", job_dir, "data_roots",
+                     roots_json(ask->roots), "init_path", init[0] ? json_string(init) : json_null(),
+                     "first", "version", first->version, "sizes", sizes, "speeds", speeds,
+                     "program_folder", folder[0] ? json_string(folder) : json_null());
     if (!plan) {
         err_set(e, ERR_MEMORY, "cannot make the plan of job '%s': memory ran out", ask->job);
     }
 out:
+    json_decref(full);
     json_decref(sizes);
     json_decref(kept);
     plan_profiles_free(profiles, p->count);

@@ -1,7 +1,7 @@
 /* The plan of an attempt: the document from which every rank starts (worker/config.c reads it).
  *
  *   {"job", "attempt", "spec": {…}, "workers": [{"rank","node","host","device","slowdown","threads","tuning"?}], "servers": 1, "job_dir",
- *    "data_roots": […], "init_path": null, "first": {"version": 1, "sizes": […]}, "speeds": […]}
+ *    "data_roots": […], "program_folder": null, "init_path": null, "first": {"version": 1, "sizes": […]}, "speeds": […]}
  */
 #ifndef COORDINATOR_PLAN_H
 #define COORDINATOR_PLAN_H

@@ -191,6 +191,17 @@ static char *dup_roots(const json_t *j)
     return out;
 }
 
+/* A host may keep programs elsewhere than the coordinator's does. Takes `planned` over. */
+static char *find_program(const struct jobspec *spec, char *planned)
+{
+    const char *own = getenv("EVENSTEP_PROGRAMS");
+    char *out = planned;
+    if (planned && own && *own && asprintf(&out, "%s/%s", own, spec->program.name) >= 0) {
+        free(planned);
+    }
+    return out;
+}
+
 int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e)
 {
     const json_t *workers = json_object_get(plan, "workers");
@@ -207,6 +218,7 @@ int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e)
     c->nodes = calloc(n, sizeof(*c->nodes));
     c->job_dir = dup_text(plan, "job_dir");
     c->init_path = dup_text(plan, "init_path");
+    c->program_folder = find_program(c->spec, dup_text(plan, "program_folder"));
     const char *own =
         getenv("EVENSTEP_NODE_DATA"); /* an agent started us: this host has folders of its own */
     c->data_roots = own && *own ? strdup(own) : dup_roots(plan);
@@ -301,6 +313,7 @@ void config_release(struct worker_config *c)
     free(c->nodes);
     free(c->job_dir);
     free(c->init_path);
+    free(c->program_folder);
     free(c->data_roots);
     opt_free(c->options);
 }

@@ -33,6 +33,7 @@ struct worker_config {
     int servers;
     struct worker_node *nodes; /* [spec->workers], owned */
     char *job_dir, *init_path; /* owned; NULL: none */
+    char *program_folder;      /* that a program runs in; owned; NULL: ours */
     char *data_roots;          /* owned */
     const char *cache;         /* where received data sets are kept; NULL: nowhere */
     int64_t cache_bytes;       /* at most */

@@ -225,13 +225,15 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     char output[4096];
     const char *device = w->rank < c->spec->workers ? c->nodes[w->rank].device : "cpu:1";
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
+    bool has_job_dir = c->job_dir && access(c->job_dir, W_OK) == 0; /* another host has none */
     snprintf(output, sizeof(output), "%s/artifacts", c->job_dir ? c->job_dir : "");
     const struct program_ask ask = {.comm = &w->comm,
                                     .spec = c->spec,
                                     .job = c->job,
                                     .node = node,
                                     .job_dir = c->job_dir,
-                                    .output = c->job_dir ? output : NULL,
+                                    .folder = c->program_folder,
+                                    .output = has_job_dir ? output : NULL,
                                     .threads = threads > 0 ? threads : 1};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;

@@ -79,7 +79,12 @@ static int start_program(struct program *p, const struct program_ask *ask, struc
         return rc;
     }
     p->there = true;
-    return child_start(&p->child, &child, e);
+    if ((rc = child_start(&p->child, &child, e)) == 0) {
+        log_info("program", "started", "pid=%d name=\"%s\" command=\"%.100s\" folder=\"%.200s\"",
+                 (int)p->child.pid, spec->name, json_string_value(json_array_get(spec->command, 0)),
+                 ask->folder ? ask->folder : "");
+    }
+    return rc;
 }
 
 static int hear_description(struct program *p, struct err *e)

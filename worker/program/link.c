@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/proc.h"
 #include "worker/program/describe.h"
 
 /* A process that uses less of a CPU than this share, and says nothing, waits for something. */
@@ -352,8 +353,7 @@ void link_close(struct link *l)
         close(l->listener);
     }
     if (l->folder[0]) {
-        unlink(l->path);
-        rmdir(l->folder);
+        proc_remove_tree(l->folder, NULL);
     }
     *l = (struct link){.listener = -1, .fd = -1};
 }
