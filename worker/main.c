@@ -228,6 +228,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     bool has_job_dir = c->job_dir && access(c->job_dir, W_OK) == 0; /* another host has none */
     snprintf(output, sizeof(output), "%s/artifacts", c->job_dir ? c->job_dir : "");
     const struct program_ask ask = {.comm = &w->comm,
+                                    .telemetry = &w->telemetry,
                                     .spec = c->spec,
                                     .job = c->job,
                                     .node = node,

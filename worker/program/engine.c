@@ -152,6 +152,7 @@ static int settle(void *ctx, struct err *e)
     }
     g->doing = HELD;
     g->held_at = m.type;
+    g->p->phase = PHASE_EXCHANGE;
     return 0;
 }
 
@@ -338,6 +339,7 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
         switch (m->type) {
         case WIRE_EPOCH_END:
             g->base.idle = -1; /* until BEGIN */
+            program_phase(g->p, PHASE_EVALUATE);
             if ((rc = check_previous_end(g, e)) >= 0) {
                 rc = say(g, WIRE_CONTINUE, 0, e);
             }
@@ -346,6 +348,7 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
             rc = check_begin(g, m, e);
             if (g->base.idle < 0) {
                 g->base.idle = comm_now(env->comm) - pass->begin;
+                program_phase(g->p, PHASE_COMPUTE);
                 pass->cpu = child_cpu(&g->p->child);
                 env->step_begin(env->step_ctx);
             }
@@ -405,6 +408,7 @@ static int compute(struct engine *base, struct work *w, struct dev_result *out, 
     struct wire_message m;
     int rc;
     g->begun = g->doing == HELD && g->held_at == WIRE_BEGIN;
+    g->p->phase = PHASE_COMPUTE; /* as the trainer has told */
     if ((rc = go_on(g, 0, e)) < 0 || (rc = follow(g, &pass, &m, e)) < 0 ||
         (rc = check_gradients(g, &m, w, e)) < 0) {
         return rc;
@@ -440,6 +444,7 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
     if ((rc = settle(g, e)) < 0) {
         return rc;
     }
+    g->p->phase = PHASE_EVALUATE; /* as the trainer has told */
     if (g->doing == HELD && g->held_at == WIRE_EPOCH_END &&
         ((rc = go_on(g, WIRE_HOLD, e)) < 0 || (rc = settle(g, e)) < 0)) {
         return rc;
@@ -487,6 +492,7 @@ static int end(struct engine *base, enum action why, struct err *e)
     if ((rc = go_on(g, stop, e)) < 0) {
         return rc;
     }
+    program_phase(g->p, PHASE_EVALUATE);
     while (g->doing != GONE) {
         if ((rc = hear(g, &m, e)) < 0) {
             return child_ended(&g->p->child) && g->p->child.status == 0 ? 0 : rc;

@@ -36,6 +36,18 @@ struct wire_message program_message(uint32_t type, uint32_t flags)
     return m;
 }
 
+static void tell_phase(void *ctx)
+{
+    const struct program *p = ctx;
+    p->telemetry->phase(p->telemetry->ctx, p->phase);
+}
+
+void program_phase(struct program *p, enum phase phase)
+{
+    p->phase = phase;
+    tell_phase(p);
+}
+
 /* ---- the process ----------------------------------------------------------------------------- */
 
 /* What stands beside our own executable: libevenstep and the Python package. */
@@ -65,6 +77,8 @@ static int start_program(struct program *p, const struct program_ask *ask, struc
     if ((rc = link_open(&p->link, &p->child, rank, ask->node, spec->patience_seconds, e)) < 0) {
         return rc;
     }
+    p->link.watch = tell_phase;
+    p->link.watch_ctx = p;
     const struct child_ask child = {.program = spec,
                                     .folder = ask->folder,
                                     .socket = p->link.path,
@@ -311,8 +325,11 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
 int program_join(struct program *p, const struct program_ask *ask, struct err *e)
 {
     double deadline = ask->comm->deadline;
-    *p = (struct program){
-        .link = {.listener = -1, .fd = -1}, .block = {.fd = -1}, .threads = ask->threads};
+    *p = (struct program){.telemetry = ask->telemetry,
+                          .phase = PHASE_LOAD,
+                          .link = {.listener = -1, .fd = -1},
+                          .block = {.fd = -1},
+                          .threads = ask->threads};
     p->child.pidfd = p->child.output = -1;
     ask->comm->deadline = 0; /* programs start at different speeds; heartbeats tell who is alive */
     int rc = join(p, ask, e);

@@ -180,6 +180,9 @@ static int look(struct link *l, struct err *e)
 {
     double now = clock_now(), cpu = child_cpu(l->child);
     double silent = now - l->silent_since;
+    if (l->watch) {
+        l->watch(l->watch_ctx);
+    }
     if (cpu < 0 || cpu - l->cpu_then > idle_share * silent) {
         begin_wait(l);
         return 0;

@@ -17,6 +17,8 @@ struct link {
     char who[128];             /* "the program of rank 1 on 'fast-1'" */
     double patience;           /* seconds */
     int stack_signal;          /* makes the program print its stacks; 0: SIGABRT does */
+    void (*watch)(void *ctx);  /* every second of a wait; NULL: nothing */
+    void *watch_ctx;
     /* of the wait under way */
     double silent_since, cpu_then;
 };

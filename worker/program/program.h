@@ -15,7 +15,8 @@
 #include "worker/program/link.h"
 
 struct program_ask {
-    struct comm *comm;    /* borrowed, as all */
+    struct comm *comm; /* borrowed, as all */
+    struct telemetry *telemetry;
     struct jobspec *spec; /* gets what the program brings (description_apply) */
     const char *job;      /* its id; NULL: none */
     const char *node;     /* of this rank */
@@ -26,6 +27,8 @@ struct program_ask {
 };
 
 struct program {
+    struct telemetry *telemetry; /* borrowed */
+    enum phase phase;            /* told again while the rank waits for the program */
     struct child child;
     struct link link;
     struct block block;
@@ -48,6 +51,9 @@ void program_leave(struct program *p);
 
 /* A packet of this type, everything else zero. */
 struct wire_message program_message(uint32_t type, uint32_t flags);
+/* The rank's phase from now on. A rank that waits for its program is alive, whatever the program
+ * does: the rank itself finds a program that hangs (link.h), so it goes on to tell progress. */
+void program_phase(struct program *p, enum phase phase);
 /* What may come at any time is done here (FAILED, EPOCHS): 1 if it was that, 0 if m is the
  * caller's, negative if the program cannot go on. Closes fd if it was that. */
 int program_aside(struct program *p, const struct wire_message *m, int fd, struct err *e);
