@@ -29,7 +29,7 @@ MPI_LIBS   := $(shell $(MPICC) --showme:link 2>/dev/null)
 KERNEL_FLAGS := -O3 $(MARCH) -fopenmp -fno-math-errno
 
 ROOMS   := common job store agent http coordinator cli kernels worker simulator
-src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c))
+src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c))
 obj      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c %/main_%.c,$(call src,$(1))))
 lib      = $(BUILD)/lib$(1).a
 
@@ -52,6 +52,7 @@ D_cli         := cli coordinator http store job common
 D_kernels     := kernels job common
 D_worker      := worker kernels store job common
 D_simulator   := simulator worker kernels store job common
+D_client      := client
 
 # a program is built as soon as its main stands
 PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate) $(if $(wildcard agent/main.c),evenstep-agent) $(if $(wildcard agent/main_launch.c),evenstep-launch))
@@ -62,9 +63,19 @@ all: $(PROGRAMS) ## builds every program into $(BUILD)
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(EXTRA) -c $< -o $@
+	$(CC) $(CFLAGS) $(EXTRA) $(IDENTITY) -c $< -o $@
 $(BUILD)/kernels/%.o: EXTRA = $(KERNEL_FLAGS)
-$(BUILD)/worker/exchange/comm_mpi.o $(BUILD)/worker/main.o $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
+$(BUILD)/worker/exchange/transport/comm_mpi.o $(BUILD)/worker/main.o $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
+
+# Lua of the store: store/lua/NAME.lua becomes the text LUA_NAME, without comments
+$(BUILD)/store/lua.h: $(wildcard store/lua/*.lua) Makefile
+	@mkdir -p $(@D)
+	@for f in $(filter %.lua,$^); do \
+	    echo "#define LUA_$$(basename $$f .lua | tr a-z A-Z) \\"; \
+	    sed -e '/^ *--/d' -e 's/[\\"]/\\&/g' -e 's/.*/    "&\\n" \\/' $$f; \
+	    echo; done >$@
+$(call obj,store): CFLAGS += -I$(BUILD)
+$(call obj,store): | $(BUILD)/store/lua.h
 
 define room
 $(call lib,$(1)): $(call obj,$(1))
@@ -100,8 +111,10 @@ $(eval $(call unit_room,store,$(L_store)))
 $(eval $(call unit_room,agent,$(L_agent)))
 $(eval $(call unit_room,http,-lcurl $(L_http)))
 $(eval $(call unit_room,coordinator,$(L_http)))
+$(eval $(call unit_room,cli,$(L_cli)))
 $(eval $(call unit_room,worker,$(L_worker)))
 $(eval $(call unit_room,simulator,$(L_worker)))
+$(eval $(call unit_room,client,-lpthread))
 $(BUILD)/tests/kernels/test_%: $(BUILD)/tests/kernels/test_%.o $(call libs,kernels)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(L_kernels)
 $(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
@@ -128,7 +141,7 @@ check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
 $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
-include tests/bench/build.mk
+include client/build.mk tests/bench/build.mk docs/print/build.mk
 # what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz target has libFuzzer for that)
 ifneq ($(SANITIZE),)
 ifeq ($(findstring fuzzer,$(SANITIZE)),)
@@ -141,12 +154,12 @@ $(BUILD)/reports:
 $(PROGRAMS) $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests): $(SAN_OPTIONS)
 endif
 endif
-check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
+check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-cluster check-deploy
 SUITES ?= all
 check: check-build cuda-host fuzz layers check-docs check-format ## every test; closes with a line that counts what ran
 	tests/run $(SUITES) BUILD=$(BUILD)
-check-unit: $(unit_tests) ## unit tests (cmocka)
+check-unit: $(unit_tests) $(doc_programs) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)
 check-kernels: $(kernel_tests) ## kernels against the plain reference and finite differences
 	tests/run kernels BUILD=$(BUILD)
@@ -173,6 +186,7 @@ check-tsan: ## TSAN_SUITES with ThreadSanitizer (docs/testing.md)
 check-deploy: ## images and Compose: up, scaled, killed, stopped (needs root and Docker: deploy/setup deploy-test)
 	tests/run deploy
 
+include kernels/plugin.mk
 include kernels/cuda/build.mk
 
 TABLES ?= dbs_sgd ddc_asgd hierarchical hpsgd
@@ -188,16 +202,16 @@ lint: ## clang-tidy over every room
 	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
 compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
-formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS)) tests/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e)))))
+formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS) client) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e)))))
 format: ## clang-format over everything
 	@clang-format-14 -i $(formatted)
 check-format: ## nothing that `make format` would change, where clang-format 14 is (other versions differ)
 	@if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run --Werror $(formatted); else echo "clang-format-14 is not installed: the layout is not checked"; fi
-check-docs: all ## nothing in the docs is stale: options, names of files, links, targets
+check-docs: all $(doc_programs) ## nothing in the docs is stale: options, names of files, links, targets
 	@BUILD=$(BUILD) docs/generate --check
-docs: all ## regenerates what the docs take from the code
+docs: all $(doc_programs) ## regenerates what the docs take from the code
 	BUILD=$(BUILD) docs/generate
-install: all ## into PREFIX
+install: all install-client ## into PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/evenstep
 	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	cp -r static $(DESTDIR)$(PREFIX)/share/evenstep/

@@ -15,6 +15,7 @@
 
 #include "common/host.h"
 #include "common/log.h"
+#include "job/node.h"
 #include "store/store.h"
 
 struct beat {
@@ -44,7 +45,7 @@ static json_t *host_document(struct beat *b)
         }
     }
     json_array_foreach(c->nodes, i, node) {
-        json_array_append(names, json_object_get(node, "name"));
+        json_array_append_new(names, json_string(node_name(node)));
     }
     pthread_mutex_lock(&b->lock);
     json_t *refused = json_copy(b->refused);
@@ -90,11 +91,8 @@ static int send_beat(struct beat *b, struct err *e)
         json_t *document = node_document(b, node);
         rc = rc < 0 ? rc : store_node_put(b->store, document, e);
         json_decref(document);
-        json_t *gpu =
-            rc < 0 ? NULL
-                   : gpus_of_device(b->gpus, json_string_value(json_object_get(node, "device")));
-        rc = gpu ? store_gpu_put(b->store, json_string_value(json_object_get(node, "name")), gpu, e)
-                 : rc;
+        json_t *gpu = rc < 0 ? NULL : gpus_of_device(b->gpus, node_device(node));
+        rc = gpu ? store_gpu_put(b->store, node_name(node), gpu, e) : rc;
         json_decref(gpu);
     }
     if (rc == 0) {
@@ -203,7 +201,7 @@ void beat_stop(struct beat *b)
     json_t *node;
     char alive[PATH_MAX + 8];
     json_array_foreach(b->config->nodes, i, node) {
-        store_node_remove(b->store, json_string_value(json_object_get(node, "name")), NULL);
+        store_node_remove(b->store, node_name(node), NULL);
     }
     store_host_remove(b->store, b->config->host, b->instance, NULL);
     snprintf(alive, sizeof alive, "%s/alive", b->config->data_dir);

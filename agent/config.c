@@ -121,32 +121,32 @@ static int read_places(struct agent_config *c, struct err *e)
 
 static int read_ports(struct agent_config *c, struct err *e)
 {
-    char *end = NULL;
     c->ports = opt_string(c->options, "mpi-ports");
-    long first = c->ports ? strtol(c->ports, &end, 10) : 0,
-         last = end && *end == '-' ? strtol(end + 1, &end, 10) : 0;
-    if (c->ports && (first < 1024 || last > 65535 || last - first < 7 || *end)) {
-        return err_set(
-            e, ERR_INVALID,
-            "--mpi-ports '%s': FIRST-LAST is wanted, at least 8 ports between 1024 and 65535",
-            c->ports);
+    if (!c->ports) {
+        return 0;
     }
-    return 0;
+    char *end = NULL;
+    long first = strtol(c->ports, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : 0;
+    return first >= 1024 && last <= 65535 && last - first >= 7 && !*end
+               ? 0
+               : err_set(e, ERR_INVALID,
+                         "--mpi-ports '%s': FIRST-LAST is wanted, at least 8 ports between 1024 "
+                         "and 65535",
+                         c->ports);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
 {
-    const char *device = json_string_value(json_object_get(node, "device"));
+    const char *device = node_device(node);
     if (strncmp(device, "cuda:", 5) != 0) {
         return 0;
     }
     int index = (int)strtol(device + 5, NULL, 10), count = gpus_count(gpus);
     if (index >= count) {
         err_set(e, ERR_DEVICE, "--node '%s=%s': this host has %d GPU%s that its driver tells of",
-                json_string_value(json_object_get(node, "name")), device, count,
-                count == 1 ? "" : "s");
+                node_name(node), device, count, count == 1 ? "" : "s");
         return err_hint(e, "GPUs are counted from 0; in a container they must be handed in");
     }
     int64_t bytes = gpus_memory(gpus, index);

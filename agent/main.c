@@ -21,6 +21,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "job/hostkey.h"
+#include "job/node.h"
 
 static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2,
                     stop_grace = 3;
@@ -56,7 +57,7 @@ static json_t *who(const struct agent *a)
     json_t *names = json_array(), *node;
     size_t i;
     json_array_foreach(a->config.nodes, i, node) {
-        json_array_append(names, json_object_get(node, "name"));
+        json_array_append_new(names, json_string(node_name(node)));
     }
     return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o}", "host", a->config.host, "instance",
                      a->instance, "address", a->config.address, "network", a->config.network,

@@ -37,8 +37,7 @@ void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fm
     va_end(ap);
 }
 
-/* Text that may have been cut within a UTF-8 sequence or hold a user's bytes, as a JSON string. */
-static json_t *safe_string(const char *text)
+json_t *jsonx_text(const char *text)
 {
     json_t *s = json_string(text);
     for (size_t n = strlen(text), cut = 0; !s && cut < 4 && cut < n; cut++) {
@@ -52,8 +51,8 @@ json_t *jsonx_problems_json(const struct jsonx_problems *p)
     json_t *out = json_array();
     for (int i = 0; i < p->count; i++) {
         json_array_append_new(out,
-                              json_pack("{s:o, s:o}", "pointer", safe_string(p->items[i].pointer),
-                                        "message", safe_string(p->items[i].message)));
+                              json_pack("{s:o, s:o}", "pointer", jsonx_text(p->items[i].pointer),
+                                        "message", jsonx_text(p->items[i].message)));
     }
     return out;
 }

@@ -34,6 +34,10 @@ json_t *jsonx_load(const char *path, size_t max_bytes, struct err *e);
  * digits (so 0.4 is 0.4). The caller frees. */
 char *jsonx_dump(const json_t *j, bool indent, size_t *len);
 
+/* A string of text that may have been cut within a UTF-8 sequence or hold a user's bytes. New
+ * reference. */
+json_t *jsonx_text(const char *text);
+
 /* Appends "/key" (escaped) or "/index" to a pointer, into out. */
 char *jsonx_join(char *out, size_t out_bytes, const char *pointer, const char *key);
 char *jsonx_join_index(char *out, size_t out_bytes, const char *pointer, size_t index);

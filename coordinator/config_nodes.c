@@ -37,9 +37,9 @@ int serve_config_probe(json_t *nodes, const char *worker, struct err *e)
     json_t *node;
     probe_cpu_nodes(nodes, worker);
     json_array_foreach(nodes, i, node) {
-        const char *name = json_string_value(json_object_get(node, "name"));
+        const char *name = node_name(node);
         char device[64], quoted[600];
-        snprintf(device, sizeof device, "%s", json_string_value(json_object_get(node, "device")));
+        snprintf(device, sizeof device, "%s", node_device(node));
         if (strncmp(device, "cpu", 3) == 0) {
             continue;
         }
@@ -49,9 +49,8 @@ int serve_config_probe(json_t *nodes, const char *worker, struct err *e)
         }
         const char *why = json_string_value(json_object_get(probed, "why"));
         node_take_probe(node, probed);
-        log_info("serve", "device", "node=%s device=%s%s%s", name,
-                 json_string_value(json_object_get(node, "device")), why ? " why=" : "",
-                 why ? log_quote(quoted, sizeof quoted, why) : "");
+        log_info("serve", "device", "node=%s device=%s%s%s", name, node_device(node),
+                 why ? " why=" : "", why ? log_quote(quoted, sizeof quoted, why) : "");
         json_decref(probed);
     }
     return 0;
@@ -63,9 +62,8 @@ double serve_config_overload(const json_t *nodes, int cores)
     size_t i;
     json_t *node;
     json_array_foreach(nodes, i, node) {
-        if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
-            sum += json_number_value(json_object_get(node, "threads")) /
-                   json_number_value(json_object_get(node, "slowdown"));
+        if (strncmp(node_device(node), "cpu", 3) == 0) {
+            sum += node_threads(node) / node_slowdown(node);
         }
     }
     return sum / (0.7 * cores);

@@ -12,8 +12,11 @@
 
 #include "common/clock.h"
 #include "common/proc.h"
-#include "coordinator/plan.h"
+#include "coordinator/planner.h"
+#include "coordinator/profiles.h"
 #include "coordinator/programs.h"
+#include "job/documents/checked.h"
+#include "job/node.h"
 
 static const double limit_seconds = 5;
 
@@ -68,45 +71,45 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
 }
 
 /* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with
- * the file that its `init` is (NULL: none). */
-static json_t *check_spec(const struct dryrun *d, const json_t *spec, const char *init,
-                          bool simulator, struct err *e)
+ * the file that its `init` is (NULL: none). Release `out` in any case. */
+static int check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator,
+                      struct checked *out, struct err *e)
 {
     char dir[64], file[128];
     size_t n = 0;
     char *text = jsonx_dump(spec, false, &n);
-    json_t *j = NULL;
-    if (temp_dir(dir, e) < 0) {
+    memset(out, 0, sizeof *out);
+    int rc = temp_dir(dir, e);
+    if (rc < 0) {
         free(text);
-        return NULL;
+        return rc;
     }
     snprintf(file, sizeof file, "%s/spec.json", dir);
     const char *worker[] = {d->worker, "--check", file, "--roots", d->roots, init ? "--init" : NULL,
                             init,      NULL};
     const char *virtual[] = {d->simulator, "--check", "--job", file, "--data", d->roots, NULL};
-    if (text && proc_write_file(file, text, n, 0600, e) >= 0) {
-        j = ask_program(simulator ? virtual : worker, dir, e);
-    }
+    rc = text ? proc_write_file(file, text, n, 0600, e)
+              : err_set(e, ERR_MEMORY, "cannot check the spec: memory ran out");
+    json_t *j = rc < 0 ? NULL : ask_program(simulator ? virtual : worker, dir, e);
+    rc = j ? checked_read(out, j, e) : -(int)e->code;
+    json_decref(j);
     free(text);
     proc_remove_tree(dir, NULL);
-    return j;
+    return rc;
 }
 
-static void take_problems(struct jsonx_problems *problems, const json_t *errors)
+static void take_problems(struct jsonx_problems *problems, const struct jsonx_problems *errors)
 {
-    size_t i;
-    json_t *one;
-    json_array_foreach(errors, i, one) {
-        const char *pointer = json_string_value(json_object_get(one, "pointer")),
-                   *message = json_string_value(json_object_get(one, "message"));
-        jsonx_problem(problems, pointer ? pointer : "", "%s", message ? message : "not valid");
+    for (int i = 0; i < errors->count; i++) {
+        jsonx_problem(problems, errors->items[i].pointer, "%s", errors->items[i].message);
     }
 }
 
-static void warn_overlong(json_t *warnings, const struct placement *p, const json_t *memory)
+static void warn_overlong(json_t *warnings, const struct placement *p,
+                          const struct checked *checked)
 {
     for (int i = 0; i < p->count; i++) {
-        double needed = json_number_value(json_array_get(memory, (size_t)i));
+        double needed = i < checked->workers ? (double)checked->memory_bytes[i] : 0;
         if (p->nodes[i].memory_bytes > 0 && needed > 0.9 * (double)p->nodes[i].memory_bytes) {
             char text[240];
             snprintf(text, sizeof text,
@@ -119,26 +122,25 @@ static void warn_overlong(json_t *warnings, const struct placement *p, const jso
 
 /* First minibatches on these nodes, with the profiles of earlier jobs. */
 static json_t *nodes_json(struct store *store, const struct jobspec *spec,
-                          const struct placement *p, const json_t *memory,
+                          const struct placement *p, const struct checked *checked,
                           struct jsonx_problems *problems)
 {
     struct err why = {0};
     json_t *out = json_array();
     struct assignment *first = calloc(1, sizeof *first);
-    struct profile **profiles = plan_profiles(store, spec, p);
+    struct profile **profiles = profiles_all(store, spec, p);
     if (first && assign_first(first, &spec->batching, p->count,
                               (const struct profile *const *)profiles, 4, &why) < 0) {
         jsonx_problem(problems, "/batching", "%s", why.message);
     }
     for (int i = 0; first && i < p->count; i++) {
+        json_t *memory =
+            i < checked->workers ? json_integer((json_int_t)checked->memory_bytes[i]) : json_null();
         json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node",
                                              p->nodes[i].name, "device", p->nodes[i].device,
-                                             "batch", first->sizes[i], "memory_bytes",
-                                             json_array_get(memory, (size_t)i)
-                                                 ? json_incref(json_array_get(memory, (size_t)i))
-                                                 : json_null()));
+                                             "batch", first->sizes[i], "memory_bytes", memory));
     }
-    plan_profiles_free(profiles, p->count);
+    profiles_free(profiles, p->count);
     free(first);
     return out;
 }
@@ -148,7 +150,7 @@ static bool has_agent(const json_t *nodes)
     size_t i;
     json_t *node;
     json_array_foreach(nodes, i, node) {
-        if (json_is_true(json_object_get(node, "agent"))) {
+        if (node_has_agent(node)) {
             return true;
         }
     }
@@ -172,7 +174,7 @@ static bool is_never_enough(const struct dryrun *d, const struct placement_ask *
 
 /* As if every node were free; then as it is, to say whether it starts now. */
 static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec,
-                     const json_t *checked, struct jsonx_problems *problems, struct err *e)
+                     const struct checked *checked, struct jsonx_problems *problems, struct err *e)
 {
     json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL;
     struct placement_ask ask = {.nodes = nodes,
@@ -181,7 +183,6 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
                                 .attempt = 1,
                                 .ignore_claims = true};
     struct placement all = {0}, now = {0};
-    const json_t *memory = json_object_get(checked, "memory_bytes");
     char starts[300] = "now";
     if (!nodes) {
         json_decref(warnings);
@@ -191,12 +192,11 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
     if (lacking) {
         jsonx_problem(problems, "/precision",
                       "node '%s' (%s) does not compute in %s, and too few others do",
-                      json_string_value(json_object_get(lacking, "name")),
-                      json_string_value(json_object_get(lacking, "device")), spec->precision);
+                      node_name(lacking), node_device(lacking), spec->precision);
     }
     if (placement_find(&all, &ask)) {
-        placed = nodes_json(store, spec, &all, memory, problems);
-        warn_overlong(warnings, &all, memory);
+        placed = nodes_json(store, spec, &all, checked, problems);
+        warn_overlong(warnings, &all, checked);
         ask.ignore_claims = false;
         if (!placement_find(&now, &ask)) {
             snprintf(starts, sizeof starts, "waits for nodes: %s", now.waiting);
@@ -217,12 +217,15 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
 static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
                             struct jsonx_problems *problems, struct err *e)
 {
-    json_t *checked = d->simulator ? check_spec(d, spec, NULL, true, e) : json_object();
-    if (!checked) {
+    struct checked checked = {0};
+    int rc = d->simulator ? check_spec(d, spec, NULL, true, &checked, e) : 0;
+    if (rc >= 0) {
+        take_problems(problems, &checked.errors);
+    }
+    checked_release(&checked);
+    if (rc < 0) {
         return NULL;
     }
-    take_problems(problems, json_object_get(checked, "errors"));
-    json_decref(checked);
     return json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
 }
 
@@ -231,7 +234,8 @@ json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *proble
     const struct dryrun *d = ctx;
     struct jobspec *spec = calloc(1, sizeof *spec);
     struct store *store = store_open(d->store_url, d->store_password, e);
-    json_t *checked = NULL, *plan = NULL;
+    json_t *plan = NULL;
+    struct checked checked = {0};
     char init[PATH_MAX];
     bool starts_from_file = false;
     struct err why = {0};
@@ -241,31 +245,30 @@ json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *proble
     if (spec->program
             .given) { /* it brings network and samples, which nobody knows before it runs */
         programs_check(spec, d->data_dir, d->allow_programs, problems);
-        plan = place(d, store, spec, NULL, problems, e);
+        plan = place(d, store, spec, &checked, problems, e);
         goto out;
     }
     if (spec->init[0]) {
-        starts_from_file = plan_find_init(spec->init, d->roots, d->data_dir, init, &why) >= 0;
+        starts_from_file = planner_find_init(spec->init, d->roots, d->data_dir, init, &why) >= 0;
         if (!starts_from_file) {
             jsonx_problem(problems, "/init", "%s", why.message);
         }
     }
-    checked = check_spec(d, json, starts_from_file ? init : NULL, false, e);
-    if (!checked) {
+    if (check_spec(d, json, starts_from_file ? init : NULL, false, &checked, e) < 0) {
         goto out;
     }
-    take_problems(problems, json_object_get(checked, "errors"));
+    take_problems(problems, &checked.errors);
     if (spec->cluster) {
         plan = virtual_plan(d, json, problems, e);
         goto out;
     }
-    plan = place(d, store, spec, checked, problems, e);
+    plan = place(d, store, spec, &checked, problems, e);
     if (plan) {
-        json_object_set(plan, "samples", json_object_get(checked, "samples"));
-        json_object_set(plan, "test_samples", json_object_get(checked, "test_samples"));
+        json_object_set_new(plan, "samples", json_integer((json_int_t)checked.samples));
+        json_object_set_new(plan, "test_samples", json_integer((json_int_t)checked.test_samples));
     }
 out:
-    json_decref(checked);
+    checked_release(&checked);
     if (spec) {
         jobspec_release(spec);
     }

@@ -1,49 +1,41 @@
 /* How a queued job's next attempt starts.
  *
- *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► plan, control, clean heartbeats into the store
- *                                                                └─► launcher ─► pid into the store
+ *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► monitor takes over what is left
+ *     ─► plan, control, no heartbeats, into the store ─► launcher ─► record of the process
  *
- * The order matters: whoever dies between two of these leaves a state from which recover.c can go
- * on. The process is started last, and until its pid is in the store it is known by its
+ * The order matters: a coordinator that dies between two of these leaves a state from which
+ * recover.c can go on. The process is started last, and until it is recorded it is known by its
  * environment.
  */
+#include "coordinator/launch.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/proc.h"
-#include "coordinator/plan.h"
-#include "coordinator/run.h"
+#include "coordinator/planner.h"
+#include "job/documents/control.h"
+#include "job/documents/launched.h"
 
-int release_nodes(struct sched *s, const char *job, const json_t *plan, struct err *e)
-{
-    size_t i;
-    json_t *w;
-    int rc = 0;
-    json_array_foreach(json_object_get(plan, "workers"), i, w) {
-        const char *node = json_string_value(json_object_get(w, "node"));
-        int one = node ? store_node_release(s->store, node, job, e) : 0;
-        rc = one < 0 ? one : rc;
-    }
-    return rc;
-}
+/* ---- before it is launching ------------------------------------------------------------------ */
 
-static void release_placed(struct sched *s, const char *job, const struct placement *p, int n)
+static void release_placed(struct attempts *a, const char *job, const struct placement *p, int n)
 {
     for (int i = 0; i < n; i++) {
-        store_node_release(s->store, p->nodes[i].name, job, NULL);
+        store_node_release(a->store, p->nodes[i].name, job, NULL);
     }
 }
 
 /* 1: all are ours; 0: another was faster. */
-static int claim_nodes(struct sched *s, const char *job, const struct placement *p, struct err *e)
+static int claim_nodes(struct attempts *a, const char *job, const struct placement *p,
+                       struct err *e)
 {
     for (int i = 0; i < p->count; i++) {
-        int rc = store_node_claim(s->store, p->nodes[i].name, job, e);
+        int rc = store_node_claim(a->store, p->nodes[i].name, job, e);
         if (rc <= 0) {
-            release_placed(s, job, p, i);
+            release_placed(a, job, p, i);
             return rc;
         }
     }
@@ -51,176 +43,184 @@ static int claim_nodes(struct sched *s, const char *job, const struct placement 
 }
 
 /* Versions of assignments run on over attempts. */
-static int next_version(struct sched *s, const char *job)
+static int next_version(struct attempts *a, const char *job)
 {
-    json_t *all = store_assignments(s->store, job, NULL);
-    const json_t *last = json_array_get(all, json_array_size(all) - 1);
-    int version = (int)json_integer_value(json_object_get(last, "version")) + 1;
+    json_t *all = store_assignments(a->store, job, NULL);
+    int version = assignment_version(json_array_get(all, json_array_size(all) - 1)) + 1;
     json_decref(all);
     return version;
 }
 
-static json_t *virtual_plan(struct sched *s, const char *job, int attempt,
-                            const struct jobspec *spec)
+/* The nodes cannot run this spec (too small a batch, no `init`): it will not get better by waiting.
+ */
+static void refuse(struct attempts *a, const char *job, int attempt, const struct err *why)
 {
-    char dir[PATH_MAX];
-    snprintf(dir, sizeof dir, "%s/jobs/%s", s->data_dir, job);
-    return json_pack("{s:s, s:i, s:O, s:[], s:i, s:s}", "job", job, "attempt", attempt, "spec",
-                     spec->json, "workers", "servers", 0, "job_dir", dir);
+    struct failure f = failure_of(why->code, why->message, COORDINATOR, NULL, attempt);
+    attempts_move(a, job, JOB_QUEUED, JOB_FAILED, &f, NULL);
 }
 
-/* The documents that the ranks will read. */
-static int write_documents(struct sched *s, struct run *r, const struct assignment *first,
-                           struct err *e)
+static struct plan *make_plan(struct attempts *a, const char *job, const struct jobspec *spec,
+                              const struct placement *placement, struct assignment *first,
+                              struct err *e)
 {
-    const char *job = r->attempt.job;
+    int64_t number = store_job_increment(a->store, job, "attempt", e);
+    if (number < 0) {
+        return NULL;
+    }
+    struct planner_ask ask = {a->store, job,       a->data_dir, a->roots,
+                              spec,     placement, (int)number, next_version(a, job)};
+    struct plan *plan =
+        spec->cluster ? planner_make_virtual(&ask, e) : planner_make(&ask, first, e);
+    if (!plan && !attempts_store_away(e)) {
+        refuse(a, job, (int)number, e);
+    }
+    return plan;
+}
+
+/* ---- from `launching` on --------------------------------------------------------------------- */
+
+static int tell_first(struct attempts *a, const struct plan *plan, const struct assignment *first,
+                      struct err *e)
+{
     char when[32];
-    int rc = store_doc_set(s->store, job, "plan", r->plan, e);
-    if (rc >= 0) {
-        rc = store_beats_clear(s->store, job, e);
-    }
-    if (rc < 0 || !first) {
-        return rc;
-    }
-    const json_t *doc = json_object_get(r->plan, "first");
-    json_t *control =
-        json_pack("{s:O, s:O, s:b, s:b, s:b}", "version", json_object_get(doc, "version"), "sizes",
-                  json_object_get(doc, "sizes"), "stop", 0, "pause", 0, "checkpoint", 0);
+    const char *job = plan->from.job;
     const char **names = calloc((size_t)first->workers + 1, sizeof *names);
-    for (int i = 0; names && i < first->workers; i++) {
-        names[i] = json_string_value(json_object_get(
-            json_array_get(json_object_get(r->plan, "workers"), (size_t)i), "node"));
+    if (!names) {
+        return err_set(e, ERR_MEMORY, "cannot start job '%s': memory ran out", job);
     }
-    json_t *j = names ? assignment_json(first, names, clock_format(when, clock_wall_ms())) : NULL;
-    rc = j ? store_doc_set(s->store, job, "control", control, e)
-           : err_set(e, ERR_MEMORY, "cannot start job '%s': memory ran out", job);
+    for (int i = 0; i < first->workers; i++) {
+        names[i] = plan->workers[i].node;
+    }
+    json_t *j = assignment_json(first, names, clock_format(when, clock_wall_ms()));
+    int rc = store_assignment_add(a->store, job, j, e);
     if (rc >= 0) {
-        rc = store_assignment_add(s->store, job, j, e);
+        rc = store_event(a->store, job, "assignment", j, e);
     }
-    if (rc >= 0) {
-        rc = store_event(s->store, job, "assignment", j, e);
-    }
-    json_decref(control);
     json_decref(j);
     free(names);
     return rc;
 }
 
-static int record_launch(struct sched *s, const struct run *r, struct err *e)
+static int write_control(struct attempts *a, const struct plan *plan, struct err *e)
 {
-    json_t *j =
-        json_pack("{s:i, s:i, s:I, s:s}", "attempt", r->attempt.number, "pid", (int)r->attempt.pid,
-                  "start_ticks", (json_int_t)r->attempt.start_ticks, "launcher", r->launcher->name);
-    char *text = json_dumps(j, JSON_COMPACT);
-    int rc = store_job_set(s->store, r->attempt.job, "launch", text, e);
-    free(text);
+    struct control c = {
+        .from = plan->from, .version = plan->first_version, .workers = plan->n_workers};
+    memcpy(c.sizes, plan->first_sizes, sizeof c.sizes);
+    json_t *j = control_json(&c);
+    int rc = store_doc_set(a->store, plan->from.job, "control", j, e);
     json_decref(j);
     return rc;
 }
 
-static int open_monitor(struct sched *s, struct run *r, double now, struct err *e)
+/* The documents that the ranks will read. */
+static int write_documents(struct attempts *a, const struct plan *plan,
+                           const struct assignment *first, struct err *e)
 {
-    struct monitor_config c = {.store = s->store,
-                               .data_dir = s->data_dir,
-                               .host = s->local_host,
-                               .spec = r->spec,
-                               .plan = r->plan,
-                               .now = now};
-    if (r->launcher == s->simulator) {
+    json_t *j = plan_json(plan);
+    int rc = store_doc_set(a->store, plan->from.job, "plan", j, e);
+    json_decref(j);
+    if (rc < 0 || (rc = store_beats_clear(a->store, plan->from.job, e)) < 0) {
+        return rc;
+    }
+    if (plan->n_workers == 0) { /* virtual: the simulator decides, and tells */
         return 0;
     }
-    r->monitor = monitor_open(&c, e);
-    return r->monitor ? 0 : -(int)e->code;
+    rc = write_control(a, plan, e);
+    return rc < 0 ? rc : tell_first(a, plan, first, e);
 }
 
-/* From `launching` on: what fails now is the attempt's failure, and run_tick deals with it as with
- * any other. */
-static void start_process(struct sched *s, struct run *r, const struct assignment *first,
+static void record_launch(struct attempts *a, const struct run *r)
+{
+    struct launched l = {
+        .from = r->plan->from, .pid = (int)r->attempt.pid, .start_ticks = r->attempt.start_ticks};
+    snprintf(l.launcher, sizeof l.launcher, "%s", r->launcher->name);
+    json_t *j = launched_json(&l);
+    char *text = json_dumps(j, JSON_COMPACT);
+    store_job_set(a->store, r->attempt.job, "launch", text, NULL);
+    free(text);
+    json_decref(j);
+}
+
+static int start(struct attempts *a, struct run *r, const struct assignment *first, double now,
+                 struct err *e)
+{
+    int rc = attempts_watch(a, r, false, now, e);
+    if (rc < 0 || (rc = write_documents(a, r->plan, first, e)) < 0) {
+        return rc;
+    }
+    return r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, e);
+}
+
+/* What fails now is the attempt's failure, and run_tick() deals with it as with any other. */
+static void start_process(struct attempts *a, struct run *r, const struct assignment *first,
                           double now)
 {
     struct err e = {0};
     char quoted[600];
-    int rc = open_monitor(s, r, now, &e);
-    if (rc >= 0) {
-        rc = write_documents(s, r, first, &e);
-    }
-    if (rc >= 0) {
-        rc = r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, &e);
-    }
-    if (rc < 0) {
+    if (start(a, r, first, now, &e) < 0) {
         char told[sizeof e.message + sizeof e.hint +
                   2]; /* the job's error has no other place for what to do */
         snprintf(told, sizeof told, "%s%s%s", e.message, e.hint[0] ? "; " : "", e.hint);
-        r->error = sched_error(err_name(e.code), told, -1, NULL, r->attempt.number);
+        r->failed = true;
+        r->failure = failure_of(e.code, told, COORDINATOR, NULL, r->attempt.number);
         log_warn("sched", "cannot launch", "job=%s attempt=%d why=%s", r->attempt.job,
                  r->attempt.number, log_quote(quoted, sizeof quoted, told));
         return;
     }
-    record_launch(s, r, NULL);
-    store_job_set(s->store, r->attempt.job, "waiting", NULL, NULL);
-    log_info("sched", "launched", "job=%s attempt=%d workers=%zu pid=%d", r->attempt.job,
-             r->attempt.number, json_array_size(json_object_get(r->plan, "workers")),
-             (int)r->attempt.pid);
+    record_launch(a, r);
+    store_job_set(a->store, r->attempt.job, "waiting", NULL, NULL);
+    log_info("sched", "launched", "job=%s attempt=%d workers=%d pid=%d", r->attempt.job,
+             r->attempt.number, r->plan->n_workers, (int)r->attempt.pid);
 }
 
-/* The nodes cannot run this spec (too small a batch, no `init`): it will not get better by waiting.
- */
-static int refuse(struct sched *s, const char *job, int attempt, const struct err *why)
+/* Takes the plan and the spec over. */
+static struct run *new_run(struct attempts *a, struct plan *plan, struct jobspec *spec, double now)
 {
-    json_t *error = sched_error(err_name(why->code), why->message, -1, NULL, attempt);
-    int rc = store_job_transition(s->store, job, JOB_QUEUED, JOB_FAILED, error, NULL);
-    json_decref(error);
-    return rc;
+    struct run *r = calloc(1, sizeof *r);
+    if (r) {
+        snprintf(r->attempt.job, sizeof r->attempt.job, "%s", plan->from.job);
+        r->attempt.number = plan->from.attempt;
+        r->launcher = spec->cluster ? a->simulator : a->mpirun;
+        r->plan = plan;
+        r->spec = spec;
+        r->launched_at = now;
+    }
+    return r;
 }
 
-int launch_job(struct sched *s, const char *job, struct jobspec *spec,
+int launch_job(struct attempts *a, const char *job, struct jobspec *spec,
                const struct placement *placement, double now, struct err *e)
 {
-    bool is_virtual = spec->cluster != NULL;
-    struct run *r = calloc(1, sizeof *r);
     struct assignment *first = calloc(1, sizeof *first);
-    int rc = r && first ? claim_nodes(s, job, placement, e)
-                        : err_set(e, ERR_MEMORY, "cannot start job '%s': memory ran out", job);
+    struct plan *plan = NULL;
+    struct run *r = NULL;
+    int rc = first ? claim_nodes(a, job, placement, e)
+                   : err_set(e, ERR_MEMORY, "cannot start job '%s': memory ran out", job);
     if (rc <= 0) {
         goto fail;
     }
-    int64_t number = store_job_increment(s->store, job, "attempt", e);
-    struct plan_ask ask = {s->store, job,       s->data_dir, s->roots,
-                           spec,     placement, (int)number, next_version(s, job)};
-    r->plan = number < 0   ? NULL
-              : is_virtual ? virtual_plan(s, job, (int)number, spec)
-                           : plan_make(&ask, first, e);
-    if (!r->plan) {
-        if (!sched_is_away(e)) {
-            refuse(s, job, (int)number, e);
-        }
+    if (!(plan = make_plan(a, job, spec, placement, first, e))) {
         rc = -(int)e->code;
         goto unclaim;
     }
-    rc = store_job_transition(s->store, job, JOB_QUEUED, JOB_LAUNCHING, NULL, e);
+    if (!(r = new_run(a, plan, spec, now))) {
+        rc = err_set(e, ERR_MEMORY, "cannot start job '%s': memory ran out", job);
+        goto unclaim;
+    }
+    rc = attempts_move(a, job, JOB_QUEUED, JOB_LAUNCHING, NULL, e);
     if (rc < 0) { /* cancelled meanwhile, or the store went away */
         goto unclaim;
     }
-    snprintf(r->attempt.job, sizeof r->attempt.job, "%s", job);
-    r->attempt.number = (int)number;
-    r->launcher = is_virtual ? s->simulator : s->mpirun;
-    r->spec = spec;
-    r->launched_at = now;
-    r->next = s->runs;
-    s->runs = r;
-    s->n_runs++;
-    start_process(s, r, is_virtual ? NULL : first, now);
+    attempts_add(a, r);
+    start_process(a, r, first, now);
     free(first);
     return 0;
 unclaim:
-    release_placed(s, job, placement, placement->count);
+    release_placed(a, job, placement, placement->count);
 fail:
-    if (r) {
-        json_decref(r->plan);
-    }
     free(r);
+    planner_free(plan);
     free(first);
-    jobspec_release(spec);
-    free(spec);
+    attempts_free_spec(spec);
     return rc;
 }

@@ -5,12 +5,9 @@
 #ifndef COORDINATOR_LAUNCHER_H
 #define COORDINATOR_LAUNCHER_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include "common/err.h"
+#include "job/documents/plan.h"
 
 struct attempt {
     char job[17];
@@ -23,9 +20,8 @@ struct attempt {
 struct launcher {
     void *ctx;
     const char *name; /* "mpirun", "simulator", "fake" */
-    /* plan: {"job","attempt","workers":[{"rank","node","host","device","slowdown"}],"servers":n,
-     * "job_dir", …}. Fills a->pid and start_ticks. */
-    int (*start)(void *ctx, struct attempt *a, const json_t *plan, struct err *e);
+    /* Starts the ranks of this plan. Fills a->pid and start_ticks. */
+    int (*start)(void *ctx, struct attempt *a, const struct plan *plan, struct err *e);
     /* 0 running, 1 ended (*exit_code, and what stderr's end says in `why`). */
     int (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
     /* TERM, then KILL after `grace` seconds; returns when it is gone with its ranks. */

@@ -100,29 +100,23 @@ static void clean(const struct attempt *a)
 
 /* ---- where the ranks go ---------------------------------------------------------------------- */
 
-static bool has_agent(const json_t *worker)
-{
-    return json_is_true(json_object_get(worker, "agent"));
-}
-
 /* The first worker on a host with an agent, or NULL: everything runs here. */
-static const json_t *first_remote(const json_t *plan)
+static const struct plan_worker *first_remote(const struct plan *plan)
 {
-    size_t i;
-    json_t *w;
-    json_array_foreach(json_object_get(plan, "workers"), i, w) {
-        if (has_agent(w)) {
-            return w;
+    for (int i = 0; i < plan->n_workers; i++) {
+        if (plan->workers[i].agent) {
+            return &plan->workers[i];
         }
     }
     return NULL;
 }
 
-static void add_host(struct buf *b, const json_t *worker)
+/* worker NULL: this host. */
+static void add_host(struct buf *b, const struct plan_worker *worker)
 {
     buf_adds(b, b->len ? "," : "");
-    if (worker && has_agent(worker)) {
-        buf_addf(b, HOSTKEY_PREFIX "%s", json_string_value(json_object_get(worker, "host")));
+    if (worker && worker->agent) {
+        buf_addf(b, HOSTKEY_PREFIX "%s", worker->host);
     } else {
         buf_adds(b, "localhost");
     }
@@ -130,19 +124,15 @@ static void add_host(struct buf *b, const json_t *worker)
 
 /* One name per rank: workers, the keeper here, further servers in turn on the nodes (SEMANTICS.md
  * 9). */
-static char *host_list(const json_t *plan, int servers)
+static char *host_list(const struct plan *plan)
 {
     struct buf b;
-    size_t i;
-    json_t *w;
-    const json_t *workers = json_object_get(plan, "workers");
     buf_init(&b, RANKS_BYTES);
-    json_array_foreach(workers, i, w) {
-        add_host(&b, w);
+    for (int i = 0; i < plan->n_workers; i++) {
+        add_host(&b, &plan->workers[i]);
     }
-    for (int s = 0; s < servers; s++) {
-        add_host(&b, s == 0 ? NULL
-                            : json_array_get(workers, (size_t)(s - 1) % json_array_size(workers)));
+    for (int s = 0; s < plan->servers; s++) {
+        add_host(&b, s == 0 ? NULL : &plan->workers[(s - 1) % plan->n_workers]);
     }
     return buf_take(&b, NULL);
 }
@@ -201,19 +191,19 @@ static void port_pairs(struct command *c, const char *ports)
 /* What differs from host to host reaches the ranks as EVENSTEP_MCA_… in their daemon's environment
  * (agent/daemon_line.c does the same). */
 static int remote_options(struct command *c, const struct launcher_config *l,
-                          const struct attempt *a, const json_t *plan, int servers, struct err *e)
+                          const struct attempt *a, const struct plan *plan, struct err *e)
 {
-    const char *towards = json_string_value(json_object_get(first_remote(plan), "address"));
+    const char *towards = first_remote(plan)->address;
     char address[64], network[72], shm[64];
     int rc = l->interface ? host_address(l->interface, "", address, network, e)
-                          : host_towards(towards ? towards : "", "9", address, network, e);
+                          : host_towards(towards, "9", address, network, e);
     if (rc < 0) {
         return err_prefix(e, "cannot tell mpirun which network the hosts are in");
     }
     word(c, "--map-by");
     word(c, "seq");
     word(c, "--host");
-    word(c, keep(c, host_list(plan, servers)));
+    word(c, keep(c, host_list(plan)));
     word(c, "--wdir");
     word(c, "/");
     option(c, "btl", "tcp,vader,self");
@@ -273,11 +263,10 @@ static void program(struct command *c, const struct launcher_config *l, const st
     pair(c, "OMP_WAIT_POLICY=passive");
 }
 
-static int mpirun_start(void *ctx, struct attempt *a, const json_t *plan, struct err *e)
+static int mpirun_start(void *ctx, struct attempt *a, const struct plan *plan, struct err *e)
 {
     const struct launcher_config *l = ctx;
-    int servers = (int)json_integer_value(json_object_get(plan, "servers"));
-    int ranks = (int)json_array_size(json_object_get(plan, "workers")) + servers, rc = 0;
+    int ranks = plan->n_workers + plan->servers, rc = 0;
     bool remote = first_remote(plan) != NULL;
     struct command *c = calloc(1, sizeof *c);
     if (!c) {
@@ -285,7 +274,7 @@ static int mpirun_start(void *ctx, struct attempt *a, const json_t *plan, struct
     }
     common_options(c, a);
     if (remote) {
-        rc = remote_options(c, l, a, plan, servers, e);
+        rc = remote_options(c, l, a, plan, e);
     } else {
         local_options(c, a, ranks);
     }

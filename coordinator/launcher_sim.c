@@ -24,26 +24,26 @@ static int write_json(const char *dir, const char *name, const json_t *j, char *
     return rc;
 }
 
-static int sim_start(void *ctx, struct attempt *a, const json_t *plan, struct err *e)
+static int sim_start(void *ctx, struct attempt *a, const struct plan *plan, struct err *e)
 {
     const struct launcher_config *c = ctx;
     char dir[PATH_MAX], job[PATH_MAX], cluster[PATH_MAX], job_env[64], attempt_env[64];
-    const json_t *spec = json_object_get(plan, "spec");
     if (access(c->program, X_OK) != 0) {
         err_set(e, ERR_UNSUPPORTED, "cannot run a virtual job: '%s' is not there", c->program);
         return -ERR_UNSUPPORTED;
     }
     snprintf(dir, sizeof dir, "%s/jobs/%s", c->data_dir, a->job);
     int rc = proc_mkdirs(dir, 0755, e);
-    json_t *plain = json_copy((json_t *)spec);
+    json_t *plain = json_copy(plan->spec), *nodes = json_incref(json_object_get(plain, "cluster"));
     json_object_del(plain, "cluster");
     if (rc >= 0) {
         rc = write_json(dir, "job.json", plain, job, e);
     }
     if (rc >= 0) {
-        rc = write_json(dir, "cluster.json", json_object_get(spec, "cluster"), cluster, e);
+        rc = write_json(dir, "cluster.json", nodes, cluster, e);
     }
     json_decref(plain);
+    json_decref(nodes);
     if (rc < 0) {
         return rc;
     }

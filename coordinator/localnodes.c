@@ -8,6 +8,7 @@
 
 #include "common/gpu.h"
 #include "common/log.h"
+#include "job/node.h"
 #include "store/store.h"
 
 enum { BEAT_SECONDS = 1 };
@@ -28,11 +29,8 @@ static int beat(struct localnodes *l, struct err *e)
     json_t *node;
     int rc = store_nodes_put(l->store, l->nodes, e);
     json_array_foreach(l->nodes, i, node) {
-        json_t *gpu =
-            rc < 0 ? NULL
-                   : gpus_of_device(l->gpus, json_string_value(json_object_get(node, "device")));
-        rc = gpu ? store_gpu_put(l->store, json_string_value(json_object_get(node, "name")), gpu, e)
-                 : rc;
+        json_t *gpu = rc < 0 ? NULL : gpus_of_device(l->gpus, node_device(node));
+        rc = gpu ? store_gpu_put(l->store, node_name(node), gpu, e) : rc;
         json_decref(gpu);
     }
     return rc < 0 ? rc : 0;
@@ -107,7 +105,7 @@ void localnodes_stop(struct localnodes *l, int remove)
     json_t *node;
     json_array_foreach(l->nodes, i, node) {
         if (remove) {
-            store_node_remove(l->store, json_string_value(json_object_get(node, "name")), NULL);
+            store_node_remove(l->store, node_name(node), NULL);
         }
     }
     gpus_close(l->gpus);

@@ -10,23 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/device_kind.h"
 #include "job/node.h"
-
-static const char *text_of(const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? text : "";
-}
 
 /* "gpu=a100" matches a label, "gpu" a label's name or value, "node-3" a node. */
 static bool matches(const json_t *node, const char *wanted)
 {
-    if (strcmp(text_of(node, "name"), wanted) == 0) {
+    if (strcmp(node_name(node), wanted) == 0) {
         return true;
     }
     const char *key;
     json_t *value;
-    json_object_foreach(json_object_get(node, "labels"), key, value) {
+    json_object_foreach((json_t *)node_labels(node), key, value) {
         const char *text = json_string_value(value);
         char pair[256];
         snprintf(pair, sizeof pair, "%s=%s", key, text ? text : "");
@@ -47,8 +42,7 @@ static bool fits(const json_t *node, const struct placement_ask *ask)
 static bool is_meant(const json_t *node, const struct placement_ask *ask)
 {
     const struct jobspec *spec = ask->spec;
-    if (ask->local_host && strcmp(text_of(node, "host"), ask->local_host) != 0 &&
-        !json_is_true(json_object_get(node, "agent"))) {
+    if (ask->local_host && strcmp(node_host(node), ask->local_host) != 0 && !node_has_agent(node)) {
         return false;
     }
     for (int i = 0; i < spec->n_nodes; i++) {
@@ -66,32 +60,30 @@ static bool may_run(const json_t *node, const struct placement_ask *ask)
 
 static bool is_alive(const json_t *node)
 {
-    const char *state = text_of(node, "state");
+    const char *state = node_state(node);
     return strcmp(state, "ready") == 0 || strcmp(state, "busy") == 0;
 }
 
 static bool is_free(const json_t *node, const struct placement_ask *ask)
 {
-    if (json_object_get(ask->reserved, text_of(node, "name"))) {
+    if (json_object_get(ask->reserved, node_name(node))) {
         return false;
     }
-    return ask->ignore_claims ? is_alive(node) : strcmp(text_of(node, "state"), "ready") == 0;
+    return ask->ignore_claims ? is_alive(node) : strcmp(node_state(node), "ready") == 0;
 }
 
 static void take(struct placed *out, const json_t *node)
 {
     memset(out, 0, sizeof *out);
-    snprintf(out->name, sizeof out->name, "%s", text_of(node, "name"));
-    snprintf(out->host, sizeof out->host, "%s", text_of(node, "host"));
-    snprintf(out->device, sizeof out->device, "%s", text_of(node, "device"));
-    double slowdown = json_number_value(json_object_get(node, "slowdown"));
-    json_int_t threads = json_integer_value(json_object_get(node, "threads"));
-    snprintf(out->address, sizeof out->address, "%s", text_of(node, "address"));
-    out->agent = json_is_true(json_object_get(node, "agent"));
-    out->slowdown = slowdown > 1 ? slowdown : 1;
-    out->threads = threads > 0 && threads < 4096 ? (int)threads : 1;
-    out->memory_bytes = json_integer_value(json_object_get(node, "memory_bytes"));
-    out->speed = (strncmp(out->device, "cuda", 4) == 0 ? 1000.0 : out->threads) / out->slowdown;
+    snprintf(out->name, sizeof out->name, "%s", node_name(node));
+    snprintf(out->host, sizeof out->host, "%s", node_host(node));
+    snprintf(out->device, sizeof out->device, "%s", node_device(node));
+    snprintf(out->address, sizeof out->address, "%s", node_address(node));
+    out->agent = node_has_agent(node);
+    out->slowdown = node_slowdown(node);
+    out->threads = node_threads(node);
+    out->memory_bytes = node_memory_bytes(node);
+    out->speed = device_kind_speed(out->device, out->threads) / out->slowdown;
 }
 
 static int faster_first(const void *a, const void *b)
@@ -202,7 +194,7 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask)
     json_t *node;
     json_array_foreach(ask->nodes, i, node) {
         if (may_run(node, ask)) {
-            json_object_set_new(reserved, text_of(node, "name"), json_true());
+            json_object_set_new(reserved, node_name(node), json_true());
         }
     }
 }

@@ -17,7 +17,9 @@
 #include "common/clock.h"
 #include "common/proc.h"
 #include "coordinator/dryrun.h"
-#include "coordinator/plan.h"
+#include "coordinator/profiles.h"
+#include "job/assign.h"
+#include "job/documents/summary.h"
 
 enum { EVENTS = 15000, ALTERNATIVES = 6 };
 static const double limit_seconds = 3;
@@ -86,7 +88,7 @@ static int place(struct prediction *p, struct store *store, char reason[200], st
         snprintf(reason, 200, "there are not enough nodes: %s", found.waiting);
         rc = 1;
     } else if (nodes) {
-        struct profile **profiles = plan_profiles(store, p->spec, &found);
+        struct profile **profiles = profiles_all(store, p->spec, &found);
         struct assignment *first = calloc(1, sizeof *first);
         p->cluster = profiles && first ? cluster_of(&found, profiles, &unmeasured) : NULL;
         if (p->cluster && assign_first(first, &p->spec->batching, found.count,
@@ -102,7 +104,7 @@ static int place(struct prediction *p, struct store *store, char reason[200], st
             rc = -(int)e->code;
         }
         free(first);
-        plan_profiles_free(profiles, found.count);
+        profiles_free(profiles, found.count);
     }
     placement_release(&found);
     json_decref(nodes);
@@ -160,18 +162,30 @@ static int run(const char *const *argv, struct err *e)
     return code == 0 ? 0 : err_set(e, ERR_INTERNAL, "the simulator ended with code %d", code);
 }
 
-static json_t *row_of(const struct prediction *p, const json_t *summary, const char *strategy,
-                      bool chosen)
+static json_t *row_of(const struct prediction *p, const struct summary_read *summary,
+                      const char *strategy, bool chosen)
 {
-    double rate = json_number_value(
-        json_object_get(json_object_get(summary, "metrics"), "samples_per_second"));
-    json_t *staleness = json_copy(json_object_get(summary, "staleness"));
+    double rate = summary->samples_per_second;
     return json_pack(
-        "{s:s, s:b, s:f, s:f, s:o, s:o, s:O}", "strategy", strategy, "chosen", chosen,
+        "{s:s, s:b, s:f, s:f, s:o, s:O, s:I}", "strategy", strategy, "chosen", chosen,
         "step_seconds", rate > 0 ? p->spec->batching.global_batch / rate : 0, "samples_per_second",
         rate, "epoch_seconds",
         p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
-        "staleness", staleness, "memory_bytes", json_object_get(summary, "rank_memory_bytes"));
+        "staleness", summary->staleness, "memory_bytes", (json_int_t)summary->rank_memory_bytes);
+}
+
+/* The row of the summary that the simulator left. */
+static json_t *read_row(const struct prediction *p, const char *path, const char *strategy,
+                        bool chosen, struct err *e)
+{
+    struct summary_read summary = {0};
+    json_t *j = jsonx_load(path, 4 << 20, e), *row = NULL;
+    if (j && summary_read(&summary, j, e) >= 0) {
+        row = row_of(p, &summary, strategy, chosen);
+    }
+    summary_release(&summary);
+    json_decref(j);
+    return row;
 }
 
 /* NULL where this strategy makes no sense for the job. */
@@ -180,7 +194,7 @@ static json_t *simulate(const struct prediction *p, const char *strategy, bool c
 {
     char job[96], cluster[96], out[80], summary[128], samples[32];
     const struct catalog_entry *entry = catalog_find(CATALOG_STRATEGY, strategy);
-    json_t *j = job_of(p, strategy, chosen), *read = NULL;
+    json_t *j = job_of(p, strategy, chosen);
     int rc = write_json(p->dir, "job.json", j, e);
     json_decref(j);
     snprintf(job, sizeof job, "%s/job.json", p->dir);
@@ -192,10 +206,7 @@ static json_t *simulate(const struct prediction *p, const char *strategy, bool c
     const char *argv[] = {p->d->simulator, "--job",     job,     "--cluster", cluster, "--out", out,
                           "--timing-only", "--samples", samples, NULL};
     rc = rc < 0 ? rc : run(argv, e);
-    read = rc < 0 ? NULL : jsonx_load(summary, 4 << 20, e);
-    json_t *row = read ? row_of(p, read, strategy, chosen) : NULL;
-    json_decref(read);
-    return row;
+    return rc < 0 ? NULL : read_row(p, summary, strategy, chosen, e);
 }
 
 static json_t *simulate_all(struct prediction *p, struct err *e)

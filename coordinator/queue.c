@@ -1,82 +1,100 @@
-/* The queue: which queued jobs start now, and on which nodes (see scheduler.h for the turn around
- * it).
+/* Which queued jobs start now, and on which nodes (see scheduler.h for the turn around it).
  *
- *   in order of priority, then age:   job A (2 of 4 nodes free)  waits ─┐ its nodes are kept from jobs of lower priority,
- *                                     job B (1 node)             starts │ and after a minute from everybody behind it
+ *   in order of priority, then age:   job A (2 of 4 nodes free)  waits     job B (1 node)  starts
  *
- * What a newcomer would get wrong: a job that waits for busy nodes does not hold up smaller ones
- * behind it, but if that went on for ever it would starve. And of a long queue only a part is
- * looked at in one turn: its head each time, the rest in windows that move on, so that a hundred
- * jobs that wait for a missing node do not hide the one that could run.
+ * A job that waits for busy nodes does not hold up smaller ones behind it, but if that went on for
+ * ever it would starve: its nodes are kept from jobs of lower priority, and after a minute from all
+ * behind it. Of a long queue a part is looked at in one turn: its head each time, the rest in
+ * windows that move on, so that a hundred jobs that wait for a missing node do not hide the one that
+ * could run.
  */
+#include "coordinator/queue.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "coordinator/run.h"
+#include "coordinator/launch.h"
+#include "job/node.h"
 
-enum { QUEUE_LOOKED_AT = 64 };
+enum { LOOKED_AT = 64 };
 static const double queue_seconds = 5, patience_seconds = 60;
 
-/* Why the job waits, in its field "waiting": written only when it changes. */
-static void say_waiting(struct sched *s, const char *job, const char *why)
+/* One look at the queue. */
+struct round {
+    struct queue *queue;
+    struct attempts *attempts;
+    double now;
+    json_t *nodes;    /* as of now; owned, as the others */
+    json_t *reserved; /* names kept for jobs ahead that have waited long */
+    json_t *wanted;   /* array of {"priority", "nodes"}: what jobs ahead wait for */
+};
+
+int queue_init(struct queue *q, int virtual_jobs, struct err *e)
 {
-    char *old = store_job_field(s->store, job, "waiting", NULL);
+    *q = (struct queue){.virtual_jobs = virtual_jobs > 0 ? virtual_jobs : 1,
+                        .tried_at = -1e18,
+                        .waiting_since = json_object()};
+    return q->waiting_since ? 0 : err_set(e, ERR_MEMORY, "cannot open the queue: memory ran out");
+}
+
+void queue_release(struct queue *q)
+{
+    json_decref(q->waiting_since);
+    free(q->seen);
+}
+
+void queue_stir(struct queue *q)
+{
+    q->tried_at = -1e18;
+}
+
+/* ---- a job that waits ------------------------------------------------------------------------ */
+
+/* Why the job waits, in its field "waiting": written only when it changes. */
+static void say_waiting(struct attempts *a, const char *job, const char *why)
+{
+    char *old = store_job_field(a->store, job, "waiting", NULL);
     if (!old || strcmp(old, why) != 0) {
         char quoted[300];
-        store_job_set(s->store, job, "waiting", why, NULL);
+        store_job_set(a->store, job, "waiting", why, NULL);
         log_info("sched", "waits", "job=%s why=%s", job, log_quote(quoted, sizeof quoted, why));
     }
     free(old);
 }
 
 /* Seconds for which it has been seen waiting in this queue. */
-static double waited(struct sched *s, const char *job, double now)
+static double waited(const struct round *round, const char *job)
 {
-    json_t *since = json_object_get(s->waiting_since, job);
+    json_t *all = round->queue->waiting_since, *since = json_object_get(all, job);
     if (!since) {
-        json_object_set_new(s->waiting_since, job, json_real(now));
+        json_object_set_new(all, job, json_real(round->now));
     }
-    return since ? now - json_real_value(since) : 0;
+    return since ? round->now - json_real_value(since) : 0;
 }
 
 /* Who is not in the queue any more does not wait. */
-static void forget_waiting(struct sched *s, const json_t *ids)
+static void forget_waiting(struct queue *q, const json_t *ids)
 {
     json_t *kept = json_object(), *id;
     size_t i;
     json_array_foreach(ids, i, id) {
-        json_t *since = json_object_get(s->waiting_since, json_string_value(id));
+        json_t *since = json_object_get(q->waiting_since, json_string_value(id));
         if (since) {
             json_object_set(kept, json_string_value(id), since);
         }
     }
-    json_decref(s->waiting_since);
-    s->waiting_since = kept;
+    json_decref(q->waiting_since);
+    q->waiting_since = kept;
 }
-
-static int virtual_running(const struct sched *s)
-{
-    int n = 0;
-    for (const struct run *r = s->runs; r; r = r->next) {
-        n += r->launcher == s->simulator;
-    }
-    return n;
-}
-
-struct queue_state {
-    json_t *nodes;
-    json_t *reserved; /* names kept for jobs ahead that have waited long */
-    json_t *wanted;   /* array of {"priority", "nodes"}: what jobs ahead wait for */
-};
 
 /* Everything a job of this priority must leave alone. */
-static json_t *reserved_for(const struct queue_state *q, int priority)
+static json_t *reserved_for(const struct round *round, int priority)
 {
-    json_t *out = json_copy(q->reserved), *ahead;
+    json_t *out = json_copy(round->reserved), *ahead;
     size_t i;
-    json_array_foreach(q->wanted, i, ahead) {
+    json_array_foreach(round->wanted, i, ahead) {
         if (json_integer_value(json_object_get(ahead, "priority")) > priority) {
             json_object_update(out, json_object_get(ahead, "nodes"));
         }
@@ -84,74 +102,77 @@ static json_t *reserved_for(const struct queue_state *q, int priority)
     return out;
 }
 
+static void wait_for_nodes(struct round *round, const char *job, const struct placement_ask *ask,
+                           const char *why)
+{
+    json_t *nodes = json_object();
+    say_waiting(round->attempts, job, why);
+    placement_reserve(nodes, ask);
+    if (waited(round, job) > patience_seconds) {
+        json_object_update(round->reserved, nodes);
+    }
+    json_array_append_new(round->wanted,
+                          json_pack("{s:i, s:o}", "priority", ask->spec->priority, "nodes", nodes));
+}
+
+/* ---- one job --------------------------------------------------------------------------------- */
+
 /* A spec that can never run fails; it cannot be repaired in the queue. */
-static void fail_queued(struct sched *s, const char *job, const struct err *why)
+static void fail_queued(struct attempts *a, const char *job, const struct err *why)
 {
     char quoted[600];
-    json_t *error = sched_error(err_name(why->code), why->message, -1, NULL, 0);
-    store_job_transition(s->store, job, JOB_QUEUED, JOB_FAILED, error, NULL);
-    json_decref(error);
+    struct failure f = failure_of(why->code, why->message, COORDINATOR, NULL, 0);
+    attempts_move(a, job, JOB_QUEUED, JOB_FAILED, &f, NULL);
     log_warn("sched", "can never run", "job=%s why=%s", job,
              log_quote(quoted, sizeof quoted, why->message));
 }
 
-static void free_spec(struct jobspec *spec)
+static int virtual_running(const struct attempts *a)
 {
-    jobspec_release(spec);
-    free(spec);
+    int n = 0;
+    for (const struct run *r = a->runs; r; r = r->next) {
+        n += r->launcher == a->simulator;
+    }
+    return n;
 }
 
 /* Takes the spec over, as start_real does. */
-static int start_virtual(struct sched *s, const char *job, struct jobspec *spec, double now,
-                         struct err *e)
+static int start_virtual(struct round *round, const char *job, struct jobspec *spec, struct err *e)
 {
+    struct attempts *a = round->attempts;
     struct placement none = {0};
-    if (s->simulator && virtual_running(s) < s->virtual_jobs) {
-        return launch_job(s, job, spec, &none, now, e);
+    if (a->simulator && virtual_running(a) < round->queue->virtual_jobs) {
+        return launch_job(a, job, spec, &none, round->now, e);
     }
-    if (s->simulator) {
-        say_waiting(s, job, "as many virtual jobs as are allowed run already");
+    if (a->simulator) {
+        say_waiting(a, job, "as many virtual jobs as are allowed run already");
     } else {
         struct err why = {0};
         err_set(&why, ERR_UNSUPPORTED,
                 "cannot run a virtual job: this coordinator has no evenstep-simulate");
-        fail_queued(s, job, &why);
+        fail_queued(a, job, &why);
     }
-    free_spec(spec);
+    attempts_free_spec(spec);
     return 0;
 }
 
-static void wait_for_nodes(struct sched *s, const char *job, const struct jobspec *spec,
-                           const struct placement_ask *ask, const char *why, struct queue_state *q,
-                           double now)
+static int start_real(struct round *round, const char *job, struct jobspec *spec, struct err *e)
 {
-    json_t *nodes = json_object();
-    say_waiting(s, job, why);
-    placement_reserve(nodes, ask);
-    if (waited(s, job, now) > patience_seconds) {
-        json_object_update(q->reserved, nodes);
-    }
-    json_array_append_new(q->wanted,
-                          json_pack("{s:i, s:o}", "priority", spec->priority, "nodes", nodes));
-}
-
-static int start_real(struct sched *s, const char *job, struct jobspec *spec, struct queue_state *q,
-                      double now, struct err *e)
-{
-    char *attempt = store_job_field(s->store, job, "attempt", e);
-    json_t *reserved = reserved_for(q, spec->priority);
-    struct placement_ask ask = {.nodes = q->nodes,
-                                .local_host = s->local_host[0] ? s->local_host : NULL,
+    struct attempts *a = round->attempts;
+    char *attempt = store_job_field(a->store, job, "attempt", e);
+    json_t *reserved = reserved_for(round, spec->priority);
+    struct placement_ask ask = {.nodes = round->nodes,
+                                .local_host = a->local_host[0] ? a->local_host : NULL,
                                 .spec = spec,
                                 .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1,
                                 .reserved = reserved};
     struct placement placement;
     int rc = 0;
     if (placement_find(&placement, &ask)) {
-        rc = launch_job(s, job, spec, &placement, now, e);
+        rc = launch_job(a, job, spec, &placement, round->now, e);
     } else {
-        wait_for_nodes(s, job, spec, &ask, placement.waiting, q, now);
-        free_spec(spec);
+        wait_for_nodes(round, job, &ask, placement.waiting);
+        attempts_free_spec(spec);
     }
     free(attempt);
     placement_release(&placement);
@@ -160,43 +181,44 @@ static int start_real(struct sched *s, const char *job, struct jobspec *spec, st
 }
 
 /* The spec's priority is what was asked at submission; PATCH changes the job's. */
-static void current_priority(struct sched *s, const char *job, struct jobspec *spec)
+static void current_priority(struct attempts *a, const char *job, struct jobspec *spec)
 {
-    char *text = store_job_field(s->store, job, "priority", NULL);
+    char *text = store_job_field(a->store, job, "priority", NULL);
     if (text) {
         spec->priority = (int)strtol(text, NULL, 10);
     }
     free(text);
 }
 
-static int try_start(struct sched *s, const char *job, struct queue_state *q, double now,
-                     struct err *e)
+static int try_start(struct round *round, const char *job, struct err *e)
 {
-    if (run_find(s, job)) {
+    struct attempts *a = round->attempts;
+    if (attempts_find(a, job)) {
         return 0; /* its last attempt has still to give back its nodes */
     }
-    struct jobspec *spec = sched_read_spec(s, job, e);
+    struct jobspec *spec = attempts_spec(a, job, e);
     if (spec) {
-        current_priority(s, job, spec);
-        return spec->cluster ? start_virtual(s, job, spec, now, e)
-                             : start_real(s, job, spec, q, now, e);
+        current_priority(a, job, spec);
+        return spec->cluster ? start_virtual(round, job, spec, e) : start_real(round, job, spec, e);
     }
-    if (!sched_is_away(e)) {
-        fail_queued(s, job, e);
+    if (!attempts_store_away(e)) {
+        fail_queued(a, job, e);
     }
     return -(int)e->code;
 }
 
+/* ---- all of them ----------------------------------------------------------------------------- */
+
 /* Names, states and users of the nodes, and the queue: as long as they stay the same, so does the
  * answer. */
-static char *look(const json_t *nodes, const json_t *ids, int runs)
+static char *fingerprint(const json_t *nodes, const json_t *ids, int runs)
 {
     json_t *seen = json_array(), *node;
     size_t i;
     json_array_foreach(nodes, i, node) {
-        json_array_append(seen, json_object_get(node, "name"));
-        json_array_append(seen, json_object_get(node, "state"));
-        json_array_append(seen, json_object_get(node, "job"));
+        json_array_append_new(seen, json_string(node_name(node)));
+        json_array_append_new(seen, json_string(node_state(node)));
+        json_array_append_new(seen, json_string(node_user(node)));
     }
     json_array_append(seen, (json_t *)ids);
     json_array_append_new(seen, json_integer(runs));
@@ -206,69 +228,77 @@ static char *look(const json_t *nodes, const json_t *ids, int runs)
 }
 
 /* The head of the queue, and the window of the rest whose turn it is. */
-static bool is_due(const struct sched *s, size_t i, size_t n)
+static bool is_due(const struct queue *q, size_t i, size_t n)
 {
-    if (i < QUEUE_LOOKED_AT || n <= (size_t)2 * QUEUE_LOOKED_AT) {
+    if (i < LOOKED_AT || n <= (size_t)2 * LOOKED_AT) {
         return true;
     }
-    size_t rest = n - QUEUE_LOOKED_AT,
-           place = (i - QUEUE_LOOKED_AT + rest - s->queue_from % rest) % rest;
-    return place < QUEUE_LOOKED_AT;
+    size_t rest = n - LOOKED_AT, place = (i - LOOKED_AT + rest - q->from % rest) % rest;
+    return place < LOOKED_AT;
 }
 
-static int look_at_all(struct sched *s, const json_t *ids, struct queue_state *q, double now,
-                       struct err *e)
+static int try_all(struct round *round, const json_t *ids, struct err *e)
 {
+    struct attempts *a = round->attempts;
     size_t i, n = json_array_size(ids);
     json_t *id;
     json_array_foreach(ids, i, id) {
-        int before = s->n_runs;
-        if (!is_due(s, i, n)) {
+        int before = a->n_runs;
+        if (!is_due(round->queue, i, n)) {
             continue;
         }
-        if (try_start(s, json_string_value(id), q, now, e) < 0 && sched_is_away(e)) {
+        if (try_start(round, json_string_value(id), e) < 0 && attempts_store_away(e)) {
             return -(int)e->code;
         }
         err_clear(e);
-        if (s->n_runs != before) { /* nodes were taken */
-            json_decref(q->nodes);
-            q->nodes = store_nodes(s->store, e);
+        if (a->n_runs != before) { /* nodes were taken */
+            json_decref(round->nodes);
+            round->nodes = store_nodes(a->store, e);
         }
-        if (!q->nodes) {
+        if (!round->nodes) {
             return -(int)e->code;
         }
     }
-    s->queue_from += QUEUE_LOOKED_AT;
+    round->queue->from += LOOKED_AT;
     return 0;
 }
 
-int queue_tick(struct sched *s, double now, struct err *e)
+/* As long as nodes and queue stay the same, so does the answer: then it is enough to look now and
+ * then. */
+static int look(struct round *round, const json_t *ids, struct err *e)
 {
-    json_t *ids = s->look ? json_incref(json_object_get(s->look, "queued"))
-                          : store_job_ids(s->store, JOB_QUEUED, e);
-    if (!ids) {
-        return -(int)e->code;
-    }
-    forget_waiting(s, ids);
-    if (json_array_size(ids) == 0) {
-        json_decref(ids);
+    struct queue *q = round->queue;
+    char *now = fingerprint(round->nodes, ids, round->attempts->n_runs);
+    bool same = now && q->seen && strcmp(now, q->seen) == 0;
+    if (same && round->now - q->tried_at < queue_seconds) {
+        free(now);
         return 0;
     }
-    struct queue_state q = {store_nodes(s->store, e), json_object(), json_array()};
-    int rc = q.nodes ? 0 : -(int)e->code;
-    char *seen = q.nodes ? look(q.nodes, ids, s->n_runs) : NULL;
-    bool same = seen && s->queue_seen && strcmp(seen, s->queue_seen) == 0;
-    if (rc == 0 && (!same || now - s->queue_at >= queue_seconds)) {
-        s->queue_at = now;
-        rc = look_at_all(s, ids, &q, now, e);
-        free(s->queue_seen);
-        s->queue_seen = rc == 0 ? seen : NULL;
-        seen = rc == 0 ? NULL : seen;
+    q->tried_at = round->now;
+    int rc = try_all(round, ids, e);
+    free(q->seen);
+    q->seen = rc == 0 ? now : NULL;
+    if (rc < 0) {
+        free(now);
     }
-    free(seen);
-    json_decref(q.nodes);
-    json_decref(q.reserved);
-    json_decref(q.wanted);
-    json_decref(ids);
+    return rc;
+}
+
+int queue_tick(struct queue *q, struct attempts *a, const json_t *ids, double now, struct err *e)
+{
+    forget_waiting(q, ids);
+    if (json_array_size(ids) == 0) {
+        return 0;
+    }
+    struct round round = {.queue = q,
+                          .attempts = a,
+                          .now = now,
+                          .nodes = store_nodes(a->store, e),
+                          .reserved = json_object(),
+                          .wanted = json_array()};
+    int rc = round.nodes ? look(&round, ids, e) : -(int)e->code;
+    json_decref(round.nodes);
+    json_decref(round.reserved);
+    json_decref(round.wanted);
     return rc;
 }

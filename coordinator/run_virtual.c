@@ -1,63 +1,81 @@
 /* A virtual job's attempt: it has no ranks that report to the store. Its live document and its
- * assignments come from the simulator's files in the job's folder, progress.json while it runs and
- * summary.json in the end; its rows are in the job's history already.
+ * assignments come from the simulator's files in the job's folder (job/documents/summary.h),
+ * progress.json while it runs and summary.json in the end; its rows are in the job's history
+ * already. A file that an earlier attempt left is passed over.
  */
 #include "coordinator/run.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
-/* Staleness of each node, as a monitor tells it of real ones. */
-static void tell_staleness(struct sched *s, struct run *r, const json_t *live)
+#include "common/log.h"
+#include "job/documents/summary.h"
+
+enum { FILE_BYTES = 64 << 20 };
+
+static void tell_assignments(struct attempts *a, struct run *r, const json_t *all)
 {
-    json_t *nodes = json_array(), *worker, *j;
-    size_t i;
-    json_array_foreach(json_object_get(live, "workers"), i, worker) {
-        json_t *node = json_pack("{s:O?, s:O?}", "node", json_object_get(worker, "node"), "rank",
-                                 json_object_get(worker, "rank"));
-        json_object_update(node, json_object_get(worker, "staleness"));
-        json_array_append_new(nodes, node);
+    for (; r->told_assignments < json_array_size(all); r->told_assignments++) {
+        const json_t *one = json_array_get(all, r->told_assignments);
+        store_assignment_add(a->store, r->attempt.job, one, NULL);
+        store_event(a->store, r->attempt.job, "assignment", one, NULL);
     }
-    j = json_pack("{s:o}", "nodes", nodes);
-    store_doc_set(s->store, r->attempt.job, "detail:staleness", j, NULL);
-    store_event(s->store, r->attempt.job, "staleness", j, NULL);
-    json_decref(j);
 }
 
-static bool tell_virtual(struct sched *s, struct run *r, const char *file)
+static void tell(struct attempts *a, struct run *r, const struct summary_read *s)
+{
+    const char *job = r->attempt.job;
+    tell_assignments(a, r, s->assignments);
+    store_doc_set(a->store, job, "detail:staleness", s->nodes, NULL);
+    store_event(a->store, job, "staleness", s->nodes, NULL);
+    store_doc_set(a->store, job, "live", s->live, NULL);
+    store_event(a->store, job, "live", s->live, NULL);
+}
+
+static void pass_over(struct run *r, const char *file, const char *why)
+{
+    char quoted[600];
+    if (!r->stray_told) {
+        r->stray_told = true;
+        log_warn("sched", "a file of the simulator is passed over",
+                 "job=%s attempt=%d file=%s why=%s", r->attempt.job, r->attempt.number, file,
+                 log_quote(quoted, sizeof quoted, why));
+    }
+}
+
+/* Is there such a file, of this attempt? */
+static bool tell_file(struct attempts *a, struct run *r, const char *file)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/jobs/%s/%s", s->data_dir, r->attempt.job, file);
-    json_t *live = jsonx_load(path, 64 << 20, NULL),
-           *assignments = json_object_get(live, "assignments");
-    for (; r->told_assignments < json_array_size(assignments); r->told_assignments++) {
-        const json_t *a = json_array_get(assignments, r->told_assignments);
-        store_assignment_add(s->store, r->attempt.job, a, NULL);
-        store_event(s->store, r->attempt.job, "assignment", a, NULL);
+    struct summary_read s = {0};
+    struct err why = {0};
+    snprintf(path, sizeof path, "%s/jobs/%s/%s", a->data_dir, r->attempt.job, file);
+    json_t *j = jsonx_load(path, FILE_BYTES, &why);
+    bool told = j && summary_read(&s, j, &why) >= 0 && sender_is(&s.from, &r->plan->from);
+    if (told) {
+        tell(a, r, &s);
+    } else if (j) {
+        pass_over(r, file, why.code ? why.message : "it is of another attempt");
     }
-    if (live) {
-        json_object_del(live, "assignments");
-        tell_staleness(s, r, live);
-        store_doc_set(s->store, r->attempt.job, "live", live, NULL);
-        store_event(s->store, r->attempt.job, "live", live, NULL);
-    }
-    json_decref(live);
-    return live != NULL;
+    summary_release(&s);
+    json_decref(j);
+    return told;
 }
 
-void run_virtual_tick(struct sched *s, struct run *r)
+void run_virtual_tick(struct attempts *a, struct run *r)
 {
     char path[PATH_MAX];
     struct stat st;
-    snprintf(path, sizeof path, "%s/jobs/%s/progress.json", s->data_dir, r->attempt.job);
+    snprintf(path, sizeof path, "%s/jobs/%s/progress.json", a->data_dir, r->attempt.job);
     if (stat(path, &st) == 0 &&
         (st.st_mtim.tv_sec != r->told.tv_sec || st.st_mtim.tv_nsec != r->told.tv_nsec)) {
         r->told = st.st_mtim;
-        tell_virtual(s, r, "progress.json");
+        tell_file(a, r, "progress.json");
     }
 }
 
-const char *run_virtual_outcome(struct sched *s, struct run *r)
+bool run_virtual_finish(struct attempts *a, struct run *r)
 {
-    return r->exit_code <= 0 && tell_virtual(s, r, "summary.json") ? "finished" : "";
+    return r->exit_code <= 0 && tell_file(a, r, "summary.json");
 }

@@ -1,11 +1,10 @@
-/* The scheduler's turn: see scheduler.h. queue.c has what waits, run.c what is running, launch.c
- * how an attempt starts.
+/* The scheduler's turn: see scheduler.h, and attempts.h for the files that it calls.
  *
- *   is the store there? ─► sweep: what nobody has in hand (recover.c) ─► a turn of each run ─► the queue
+ *   is the store there? ─► sweep: jobs that nobody has in hand ─► a turn of each run ─► the queue
  *
- * What a newcomer would get wrong: nothing here may decide on what could not be seen. With the
- * store away nothing is done but to end what was seen to be cancelled; when it is back, ages of
- * heartbeats mean nothing for 10 s, and nodes look lost until they have reported again.
+ * Nothing here may decide on what could not be seen. With the store away nothing is done but to end
+ * what was seen to be cancelled; when it is back, ages of heartbeats mean nothing for 10 s, and
+ * nodes look lost until they have reported again.
  */
 #include "coordinator/scheduler.h"
 
@@ -14,50 +13,58 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "coordinator/queue.h"
 #include "coordinator/recover.h"
 #include "coordinator/run.h"
+#include "job/node.h"
 
 static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3,
                     complain_seconds = 30, leaving_seconds = 1, look_seconds = 0.5;
 
+struct sched {
+    struct attempts attempts;
+    struct queue queue;
+    double last_tick, sweep_at, leaving_at;
+    double
+        quiet_until; /* nothing starts before: nodes have still to report to a store that is back */
+    bool store_away;
+    json_t *look; /* store_overview() as of look_at, or NULL: what was seen does not hold any more;
+                     owned */
+    double look_at;
+};
+
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
     struct sched *s = calloc(1, sizeof *s);
-    if (!s || !(s->waiting_since = json_object())) {
+    if (!s || queue_init(&s->queue, c->virtual_jobs, e) < 0) {
         free(s);
         err_set(e, ERR_MEMORY, "cannot open the scheduler: memory ran out");
         return NULL;
     }
-    s->store = c->store;
-    snprintf(s->data_dir, sizeof s->data_dir, "%s", c->data_dir);
-    snprintf(s->roots, sizeof s->roots, "%s", c->roots ? c->roots : "");
-    snprintf(s->local_host, sizeof s->local_host, "%s", c->local_host ? c->local_host : "");
-    s->virtual_jobs = c->virtual_jobs > 0 ? c->virtual_jobs : 1;
-    s->mpirun = c->mpirun;
-    s->simulator = c->simulator;
-    s->sweep_at = s->queue_at = s->last_tick = s->quiet_until = -1e18;
+    struct attempts *a = &s->attempts;
+    a->store = c->store;
+    snprintf(a->data_dir, sizeof a->data_dir, "%s", c->data_dir);
+    snprintf(a->roots, sizeof a->roots, "%s", c->roots ? c->roots : "");
+    snprintf(a->local_host, sizeof a->local_host, "%s", c->local_host ? c->local_host : "");
+    a->mpirun = c->mpirun;
+    a->simulator = c->simulator;
+    s->sweep_at = s->last_tick = s->quiet_until = -1e18;
     return s;
 }
 
 void sched_free(struct sched *s)
 {
-    if (!s) {
-        return;
+    if (s) {
+        attempts_release(&s->attempts);
+        queue_release(&s->queue);
+        json_decref(s->look);
     }
-    while (s->runs) {
-        struct run *r = s->runs;
-        s->runs = r->next;
-        run_free(r);
-    }
-    json_decref(s->waiting_since);
-    json_decref(s->look);
-    free(s->queue_seen);
     free(s);
 }
 
 int sched_running(const struct sched *s)
 {
-    return s->n_runs;
+    return s->attempts.n_runs;
 }
 
 bool sched_store_away(const struct sched *s)
@@ -65,66 +72,7 @@ bool sched_store_away(const struct sched *s)
     return s->store_away;
 }
 
-struct run *run_find(const struct sched *s, const char *job)
-{
-    struct run *r = s->runs;
-    while (r && strcmp(r->attempt.job, job) != 0) {
-        r = r->next;
-    }
-    return r;
-}
-
-bool sched_is_away(const struct err *e)
-{
-    return e->code == ERR_UNAVAILABLE || e->code == ERR_TIMEOUT || e->code == ERR_MEMORY;
-}
-
-struct jobspec *sched_read_spec(struct sched *s, const char *job, struct err *e)
-{
-    char *text = store_job_field(s->store, job, "spec", e);
-    struct jobspec *spec = text ? calloc(1, sizeof *spec) : NULL;
-    json_t *j = spec ? jsonx_parse(text, strlen(text), e) : NULL;
-    free(text);
-    if (j && jobspec_read(spec, j, e) >= 0) {
-        json_decref(j);
-        return spec;
-    }
-    if (j) {
-        err_prefix(e, "the spec of job '%s' is not valid", job);
-    } else if (!e->code) {
-        err_set(e, ERR_NOT_FOUND, "job '%s' has no spec", job);
-    }
-    json_decref(j);
-    if (spec) {
-        jobspec_release(spec);
-    }
-    free(spec);
-    return NULL;
-}
-
-json_t *sched_error(const char *code, const char *message, int rank, const char *node, int attempt)
-{
-    return json_pack("{s:s, s:s, s:o, s:o, s:i}", "code", code, "message", message, "rank",
-                     rank >= 0 ? json_integer(rank) : json_null(), "node",
-                     node && node[0] ? json_string(node) : json_null(), "attempt", attempt);
-}
-
 /* ---- the turn -------------------------------------------------------------------------------- */
-
-static void drop_run(struct sched *s, struct run *gone)
-{
-    struct run **at = &s->runs;
-    while (*at && *at != gone) {
-        at = &(*at)->next;
-    }
-    if (*at) {
-        *at = gone->next;
-        s->n_runs--;
-    }
-    run_free(gone);
-    s->queue_at = -1e18; /* its job may be in it again */
-    sched_woken(s);
-}
 
 /* The first failure is told, then one every half minute, with how many there were. */
 static void complain(struct run *r, double now, const struct err *why)
@@ -140,12 +88,15 @@ static void complain(struct run *r, double now, const struct err *why)
 
 static void tick_runs(struct sched *s, double now)
 {
-    for (struct run *r = s->runs, *next; r; r = next) {
+    for (struct run *r = s->attempts.runs, *next; r; r = next) {
         struct err e = {0};
         next = r->next;
-        int rc = run_tick(s, r, now, &e);
+        const json_t *states = json_object_get(s->look, "states");
+        int rc = run_tick(&s->attempts, r, states, now, &e);
         if (rc > 0) {
-            drop_run(s, r);
+            attempts_drop(&s->attempts, r);
+            queue_stir(&s->queue); /* its job may be in it again */
+            sched_woken(s);
         } else if (rc < 0) {
             complain(r, now, &e);
             s->store_away |=
@@ -153,16 +104,17 @@ static void tick_runs(struct sched *s, double now)
         } else {
             r->failures = 0;
         }
+        if (s->attempts.changed) {
+            s->attempts.changed = false;
+            sched_woken(s);
+        }
     }
 }
 
-static bool uses(const json_t *plan, const char *node)
+static bool uses(const struct plan *plan, const char *node)
 {
-    size_t i;
-    json_t *worker;
-    json_array_foreach(json_object_get(plan, "workers"), i, worker) {
-        const char *name = json_string_value(json_object_get(worker, "node"));
-        if (name && strcmp(name, node) == 0) {
+    for (int i = 0; i < plan->n_workers; i++) {
+        if (strcmp(plan->workers[i].node, node) == 0) {
             return true;
         }
     }
@@ -172,17 +124,17 @@ static bool uses(const json_t *plan, const char *node)
 /* Hosts that are about to stop say so in their nodes; attempts that use one give way. */
 static void watch_leaving(struct sched *s, double now)
 {
-    if (!s->runs || now - s->leaving_at < leaving_seconds) {
+    struct run *runs = s->attempts.runs;
+    if (!runs || now - s->leaving_at < leaving_seconds) {
         return;
     }
-    json_t *nodes = store_nodes(s->store, NULL), *node;
+    json_t *nodes = store_nodes(s->attempts.store, NULL), *node;
     size_t i;
     s->leaving_at = now;
     json_array_foreach(nodes, i, node) {
-        const char *name = json_string_value(json_object_get(node, "name"));
-        for (struct run *r = json_is_true(json_object_get(node, "leaving")) ? s->runs : NULL;
-             name && r; r = r->next) {
-            if (!r->leaving && r->launcher == s->mpirun && uses(r->plan, name)) {
+        const char *name = node_name(node);
+        for (struct run *r = node_is_leaving(node) ? runs : NULL; r; r = r->next) {
+            if (!r->leaving && r->launcher == s->attempts.mpirun && uses(r->plan, name)) {
                 r->leaving = true;
                 log_info("sched", "a host of it leaves, it writes a checkpoint and is queued again",
                          "job=%s node=%s", r->attempt.job, name);
@@ -194,7 +146,7 @@ static void watch_leaving(struct sched *s, double now)
 
 static void give_grace(struct sched *s, double until)
 {
-    for (struct run *r = s->runs; r; r = r->next) {
+    for (struct run *r = s->attempts.runs; r; r = r->next) {
         if (r->monitor) {
             monitor_grace(r->monitor, until);
         }
@@ -207,10 +159,10 @@ static void give_grace(struct sched *s, double until)
 static int look_at_store(struct sched *s, double now, struct err *e)
 {
     json_t *ids = json_array();
-    for (struct run *r = s->runs; r; r = r->next) {
+    for (struct run *r = s->attempts.runs; r; r = r->next) {
         json_array_append_new(ids, json_string(r->attempt.job));
     }
-    json_t *look = store_overview(s->store, ids, e);
+    json_t *look = store_overview(s->attempts.store, ids, e);
     json_decref(ids);
     if (look) {
         json_decref(s->look);
@@ -232,7 +184,7 @@ static bool check_store(struct sched *s, double now)
         log_warn("sched", "the store is away; jobs go on", "why=%s",
                  log_quote(quoted, sizeof quoted, e.message));
     } else if (!away && s->store_away) {
-        log_info("sched", "the store is back", "running=%d", s->n_runs);
+        log_info("sched", "the store is back", "running=%d", s->attempts.n_runs);
         give_grace(s, now + grace_seconds);
         s->quiet_until = now + settle_seconds;
     }
@@ -250,11 +202,20 @@ static bool has_orphan(struct sched *s)
     json_t *id;
     size_t i;
     json_array_foreach(json_object_get(s->look, "cancelling"), i, id) {
-        if (!run_find(s, json_string_value(id))) {
+        if (!attempts_find(&s->attempts, json_string_value(id))) {
             return true;
         }
     }
     return false;
+}
+
+static int tick_queue(struct sched *s, double now, struct err *e)
+{
+    json_t *ids = s->look ? json_incref(json_object_get(s->look, "queued"))
+                          : store_job_ids(s->attempts.store, JOB_QUEUED, e);
+    int rc = ids ? queue_tick(&s->queue, &s->attempts, ids, now, e) : -(int)e->code;
+    json_decref(ids);
+    return rc;
 }
 
 void sched_tick(struct sched *s, double now)
@@ -263,20 +224,20 @@ void sched_tick(struct sched *s, double now)
     char quoted[600];
     int rc = 0;
     if (!check_store(s, now)) {
-        for (struct run *r = s->runs; r; r = r->next) {
+        for (struct run *r = s->attempts.runs; r; r = r->next) {
             run_enforce(r, now);
         }
         return;
     }
-    if (now - s->sweep_at >= sweep_seconds || (!s->draining && has_orphan(s))) {
-        rc = recover_jobs(s, now, &e);
+    if (now - s->sweep_at >= sweep_seconds || (!s->attempts.draining && has_orphan(s))) {
+        rc = recover_jobs(&s->attempts, now, &e);
         s->sweep_at = rc >= 0 ? now : s->sweep_at;
         sched_woken(s);
     }
     watch_leaving(s, now);
     tick_runs(s, now);
-    if (rc >= 0 && !s->draining && now >= s->quiet_until) {
-        rc = queue_tick(s, now, &e);
+    if (rc >= 0 && !s->attempts.draining && now >= s->quiet_until) {
+        rc = tick_queue(s, now, &e);
     }
     if (rc < 0) {
         s->store_away |= e.code == ERR_UNAVAILABLE;
@@ -293,12 +254,12 @@ void sched_woken(struct sched *s)
 
 void sched_drain(struct sched *s)
 {
-    s->draining = true;
+    s->attempts.draining = true;
 }
 
 void sched_abandon(struct sched *s)
 {
-    for (struct run *r = s->runs; r; r = r->next) {
+    for (struct run *r = s->attempts.runs; r; r = r->next) {
         log_warn("sched", "ended without a checkpoint; it goes on from its last one", "job=%s",
                  r->attempt.job);
         r->launcher->stop(r->launcher->ctx, &r->attempt, 1);

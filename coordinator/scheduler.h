@@ -1,11 +1,12 @@
 /* The scheduler: one function, sched_tick(now), over the store and launchers; no thread, no clock
  * of its own.
  *
- *   queued ──placement──► launching ──all ranks stepped──► running ──► succeeded | failed | paused | cancelled
- *      ▲                      │                               │
- *      └───── attempt lost ───┴───────────────────────────────┘   from the newest checkpoint, up to max_restarts
+ *   queued ──placement──► launching ──all ranks stepped──► running ──► succeeded | failed |
+ *      ▲                      │                               │         paused | cancelled
+ *      └───── attempt lost ───┴───────────────────────────────┘
+ *             from the newest checkpoint, up to max_restarts
  *
- * The store is the truth about a job. What is in memory (struct run, the monitor) can be rebuilt
+ * The store is the truth about a job. What is in memory (attempts.h, the monitor) can be rebuilt
  * from it: see recover.h.
  */
 #ifndef COORDINATOR_SCHEDULER_H

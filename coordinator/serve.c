@@ -8,6 +8,7 @@
  * a newcomer would get wrong: mpirun processes die with the *thread* that forked only where
  * PR_SET_PDEATHSIG is set, so it is not set for them.
  */
+#include "job/node.h"
 #include "coordinator/coordinator.h"
 
 #include <errno.h>
@@ -135,8 +136,8 @@ static bool others_offer_nodes(struct service *s, const json_t *own)
     size_t i;
     bool found = false;
     json_array_foreach(nodes, i, node) {
-        bool ours = json_equal(json_object_get(node, "name"), json_object_get(own, "name"));
-        found |= !ours && strcmp(json_string_value(json_object_get(node, "state")), "lost") != 0;
+        bool ours = strcmp(node_name(node), node_name(own)) == 0;
+        found |= !ours && strcmp(node_state(node), "lost") != 0;
     }
     json_decref(nodes);
     return found;

@@ -7,6 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The columns of a row that are shown (job/row.def): " step:integer loss:number? …" */
+#define TYPE_INT64 "integer"
+#define TYPE_UINT64 "integer"
+#define TYPE_INT32 "integer"
+#define TYPE_INT16 "integer"
+#define TYPE_DOUBLE "number"
+#define TYPE_FLOAT "number"
+#define TYPE_FLOAT_OR_NULL "number?"
+#define FIELD_NOWHERE(name, type)
+#define FIELD_STEPS(name, type) " " #name ":" TYPE_##type
+#define FIELD_EVENTS(name, type) FIELD_STEPS(name, type)
+static const char row_fields[] =
+#define COLUMN(name, type, byte, shown, merged, series, unit, help) FIELD_##shown(name, type)
+#include "job/row.def"
+    ;
+
 const struct schema schemas[] = {
     {"Job",
      "id:string name:string state:string attempt:integer priority:integer restarts:integer spec:object created:string "
@@ -60,11 +76,7 @@ const struct schema schemas[] = {
     {"Steps", "nodes:[NodeSteps]", "The last rows of each rank."},
     {"NodeSteps", "node:string rank:integer rows:[StepRow]",
      "The last rows of one rank, oldest first."},
-    {"StepRow",
-     "step:integer local_step:integer attempt:integer time:number epoch:number batch:integer loss:number? "
-     "accuracy:number? compute_seconds:number exchange_seconds:number wait_seconds:number staleness:integer bytes:integer "
-     "strategy_value:number?",
-     "What a worker reported of one step."},
+    {"StepRow", row_fields + 1, "What a worker reported of one step."},
     {"Workers", "workers:[Worker] servers:[Server]", "A job's ranks."},
     {"Staleness", "nodes:[NodeStaleness]", "Staleness of each node."},
     {"NodeStaleness",

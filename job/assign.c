@@ -441,3 +441,8 @@ json_t *assignment_json(const struct assignment *a, const char *const *names, co
                      "predicted_step_seconds", a->predicted_seconds, "measured_step_seconds",
                      a->measured_seconds);
 }
+
+int assignment_version(const json_t *assignment)
+{
+    return (int)json_integer_value(json_object_get(assignment, "version"));
+}

@@ -51,5 +51,6 @@ void balancer_observe(struct balancer *b, int worker, int batch, double compute_
 /* true if a new assignment was made (in b->current). Only with `dynamic`. */
 bool balancer_decide(struct balancer *b, int64_t step);
 json_t *assignment_json(const struct assignment *a, const char *const *names, const char *time);
+int assignment_version(const json_t *assignment); /* of what assignment_json() gave; 0 for NULL */
 
 #endif

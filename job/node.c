@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/version.h"
+#include "job/device_kind.h"
 
 enum { NODE_NAME = 47, INDEX_MOST = 1024 };
 
@@ -23,7 +24,7 @@ bool node_valid_name(const char *name, size_t n, size_t most, bool dots)
     return n > 0 && n <= most;
 }
 
-/* cpu:THREADS, cuda:INDEX, auto. */
+/* One of the forms of job/devices.def, or auto. */
 static int read_device(const char *text, size_t n, int cores, char device[64], int *threads,
                        struct err *e)
 {
@@ -35,14 +36,16 @@ static int read_device(const char *text, size_t n, int cores, char device[64], i
         snprintf(device, 64, "cpu:%d", *threads);
         return 0;
     }
-    bool cpu = strncmp(copy, "cpu:", 4) == 0, cuda = strncmp(copy, "cuda:", 5) == 0;
-    const char *digits = copy + (cpu ? 4 : 5);
-    long number = (cpu || cuda) && *digits >= '0' && *digits <= '9' ? strtol(digits, &end, 10) : -1;
-    if (number < (cpu ? 1 : 0) || number > INDEX_MOST || *end) {
-        return err_set(e, ERR_INVALID,
-                       "'%s' is no device: cpu:THREADS, cuda:INDEX or auto is wanted", copy);
+    const struct device_kind *kind = device_kind_of(copy);
+    bool of_threads = kind && kind->argument == DEVICE_THREADS;
+    const char *colon = strchr(copy, ':'), *digits = colon ? colon + 1 : "";
+    long number = kind && *digits >= '0' && *digits <= '9' ? strtol(digits, &end, 10) : -1;
+    if (number < (of_threads ? 1 : 0) || number > INDEX_MOST || *end) {
+        char forms[200];
+        device_kind_forms(forms, sizeof forms);
+        return err_set(e, ERR_INVALID, "'%s' is no device: %s or auto is wanted", copy, forms);
     }
-    *threads = cpu ? (int)number : 1;
+    *threads = of_threads ? (int)number : 1;
     snprintf(device, 64, "%s", copy);
     return 0;
 }
@@ -84,7 +87,7 @@ json_t *node_parse(const char *option, const char *text, const struct node_host 
     return json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:{}, s:{s:s}, s:i}", "name", name, "host",
                      host->name, "device", device, "memory_bytes", (json_int_t)host->memory_bytes,
                      "threads", threads, "slowdown", slowdown, "labels", "versions", "evenstep",
-                     EVENSTEP_VERSION, "quantum", strncmp(device, "cuda", 4) == 0 ? 8 : 4);
+                     EVENSTEP_VERSION, "quantum", device_kind_quantum(device));
 }
 
 bool node_asks_auto(const char *text)
@@ -104,8 +107,7 @@ void node_take_probe(json_t *node, const json_t *probed)
         }
     }
     const char *device = json_string_value(json_object_get(node, "device"));
-    json_object_set_new(node, "quantum",
-                        json_integer(device && strncmp(device, "cuda", 4) == 0 ? 8 : 4));
+    json_object_set_new(node, "quantum", json_integer(device_kind_quantum(device)));
 }
 
 /* A node that was not probed is what its kind usually is. */
@@ -116,7 +118,7 @@ bool node_offers(const json_t *node, const char *precision)
     size_t i;
     json_t *one;
     if (!json_is_array(offered)) {
-        return strcmp(precision, "fp32") == 0 || (device && strncmp(device, "cuda", 4) == 0);
+        return device_kind_offers(device, precision);
     }
     json_array_foreach(offered, i, one) {
         if (json_is_string(one) && strcmp(json_string_value(one), precision) == 0) {
@@ -152,4 +154,79 @@ bool node_same_name(const json_t *nodes, const json_t *node)
         }
     }
     return false;
+}
+
+/* ---- what the document says ------------------------------------------------------------------ */
+
+static const char *text_of(const json_t *node, const char *key)
+{
+    const char *text = json_string_value(json_object_get(node, key));
+    return text ? text : "";
+}
+
+const char *node_name(const json_t *node)
+{
+    return text_of(node, "name");
+}
+
+const char *node_host(const json_t *node)
+{
+    return text_of(node, "host");
+}
+
+const char *node_device(const json_t *node)
+{
+    return text_of(node, "device");
+}
+
+const char *node_address(const json_t *node)
+{
+    return text_of(node, "address");
+}
+
+double node_slowdown(const json_t *node)
+{
+    double slowdown = json_number_value(json_object_get(node, "slowdown"));
+    return slowdown > 1 ? slowdown : 1;
+}
+
+int node_threads(const json_t *node)
+{
+    json_int_t threads = json_integer_value(json_object_get(node, "threads"));
+    return threads > 0 && threads < 4096 ? (int)threads : 1;
+}
+
+int64_t node_memory_bytes(const json_t *node)
+{
+    return json_integer_value(json_object_get(node, "memory_bytes"));
+}
+
+const json_t *node_labels(const json_t *node)
+{
+    return json_object_get(node, "labels");
+}
+
+bool node_has_agent(const json_t *node)
+{
+    return json_is_true(json_object_get(node, "agent"));
+}
+
+bool node_is_leaving(const json_t *node)
+{
+    return json_is_true(json_object_get(node, "leaving"));
+}
+
+const char *node_state(const json_t *node)
+{
+    return text_of(node, "state");
+}
+
+const char *node_user(const json_t *node)
+{
+    return text_of(node, "job");
+}
+
+double node_beat_age(const json_t *node)
+{
+    return json_number_value(json_object_get(node, "heartbeat_age_seconds"));
 }

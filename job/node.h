@@ -1,5 +1,7 @@
-/* A node as it is written on a command line: NAME=DEVICE[,slowdown=F], the same for `evenstep
- * serve` and `evenstep-agent`. */
+/* A node: as it is written on a command line (NAME=DEVICE[,slowdown=F], the same for `evenstep
+ * serve` and `evenstep-agent`), and as a document in the store, which an agent or `serve` writes with
+ * every heartbeat. The keys of that document are known here and in store/nodes.c, which adds what
+ * the store knows of a node: its state, the job that uses it, the age of its heartbeat. */
 #ifndef JOB_NODE_H
 #define JOB_NODE_H
 
@@ -31,6 +33,22 @@ bool node_offers(const json_t *node, const char *precision);
 /* Adds "K=V" to the labels of every node of the array. */
 int node_label(json_t *nodes, const char *text, struct err *e);
 bool node_same_name(const json_t *nodes, const json_t *node); /* is there one of this name? */
+/* What a node's document says; a text that is missing is "". Texts are borrowed from it. */
+const char *node_name(const json_t *node);
+const char *node_host(const json_t *node);
+const char *node_device(const json_t *node);
+const char *node_address(const json_t *node); /* of its host's agent */
+double node_slowdown(const json_t *node);     /* >= 1 */
+int node_threads(const json_t *node);         /* 1 … 4095 */
+int64_t node_memory_bytes(const json_t *node);
+const json_t *node_labels(const json_t *node); /* object of texts, or NULL */
+bool node_has_agent(const json_t *node);
+bool node_is_leaving(const json_t *node); /* its host is about to stop */
+/* What the store adds. */
+const char *node_state(const json_t *node); /* "ready", "busy", "lost", … */
+const char *node_user(const json_t *node);  /* id of the job that has claimed it */
+double node_beat_age(const json_t *node);   /* seconds */
+
 /* Is it a name of hosts and nodes: letters, digits and '-', a nodes' also '.', at most `most`
  * bytes? (Open MPI trips over '_'.) */
 bool node_valid_name(const char *name, size_t n, size_t most, bool dots);

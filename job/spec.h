@@ -20,21 +20,21 @@ enum scale { SCALE_GLOBAL, SCALE_PER_UPDATE };
 enum softsync_rate { RATE_FIXED, RATE_N, RATE_TAU };
 enum pull_mode { PULL_FREE, PULL_BLOCKING };
 
+enum { STRATEGY_PARAMS = 16 };
+
 struct strategy_spec {
-    int type; /* CAT_STRATEGY_… */
+    int type;                       /* CAT_STRATEGY_… */
+    double values[STRATEGY_PARAMS]; /* of its parameters, in the catalogue's order: see
+                                       strategy_param; the ones below are those that are texts, or
+                                       that several files ask for */
     enum weighting weighting;
     enum scale scale;
     int n; /* softsync, dbs-sgd; 0: c counts */
     enum softsync_rate rate;
     enum pull_mode pull;
-    int c;                 /* dbs-sgd: gradients of an update, unless n is given */
-    int s;                 /* ssp */
-    double lambda, m, eps; /* dc-asgd */
-    bool adaptive;
-    double mu;              /* ddc-asgd; -1: from W */
-    int k;                  /* local-sgd, hpsgd; 0: auto */
-    int k1, k2, group_size; /* hier-sgd */
-    int servers;            /* ranks behind the workers: at least 1, the keeper */
+    int c;          /* dbs-sgd: gradients of an update, unless n is given */
+    int group_size; /* hier-sgd */
+    int servers;    /* ranks behind the workers: at least 1, the keeper */
 };
 
 /* What a training sample's picture goes through, drawn from (seed, epoch, index of the sample). */
@@ -146,6 +146,9 @@ double jobspec_rate(const struct optimizer_spec *o, double epoch);
  */
 void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
 bool jobspec_uses_server(const struct jobspec *spec);
+/* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
+ * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */
+double strategy_param(const struct strategy_spec *s, const char *name);
 /* The JSON schema of a spec, made from the catalogue, for /openapi.json. New reference. */
 json_t *jobspec_schema(void);
 

@@ -20,7 +20,7 @@ void spec_read_optimizer(struct optimizer_spec *o, struct fields *f);
 void spec_read_strategy(struct strategy_spec *s, struct fields *f);
 /* of_program: the global batch may be left to the program's loader. */
 void spec_read_batching(struct batching_spec *b, bool of_program, struct fields *f);
-/* What a strategy asks of the rest of the spec (SEMANTICS.md 1, 6, 10). */
+/* What a strategy asks of the rest of the spec (job/strategies). */
 void spec_check_strategy(const struct jobspec *spec, struct jsonx_problems *problems);
 
 /* Opens the object under `key` of `f` as fields of its own; what is read goes into a new object

@@ -1,19 +1,22 @@
 /* The device seam: what a worker asks of the hardware it runs on.
  *
- * A device runs *programs*. A program is a network compiled for one minibatch size; it has two
+ * A device runs *programs*. A program is a network compiled for one minibatch size. It has two
  * parts: `compute` (gather samples, forward, loss, backward) and `update` (optimizer). Inputs that
- * change without building it again: which samples, learning rate, weight, random counters.
- * `compute` calls `mark(bucket)` as the backward pass finishes each bucket of gradients (last
- * layers first), so that the exchange of a bucket overlaps the rest of the pass. Where no other
- * rank's gradients join, a device may make both parts in one (`step`). A new size is prepared in
- * the background (dev_program_new may be called from another thread) while the old one runs.
+ * change without a new program: which samples, learning rate, weight, random counters. `compute`
+ * calls `mark(bucket)` when the backward pass has finished a bucket of gradients (last layers
+ * first), so that the exchange of a bucket overlaps the rest of the pass. A program for a new size
+ * is made in the background while the old one runs.
+ *
+ * struct device_ops is a core that every device has, and pointers to optional groups. A group is
+ * NULL or complete: dev_check, which dev_open calls, aborts on half a group. Callers ask for the
+ * group (`if (dev->ops->samples)`) and may then use all of it.
  *
  * Parameters, gradients, optimizer state and statistics are each ONE flat block of floats in the
- * network's tensor order (job/network.h); a device reorders inside. Activations are NHWC. Every
- * device passes the conformance suite in tests/kernels against the plain reference and finite
- * differences.
+ * network's tensor order (job/network.h); a device may keep another order inside. Activations are
+ * NHWC. Every device passes the conformance suite in tests/kernels against the plain reference and
+ * finite differences. docs/add-a-device.md adds one step by step.
  *
- * Threads: one thread at a time per program's run; dev_program_new may run beside it.
+ * Threads: one thread at a time runs programs; another thread may call program_new meanwhile.
  */
 #ifndef KERNELS_DEVICE_H
 #define KERNELS_DEVICE_H
@@ -25,23 +28,23 @@
 #include "common/err.h"
 #include "job/network.h"
 #include "job/spec.h"
+#include "kernels/rule.h"
 
 struct dev_view; /* kernels/samples.h */
 struct device; /* opaque: the implementation's struct begins with `const struct device_ops *ops` */
 
 enum dev_block { DEV_PARAMS, DEV_GRADS, DEV_OPTIM, DEV_STATS, DEV_BLOCKS };
 
-/* A replica: one network's four blocks on a device. For a device in host memory, `host` points into
- * the very block (fetch and store do nothing); for others it is a pinned mirror. */
+/* A replica: one network's four blocks on a device. For a device in host memory, `host` points to
+ * the block itself (fetch and store do nothing); for others it is a pinned mirror. */
 struct dev_replica {
     struct device *dev;
     const struct network *net; /* borrowed, outlives the replica */
     struct optimizer_spec optimizer;
     float *host[DEV_BLOCKS];
-    size_t count[DEV_BLOCKS]; /* floats; DEV_OPTIM: momentum 0 or 1 x n_params, Adam 2 x n_params +
-                                 1 */
-    bool alone; /* no other rank's gradients join its own: set before programs are made, which then
-                   may offer `step` */
+    size_t count[DEV_BLOCKS]; /* floats; DEV_OPTIM: see dev_optim_floats */
+    bool alone; /* no other rank's gradients join its own, so fused->step may be used. Set before
+                   programs are made */
     void *impl;
 };
 
@@ -56,20 +59,18 @@ struct dev_bucket {
 struct dev_source {
     const uint8_t *x; /* [samples][stored] */
     int64_t samples;
-    struct shape stored, out; /* as they stand; as the network gets them (a window) */
+    struct shape stored, out; /* as stored; as the network gets them (a window) */
     int tables;               /* 1, or one for each channel */
     const float *table;       /* [tables][256] */
 };
-struct dev_samples; /* opaque */
-struct dev_feed; /* opaque: samples of one minibatch on their way to a device that has memory of its
-                    own */
+struct dev_samples; /* opaque: samples that a device keeps */
+struct dev_feed;    /* opaque: a pinned buffer whose samples are copied to the device */
 
 /* What one run of `compute` works on. */
 struct dev_input {
-    const float
-        *x; /* [count][input shape], NHWC, normalised; host memory. NULL: `from` has the samples */
-    const struct dev_samples *from; /* kept by this device; `sample` then are places in it */
-    const struct dev_feed *fed;     /* or NULL: x is this feed's, and was sent (feed_send) */
+    const float *x; /* [count][input shape], NHWC, normalised; host memory. NULL: use `from` */
+    const struct dev_samples *from; /* kept by this device; `sample` then indexes them */
+    const struct dev_feed *fed;     /* or NULL: x is this feed's buffer, and was sent */
     const struct dev_view *view;    /* [count], with `from`; NULL: samples are taken whole */
     const void *y;         /* int32 labels [count], or float targets [count][output] for LOSS_MSE */
     const int64_t *sample; /* [count] index in the data set: the counter of random choices */
@@ -94,155 +95,195 @@ struct dev_program_head {
     struct dev_bucket *buckets;
 };
 
-struct rule_state;
-struct rule_args;
+/* ---- optional groups: NULL, or complete ------------------------------------------------------ */
 
-/* For an exchange that sends from the device's own memory and receives into it: blocks there in the
- * flat block's order. Any thread. */
+/* Buffers in the device's memory, in the flat block's order, from which an exchange sends and into
+ * which it receives. Any thread. */
 struct dev_memory_ops {
-    /* Any MPI can read and write this memory, not only one that knows of GPUs. */
+    /* True: any MPI can read and write this memory, not only one that takes GPU pointers. */
     bool (*reachable)(struct device *dev);
-    /* `floats` of the device's memory, or pinned ones of the host's for put and get, to be given
-     * back. NULL: ERR_MEMORY. */
-    float *(*take)(struct device *dev, size_t floats, bool pinned, struct err *e);
-    void (*give_back)(struct device *dev, float *memory, bool pinned);
-    /* The calling thread may from now on hand pointers of the device to a library. */
+    /* `floats` of the device's memory, or pinned ones of the host's for put and get; to be freed
+     * with the same `pinned`. NULL: ERR_MEMORY. */
+    float *(*alloc)(struct device *dev, size_t floats, bool pinned, struct err *e);
+    void (*free)(struct device *dev, float *memory, bool pinned);
+    /* From now on the calling thread may hand pointers of the device to a library. */
     int (*enter)(struct device *dev, struct err *e);
-    /* As fetch and store, but from and to `near`, of which [0] is float `first` of the block; what
-     * is fetched is multiplied with scale. What gradients are stored from may be written again by a
-     * fetch, and by others once the device has computed; other blocks are stored when it returns.
-     */
+    /* As the core's fetch and store, but to and from `buffer`, whose [0] is float `first` of the
+     * block. fetch multiplies with scale. store of gradients returns early: a later fetch may
+     * overwrite the buffer at once, others once the device has computed. */
     int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale,
-                 float *near, struct err *e);
-    int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, const float *near,
-                 struct err *e);
-    /* Pinned floats to the device's memory, and back; over when they return. */
-    int (*put)(struct device *dev, float *near, const float *pinned, size_t n, struct err *e);
-    int (*get)(struct device *dev, float *pinned, const float *near, size_t n, struct err *e);
-    /* sum[i] += other[i]; over when it returns. */
+                 float *buffer, struct err *e);
+    int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
+                 const float *buffer, struct err *e);
+    /* Copies n pinned floats to the device's memory, and back; complete when they return. */
+    int (*put)(struct device *dev, float *buffer, const float *pinned, size_t n, struct err *e);
+    int (*get)(struct device *dev, float *pinned, const float *buffer, size_t n, struct err *e);
+    /* sum[i] += other[i]; complete when it returns. */
     int (*add)(struct device *dev, float *sum, const float *other, size_t n, struct err *e);
 };
 
+/* Data sets that stay in the device's memory, where `compute` gathers from them. */
+struct dev_samples_ops {
+    /* NULL: ERR_MEMORY if they do not fit. The caller frees. */
+    struct dev_samples *(*make)(struct device *dev, const struct dev_source *from, struct err *e);
+    void (*free)(struct dev_samples *s); /* NULL is allowed */
+};
+
+/* Minibatches that the host gathers and sends ahead: the copy overlaps the step before. The caller
+ * writes to a feed's buffer, sends it, and hands both to `compute`. It may write and send again
+ * once that has returned, or if no run uses what was sent. Two feeds in turns hide the copies. One
+ * thread at a time uses a feed. */
+struct dev_feed_ops {
+    /* A feed and its buffer *x of `floats`. NULL: ERR_MEMORY. The caller frees. */
+    struct dev_feed *(*make)(struct device *dev, size_t floats, float **x, struct err *e);
+    void (*free)(struct dev_feed *f);
+    /* Begins to copy the first `floats` of x, and returns at once. */
+    int (*send)(struct dev_feed *f, size_t floats, struct err *e);
+};
+
+/* Compute and update in one call, for a replica that is `alone`. */
+struct dev_fused_ops {
+    /* Marks no buckets. The update is applied even if the loss is not finite. */
+    int (*step)(struct dev_program *p, const struct dev_input *in, double lr, double scale,
+                struct dev_result *out, struct err *e);
+};
+
+/* An update in parts, so that sums of gradients that have arrived need not wait for the others.
+ * Not for an optimizer with clip_norm, which needs all gradients first. */
+struct dev_parts_ops {
+    /* The update of floats [first, first+n) alone. In a step each float is updated once, in any
+     * order; the bits are those of `update`. last: this is the step's last part. */
+    int (*update)(struct dev_replica *r, size_t first, size_t n, double lr, double scale, bool last,
+                  struct err *e);
+};
+
+/* A block that is read from another address, which saves a copy. */
+struct dev_alias_ops {
+    /* From now on the block's values are those at `at`, which are only read and must not change
+     * before the next call. NULL: the replica's own memory again. */
+    void (*set)(struct dev_replica *r, enum dev_block b, float *at);
+};
+
+/* Server rules on the device's own memory. */
+struct dev_rule_ops {
+    /* rule_apply, where every pointer of `s` and `a` is the device's. */
+    int (*apply)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a,
+                 struct err *e);
+};
+
+/* Precisions other than fp32; see dev_use_precision. */
+struct dev_precision_ops {
+    int (*use)(struct device *dev, const char *precision, struct err *e);
+};
+
+/* Algorithms chosen by measuring; see dev_tuning and dev_tune. */
+struct dev_tuning_ops {
+    json_t *(*read)(struct device *dev);
+    void (*apply)(struct device *dev, const json_t *tuning);
+};
+
+/* Times of kernels, for benches. */
+struct dev_meter_ops {
+    /* From now on times each kernel that the calling thread starts. Programs are metered while
+     * they are made. */
+    void (*begin)(struct device *dev);
+    /* Ends that. [{"kernel", "bytes", "flops", "seconds"}, …] in the order of the starts; a new
+     * reference. */
+    json_t *(*end)(struct device *dev);
+};
+
+/* ---- a device -------------------------------------------------------------------------------- */
+
 struct device_ops {
     const char *name; /* "cpu" */
-    /* `args` is what follows the colon: threads, or the index of a GPU. */
-    struct device *(*open)(const char *args, struct err *e);
     void (*close)(struct device *dev);
-    /* One line for people: "AMD EPYC, 1 thread, avx512". */
+    /* One line for people: "AMD EPYC, 1 thread, avx512". Owned by the device. */
     const char *(*describe)(struct device *dev);
     size_t (*memory_bytes)(struct device *dev); /* free for training */
-    int (*quantum)(struct device *dev);         /* minibatches are multiples of this */
-    int (*threads)(struct device *dev);
+    int (*threads)(struct device *dev);         /* of the host that it computes with */
+    /* Allocates the four blocks, zeroed. */
     int (*replica_init)(struct device *dev, struct dev_replica *r, const struct network *net,
                         const struct optimizer_spec *opt, struct err *e);
     void (*replica_release)(struct dev_replica *r);
-    int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
-                 struct err *e); /* device -> host mirror */
-    int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
-                 struct err *e); /* host mirror -> device */
-    /* NULL, or: from now on the block's values are those at `at`, which are only read and stay as
-     * they are until another place is given; at NULL, those of the replica's own memory again. */
-    void (*stand_at)(struct dev_replica *r, enum dev_block b, float *at);
-    /* max_bucket_bytes: buckets are cut at tensors and are at least this large where the network
-     * allows. */
+    /* Floats [first, first+n) of a block: from the device to the host's mirror, and back. */
+    int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
+    int (*store)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
+    /* Buckets are cut at tensors (kernels/steps.h), each of at least bucket_bytes where the network
+     * allows. ERR_MEMORY if the program does not fit; ERR_UNSUPPORTED names a layer that the device
+     * lacks. */
     struct dev_program *(*program_new)(struct dev_replica *r, int batch, size_t bucket_bytes,
                                        struct err *e);
     void (*program_free)(struct dev_program *p);
     /* Runs forward, loss and (if training) backward; gradients are the MEAN over in->count samples.
-     * Calls mark for each bucket in order, on the calling thread. logits: NULL or [count][outputs],
-     * host. */
+     * Calls mark for each bucket in order, on the calling thread. mark may be NULL. logits: NULL or
+     * [count][outputs], host. */
     int (*compute)(struct dev_program *p, const struct dev_input *in, struct dev_result *out,
                    float *logits, dev_mark_fn *mark, void *ctx, struct err *e);
     /* Optimizer step on the replica: g = scale * grads (+ decay * w where the tensor decays);
      * learning rate lr. */
     int (*update)(struct dev_replica *r, double lr, double scale, struct err *e);
-    /* NULL, or update for floats [first, first+n) alone, whose gradients are there while others
-     * still travel: in a step each float once, in any order, the same bits. last: the step's last
-     * part. Not for an optimizer that clips, which has to know all gradients. */
-    int (*update_part)(struct dev_replica *r, size_t first, size_t n, double lr, double scale,
-                       bool last, struct err *e);
-    /* NULL, or compute and update in one, for a replica that is `alone`; the gradients are the
-     * update's, and are marked to nobody. A loss that is not finite has been applied. */
-    int (*step)(struct dev_program *p, const struct dev_input *in, double lr, double scale,
-                struct dev_result *out, struct err *e);
-    /* NULL, or: replicas made from now on compute in "fp32", "tf32" or "bf16"; ERR_UNSUPPORTED if
-     * the device lacks it. */
-    int (*use_precision)(struct device *dev, const char *precision, struct err *e);
-    /* NULL, or: keeps samples on the device, so that `compute` gathers them there. ERR_MEMORY if
-     * they do not fit. */
-    struct dev_samples *(*samples_new)(struct device *dev, const struct dev_source *from,
-                                       struct err *e);
-    void (*samples_free)(struct dev_samples *s);
-    /* NULL, or: room for `floats` of samples, *x, from which the device copies them beside whatever
-     * it computes. The caller writes to x, sends, and hands both to `compute`; until that has
-     * returned, or if nothing computes on what was sent, the feed may be written and sent again.
-     * Two feeds in turns hide the copies. Each is one thread's at a time. */
-    struct dev_feed *(*feed_new)(struct device *dev, size_t floats, float **x, struct err *e);
-    void (*feed_free)(struct dev_feed *f);
-    /* Begins to copy the first `floats` of x, and returns at once. */
-    int (*feed_send)(struct dev_feed *f, size_t floats, struct err *e);
-    const struct dev_memory_ops *memory; /* NULL: host memory is all there is */
-    /* NULL, or rule_apply on the device's own memory: every pointer of `s` and `a` is the device's.
-     */
-    int (*rule)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a,
-                struct err *e);
-    json_t *(*tuning)(struct device *dev);                  /* NULL, or dev_tuning */
-    void (*tune)(struct device *dev, const json_t *tuning); /* NULL, or dev_tune */
-    /* NULL, or: on, begins to time what the calling thread starts on the device, kernel by kernel;
-     * off, ends that and gives
-     * [{"kernel", "bytes", "flops", "seconds"}, …] in the order of the starts. For benches:
-     * programs are metered while they are made. */
-    json_t *(*meter)(struct device *dev, bool on);
+
+    const struct dev_memory_ops *memory;
+    const struct dev_samples_ops *samples;
+    const struct dev_feed_ops *feed;
+    const struct dev_fused_ops *fused;
+    const struct dev_parts_ops *parts;
+    const struct dev_alias_ops *alias;
+    const struct dev_rule_ops *rules;
+    const struct dev_precision_ops *precision;
+    const struct dev_tuning_ops *tuning;
+    const struct dev_meter_ops *meter;
 };
 
 struct device {
     const struct device_ops *ops;
 };
 
-/* "cpu:2", "cuda:0", "auto" (cuda if there is one, else cpu with all threads). */
+/* "cpu:2", "cuda:0"; "auto" is the fastest kind that opens (job/devices.def). Aborts if the device
+ * has half a group. */
 struct device *dev_open(const char *name, struct err *e);
-void dev_close(struct device *dev);
+/* dev_open("auto"), which also tells why the next faster kind did not open; ERR_NONE if the fastest
+ * one did. */
+struct device *dev_open_fastest(struct err *why, struct err *e);
+/* What each row of job/devices.def has in its folder: opens "NAME:ARGS"; args may be "". */
+#define DEVICE(ident, name, argument, quantum, speed, precisions, help) \
+    struct device *name##_open(const char *args, struct err *e);
+#include "job/devices.def"
+#undef DEVICE
+void dev_close(struct device *dev); /* NULL is allowed */
+/* Aborts unless the core and every group that is there are complete. For devices that are not
+ * opened by name. */
+void dev_check(const struct device_ops *ops);
+
+/* ---- groups that callers use through a function ---------------------------------------------- */
+
+/* fused->step, parts->update, alias->set; the group must be there. */
+int dev_step(struct dev_program *p, const struct dev_input *in, double lr, double scale,
+             struct dev_result *out, struct err *e);
+int dev_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale,
+                    bool last, struct err *e);
+void dev_alias(struct dev_replica *r, enum dev_block b, float *at);
 /* The arithmetic of replicas that are made from now on: "fp32", which every device has, "tf32" or
- * "bf16". */
+ * "bf16". ERR_UNSUPPORTED if the device lacks it. */
 int dev_use_precision(struct device *dev, const char *precision, struct err *e);
-/* The sentence of a device that does not compute in it; -ERR_UNSUPPORTED. */
+/* The sentence of a device that lacks a precision; -ERR_UNSUPPORTED. */
 int dev_lacks_precision(struct device *dev, const char *precision, struct err *e);
-/* What the device has measured to choose its algorithms, all of it, if some of it is new since the
- * last call; else NULL. To be kept, and given to dev_tune by a later process, which then need not
- * measure. Beside a run of a program. */
+/* Everything that the device has measured to choose its algorithms, if some of it is new since the
+ * last call; else NULL. A later process gives it to dev_tune and need not measure again. Any
+ * thread, also while a program runs. A new reference. */
 json_t *dev_tuning(struct device *dev);
-/* What is of another device or library, or altered, is ignored. NULL: nothing is known. */
+/* Entries that are damaged, or of another device or library, are ignored. NULL: nothing is known.
+ */
 void dev_tune(struct device *dev, const json_t *tuning);
+
+/* ---- facts of a network on any device -------------------------------------------------------- */
+
 /* Bytes a program for this minibatch needs, blocks included (placement, memory limit). */
 size_t dev_memory_needed(const struct network *net, const struct optimizer_spec *opt, int batch);
-/* Floats of optimizer state (DEV_OPTIM). */
+/* Floats of optimizer state (DEV_OPTIM): momentum 0 or 1 x n_params, Adam 2 x n_params + 1. */
 size_t dev_optim_floats(const struct network *net, const struct optimizer_spec *opt);
-/* What a gradient of n floats, times `scale`, must be multiplied with to be no longer than
- * clip_norm (0: no limit). Host memory; the same bits for any number of threads. */
+/* The factor that makes a gradient of n floats, times `scale`, no longer than clip_norm (0: no
+ * limit). Host memory; the same bits for any number of threads. */
 double dev_clip(const float *g, size_t n, double scale, double clip_norm);
-
-/* ---- server rules: the update at the parameter server (kernels/rules, one header each) ------- */
-struct rule_state {       /* of one shard of n floats; arrays the rule does not use are NULL */
-    float *w;             /* weights */
-    float *v;             /* velocity */
-    float *m2;            /* mean square (dc-asgd adaptive) */
-    const uint8_t *decay; /* NULL, or 1 where weight decay applies */
-    size_t n;
-    const float *from; /* weights before the update, which stay as they are; NULL: w itself */
-};
-struct rule_args {
-    const float *g;      /* gradient of this arrival */
-    const float *pulled; /* version the worker pulled, or NULL */
-    float lr;            /* eta of the epoch of the gradient's slice */
-    float factor;        /* s * c_i: what the gradient is multiplied with before momentum */
-    float momentum, weight_decay;
-    float tau;        /* staleness at application */
-    float p0, p1, p2; /* parameters of the rule, see its header */
-};
-/* Applies the rule of strategy `type` (CAT_STRATEGY_…) on the host, several threads allowed. */
-void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a);
-/* Adds one gradient to the sum of a group (rules/collect.h); the group's update is rule_apply with
- * that sum and factor 1. */
-void rule_gather(float *sum, const struct rule_state *s, const struct rule_args *a);
 
 #endif

@@ -17,7 +17,7 @@
 #include "common/path.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct device_ops *loaded; /* under the lock */
+static const struct plugin *loaded; /* under the lock */
 
 static int check_driver(struct err *e)
 {
@@ -33,7 +33,7 @@ static int check_driver(struct err *e)
 
 static bool find_file(char *out, size_t out_bytes)
 {
-    static const char *const places[] = {"%s/" PLUGIN_FILE, "%s/../lib/evenstep/" PLUGIN_FILE};
+    static const char *const folders[] = {"%s/" PLUGIN_FILE, "%s/../lib/evenstep/" PLUGIN_FILE};
     const char *named = getenv("EVENSTEP_CUDA_PLUGIN");
     char folder[PATH_MAX];
     if (named && *named) {
@@ -41,8 +41,8 @@ static bool find_file(char *out, size_t out_bytes)
         return true;
     }
     path_program_dir(folder);
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-        snprintf(out, out_bytes, places[i], folder);
+    for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+        snprintf(out, out_bytes, folders[i], folder);
         if (access(out, R_OK) == 0) {
             return true;
         }
@@ -50,7 +50,17 @@ static bool find_file(char *out, size_t out_bytes)
     return false;
 }
 
-static const struct device_ops *load(struct err *e)
+static const struct plugin *refuse(void *plugin, const char *file, const char *why, struct err *e)
+{
+    err_set(e, ERR_UNSUPPORTED,
+            "no GPU can be used here: the plug-in '%.200s' is of another version than this program "
+            "(%s)",
+            file, why);
+    dlclose(plugin);
+    return NULL;
+}
+
+static const struct plugin *load(struct err *e)
 {
     char file[600];
     if (check_driver(e) < 0) {
@@ -61,32 +71,33 @@ static const struct device_ops *load(struct err *e)
                 "no GPU can be used here: the plug-in " PLUGIN_FILE " is not beside the program");
         return NULL;
     }
-    void *plugin = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!plugin) {
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
         err_set(e, ERR_UNSUPPORTED,
                 "no GPU can be used here: the plug-in cannot be loaded (%.300s)", dlerror());
         return NULL;
     }
-    plugin_fn *fn;
-    *(void **)&fn = dlsym(plugin, PLUGIN_FUNCTION);
-    const struct device_ops *ops = fn ? fn(plugin_layout()) : NULL;
-    if (!ops) {
-        err_set(
-            e, ERR_UNSUPPORTED,
-            "no GPU can be used here: the plug-in '%.200s' is of another version than this program",
-            file);
-        dlclose(plugin);
+    const struct plugin *plugin = dlsym(library, PLUGIN_SYMBOL);
+    if (!plugin) {
+        return refuse(library, file, "it has no " PLUGIN_SYMBOL, e);
     }
-    return ops;
+    if (strcmp(plugin->identity, PLUGIN_IDENTITY) != 0) {
+        return refuse(library, file, "the headers that both share differ", e);
+    }
+    return plugin;
 }
 
-const struct device_ops *plugin_load(struct err *e)
+struct device *cuda_open(const char *args, struct err *e)
 {
     pthread_mutex_lock(&lock);
     if (!loaded) {
         loaded = load(e);
     }
-    const struct device_ops *ops = loaded;
+    const struct plugin *plugin = loaded;
     pthread_mutex_unlock(&lock);
-    return ops;
+    struct device *dev = plugin ? plugin->open(args, e) : NULL;
+    if (!dev && e && e->code == ERR_UNSUPPORTED) {
+        err_hint(e, "the device cpu:1 is everywhere");
+    }
+    return dev;
 }

@@ -1,37 +1,35 @@
-/* The CUDA backend is a file of its own, evenstep-cuda.so, so that the worker runs where there is
- * no CUDA: it is looked for when a GPU is asked for. This header is what worker and plug-in agree
- * on; a plug-in of another version is refused, because its structs would lie otherwise.
+/* A device that is a file of its own: evenstep-cuda.so, so that the worker runs where there is no
+ * CUDA. This header is what the worker and the plug-in agree on.
+ *
+ * The two are built separately, and an interface that changed between the builds would lie: sizes
+ * may be equal while two function pointers are swapped or a field means something else. So the
+ * build hashes every header of ours that this one includes (kernels/plugin.mk), and compiles the
+ * hash into both files. A plug-in with another hash is refused.
  */
 #ifndef KERNELS_PLUGIN_H
 #define KERNELS_PLUGIN_H
 
 #include "kernels/device.h"
+/* What else crosses the interface, by value or by meaning. */
+#include "kernels/clip.h"
+#include "kernels/mask.h"
+#include "kernels/samples.h"
 
 #define PLUGIN_FILE "evenstep-cuda.so"
-#define PLUGIN_FUNCTION "evenstep_cuda_plugin"
+#define PLUGIN_SYMBOL "evenstep_device_plugin"
 
-/* What PLUGIN_FUNCTION is. NULL: the plug-in was built with another layout. */
-typedef const struct device_ops *plugin_fn(unsigned layout);
+/* What PLUGIN_SYMBOL is. `identity` comes first in every version, so that any worker can read it;
+ * nothing else is read before it was compared. */
+struct plugin {
+    const char *identity; /* PLUGIN_IDENTITY of the plug-in's build */
+    struct device *(*open)(const char *args, struct err *e);
+};
 
-static inline unsigned plugin_layout(void)
-{
-    unsigned sizes[] = {
-        sizeof(struct device_ops), sizeof(struct dev_memory_ops), sizeof(struct dev_replica),
-        sizeof(struct dev_input),  sizeof(struct network),        sizeof(struct layer),
-        sizeof(struct tensor),     sizeof(struct optimizer_spec), sizeof(struct rule_state),
-        sizeof(struct rule_args),  sizeof(struct dev_source),     CAT_COUNT};
-    unsigned mixed = 1;
-    for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-        mixed = mixed * 16777619u ^ sizes[i];
-    }
-    return mixed;
-}
-
-/* The CUDA device, loaded the first time; NULL with the reason (no driver, no plug-in, another
- * version): ERR_UNSUPPORTED. Owned by the process.
+/* cuda_open (kernels/device.h) loads the plug-in the first time and lets it open the GPU. NULL with
+ * the reason: no driver, no plug-in, a plug-in of another build are ERR_UNSUPPORTED. The plug-in
+ * stays loaded.
  *
- * The plug-in is looked for beside the program and in ../lib/evenstep; EVENSTEP_CUDA_PLUGIN names
+ * The plug-in is looked for next to the program and in ../lib/evenstep; EVENSTEP_CUDA_PLUGIN names
  * another file, EVENSTEP_CUDA_DRIVER another driver (both for tests). */
-const struct device_ops *plugin_load(struct err *e);
 
 #endif

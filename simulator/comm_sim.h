@@ -10,7 +10,7 @@
 #define SIMULATOR_COMM_SIM_H
 
 #include "job/cluster.h"
-#include "worker/exchange/transport.h"
+#include "worker/exchange/transport/transport.h"
 
 struct world;
 

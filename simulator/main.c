@@ -20,6 +20,7 @@
 #include "common/opt.h"
 #include "common/proc.h"
 #include "job/cluster.h"
+#include "job/documents/checked.h"
 #include "simulator/comm_sim.h"
 #include "simulator/memory.h"
 #include "simulator/pool.h"
@@ -292,22 +293,22 @@ static int check(struct simulation *s, const struct opt_values *v, struct err *e
 {
     struct memory_need need = {0};
     struct err why = {0};
-    json_t *errors = json_array(), *blocks = json_object();
+    struct checked out = {.is_virtual = true, .blocks = json_object()};
     if (check_memory(s, v, &need, &why) < 0) {
-        json_array_append_new(
-            errors, json_pack("{s:s, s:s}", "pointer", "/cluster", "message", why.message));
+        jsonx_problem(&out.errors, "/cluster", "%s", why.message);
     }
     for (int i = 0; i < need.n_rows; i++) {
-        json_object_set_new(blocks, need.rows[i].name,
+        json_object_set_new(out.blocks, need.rows[i].name,
                             json_integer((json_int_t)need.rows[i].bytes));
     }
-    json_t *out =
-        json_pack("{s:o, s:I, s:I, s:o}", "errors", errors, "memory_bytes", (json_int_t)need.bytes,
-                  "node_memory_bytes", (json_int_t)need.node_bytes, "memory", blocks);
-    char *text = jsonx_dump(out, true, NULL);
+    out.process_bytes = (int64_t)need.bytes;
+    out.node_bytes = (int64_t)need.node_bytes;
+    json_t *j = checked_json(&out);
+    char *text = jsonx_dump(j, true, NULL);
     int rc = text && puts(text) >= 0 ? 0 : err_set(e, ERR_IO, "cannot print the answer");
     free(text);
-    json_decref(out);
+    json_decref(j);
+    checked_release(&out);
     return rc;
 }
 

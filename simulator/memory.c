@@ -1,15 +1,13 @@
 /* Memory of a virtual job: see memory.h. Each row is one block of floats that trainer, strategy or
  * server keeps for as long as the job runs:
  *
- *   on every node      parameters, gradients, optimizer state, running statistics, decay mask (1 byte each), its minibatch
- *     sync             + the last bucket under way, a chunk of the ring
- *     averaging        + what is summed, a replica set aside for evaluations, a chunk of the ring (and of the group's)
- *     hpsgd            + the round's start, the round's sum, the sum under way, a chunk of the ring
- *   at the server      weights, gradient under way, weights set aside, rule state, group; and of every node the weights that it has
+ *   on every node      parameters, gradients, optimizer state, running statistics,
+ *                      decay mask (1 byte each), its minibatch
+ *   by the strategy    what it tells itself (worker/exchange/footprint.h)
  *   on every core      programs: kernels' copies of the weights, activations and their gradients
  *
- * It is a bound, a few percent above what is used, and it counts no page twice. Who adds a block to
- * a strategy adds it here: tests/simulator compares the bound with what a run really takes. */
+ * It is a bound, a few percent above what is used, and it counts no page twice: tests/simulator
+ * compares it with what a run really takes. */
 #include "simulator/memory.h"
 
 #include <stdio.h>
@@ -17,6 +15,8 @@
 
 #include "kernels/device.h"
 #include "simulator/pool.h"
+#include "worker/exchange/footprint.h"
+#include "worker/exchange/strategy.h"
 
 static const double node_books = 64 << 10; /* stack, cursor, sizes, histogram */
 static const double process = 64 << 20;    /* the program with its libraries */
@@ -43,42 +43,16 @@ static void add_nodes(struct counting *c, const char *name, double floats)
     c->out->node_bytes += floats * sizeof(float);
 }
 
-static bool averages(const struct jobspec *spec)
+/* What the strategy keeps. */
+static void add_strategy(struct counting *c, const struct jobspec *spec)
 {
-    return spec->strategy.type == CAT_STRATEGY_LOCAL_SGD ||
-           spec->strategy.type == CAT_STRATEGY_HIER_SGD;
-}
-
-static void count_lockstep(struct counting *c, const struct jobspec *spec)
-{
-    double words = 7 + 3 * c->W, chunk = c->W > 1 ? c->n / c->W + 4096 : 0;
-    if (averages(spec)) {
-        double all = c->n + c->optim + c->stats;
-        add_nodes(c, "what is summed", all + words);
-        add_nodes(c, "replicas set aside", c->n + c->stats);
-        add_nodes(c, "chunks of rings",
-                  2 * chunk + (spec->strategy.type == CAT_STRATEGY_HIER_SGD ? all / 2 : 0));
-    } else if (spec->strategy.type == CAT_STRATEGY_HPSGD) {
-        add_nodes(c, "rounds' starts and sums", 2 * c->n);
-        add_nodes(c, "sums under way", c->n + 2 * c->stats + words);
-        add_nodes(c, "chunks of rings", chunk);
-    } else {
-        add_nodes(c, "buckets under way", c->n + c->stats + words);
-        add_nodes(c, "chunks of rings", 4 * chunk);
-        add(c, "a ring's sum", c->n + c->stats + words, 1);
-    }
-}
-
-static void count_server(struct counting *c, const struct jobspec *spec)
-{
-    const struct strategy_spec *s = &spec->strategy;
-    bool own = s->type == CAT_STRATEGY_DC_ASGDK || s->type == CAT_STRATEGY_DDC_ASGD;
-    double rule = (own || spec->optimizer.momentum > 0 ? 1 : 0) + (s->adaptive ? 1 : 0);
-    add(c, "server: weights, gradient, evaluation", c->n, 3);
-    add(c, "server: rule state and group", c->n, rule + 1);
-    add(c, "server: what each node has", c->n + c->stats, c->W);
-    if (s->servers > 1) {
-        add(c, "server: states collected", c->n, 1 + rule);
+    struct footprint f;
+    footprint_init(&f, spec);
+    strategy_find(spec->strategy.type)->footprint(&f);
+    for (int i = 0; i < f.n_blocks; i++) {
+        const struct footprint_block *b = &f.blocks[i];
+        add(c, b->name, b->floats, b->times);
+        c->out->node_bytes += b->of_workers ? b->floats * sizeof(float) : 0;
     }
 }
 
@@ -98,7 +72,6 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
                          .W = spec->workers,
                          .n = (double)net->n_params,
                          .stats = (double)net->n_stat_floats};
-    bool server = jobspec_uses_server(spec);
     int largest = 1;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < spec->workers; i++) {
@@ -113,11 +86,7 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
     add_nodes(&c, "decay masks", c.n / sizeof(float));
     add(&c, "minibatches", (double)shape_count(&net->input), spec->batching.global_batch);
     out->node_bytes += (double)shape_count(&net->input) * sizeof(float) * largest;
-    if (server) {
-        count_server(&c, spec);
-    } else {
-        count_lockstep(&c, spec);
-    }
+    add_strategy(&c, spec);
     add(&c, "start and states to be written", c.n + c.optim + c.stats, 2);
     int kinds = spec->batching.policy == BATCH_DYNAMIC ? POOL_PROGRAMS : 2;
     add(&c, "programs", program_bytes(spec, largest) / sizeof(float), (double)threads * kinds);

@@ -210,12 +210,6 @@ static size_t pool_memory(struct device *dev)
     return inner->ops->memory_bytes(inner);
 }
 
-static int pool_quantum(struct device *dev)
-{
-    struct device *inner = ((struct pool *)dev)->inner;
-    return inner->ops->quantum(inner);
-}
-
 static int one_thread(struct device *dev)
 {
     (void)dev;
@@ -261,7 +255,7 @@ static int wait_for(struct dev_replica *r, enum dev_block b, size_t first, size_
     return 0;
 }
 
-static void stand_at(struct dev_replica *r, enum dev_block b, float *at)
+static void set_alias(struct dev_replica *r, enum dev_block b, float *at)
 {
     struct pool_job *job = r->impl;
     join(r);
@@ -365,22 +359,23 @@ static void pool_close(struct device *dev)
     free(p);
 }
 
+static const struct dev_alias_ops alias_ops = {.set = set_alias};
+
 static const struct device_ops pool_ops = {
     .name = "cpu",
     .close = pool_close,
     .describe = pool_describe,
     .memory_bytes = pool_memory,
-    .quantum = pool_quantum,
     .threads = one_thread,
     .replica_init = replica_init,
     .replica_release = replica_release,
     .fetch = wait_for,
     .store = wait_for,
-    .stand_at = stand_at,
     .program_new = new_program,
     .program_free = free_program,
     .compute = compute,
     .update = update,
+    .alias = &alias_ops,
 };
 
 struct device *pool_open(int threads, struct err *e)
@@ -394,6 +389,7 @@ struct device *pool_open(int threads, struct err *e)
         free(p);
         return NULL;
     }
+    dev_check(&pool_ops);
     p->base.ops = &pool_ops;
     p->inner = inner;
     pthread_mutex_init(&p->lock, NULL);

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/proc.h"
+#include "job/documents/summary.h"
 
 enum { RECENT = 100 }; /* updates */
 static const double PROGRESS_SECONDS = 0.5;
@@ -29,6 +30,7 @@ struct rank_report {
 struct report {
     const struct jobspec *spec;
     const struct cluster *cluster;
+    struct sender from; /* the attempt that this run is; attempt 0: none */
     struct world *world;
     char dir[4096];
     struct history *history;
@@ -69,10 +71,10 @@ static void note_assignment(struct report *w)
     json_array_append_new(w->assignments, assignment_json(&w->balancer.current, names, NULL));
 }
 
-static void balance(struct report *w, const struct step_row *row)
+static void balance(struct report *w, const struct row *row)
 {
     if (row->batch > 0) {
-        balancer_observe(&w->balancer, row->rank, row->batch, row->compute_s);
+        balancer_observe(&w->balancer, row->rank, row->batch, row->compute_seconds);
         if (++w->undecided >= w->spec->workers) { /* a decision costs a pass over all nodes */
             w->undecided = 0;
             if (balancer_decide(&w->balancer, row->step)) {
@@ -82,29 +84,16 @@ static void balance(struct report *w, const struct step_row *row)
     }
 }
 
-static int keep_row(struct report *w, const struct step_row *row)
+static int keep_row(struct report *w, const struct row *row)
 {
-    struct row packed = {.step = row->step,
-                         .local_step = row->local_step,
-                         .bytes = row->bytes,
-                         .time = row->time,
-                         .epoch = row->epoch,
-                         .loss = row->loss,
-                         .accuracy = row->accuracy,
-                         .compute_s = row->compute_s,
-                         .exchange_s = row->exchange_s,
-                         .wait_s = row->wait_s,
-                         .extra = {row->extra[0], row->extra[1]},
-                         .batch = row->batch,
-                         .staleness = row->staleness,
-                         .rank = (int16_t)row->rank,
-                         .attempt = 1};
-    return history_append(w->history, &packed, 1, w->err.code ? NULL : &w->err);
+    struct row kept = *row;
+    kept.attempt = 1;
+    return history_append(w->history, &kept, 1, w->err.code ? NULL : &w->err);
 }
 
 static void tell_progress(struct report *r);
 
-static void note_loss(struct report *w, const struct step_row *row)
+static void note_loss(struct report *w, const struct row *row)
 {
     int at = (int)(row->step % RECENT);
     if (row->step > w->recent[at].step) {
@@ -117,7 +106,7 @@ static void note_loss(struct report *w, const struct step_row *row)
     }
 }
 
-static void on_row(void *ctx, const struct step_row *row)
+static void on_row(void *ctx, const struct row *row)
 {
     struct report *w = ((struct rank_report *)ctx)->report;
     struct rank_report *r = &w->ranks[row->rank];
@@ -129,9 +118,9 @@ static void on_row(void *ctx, const struct step_row *row)
         r->updates++;
     }
     r->samples += row->batch;
-    r->compute += row->compute_s;
-    r->exchange += row->exchange_s;
-    r->wait += row->wait_s;
+    r->compute += row->compute_seconds;
+    r->exchange += row->exchange_seconds;
+    r->wait += row->wait_seconds;
     w->samples += row->batch;
     note_loss(w, row);
     w->steps = row->step > w->steps ? row->step : w->steps;
@@ -172,6 +161,17 @@ static void on_control(void *ctx, struct control *out)
     }
 }
 
+/* A coordinator that started this run says for which attempt (launcher_sim.c). */
+static void note_attempt(struct sender *from)
+{
+    const char *job = getenv("EVENSTEP_JOB"), *attempt = getenv("EVENSTEP_ATTEMPT");
+    from->rank = COORDINATOR;
+    if (job && attempt) {
+        snprintf(from->job, sizeof from->job, "%s", job);
+        from->attempt = (int)strtol(attempt, NULL, 10);
+    }
+}
+
 /* Without profiles of an earlier job the first minibatches are equal, as on real nodes. */
 static int init_balancer(struct report *r, struct err *e)
 {
@@ -194,6 +194,7 @@ struct report *report_new(const struct jobspec *spec, const struct cluster *clus
     r->train_samples = train_samples;
     r->assignments = json_array();
     r->told = clock_now();
+    note_attempt(&r->from);
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     r->n_ranks = spec->workers + spec->strategy.servers;
     r->ranks = calloc((size_t)r->n_ranks, sizeof *r->ranks);
@@ -256,24 +257,26 @@ const struct assignment *report_assignment(const struct report *r)
     return &r->balancer.current;
 }
 
-static json_t *workers_json(const struct report *r)
+static void note_workers(const struct report *r, struct live_worker *out)
 {
-    json_t *out = json_array();
     double t = r->seconds;
     for (int i = 0; i < r->spec->workers; i++) {
         const struct rank_report *k = &r->ranks[i];
         double n = k->updates > 0 ? (double)k->updates : 1;
-        json_array_append_new(
-            out, json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:f, s:s}",
-                           "rank", i, "node", r->cluster->nodes[i].name, "device", "virtual",
-                           "batch", r->balancer.current.sizes[i], "updates", (json_int_t)k->updates,
-                           "samples", (json_int_t)k->samples, "samples_per_second",
-                           t > 0 ? (double)k->samples / t : 0, "compute_seconds", k->compute / n,
-                           "exchange_seconds", k->exchange / n, "wait_seconds", k->wait / n,
-                           "staleness", staleness_json(&k->staleness), "heartbeat_age_seconds", 0.0,
-                           "state", phase_name(k->phase)));
+        out[i] = (struct live_worker){.rank = i,
+                                      .node = r->cluster->nodes[i].name,
+                                      .device = "virtual",
+                                      .state = phase_name(k->phase),
+                                      .batch = r->balancer.current.sizes[i],
+                                      .updates = k->updates,
+                                      .samples = k->samples,
+                                      .samples_per_second = t > 0 ? (double)k->samples / t : 0,
+                                      .compute_seconds = k->compute / n,
+                                      .exchange_seconds = k->exchange / n,
+                                      .wait_seconds = k->wait / n,
+                                      .staleness = &k->staleness,
+                                      .histogram = true};
     }
-    return out;
 }
 
 /* Virtual samples/s over those of the fastest node alone with the whole batch. */
@@ -289,7 +292,7 @@ static double speedup(const struct report *r)
     return t > 0 && best > 0 ? (double)r->samples / t / best : 0;
 }
 
-static json_t *metrics_json(const struct report *r)
+static struct live_metrics metrics_of(const struct report *r)
 {
     double loss = 0, weight = 0, t = r->seconds;
     for (int i = 0; i < RECENT; i++) {
@@ -297,44 +300,61 @@ static json_t *metrics_json(const struct report *r)
         loss += is ? r->recent[i].loss : 0;
         weight += is ? r->recent[i].weight : 0;
     }
-    json_t *test = r->last.samples > 0 ? json_real(r->last.loss) : json_null();
-    json_t *accuracy = r->last.samples > 0 ? json_real(r->last.accuracy) : json_null();
-    json_t *train = r->history && weight > 0 ? json_real(loss / weight)
-                                             : json_null(); /* timing alone knows none */
-    return json_pack("{s:o, s:o, s:o, s:f, s:f}", "train_loss", train, "test_loss", test,
-                     "test_accuracy", accuracy, "samples_per_second",
-                     t > 0 ? (double)r->samples / t : 0, "step_seconds",
-                     r->steps > 0 ? t / (double)r->steps : 0);
+    bool tested = r->last.samples > 0;
+    return (struct live_metrics){
+        .train_loss = r->history && weight > 0 ? loss / weight : NAN, /* timing alone knows none */
+        .test_loss = tested ? r->last.loss : NAN,
+        .test_accuracy = tested ? r->last.accuracy : NAN,
+        .samples_per_second = t > 0 ? (double)r->samples / t : 0,
+        .step_seconds = r->steps > 0 ? t / (double)r->steps : 0};
 }
 
-static json_t *progress_json(const struct report *r)
+static struct live_progress progress_of(const struct report *r)
 {
     double all = r->spec->epochs * (double)r->train_samples, done = (double)r->samples;
-    return json_pack("{s:f, s:f, s:I, s:I, s:f}", "epoch",
-                     r->train_samples > 0 ? done / (double)r->train_samples : 0, "epochs",
-                     r->spec->epochs, "step", (json_int_t)r->steps, "samples",
-                     (json_int_t)r->samples, "fraction", all > 0 ? done / all : 0);
+    return (struct live_progress){.epoch =
+                                      r->train_samples > 0 ? done / (double)r->train_samples : 0,
+                                  .epochs = r->spec->epochs,
+                                  .step = r->steps,
+                                  .samples = r->samples,
+                                  .fraction = all > 0 ? done / all : 0};
 }
 
-static json_t *summary(const struct report *r)
+static const char *policy_name(const struct report *r)
 {
-    const struct staleness *all[SPEC_WORKERS];
-    for (int i = 0; i < r->spec->workers; i++) {
-        all[i] = &r->ranks[i].staleness;
+    int policy = r->spec->batching.policy;
+    return policy == BATCH_DYNAMIC ? "dynamic" : policy == BATCH_STATIC ? "static" : "equal";
+}
+
+/* New reference; NULL: memory ran out. */
+static json_t *summary_of(const struct report *r)
+{
+    int n = r->spec->workers;
+    struct live_worker *workers = calloc((size_t)n, sizeof *workers);
+    if (!workers) {
+        return NULL;
     }
-    return json_pack(
-        "{s:s, s:s, s:s, s:f, s:I, s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:O, s:o, s:I}",
-        "name", r->spec->name, "strategy", catalog_get(r->spec->strategy.type)->name, "batching",
-        r->spec->batching.policy == BATCH_DYNAMIC  ? "dynamic"
-        : r->spec->batching.policy == BATCH_STATIC ? "static"
-                                                   : "equal",
-        "virtual_seconds", r->seconds, "updates", (json_int_t)r->steps, "epochs", r->spec->epochs,
-        "samples", (json_int_t)r->samples, "speedup", speedup(r), "metrics", metrics_json(r),
-        "staleness", staleness_job_json(all, r->spec->workers, false), "staleness_recent",
-        staleness_job_json(all, r->spec->workers, true), "progress", progress_json(r), "assignment",
-        "version", r->balancer.current.version, "global_batch", r->spec->batching.global_batch,
-        "assignments", r->assignments, "workers", workers_json(r), "rank_memory_bytes",
-        (json_int_t)r->rank_bytes);
+    note_workers(r, workers);
+    struct summary s = {.from = r->from,
+                        .name = r->spec->name,
+                        .strategy = catalog_get(r->spec->strategy.type)->name,
+                        .batching = policy_name(r),
+                        .virtual_seconds = r->seconds,
+                        .epochs = r->spec->epochs,
+                        .speedup = speedup(r),
+                        .updates = r->steps,
+                        .samples = r->samples,
+                        .metrics = metrics_of(r),
+                        .progress = progress_of(r),
+                        .workers = workers,
+                        .n_workers = n,
+                        .version = r->balancer.current.version,
+                        .global_batch = r->spec->batching.global_batch,
+                        .assignments = r->assignments,
+                        .rank_memory_bytes = (int64_t)r->rank_bytes};
+    json_t *j = summary_json(&s);
+    free(workers);
+    return j;
 }
 
 static int write_json(const struct report *r, const char *name, json_t *j, struct err *e)
@@ -358,7 +378,7 @@ static void tell_progress(struct report *r)
     if (r->history && now - r->told > PROGRESS_SECONDS) {
         r->told = now;
         if (history_flush(r->history, &r->err) >= 0) {
-            write_json(r, "progress.json", summary(r), &r->err);
+            write_json(r, "progress.json", summary_of(r), &r->err);
         }
         double due = 20 * (clock_now() - now);
         r->told += due > PROGRESS_SECONDS ? due - PROGRESS_SECONDS : 0;
@@ -372,7 +392,7 @@ int report_write(struct report *r, struct err *e)
         return err_set(e, r->err.code, "%s", r->err.message);
     }
     int rc = r->history ? history_flush(r->history, e) : 0;
-    rc = rc < 0 ? rc : write_json(r, "summary.json", summary(r), e);
+    rc = rc < 0 ? rc : write_json(r, "summary.json", summary_of(r), e);
     snprintf(path, sizeof path, "%s/progress.json", r->dir);
     unlink(path);
     return rc;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kernels/steps.h"
+#include "worker/exchange/footprint.h"
 #include "worker/start.h"
 
 struct timing {
@@ -27,6 +28,7 @@ struct timing {
     struct dev_bucket *buckets; /* of no floats */
     size_t *floats;             /* that they stand for */
     int n_buckets;
+    bool by_bucket; /* each is an all-reduce */
     uint8_t *decay;
     int32_t *mean_of;
 };
@@ -63,7 +65,7 @@ static void set_phase(struct timing *t, enum phase p)
     t->env->telemetry->phase(t->env->telemetry->ctx, p);
 }
 
-static void tell_row(void *ctx, const struct step_row *row)
+static void tell_row(void *ctx, const struct row *row)
 {
     struct telemetry *told = ((struct timing *)ctx)->env->telemetry;
     told->row(told->ctx, row);
@@ -119,14 +121,15 @@ static void make_hollow(struct timing *t)
 {
     const struct jobspec *spec = t->env->spec;
     struct comm *c = t->env->comm;
-    bool averages = spec->strategy.type == CAT_STRATEGY_LOCAL_SGD ||
-                    spec->strategy.type == CAT_STRATEGY_HIER_SGD;
+    struct footprint f;
+    footprint_init(&f, spec);
+    strategy_find(spec->strategy.type)->footprint(&f);
+    t->by_bucket = f.by_bucket;
     /* each has its shard */
     c->hollow_body = (spec->network.n_params + (size_t)spec->strategy.servers - 1) /
                      (size_t)spec->strategy.servers;
     c->hollow[COMM_MINE] = spec->network.n_params;
-    c->hollow[COMM_ALL] = spec->network.n_params +
-                          (averages ? dev_optim_floats(&spec->network, &spec->optimizer) : 0);
+    c->hollow[COMM_ALL] = f.summed;
 }
 
 static int init(struct timing *t, struct trainer_env *env, struct err *e)
@@ -185,16 +188,15 @@ static int train(struct timing *t, const struct work *w, struct err *e)
 {
     struct comm *c = t->env->comm;
     struct dev_result nothing = {.finite = true};
-    bool sums_buckets = t->env->spec->strategy.type == CAT_STRATEGY_SYNC;
     int count = (int)w->slice.count;
     set_phase(t, PHASE_COMPUTE);
     double begin = comm_now(c), handing = 0;
     t->env->step_begin(t->env->step_ctx);
     for (int b = 0; b < t->n_buckets; b++) {
         comm_pace(c, t->buckets[b].work_done, count);
-        c->hollow[COMM_ALL] =
-            sums_buckets ? t->floats[b]
-                         : c->hollow[COMM_ALL]; /* the last one's leaves with on_gradients */
+        if (t->by_bucket) { /* the last one leaves with on_gradients */
+            c->hollow[COMM_ALL] = t->floats[b];
+        }
         double since = comm_now(c);
         t->strategy->ops->on_bucket(t->strategy, &t->buckets[b], b, t->n_buckets);
         handing += comm_now(c) - since;

@@ -4,6 +4,7 @@
  * of a deleted job back.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,18 +24,13 @@ int store_did(const char *id, redisReply *r, struct err *e)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static struct script set_script = {
-    .text =
-        "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-        "if ARGV[2] then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[1], ARGV[1]) end\n"
-        "return 1\n",
-};
+static struct script set_script = {.text = LUA_JOB_SET};
 
 int store_job_set(struct store *s, const char *id, const char *field, const char *value,
                   struct err *e)
 {
     char job[STORE_KEY];
-    int rc = store_job_key(job, id, "", e);
+    int rc = key_of_job(job, KEY_JOB, id, e);
     if (rc < 0) {
         return rc;
     }
@@ -50,7 +46,7 @@ int store_job_set(struct store *s, const char *id, const char *field, const char
 char *store_job_field(struct store *s, const char *id, const char *field, struct err *e)
 {
     char job[STORE_KEY], *copy = NULL;
-    if (store_job_key(job, id, "", e) < 0) {
+    if (key_of_job(job, KEY_JOB, id, e) < 0) {
         return NULL;
     }
     redisReply *r = store_commandf(s, e, "HGET %s %s", job, field);
@@ -64,16 +60,12 @@ char *store_job_field(struct store *s, const char *id, const char *field, struct
     return copy;
 }
 
-static struct script increment_script = {
-    .text =
-        "if redis.call('EXISTS', KEYS[1]) == 0 then return false end\n"
-        "return redis.call('HINCRBY', KEYS[1], ARGV[1], 1)\n",
-};
+static struct script increment_script = {.text = LUA_JOB_INCREMENT};
 
 int64_t store_job_increment(struct store *s, const char *id, const char *field, struct err *e)
 {
     char job[STORE_KEY];
-    int rc = store_job_key(job, id, "", e);
+    int rc = key_of_job(job, KEY_JOB, id, e);
     if (rc < 0) {
         return rc;
     }
@@ -91,34 +83,29 @@ int64_t store_job_increment(struct store *s, const char *id, const char *field, 
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
-static struct script doc_script = {
-    .text =
-        "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-        "if ARGV[1] ~= '' then\n"
-        "  if ARGV[2] then redis.call('HSET', KEYS[2], ARGV[1], ARGV[2]) else redis.call('HDEL', KEYS[2], ARGV[1]) end\n"
-        "else\n"
-        "  if ARGV[2] then redis.call('SET', KEYS[2], ARGV[2]) else redis.call('DEL', KEYS[2]) end\n"
-        "end\n"
-        "return 1\n",
-};
+static struct script doc_script = {.text = LUA_JOB_DOCUMENT};
 
 /* Key and, for "detail:NAME", field of a document. */
 static int doc_place(const char *id, const char *doc, char key[STORE_KEY], const char **field,
                      struct err *e)
 {
+    static const struct {
+        const char *name;
+        enum store_key key;
+    } documents[] = {{"plan", KEY_JOB_PLAN}, {"control", KEY_JOB_CONTROL}, {"live", KEY_JOB_LIVE}};
     *field = "";
     if (!strncmp(doc, "detail:", 7) && doc[7]) {
         *field = doc + 7;
-        return store_job_key(key, id, ":detail", e);
+        return key_of_job(key, KEY_JOB_DETAIL, id, e);
     }
-    if (strcmp(doc, "plan") && strcmp(doc, "control") && strcmp(doc, "live")) {
-        return err_set(
-            e, ERR_INVALID,
-            "a job has the documents plan, control, live and detail:NAME, but no '%.60s'", doc);
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+        if (!strcmp(doc, documents[i].name)) {
+            return key_of_job(key, documents[i].key, id, e);
+        }
     }
-    char suffix[16];
-    snprintf(suffix, sizeof suffix, ":%s", doc);
-    return store_job_key(key, id, suffix, e);
+    return err_set(e, ERR_INVALID,
+                   "a job has the documents plan, control, live and detail:NAME, but no '%.60s'",
+                   doc);
 }
 
 int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value,
@@ -127,7 +114,7 @@ int store_doc_set(struct store *s, const char *id, const char *doc, const json_t
     char job[STORE_KEY], key[STORE_KEY];
     const char *field;
     int rc = doc_place(id, doc, key, &field, e);
-    if (rc < 0 || (rc = store_job_key(job, id, "", e)) < 0) {
+    if (rc < 0 || (rc = key_of_job(job, KEY_JOB, id, e)) < 0) {
         return rc;
     }
     char *text = NULL;
@@ -158,19 +145,13 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
     return j;
 }
 
-static struct script assign_script = {
-    .text =
-        "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-        "redis.call('RPUSH', KEYS[2], ARGV[1])\n"
-        "redis.call('LTRIM', KEYS[2], -10000, -1)\n"
-        "return 1\n",
-};
+static struct script assign_script = {.text = LUA_JOB_ASSIGN};
 
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e)
 {
     char job[STORE_KEY], key[STORE_KEY];
-    int rc = store_job_key(job, id, "", e);
-    if (rc < 0 || (rc = store_job_key(key, id, ":assign", e)) < 0) {
+    int rc = key_of_job(job, KEY_JOB, id, e);
+    if (rc < 0 || (rc = key_of_job(key, KEY_JOB_ASSIGN, id, e)) < 0) {
         return rc;
     }
     char *text = store_dump(assignment, "the assignment", e);
@@ -178,8 +159,8 @@ int store_assignment_add(struct store *s, const char *id, const json_t *assignme
         return -(e ? (int)e->code : ERR_INTERNAL);
     }
     const char *keys[] = {job, key};
-    const char *args[] = {text};
-    redisReply *r = store_script(s, &assign_script, 2, keys, 1, args, NULL, e);
+    const char *args[] = {text, STORE_ASSIGNMENTS};
+    redisReply *r = store_script(s, &assign_script, 2, keys, 2, args, NULL, e);
     free(text);
     return store_did(id, r, e);
 }
@@ -187,7 +168,7 @@ int store_assignment_add(struct store *s, const char *id, const json_t *assignme
 json_t *store_assignments(struct store *s, const char *id, struct err *e)
 {
     char key[STORE_KEY];
-    if (store_job_key(key, id, ":assign", e) < 0) {
+    if (key_of_job(key, KEY_JOB_ASSIGN, id, e) < 0) {
         return NULL;
     }
     redisReply *r = store_commandf(s, e, "LRANGE %s 0 -1", key);

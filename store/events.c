@@ -7,6 +7,7 @@
  * follows closely.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,40 +24,28 @@ int store_event(struct store *s, const char *job, const char *type, const json_t
     if (!text) {
         return store_failed(e);
     }
-    redisReply *r = store_commandf(s, e, "XADD es:events MAXLEN ~ %d * job %s type %s j %s",
-                                   (int)STORE_EVENTS, job ? job : "", type, text);
+    redisReply *r = store_commandf(s, e, "XADD %s MAXLEN ~ %s * job %s type %s j %s",
+                                   key_text(KEY_EVENTS), STORE_EVENTS, job ? job : "", type, text);
     free(text);
     return store_done(r, e);
 }
 
-/* KEYS job live detail events; ARGV job's id, cap, then for each: the document's field ("live", or
- * of the details; "": none), the event's type ("": none), JSON. */
-static struct script publish_script = {
-    .text =
-        "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-        "for i = 3, #ARGV, 3 do\n"
-        "  local doc, event, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]\n"
-        "  if doc == 'live' then redis.call('SET', KEYS[2], text) elseif doc ~= '' then redis.call('HSET', KEYS[3], doc, text) end\n"
-        "  if event ~= '' then redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[2], '*', 'job', ARGV[1], 'type', event, 'j', text) end\n"
-        "end\n"
-        "return 1\n",
-};
+static struct script publish_script = {.text = LUA_PUBLISH};
 
 int store_publish(struct store *s, const char *id, const struct store_news *news, int n,
                   struct err *e)
 {
-    char job[STORE_KEY], live[STORE_KEY], detail[STORE_KEY], cap[16];
+    char job[STORE_KEY], live[STORE_KEY], detail[STORE_KEY];
     const char *args[2 + 3 * STORE_NEWS];
     char *texts[STORE_NEWS] = {0};
-    int rc = store_job_key(job, id, "", e), made = 0;
+    int rc = key_of_job(job, KEY_JOB, id, e), made = 0;
     BUG_ON(n < 0 || n > STORE_NEWS);
-    if (rc < 0 || (rc = store_job_key(live, id, ":live", e)) < 0 ||
-        (rc = store_job_key(detail, id, ":detail", e)) < 0) {
+    if (rc < 0 || (rc = key_of_job(live, KEY_JOB_LIVE, id, e)) < 0 ||
+        (rc = key_of_job(detail, KEY_JOB_DETAIL, id, e)) < 0) {
         return rc;
     }
-    snprintf(cap, sizeof cap, "%d", (int)STORE_EVENTS);
     args[0] = id;
-    args[1] = cap;
+    args[1] = STORE_EVENTS;
     for (; made < n; made++) {
         const char *doc = news[made].doc ? news[made].doc : "", **arg = args + 2 + 3 * (size_t)made;
         if (!(texts[made] = store_dump(news[made].body, "what is new of a job", e))) {
@@ -67,7 +56,7 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
         arg[1] = news[made].event ? news[made].event : "";
         arg[2] = texts[made];
     }
-    const char *keys[] = {job, live, detail, "es:events"};
+    const char *keys[] = {job, live, detail, key_text(KEY_EVENTS)};
     rc =
         rc < 0 || n == 0
             ? rc
@@ -83,8 +72,9 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
 /* The id of the first or the last event that is kept ("0-0": there is none). */
 static int event_end(struct store *s, bool newest, char out[STORE_PLACE], struct err *e)
 {
-    redisReply *r = newest ? store_commandf(s, e, "XREVRANGE es:events + - COUNT 1")
-                           : store_commandf(s, e, "XRANGE es:events - + COUNT 1");
+    const char *events = key_text(KEY_EVENTS);
+    redisReply *r = newest ? store_commandf(s, e, "XREVRANGE %s + - COUNT 1", events)
+                           : store_commandf(s, e, "XRANGE %s - + COUNT 1", events);
     int n = r ? reply_array(r, 0, e) : store_failed(e);
     struct stream_entry at;
     snprintf(out, STORE_PLACE, "0-0");
@@ -135,12 +125,13 @@ static int find_gap(struct store *s, const char *last, bool *gap, struct err *e)
 static redisReply *read_after(struct store *s, const char *last, int count, int block_ms,
                               struct err *e)
 {
+    const char *events = key_text(KEY_EVENTS);
     char most[16], wait[16];
     block_ms = block_ms > BLOCK_MOST_MS ? BLOCK_MOST_MS : block_ms;
     snprintf(most, sizeof most, "%d", count);
     snprintf(wait, sizeof wait, "%d", block_ms > 0 ? block_ms : 1);
-    const char *blocking[] = {"XREAD", "COUNT", most, "BLOCK", wait, "STREAMS", "es:events", last};
-    const char *plain[] = {"XREAD", "COUNT", most, "STREAMS", "es:events", last};
+    const char *blocking[] = {"XREAD", "COUNT", most, "BLOCK", wait, "STREAMS", events, last};
+    const char *plain[] = {"XREAD", "COUNT", most, "STREAMS", events, last};
     return block_ms > 0 ? store_wait(s, block_ms, 8, blocking, e) : store_wait(s, 0, 6, plain, e);
 }
 

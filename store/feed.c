@@ -1,7 +1,7 @@
 /* What the coordinator reads of the ranks: rows, facts and heartbeats (report.c has the other end).
  *
- *   es:job:ID:facts ─┐
- *   …:rows:0 … R    ─┴─► one XREAD for all of them ─► history's buffer ─► disk ─► trimmed here
+ *   facts         ─┐
+ *   rows of ranks ─┴─► one XREAD for all of them ─► history's buffer ─► disk ─► trimmed here
  *
  * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every
  * stream has a cap, so a coordinator that is away for long costs memory only up to it. What a
@@ -9,15 +9,15 @@
  * (from which checkpoint an attempt went on) may decide what becomes of them.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/jsonx.h"
-#include "store/row.h"
 
-enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of "es:job:ID:rows:R" */
+enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of a key of a rank */
 
 /* ---- reading streams ------------------------------------------------------------------------- */
 
@@ -51,14 +51,46 @@ static int reading_init(struct reading *out, const char *id, const char *facts,
         const struct store_tail *tail = i < first ? NULL : &tails[i - first];
         out->argv[4 + out->n + i] = tail ? tail->last : facts;
         if ((rc = check_place(out->argv[4 + out->n + i], e)) >= 0) {
-            rc =
-                tail ? store_rows_key(key, id, tail->rank, e) : store_job_key(key, id, ":facts", e);
+            rc = tail ? key_of_rank(key, KEY_JOB_ROWS, id, tail->rank, e)
+                      : key_of_job(key, KEY_JOB_FACTS, id, e);
             snprintf(out->keys[i], RANK_KEY, "%s", rc < 0 ? "" : key);
         }
     }
     for (int i = 0; i < out->n; i++) {
         out->argv[4 + i] = out->keys[i];
     }
+    return rc;
+}
+
+/* How long each packed row of an entry is: as it says, or as rows of the first version were. 0:
+ * the entry is none of ours. */
+static int bytes_of_each(const struct stream_entry *at, size_t len)
+{
+    const char *text = reply_field(at->fields, "bytes", NULL);
+    long bytes = text ? strtol(text, NULL, 10) : ROW_BYTES_FIRST;
+    bool sound = bytes >= ROW_BYTES_FIRST && bytes <= ROW_BYTES_MOST;
+    return sound && len > 0 && len % (size_t)bytes == 0 ? (int)bytes : 0;
+}
+
+static int take_entry(const struct stream_entry *at, int rank, store_rows_fn *fn, void *ctx,
+                      struct err *e)
+{
+    size_t len = 0;
+    const char *packed = reply_field(at->fields, "r", &len);
+    int bytes = packed ? bytes_of_each(at, len) : 0;
+    if (!bytes) {
+        return 0;
+    }
+    int n = (int)(len / (size_t)bytes);
+    struct row *rows = calloc((size_t)n, sizeof *rows);
+    if (!rows) {
+        return err_set(e, ERR_MEMORY, "cannot read the rows of rank %d: memory ran out", rank);
+    }
+    for (int i = 0; i < n; i++) {
+        row_unpack(packed + (size_t)i * (size_t)bytes, bytes, &rows[i]);
+    }
+    int rc = fn(ctx, rank, rows, n, e);
+    free(rows);
     return rc;
 }
 
@@ -69,13 +101,8 @@ static int take_rows(const redisReply *list, int n, const struct store_tail *tai
 {
     for (int i = 0; i < n; i++) {
         struct stream_entry at;
-        size_t len = 0;
         int rc = reply_entry(list, i, &at, e);
-        const char *bytes = rc < 0 ? NULL : reply_field(at.fields, "r", &len);
-        if (bytes && len && len % sizeof(struct row) == 0) { /* anything else is none of ours */
-            rc = fn(ctx, tail->rank, bytes, len, e);
-        }
-        if (rc < 0) {
+        if (rc < 0 || (at.fields && (rc = take_entry(&at, tail->rank, fn, ctx, e)) < 0)) {
             return rc;
         }
         snprintf(tail->last, STORE_PLACE, "%s", at.id);
@@ -158,7 +185,7 @@ int store_rows_trim(struct store *s, const char *id, const struct store_tail *ta
                  : err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", id),
         sent = 0;
     for (int i = 0; rc >= 0 && i < n; i++) {
-        if ((rc = store_rows_key(key, id, tails[i].rank, e)) >= 0 &&
+        if ((rc = key_of_rank(key, KEY_JOB_ROWS, id, tails[i].rank, e)) >= 0 &&
             (rc = check_place(tails[i].last, e)) >= 0) {
             place_after(tails[i].last, first);
             rc = store_append(s, e, "XTRIM %s MINID = %s", key, first);
@@ -185,7 +212,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
 {
     char key[STORE_KEY];
     const redisReply *list = NULL;
-    if (store_job_key(key, id, ":facts", e) < 0 || check_place(last, e) < 0) {
+    if (key_of_job(key, KEY_JOB_FACTS, id, e) < 0 || check_place(last, e) < 0) {
         return NULL;
     }
     redisReply *r = store_commandf(s, e, "XREAD COUNT %d STREAMS %s %s",
@@ -203,18 +230,14 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
 
 /* ---- heartbeats ------------------------------------------------------------------------------ */
 
-static struct script beats_script = {
-    .text =
-        "local t = redis.call('TIME')\n"
-        "return {string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000)), redis.call('HGETALL', KEYS[1])}\n",
-};
+static struct script beats_script = {.text = LUA_CLOCK LUA_BEATS};
 
 json_t *store_beats(struct store *s, const char *id, struct err *e)
 {
     char key[STORE_KEY];
     const char *keys[] = {key};
     double now;
-    if (store_job_key(key, id, ":beats", e) < 0) {
+    if (key_of_job(key, KEY_JOB_BEATS, id, e) < 0) {
         return NULL;
     }
     redisReply *r = store_script(s, &beats_script, 1, keys, 0, NULL, NULL, e);
@@ -245,7 +268,7 @@ out:
 int store_beats_clear(struct store *s, const char *id, struct err *e)
 {
     char key[STORE_KEY];
-    int rc = store_job_key(key, id, ":beats", e);
+    int rc = key_of_job(key, KEY_JOB_BEATS, id, e);
     if (rc < 0) {
         return rc;
     }

@@ -38,6 +38,7 @@ struct rank_state {
 struct history {
     char dir[HISTORY_PATH];
     json_t *meta;
+    int row_bytes; /* of a packed row: the format */
     int workers;
     struct rank_state *ranks; /* [workers], owned */
     struct pyramid_writer steps;
@@ -103,7 +104,7 @@ static int take_tail(struct history *h, int rank, int64_t past, struct row *last
     struct spans dead = {0}, alive = {0};
     track_base(base, sizeof base, h->dir, rank);
     track_name(name, rank);
-    pyramid_reader_open(&r, base);
+    pyramid_reader_open(&r, base, h->row_bytes);
     int found = 0, rc = history_meta_dead(h->meta, name, &dead, e);
     if (rc == 0) {
         rc = spans_alive(&dead, 0, r.count[0], &alive, e);
@@ -223,9 +224,11 @@ struct history *history_open(const char *job_dir, int workers, const char *const
     if (rc == 0 && !(h->meta = history_meta_load(h->dir, e))) {
         rc = -ERR_DATA;
     }
+    h->row_bytes = history_meta_row_bytes(h->meta);
     for (int r = -1; r < workers && rc == 0; r++) {
         track_base(base, sizeof base, h->dir, r);
-        rc = pyramid_writer_open(r < 0 ? &h->steps : &h->ranks[r].rows, base, e);
+        struct pyramid_writer *track = r < 0 ? &h->steps : &h->ranks[r].rows;
+        rc = pyramid_writer_open(track, base, h->row_bytes, e);
     }
     if (rc < 0 || (rc = open_evaluations(h, e)) < 0 || (rc = recall(h, e)) < 0 ||
         (rc = add_layout(h, nodes, e)) < 0) {
@@ -406,7 +409,7 @@ static int supersede_track(struct history *h, int rank, int64_t version, struct 
     struct spans dead = {0}, more = {0};
     track_base(base, sizeof base, h->dir, rank);
     track_name(name, rank);
-    pyramid_reader_open(&r, base);
+    pyramid_reader_open(&r, base, h->row_bytes);
     int rc = history_meta_dead(h->meta, name, &dead, e);
     if (rc == 0 && (rc = find_dead(&r, 0, r.count[0], version, &more, e)) == 0 && more.n &&
         (rc = spans_union(&dead, &more, e)) == 0) {

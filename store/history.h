@@ -6,6 +6,8 @@
  * twice (same attempt, step and local step not beyond the rank's last) and rows of an attempt that
  * has been given up are left out without error. The same rows in the same order give the same
  * bytes; a folder that has a history already is gone on with, so the simulator empties it first.
+ * A history of an older version is read, and gone on with in its own format; one of a newer version
+ * is refused with ERR_DATA and a sentence that says so.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
@@ -13,7 +15,7 @@
 #include <jansson.h>
 
 #include "common/err.h"
-#include "store/row.h"
+#include "job/row.h"
 
 struct history;
 
@@ -37,13 +39,12 @@ int history_show(struct history *h,
 int history_flush(struct history *h,
                   struct err *e); /* and synced to disk; after it rows may leave Redis */
 
-/* The answer of GET …/series. names: "train_loss,staleness" (train_loss test_loss test_accuracy
- * train_accuracy batch samples_per_second compute_seconds exchange_seconds wait_seconds staleness);
- * x: "step" "samples" "time"; from/to in units of x (NAN: open); points: at most that many buckets
- * per series. train_loss, train_accuracy, test_*, samples_per_second are job-wide ("node": null);
- * staleness, batch,
- * *_seconds per node. {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}.
- * Unknown names: ERR_INVALID with the nearest. */
+/* The answer of GET …/series. names: of series, with commas between them. Those of a row's columns
+ * (job/row.def) are of the job ("node": null) or one for each node; test_loss, test_accuracy and
+ * samples_per_second are of the job. x: "step" "samples" "time"; from/to in units of x (NAN: open);
+ * points: at most that many buckets per series.
+ * {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. A figure that is newer
+ * than the history has no points. Unknown names: ERR_INVALID with the nearest. */
 json_t *history_series(const char *job_dir, const char *names, const char *x, double from,
                        double to, int points, struct err *e);
 /* The last n rows of every rank (timeline of the last steps): [{"node","rank","rows":[…]}]. */

@@ -97,12 +97,45 @@ int64_t spans_total(const struct spans *s)
 
 /* ---- meta.json ------------------------------------------------------------------------------- */
 
+static json_t *meta_new(void)
+{
+    json_t *meta = json_pack("{s:[], s:{}}", "layouts", "superseded");
+    if (ROW_BYTES != ROW_BYTES_FIRST) {
+        json_object_set_new(meta, "row_bytes", json_integer(ROW_BYTES));
+    }
+    return meta;
+}
+
+int history_meta_row_bytes(const json_t *meta)
+{
+    const json_t *bytes = json_object_get(meta, "row_bytes");
+    return bytes ? (int)json_integer_value(bytes) : ROW_BYTES_FIRST;
+}
+
+/* Can this version read the rows? */
+static int check_format(const json_t *meta, const char *path, struct err *e)
+{
+    int bytes = history_meta_row_bytes(meta);
+    if (bytes > ROW_BYTES && bytes <= ROW_BYTES_MOST) {
+        err_set(e, ERR_DATA,
+                "cannot read history '%s': a newer version of Evenstep wrote it, with rows of %d "
+                "bytes where this one knows %d",
+                path, bytes, (int)ROW_BYTES);
+        err_hint(e, "update Evenstep to at least the version that ran the job");
+        return -ERR_DATA;
+    }
+    return bytes >= ROW_BYTES_FIRST && bytes <= ROW_BYTES
+               ? 0
+               : err_set(e, ERR_DATA, "cannot read history '%s': its rows have %d bytes", path,
+                         bytes);
+}
+
 json_t *history_meta_load(const char *dir, struct err *e)
 {
     char path[HISTORY_PATH + 32];
     snprintf(path, sizeof path, "%s/meta.json", dir);
     if (access(path, F_OK)) {
-        return json_pack("{s:[], s:{}}", "layouts", "superseded");
+        return meta_new();
     }
     json_t *meta = jsonx_load(path, HISTORY_META_BYTES, e);
     if (!meta) {
@@ -112,6 +145,10 @@ json_t *history_meta_load(const char *dir, struct err *e)
         !json_is_object(json_object_get(meta, "superseded")) ||
         history_meta_ranks(meta) > HISTORY_RANKS) {
         err_set(e, ERR_DATA, "cannot read history '%s': its layouts are not as expected", path);
+        json_decref(meta);
+        return NULL;
+    }
+    if (check_format(meta, path, e) < 0) {
         json_decref(meta);
         return NULL;
     }
@@ -177,6 +214,35 @@ void step_merge_release(struct step_merge *m)
     *m = (struct step_merge){0};
 }
 
+static void merge_row(struct step_sum *s, const struct row *row)
+{
+    double samples = row->batch > 0 ? row->batch : 0, numbers[ROW_COLUMNS];
+    row_to_numbers(row, numbers);
+    s->samples += samples;
+    for (int c = 0; c < ROW_COLUMNS; c++) {
+        double *sum = &s->numbers[c], v = numbers[c];
+        switch (row_columns[c].merged) {
+        case ROW_SAME:
+            *sum = v;
+            break;
+        case ROW_COUNT:
+            *sum += 1;
+            break;
+        case ROW_SUM:
+            *sum += v > 0 ? v : 0;
+            break;
+        case ROW_LARGEST:
+            *sum = v > *sum ? v : *sum;
+            break;
+        case ROW_MEAN:
+            *sum += samples * v;
+            break;
+        case ROW_NEVER:
+            break;
+        }
+    }
+}
+
 int step_merge_add(struct step_merge *m, const struct row *row, struct err *e)
 {
     int at = m->n; /* rows come nearly in order: look from the end, then halve */
@@ -203,20 +269,7 @@ int step_merge_add(struct step_merge *m, const struct row *row, struct err *e)
         items[at].step = row->step;
         m->n++;
     }
-    struct step_sum *s = &m->items[at];
-    double samples = row->batch > 0 ? row->batch : 0;
-    s->ranks++;
-    s->samples += samples;
-    s->loss += samples * row->loss;
-    s->accuracy += samples * row->accuracy;
-    s->time = row->time > s->time ? row->time : s->time;
-    s->epoch = row->epoch > s->epoch ? row->epoch : s->epoch;
-    s->compute_s = row->compute_s > s->compute_s ? row->compute_s : s->compute_s;
-    s->exchange_s = row->exchange_s > s->exchange_s ? row->exchange_s : s->exchange_s;
-    s->wait_s = row->wait_s > s->wait_s ? row->wait_s : s->wait_s;
-    s->staleness = row->staleness > s->staleness ? row->staleness : s->staleness;
-    s->attempt = row->attempt > s->attempt ? row->attempt : s->attempt;
-    s->bytes += row->bytes;
+    merge_row(&m->items[at], row);
     return 0;
 }
 
@@ -230,20 +283,12 @@ void step_merge_drop(struct step_merge *m, int n)
 
 struct row step_merge_row(const struct step_sum *s)
 {
-    double samples = s->samples > 0 ? s->samples : 1;
-    struct row row = {.step = s->step,
-                      .local_step = s->ranks,
-                      .bytes = s->bytes,
-                      .time = s->time,
-                      .epoch = s->epoch,
-                      .loss = (float)(s->loss / samples),
-                      .accuracy = (float)(s->accuracy / samples),
-                      .compute_s = s->compute_s,
-                      .exchange_s = s->exchange_s,
-                      .wait_s = s->wait_s,
-                      .batch = s->samples < INT32_MAX ? (int32_t)s->samples : INT32_MAX,
-                      .staleness = s->staleness,
-                      .rank = -1,
-                      .attempt = (int16_t)s->attempt};
+    double samples = s->samples > 0 ? s->samples : 1, numbers[ROW_COLUMNS];
+    struct row row;
+    for (int c = 0; c < ROW_COLUMNS; c++) {
+        numbers[c] = s->numbers[c] / (row_columns[c].merged == ROW_MEAN ? samples : 1);
+    }
+    row_from_numbers(numbers, &row);
+    row.rank = -1;
     return row;
 }

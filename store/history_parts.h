@@ -1,12 +1,19 @@
 /* What the writer (history.c) and the reader (series.c) of a history share: spans of positions, the
  * merging of ranks' rows into steps, and meta.json. Inside store/ only.
  *
- *   JOBDIR/history/meta.json        {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],      which node a rank was, from which row on
- *                                    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]}}   spans [a, b) that do not
- *                                    count
- *                  rows-R.bin       rows of rank R, with rows-R.v1 .v2 .v3 (pyramid.h)
- *                  steps.bin        one row for each step of the job, merged from all ranks, with its levels
- *                  evaluations.bin  struct history_evaluation
+ *   JOBDIR/history/
+ *     meta.json        {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],   which node a rank
+ *                                                                  was, from which row on
+ *                       "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]},
+ *                                                                  spans [a, b) that do not count
+ *                       "row_bytes": 84}      the format: how long a row is (job/row.h). Left out
+ *                                             where it is that of the first version
+ *     rows-R.bin       rows of rank R, with rows-R.v1 .v2 .v3 (pyramid.h)
+ *     steps.bin        one row for each step of the job, merged from all ranks, with its levels
+ *     evaluations.bin  struct history_evaluation
+ *
+ * A history keeps the format that it began with: after an update of Evenstep a job that goes on has
+ * no curves of the figures that are new.
  * Nothing in these files comes from a clock: the same rows in the same order give the same bytes.
  */
 #ifndef STORE_HISTORY_PARTS_H
@@ -15,7 +22,7 @@
 #include <jansson.h>
 
 #include "common/err.h"
-#include "store/row.h"
+#include "job/row.h"
 
 enum { HISTORY_META_BYTES = 64 << 20, HISTORY_RANKS = 4096, HISTORY_PATH = 1000 };
 
@@ -48,14 +55,13 @@ int history_meta_save(const char *dir, const json_t *meta, struct err *e);
 int history_meta_dead(const json_t *meta, const char *track, struct spans *out, struct err *e);
 int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e);
 int history_meta_ranks(const json_t *meta); /* the most any layout had */
+int history_meta_row_bytes(const json_t *meta);
 
 /* ---- rows of all ranks merged by step, ascending --------------------------------------------- */
 struct step_sum {
     int64_t step;
-    int ranks, attempt, staleness;
-    double samples, loss, accuracy, time, epoch; /* loss and accuracy: sums weighted by samples */
-    float compute_s, exchange_s, wait_s;
-    uint64_t bytes;
+    double samples;
+    double numbers[ROW_COLUMNS]; /* of the means: sums weighted by samples */
 };
 struct step_merge {
     struct step_sum *items; /* owned */
@@ -64,8 +70,7 @@ struct step_merge {
 void step_merge_release(struct step_merge *m);
 int step_merge_add(struct step_merge *m, const struct row *row, struct err *e);
 void step_merge_drop(struct step_merge *m, int n); /* the first n */
-/* The step as a row: rank -1, local_step = how many rows it is made of, batch their sum, times and
- * staleness the largest. */
+/* The step as a row: rank -1, each column merged as job/row.def says. */
 struct row step_merge_row(const struct step_sum *s);
 
 #endif

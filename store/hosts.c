@@ -7,6 +7,7 @@
  * where it is gone, the owner is gone or cannot reach the store.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,25 +20,14 @@ enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few sec
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
-/* KEYS host hosts; ARGV name json instance. A host belongs to one agent: another instance is
- * refused while this one reports. */
-static struct script put_script = {
-    .text =
-        "local t = redis.call('TIME')\n"
-        "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
-        "local old = redis.call('HMGET', KEYS[1], 'instance', 'at')\n"
-        "if old[1] and old[1] ~= ARGV[3] and now - tonumber(old[2]) < tonumber(ARGV[4]) then return 0 end\n"
-        "redis.call('HSET', KEYS[1], 'json', ARGV[2], 'instance', ARGV[3], 'at', string.format('%d', now))\n"
-        "redis.call('SADD', KEYS[2], ARGV[1])\n"
-        "return 1\n",
-};
+static struct script put_script = {.text = LUA_CLOCK LUA_HOST_PUT};
 
 int store_host_put(struct store *s, const json_t *host, struct err *e)
 {
     char key[STORE_KEY], lost[16];
     const char *name = json_string_value(json_object_get(host, "name")),
                *instance = json_string_value(json_object_get(host, "instance"));
-    int rc = store_name_key(key, "es:host:", name, e);
+    int rc = key_named(key, KEY_HOST, name, e);
     if (rc < 0) {
         return rc;
     }
@@ -47,7 +37,7 @@ int store_host_put(struct store *s, const json_t *host, struct err *e)
         return store_failed(e);
     }
     snprintf(lost, sizeof lost, "%d", (int)STORE_NODE_LOST_MS);
-    const char *keys[] = {key, "es:hosts"}, *args[] = {name, text, instance, lost};
+    const char *keys[] = {key, key_text(KEY_HOSTS)}, *args[] = {name, text, instance, lost};
     redisReply *r = store_script(s, &put_script, 2, keys, 4, args, NULL, e);
     int64_t n = 0;
     free(text);
@@ -60,25 +50,15 @@ int store_host_put(struct store *s, const json_t *host, struct err *e)
                   : err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already", name);
 }
 
-static struct script read_script = {
-    .text =
-        "local t = redis.call('TIME')\n"
-        "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
-        "local names, out = ARGV, {}\n"
-        "if #names == 0 then names = redis.call('SMEMBERS', 'es:hosts') end\n"
-        "for _, name in ipairs(names) do\n"
-        "  local h = redis.call('HMGET', 'es:host:' .. name, 'json', 'at')\n"
-        "  if h[1] then\n"
-        "    out[#out + 1] = h[1]\n"
-        "    out[#out + 1] = string.format('%d', now - tonumber(h[2]))\n"
-        "  end\n"
-        "end\n"
-        "return out\n",
-};
+static struct script read_script = {.text = LUA_CLOCK LUA_HOST_READ};
 
-static json_t *read_hosts(struct store *s, int n, const char **names, struct err *e)
+/* One by its name, or all: name NULL. */
+static json_t *read_hosts(struct store *s, const char *name, struct err *e)
 {
-    redisReply *r = store_script(s, &read_script, 0, NULL, n, names, NULL, e);
+    char prefix[STORE_KEY];
+    key_prefix(prefix, KEY_HOST);
+    const char *keys[] = {key_text(KEY_HOSTS)}, *args[] = {prefix, name};
+    redisReply *r = store_script(s, &read_script, 1, keys, name ? 2 : 1, args, NULL, e);
     int count = r ? reply_array(r, 0, e) : -1;
     json_t *out = count < 0 ? NULL : json_array();
     for (int i = 0; out && i + 1 < count; i += 2) {
@@ -100,13 +80,13 @@ static json_t *read_hosts(struct store *s, int n, const char **names, struct err
 
 json_t *store_hosts(struct store *s, struct err *e)
 {
-    return read_hosts(s, 0, NULL, e);
+    return read_hosts(s, NULL, e);
 }
 
 json_t *store_host_get(struct store *s, const char *name, struct err *e)
 {
     char key[STORE_KEY];
-    json_t *all = store_name_key(key, "es:host:", name, e) < 0 ? NULL : read_hosts(s, 1, &name, e);
+    json_t *all = key_named(key, KEY_HOST, name, e) < 0 ? NULL : read_hosts(s, name, e);
     json_t *host = json_incref(json_array_get(all, 0));
     if (all && !host) {
         err_set(e, ERR_NOT_FOUND, "there is no host '%.128s'", name);
@@ -115,38 +95,27 @@ json_t *store_host_get(struct store *s, const char *name, struct err *e)
     return host;
 }
 
-static struct script remove_script = {
-    .text =
-        "if redis.call('HGET', KEYS[1], 'instance') ~= ARGV[2] then return 0 end\n"
-        "redis.call('SREM', KEYS[2], ARGV[1])\n"
-        "return redis.call('DEL', KEYS[1])\n",
-};
+static struct script remove_script = {.text = LUA_HOST_REMOVE};
 
 int store_host_remove(struct store *s, const char *name, const char *instance, struct err *e)
 {
     char key[STORE_KEY];
-    int rc = store_name_key(key, "es:host:", name, e);
+    int rc = key_named(key, KEY_HOST, name, e);
     if (rc < 0) {
         return rc;
     }
-    const char *keys[] = {key, "es:hosts"}, *args[] = {name, instance};
+    const char *keys[] = {key, key_text(KEY_HOSTS)}, *args[] = {name, instance};
     return store_done(store_script(s, &remove_script, 2, keys, 2, args, NULL, e), e);
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
-static struct script mail_script = {
-    .text =
-        "local n = redis.call('RPUSH', KEYS[1], ARGV[1])\n"
-        "if n > tonumber(ARGV[3]) then redis.call('LTRIM', KEYS[1], -tonumber(ARGV[3]), -1) end\n"
-        "redis.call('EXPIRE', KEYS[1], ARGV[2])\n"
-        "return n\n",
-};
+static struct script mail_script = {.text = LUA_MAIL_PUT};
 
 int store_mail_put(struct store *s, const char *box, const char *text, int seconds, struct err *e)
 {
     char key[STORE_KEY], life[16], most[16];
-    int rc = store_name_key(key, "es:mail:", box, e);
+    int rc = key_named(key, KEY_MAIL, box, e);
     if (rc < 0) {
         return rc;
     }
@@ -165,7 +134,7 @@ char *store_mail_take(struct store *s, const char *box, int block_ms, struct err
     char key[STORE_KEY], wait[32], *copy = NULL;
     const char *text = NULL;
     err_clear(e);
-    if (store_name_key(key, "es:mail:", box, e) < 0) {
+    if (key_named(key, KEY_MAIL, box, e) < 0) {
         return NULL;
     }
     snprintf(wait, sizeof wait, "%.3f", block_ms / 1000.0);
@@ -190,7 +159,7 @@ char *store_mail_take(struct store *s, const char *box, int block_ms, struct err
 int store_lease_set(struct store *s, const char *name, int seconds, struct err *e)
 {
     char key[STORE_KEY];
-    int rc = store_name_key(key, "es:lease:", name, e);
+    int rc = key_named(key, KEY_LEASE, name, e);
     if (rc < 0) {
         return rc;
     }
@@ -203,7 +172,7 @@ int store_lease_there(struct store *s, const char *name, struct err *e)
 {
     char key[STORE_KEY];
     int64_t n = 0;
-    int rc = store_name_key(key, "es:lease:", name, e);
+    int rc = key_named(key, KEY_LEASE, name, e);
     if (rc < 0) {
         return rc;
     }
@@ -217,12 +186,12 @@ int store_lease_there(struct store *s, const char *name, struct err *e)
 
 int store_refused_add(struct store *s, const char *what, struct err *e)
 {
-    return store_done(store_commandf(s, e, "HINCRBY es:refused %s 1", what), e);
+    return store_done(store_commandf(s, e, "HINCRBY %s %s 1", key_text(KEY_REFUSED), what), e);
 }
 
 json_t *store_refused(struct store *s, struct err *e)
 {
-    redisReply *r = store_commandf(s, e, "HGETALL es:refused");
+    redisReply *r = store_commandf(s, e, "HGETALL %s", key_text(KEY_REFUSED));
     int n = r ? reply_array(r, 0, e) : -1;
     json_t *out = n < 0 ? NULL : json_object();
     for (int i = 0; out && i + 1 < n; i += 2) {
@@ -238,21 +207,7 @@ json_t *store_refused(struct store *s, struct err *e)
     return out;
 }
 
-/* ARGV host json most seconds; the value is "TIME JSON". */
-static struct script refusal_script = {
-    .text =
-        "local t = redis.call('TIME')\n"
-        "redis.call('HSET', KEYS[1], ARGV[1], string.format('%d ', t[1] * 1000 + math.floor(t[2] / 1000)) .. ARGV[2])\n"
-        "while redis.call('HLEN', KEYS[1]) > tonumber(ARGV[3]) do\n"
-        "  local all, oldest, least = redis.call('HGETALL', KEYS[1]), nil, nil\n"
-        "  for i = 1, #all, 2 do\n"
-        "    local at = tonumber(string.match(all[i + 1], '^%d+')) or 0\n"
-        "    if not least or at < least then oldest, least = all[i], at end\n"
-        "  end\n"
-        "  redis.call('HDEL', KEYS[1], oldest)\n"
-        "end\n"
-        "return redis.call('PEXPIRE', KEYS[1], ARGV[4])\n",
-};
+static struct script refusal_script = {.text = LUA_CLOCK LUA_REFUSAL_PUT};
 
 int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
 {
@@ -262,7 +217,7 @@ int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
     }
     snprintf(most, sizeof most, "%d", (int)REFUSALS);
     snprintf(life, sizeof life, "%d", (int)REFUSAL_MS);
-    const char *keys[] = {"es:refusals"},
+    const char *keys[] = {key_text(KEY_REFUSALS)},
                *args[] = {json_string_value(json_object_get(refusal, "host")), text, most, life};
     int rc = store_done(store_script(s, &refusal_script, 1, keys, 4, args, NULL, e), e);
     free(text);
@@ -271,29 +226,16 @@ int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
 
 int store_refusal_remove(struct store *s, const char *host, struct err *e)
 {
-    return store_done(store_commandf(s, e, "HDEL es:refusals %s", host), e);
+    return store_done(store_commandf(s, e, "HDEL %s %s", key_text(KEY_REFUSALS), host), e);
 }
 
-static struct script refusals_script = {
-    .text =
-        "local t = redis.call('TIME')\n"
-        "local now, names, out = t[1] * 1000 + math.floor(t[2] / 1000), redis.call('HKEYS', KEYS[1]), {}\n"
-        "table.sort(names)\n"
-        "for _, name in ipairs(names) do\n"
-        "  local at, json = string.match(redis.call('HGET', KEYS[1], name), '^(%d+) (.*)$')\n"
-        "  if at and now - at <= tonumber(ARGV[1]) then\n"
-        "    out[#out + 1] = json\n"
-        "    out[#out + 1] = string.format('%d', now - at)\n"
-        "  end\n"
-        "end\n"
-        "return out\n",
-};
+static struct script refusals_script = {.text = LUA_CLOCK LUA_REFUSAL_READ};
 
 json_t *store_refusals(struct store *s, struct err *e)
 {
     char life[16];
     snprintf(life, sizeof life, "%d", (int)REFUSAL_MS);
-    const char *keys[] = {"es:refusals"}, *args[] = {life};
+    const char *keys[] = {key_text(KEY_REFUSALS)}, *args[] = {life};
     redisReply *r = store_script(s, &refusals_script, 1, keys, 1, args, NULL, e);
     int count = r ? reply_array(r, 0, e) : -1;
     json_t *out = count < 0 ? NULL : json_array();

@@ -1,6 +1,6 @@
 /* What the files of store/ share and nobody else sees: the connection, commands whose replies were
- * checked, scripts, keys. A newcomer's mistake would be to look at a redisReply's fields before its
- * type: use the reply_… readers, which turn a wrong type into an error.
+ * checked, scripts (store/lua), keys. A redisReply's fields mean something only after its type was
+ * looked at: the reply_… readers turn a wrong type into an error.
  */
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
@@ -8,22 +8,24 @@
 #include <hiredis/hiredis.h>
 #include <stdatomic.h>
 
+#include "store/keys.h"
 #include "store/store.h"
 
 enum {
     STORE_CALL_MS = 2000,       /* a call blocks at most this long */
-    STORE_KEY = 256,            /* bytes of a key */
     STORE_DOC_BYTES = 8 << 20,  /* of one JSON document */
     STORE_ROWS_BYTES = 1 << 20, /* of one entry of rows */
-    STORE_EVENTS = 20000,       /* entries kept of es:events, about */
-    STORE_ROWS_ENTRIES = 20000, /* of a rank's rows: half an hour at ten a second */
-    STORE_FACTS = 10000,
     STORE_RANKS = 4096,
     STORE_NODE_LOST_MS = 4000, /* without a heartbeat a node is lost (one comes every second) */
     STORE_IDEMPOTENCY_S = 86400,
     STORE_PROFILE_S = 180 * 86400,
     STORE_PRIORITY = 100000, /* priorities are within ± this */
 };
+/* How many entries are kept, about; texts, since they are arguments of scripts. */
+#define STORE_EVENTS "20000"
+#define STORE_ROWS_ENTRIES "20000" /* of a rank's rows: half an hour at ten a second */
+#define STORE_FACTS "10000"
+#define STORE_ASSIGNMENTS "10000"
 
 struct store {
     char url[512];
@@ -38,7 +40,8 @@ struct store {
     int appended;         /* commands whose replies have not been taken */
 };
 
-/* A Lua script; the hash is computed at first use, by whichever thread comes first. */
+/* A Lua script: LUA_NAME of store/lua.h, which the build makes of store/lua/NAME.lua, behind the
+ * functions that it uses. The hash is computed at first use, by whichever thread comes first. */
 struct script {
     const char *text;
     char sha[41];
@@ -105,10 +108,6 @@ const char *reply_field(const redisReply *pairs, const char *name, size_t *len);
 
 /* Compact JSON of at most STORE_DOC_BYTES; the caller frees. NULL with an error. */
 char *store_dump(const json_t *j, const char *what, struct err *e);
-/* "es:job:ID" + suffix into key; ERR_NOT_FOUND for what cannot be an id. */
-int store_job_key(char key[STORE_KEY], const char *id, const char *suffix, struct err *e);
-int store_rows_key(char key[STORE_KEY], const char *id, int rank, struct err *e);
-int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e);
 int store_no_job(const char *id, struct err *e);
 /* Compares stream ids "ms-seq"; a malformed one is an error of -2. */
 int store_stream_compare(const char *a, const char *b);

@@ -7,6 +7,7 @@
  * docs/store-schema.md.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,47 +20,9 @@
 #include "common/hex.h"
 #include "common/jsonx.h"
 
-/* The place in the queue: priority first, then the order of creation. Exact in a double: 1e5 · 1e10
- * < 2^53. */
-#define LUA_SCORE \
-    "local function score(priority, number) return string.format('%.0f', number - priority * 1e10) end\n"
-/* The event that browsers get when a job changes. */
-#define LUA_EVENT                                                                                                          \
-    "local function event(events, kind, job, id, from, to)\n"                                                              \
-    "  local f = redis.call('HMGET', job, 'name', 'attempt', 'error', 'priority')\n"                                       \
-    "  local j = '{\"id\":' .. cjson.encode(id) .. ',\"name\":' .. cjson.encode(f[1] or '') .. ',\"from\":' .. from .. \n" \
-    "    ',\"state\":\"' .. to .. '\",\"attempt\":' .. (f[2] or '0') .. ',\"priority\":' .. (f[4] or '0') ..\n"            \
-    "    ',\"error\":' .. (f[3] or 'null') .. '}'\n"                                                                       \
-    "  redis.call('XADD', events, 'MAXLEN', '~', 20000, '*', 'job', id, 'type', kind, 'j', j)\n"                           \
-    "end\n"
-
 /* ---- creating -------------------------------------------------------------------------------- */
 
-/* KEYS job jobs queue state:queued events number idempotency; ARGV id spec name priority created
- * digest lifetime. Gives {0, id}; {1, id} for a key that was used with this spec; {2, id} for one
- * used with another; {3} if the id is taken. */
-static struct script create_script = {
-    .text = LUA_SCORE LUA_EVENT
-    "if KEYS[7] then\n"
-    "  local old = redis.call('GET', KEYS[7])\n"
-    "  if old then\n"
-    "    local id, digest = string.match(old, '^(%S+) (%S+)$')\n"
-    "    if digest == ARGV[6] then return {1, id} end\n"
-    "    return {2, id or ''}\n"
-    "  end\n"
-    "end\n"
-    "if redis.call('EXISTS', KEYS[1]) == 1 then return {3, ''} end\n"
-    "if KEYS[7] then redis.call('SET', KEYS[7], ARGV[1] .. ' ' .. ARGV[6], 'NX', 'EX', ARGV[7]) end\n"
-    "local number = redis.call('INCR', KEYS[6])\n"
-    "redis.call('HSET', KEYS[1], 'spec', ARGV[2], 'name', ARGV[3], 'state', 'queued', 'attempt', 0, 'restarts', 0,\n"
-    "  'priority', ARGV[4], 'created', ARGV[5], 'number', number)\n"
-    "if KEYS[7] then redis.call('HSET', KEYS[1], 'idempotency', KEYS[7]) end\n"
-    "redis.call('ZADD', KEYS[2], number, ARGV[1])\n"
-    "redis.call('ZADD', KEYS[3], score(tonumber(ARGV[4]), number), ARGV[1])\n"
-    "redis.call('ZADD', KEYS[4], number, ARGV[1])\n"
-    "event(KEYS[5], 'job', KEYS[1], ARGV[1], 'null', 'queued')\n"
-    "return {0, ARGV[1]}\n",
-};
+static struct script create_script = {.text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_CREATE};
 
 static int random_id(char id[STORE_ID], struct err *e)
 {
@@ -106,20 +69,20 @@ static int created(const redisReply *r, const char *key, char id[STORE_ID], stru
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      char id[STORE_ID], struct err *e)
 {
-    char job[STORE_KEY], idem[STORE_KEY] = "", fresh[STORE_ID], digest[65], when[32], prio[16],
-                         life[16], hash[65];
+    char job[STORE_KEY], queued[STORE_KEY], idem[STORE_KEY] = "", fresh[STORE_ID], digest[65],
+                                            when[32], prio[16], life[16], hash[65];
     if (priority < -STORE_PRIORITY || priority > STORE_PRIORITY) {
         return err_set(e, ERR_INVALID, "the priority %d is not within %d and %d", priority,
                        -STORE_PRIORITY, STORE_PRIORITY);
     }
     int rc = random_id(fresh, e);
-    if (rc < 0 || (rc = store_job_key(job, fresh, "", e)) < 0 ||
+    if (rc < 0 || (rc = key_of_job(job, KEY_JOB, fresh, e)) < 0 ||
         (rc = spec_digest(spec, digest, e)) < 0) {
         return rc;
     }
     if (idempotency_key && idempotency_key[0]) {
         store_hex_sha256(idempotency_key, strlen(idempotency_key), hash);
-        snprintf(idem, sizeof idem, "es:idempotency:%s", hash);
+        key_named(idem, KEY_IDEMPOTENCY, hash, NULL);
     }
     char *text = store_dump(spec, "the job's spec", e);
     if (!text) {
@@ -128,11 +91,13 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
     const char *name = json_string_value(json_object_get(spec, "name"));
     snprintf(prio, sizeof prio, "%d", priority);
     snprintf(life, sizeof life, "%d", STORE_IDEMPOTENCY_S);
-    const char *keys[] = {job,         "es:jobs",        "es:queue", "es:state:queued",
-                          "es:events", "es:jobs:number", idem};
+    key_named(queued, KEY_STATE, jobstate_name(JOB_QUEUED), NULL);
+    const char *keys[] = {job,    key_text(KEY_JOBS),   key_text(KEY_QUEUE),
+                          queued, key_text(KEY_EVENTS), key_text(KEY_JOBS_NUMBER),
+                          idem};
     const char *args[] = {fresh,  text, name ? name : "", prio, clock_format(when, clock_wall_ms()),
-                          digest, life};
-    redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 7, args, NULL, e);
+                          digest, life, STORE_EVENTS};
+    redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 8, args, NULL, e);
     rc = r ? created(r, idempotency_key, id, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
@@ -143,32 +108,13 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* KEYS job queue events state:from state:to; ARGV id from to now error ended. Gives the state
- * before, or nil. */
-static struct script transition_script = {
-    .text = LUA_SCORE LUA_EVENT
-    "local f = redis.call('HMGET', KEYS[1], 'state', 'number', 'priority')\n"
-    "if not f[1] then return false end\n"
-    "if f[1] ~= ARGV[2] then return f[1] end\n"
-    "local to, number = ARGV[3], tonumber(f[2] or '0')\n"
-    "redis.call('HSET', KEYS[1], 'state', to)\n"
-    "if to == 'running' then redis.call('HSETNX', KEYS[1], 'started', ARGV[4]) end\n"
-    "if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'finished', ARGV[4]) end\n"
-    "if ARGV[5] ~= '' then redis.call('HSET', KEYS[1], 'error', ARGV[5])\n"
-    "elseif to == 'running' or to == 'succeeded' or to == 'cancelled' then redis.call('HDEL', KEYS[1], 'error') end\n"
-    "redis.call('ZREM', KEYS[4], ARGV[1])\n"
-    "redis.call('ZADD', KEYS[5], number, ARGV[1])\n"
-    "if to == 'queued' then redis.call('ZADD', KEYS[2], score(tonumber(f[3] or '0'), number), ARGV[1])\n"
-    "else redis.call('ZREM', KEYS[2], ARGV[1]) end\n"
-    "event(KEYS[3], 'job', KEYS[1], ARGV[1], '\"' .. f[1] .. '\"', to)\n"
-    "return f[1]\n",
-};
+static struct script transition_script = {.text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_TRANSITION};
 
 int store_job_transition(struct store *s, const char *id, enum job_state from, enum job_state to,
                          const json_t *error, struct err *e)
 {
-    char job[STORE_KEY], before[64], after[64], when[32];
-    int rc = store_job_key(job, id, "", e);
+    char job[STORE_KEY], before[STORE_KEY], after[STORE_KEY], when[32];
+    int rc = key_of_job(job, KEY_JOB, id, e);
     if (rc < 0) {
         return rc;
     }
@@ -181,13 +127,17 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
     if (!text) {
         return -(e ? (int)e->code : ERR_MEMORY);
     }
-    snprintf(before, sizeof before, "es:state:%s", jobstate_name(from));
-    snprintf(after, sizeof after, "es:state:%s", jobstate_name(to));
-    const char *keys[] = {job, "es:queue", "es:events", before, after};
-    const char *args[] = {
-        id,   jobstate_name(from),           jobstate_name(to), clock_format(when, clock_wall_ms()),
-        text, jobstate_ended(to) ? "1" : "0"};
-    redisReply *r = store_script(s, &transition_script, 5, keys, 6, args, NULL, e);
+    key_named(before, KEY_STATE, jobstate_name(from), NULL);
+    key_named(after, KEY_STATE, jobstate_name(to), NULL);
+    const char *keys[] = {job, key_text(KEY_QUEUE), key_text(KEY_EVENTS), before, after};
+    const char *args[] = {id,
+                          jobstate_name(from),
+                          jobstate_name(to),
+                          clock_format(when, clock_wall_ms()),
+                          text,
+                          jobstate_ended(to) ? "1" : "0",
+                          STORE_EVENTS};
+    redisReply *r = store_script(s, &transition_script, 5, keys, 7, args, NULL, e);
     free(text);
     if (!r) {
         return store_failed(e);
@@ -273,39 +223,52 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
 
 /* ---- deleting, priority ---------------------------------------------------------------------- */
 
-/* KEYS job jobs queue events; ARGV id ranks. Gives the state; only an ended job is deleted. */
-static struct script delete_script = {
-    .text =
-        "local f = redis.call('HMGET', KEYS[1], 'state', 'idempotency', 'name')\n"
-        "local state = f[1]\n"
-        "if not state then return false end\n"
-        "if state ~= 'succeeded' and state ~= 'failed' and state ~= 'cancelled' then return state end\n"
-        "if f[2] then redis.call('DEL', f[2]) end\n"
-        "redis.call('UNLINK', KEYS[1], KEYS[1] .. ':live', KEYS[1] .. ':detail', KEYS[1] .. ':assign', KEYS[1] .. ':plan',\n"
-        "  KEYS[1] .. ':control', KEYS[1] .. ':beats', KEYS[1] .. ':facts')\n"
-        "for at = 0, tonumber(ARGV[2]) - 1, 512 do\n"
-        "  local rows = {}\n"
-        "  for r = at, at + 511 do rows[#rows + 1] = KEYS[1] .. ':rows:' .. r end\n"
-        "  redis.call('UNLINK', unpack(rows))\n"
-        "end\n"
-        "redis.call('ZREM', KEYS[2], ARGV[1])\n"
-        "redis.call('ZREM', KEYS[3], ARGV[1])\n"
-        "redis.call('ZREM', 'es:state:' .. state, ARGV[1])\n"
-        "redis.call('XADD', KEYS[4], 'MAXLEN', '~', 20000, '*', 'job', ARGV[1], 'type', 'deleted', 'j', '{\"id\":' .. cjson.encode(ARGV[1]) .. '}')\n"
-        "return state\n",
-};
+static struct script delete_script = {.text = LUA_JOB_DELETE};
+
+/* States in which a job may be deleted, each between spaces. */
+static void ended_states(char *out, size_t n)
+{
+    snprintf(out, n, " ");
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        if (jobstate_ended((enum job_state)i)) {
+            size_t at = strlen(out);
+            snprintf(out + at, n - at, "%s ", jobstate_name((enum job_state)i));
+        }
+    }
+}
+
+/* Every key of a job that keys.def names. */
+static redisReply *delete_keys(struct store *s, const char *id, struct err *e)
+{
+    char of_job[KEY_COUNT][STORE_KEY], states[STORE_KEY], ended[256], ranks[16];
+    const char *keys[3 + KEY_COUNT] = {key_text(KEY_JOBS), key_text(KEY_QUEUE),
+                                       key_text(KEY_EVENTS)};
+    const char *args[5 + KEY_COUNT] = {id, STORE_EVENTS, states, ended, ranks};
+    int n_keys = 3, n_args = 5;
+    key_prefix(states, KEY_STATE);
+    ended_states(ended, sizeof ended);
+    snprintf(ranks, sizeof ranks, "%d", STORE_RANKS);
+    for (int k = 0; k < KEY_COUNT; k++) {
+        enum key_group group = store_keys[k].group;
+        if (group != KEYS_JOB && group != KEYS_RANK) {
+            continue;
+        }
+        if (key_of_job(of_job[k], (enum store_key)k, id, e) < 0) {
+            return NULL;
+        }
+        if (group == KEYS_RANK) {
+            args[n_args++] = of_job[k];
+        } else {
+            keys[n_keys++] = of_job[k];
+        }
+    }
+    return store_script(s, &delete_script, n_keys, keys, n_args, args, NULL, e);
+}
 
 int store_job_delete(struct store *s, const char *id, struct err *e)
 {
-    char job[STORE_KEY], ranks[16];
-    int rc = store_job_key(job, id, "", e);
-    if (rc < 0) {
-        return rc;
-    }
-    snprintf(ranks, sizeof ranks, "%d", STORE_RANKS);
-    const char *keys[] = {job, "es:jobs", "es:queue", "es:events"};
-    const char *args[] = {id, ranks};
-    redisReply *r = store_script(s, &delete_script, 4, keys, 2, args, NULL, e);
+    int rc;
+    redisReply *r = delete_keys(s, id, e);
     if (!r) {
         return store_failed(e);
     }
@@ -325,21 +288,12 @@ int store_job_delete(struct store *s, const char *id, struct err *e)
     return rc;
 }
 
-/* KEYS job queue events; ARGV id priority. 1, or 0 if there is no such job. */
-static struct script priority_script = {
-    .text = LUA_SCORE LUA_EVENT
-    "local f = redis.call('HMGET', KEYS[1], 'state', 'number')\n"
-    "if not f[1] then return 0 end\n"
-    "redis.call('HSET', KEYS[1], 'priority', ARGV[2])\n"
-    "if f[1] == 'queued' then redis.call('ZADD', KEYS[2], score(tonumber(ARGV[2]), tonumber(f[2])), ARGV[1]) end\n"
-    "event(KEYS[3], 'job', KEYS[1], ARGV[1], '\"' .. f[1] .. '\"', f[1])\n"
-    "return 1\n",
-};
+static struct script priority_script = {.text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_PRIORITY};
 
 int store_job_set_priority(struct store *s, const char *id, int priority, struct err *e)
 {
     char job[STORE_KEY], prio[16];
-    int rc = store_job_key(job, id, "", e);
+    int rc = key_of_job(job, KEY_JOB, id, e);
     if (rc < 0) {
         return rc;
     }
@@ -348,7 +302,7 @@ int store_job_set_priority(struct store *s, const char *id, int priority, struct
                        -STORE_PRIORITY, STORE_PRIORITY);
     }
     snprintf(prio, sizeof prio, "%d", priority);
-    const char *keys[] = {job, "es:queue", "es:events"};
-    const char *args[] = {id, prio};
-    return store_did(id, store_script(s, &priority_script, 3, keys, 2, args, NULL, e), e);
+    const char *keys[] = {job, key_text(KEY_QUEUE), key_text(KEY_EVENTS)};
+    const char *args[] = {id, prio, STORE_EVENTS};
+    return store_did(id, store_script(s, &priority_script, 3, keys, 3, args, NULL, e), e);
 }

@@ -7,6 +7,7 @@
  * is asked for.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -123,21 +124,33 @@ json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisRe
     return job;
 }
 
-/* ARGV ids. For each {hash, live}. */
-static struct script read_script = {
-    .text =
-        "local out = {}\n"
-        "for i, id in ipairs(ARGV) do\n"
-        "  out[i] = {redis.call('HGETALL', 'es:job:' .. id), redis.call('GET', 'es:job:' .. id .. ':live')}\n"
-        "end\n"
-        "return out\n",
-};
+static struct script read_script = {.text = LUA_JOB_READ};
+
+/* The replies of read_script for these ids. */
+static redisReply *ask_jobs(struct store *s, int n, const char **ids, struct err *e)
+{
+    size_t count = 2 * (size_t)n;
+    char(*text)[STORE_KEY] = calloc(count, sizeof *text);
+    const char **keys = calloc(count, sizeof *keys);
+    redisReply *r = NULL;
+    int rc = text && keys ? 0 : err_set(e, ERR_MEMORY, "cannot read the jobs: memory ran out");
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = key_of_job(text[i], i % 2 ? KEY_JOB_LIVE : KEY_JOB, ids[i / 2], e);
+        keys[i] = text[i];
+    }
+    if (rc == 0) {
+        r = store_script(s, &read_script, (int)count, keys, 0, NULL, NULL, e);
+    }
+    free(text);
+    free(keys);
+    return r;
+}
 
 /* Whole jobs of these ids, in their order; those that are gone meanwhile are left out. */
 static json_t *read_jobs(struct store *s, int n, const char **ids, struct err *e)
 {
     json_t *out = json_array();
-    redisReply *r = n ? store_script(s, &read_script, 0, NULL, n, ids, NULL, e) : NULL;
+    redisReply *r = n ? ask_jobs(s, n, ids, e) : NULL;
     if (n && (!r || reply_record(r, (size_t)n, e) < n)) {
         json_decref(out);
         out = NULL;
@@ -160,7 +173,7 @@ static json_t *read_jobs(struct store *s, int n, const char **ids, struct err *e
 json_t *store_job_get(struct store *s, const char *id, struct err *e)
 {
     char key[STORE_KEY];
-    if (store_job_key(key, id, "", e) < 0) {
+    if (key_of_job(key, KEY_JOB, id, e) < 0) {
         return NULL;
     }
     json_t *all = read_jobs(s, 1, &id, e);
@@ -184,22 +197,7 @@ struct entries {
     int count, size;
 };
 
-/* KEYS index; ARGV rev bound count. Flat: id name priority number … beyond the bound. */
-static struct script light_script = {
-    .text =
-        "local ids\n"
-        "if ARGV[1] == '1' then ids = redis.call('ZREVRANGEBYSCORE', KEYS[1], '(' .. ARGV[2], '-inf', 'LIMIT', 0, ARGV[3])\n"
-        "else ids = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[2], '+inf', 'LIMIT', 0, ARGV[3]) end\n"
-        "local out = {}\n"
-        "for _, id in ipairs(ids) do\n"
-        "  local f = redis.call('HMGET', 'es:job:' .. id, 'name', 'priority', 'number')\n"
-        "  out[#out + 1] = id\n"
-        "  out[#out + 1] = f[1] or ''\n"
-        "  out[#out + 1] = f[2] or '0'\n"
-        "  out[#out + 1] = f[3] or '0'\n"
-        "end\n"
-        "return out\n",
-};
+static struct script list_script = {.text = LUA_JOB_LIST};
 
 static int add_entry(struct entries *all, redisReply *const *four, struct err *e)
 {
@@ -235,13 +233,14 @@ static bool matches(const struct entry *at, const char *q)
 static int collect(struct store *s, const char *index, bool rev, const char *bound, const char *q,
                    int want, struct entries *all, struct err *e)
 {
-    char at[32], chunk[16];
+    char at[32], chunk[16], prefix[STORE_KEY];
+    key_prefix(prefix, KEY_JOB);
     int step = q || want > LIST_CHUNK ? LIST_CHUNK : want;
     snprintf(at, sizeof at, "%s", bound);
     snprintf(chunk, sizeof chunk, "%d", step);
     for (;;) {
-        const char *args[] = {rev ? "1" : "0", at, chunk};
-        redisReply *r = store_script(s, &light_script, 1, &index, 3, args, NULL, e);
+        const char *args[] = {rev ? "1" : "0", at, chunk, prefix};
+        redisReply *r = store_script(s, &list_script, 1, &index, 4, args, NULL, e);
         int n = r ? reply_array(r, 4, e) : -1, rc = n < 0 ? -1 : 0;
         for (int i = 0; !rc && i + 3 < n; i += 4) {
             rc = add_entry(all, r->element + i, e);
@@ -365,10 +364,11 @@ json_t *store_job_list(struct store *s, const char *state, const char *q, const 
                        const char *cursor, int limit, struct err *e)
 {
     static const char *const sorts[] = {"-created", "created", "priority", "name"};
-    char index[64] = "es:jobs", bound[32];
+    char index[STORE_KEY], bound[32];
     struct entries all = {0};
     struct entry after;
     json_t *out = NULL;
+    snprintf(index, sizeof index, "%s", key_text(KEY_JOBS));
     sort = sort && sort[0] ? sort : sorts[0];
     q = q && q[0] ? q : NULL;
     cursor = cursor && cursor[0] ? cursor : NULL;
@@ -387,7 +387,7 @@ json_t *store_job_list(struct store *s, const char *state, const char *q, const 
             err_set(e, ERR_INVALID, "there is no state '%.40s' of a job", state);
             return NULL;
         }
-        snprintf(index, sizeof index, "es:state:%s", state);
+        key_named(index, KEY_STATE, state, NULL);
     }
     if (cursor && cursor_parse(cursor, &after, sort, e) < 0) {
         return NULL;
@@ -422,9 +422,10 @@ static json_t *ids_of(const redisReply *r, struct err *e)
 
 json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
 {
-    char key[64] = "es:queue";
+    char key[STORE_KEY];
+    snprintf(key, sizeof key, "%s", key_text(KEY_QUEUE));
     if (state != JOB_QUEUED) {
-        snprintf(key, sizeof key, "es:state:%s", jobstate_name(state));
+        key_named(key, KEY_STATE, jobstate_name(state), NULL);
     }
     redisReply *r = store_commandf(s, e, "ZRANGE %s 0 -1", key);
     json_t *out = r ? ids_of(r, e) : NULL;
@@ -457,21 +458,35 @@ static json_t *overview_of(redisReply *const *replies, const json_t *ids, struct
     return NULL;
 }
 
+static int ask_overview(struct store *s, const json_t *ids, struct err *e)
+{
+    char key[STORE_KEY];
+    size_t i;
+    json_t *id;
+    int rc = store_append(s, e, "ZRANGE %s 0 -1", key_text(KEY_QUEUE));
+    if (rc < 0 || (rc = key_named(key, KEY_STATE, jobstate_name(JOB_CANCELLING), e)) < 0 ||
+        (rc = store_append(s, e, "ZRANGE %s 0 -1", key)) < 0) {
+        return rc;
+    }
+    json_array_foreach(ids, i, id) {
+        if ((rc = key_of_job(key, KEY_JOB, json_string_value(id), e)) < 0 ||
+            (rc = store_append(s, e, "HGET %s state", key)) < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
 json_t *store_overview(struct store *s, const json_t *ids, struct err *e)
 {
     size_t i, n = json_array_size(ids);
-    json_t *id, *out = NULL;
+    json_t *out = NULL;
     redisReply **replies = calloc(n + 2, sizeof(redisReply *));
     if (!replies) {
         err_set(e, ERR_MEMORY, "cannot look at the jobs: memory ran out");
         return NULL;
     }
-    int rc = store_append(s, e, "ZRANGE es:queue 0 -1");
-    rc = rc < 0 ? rc : store_append(s, e, "ZRANGE es:state:%s 0 -1", jobstate_name(JOB_CANCELLING));
-    json_array_foreach(ids, i, id) {
-        rc = rc < 0 ? rc : store_append(s, e, "HGET es:job:%s state", json_string_value(id));
-    }
-    if (rc >= 0 && store_replies(s, replies, e) >= 0) {
+    if (ask_overview(s, ids, e) >= 0 && store_replies(s, replies, e) >= 0) {
         out = overview_of(replies, ids, e);
         for (i = 0; i < n + 2; i++) {
             freeReplyObject(replies[i]);

@@ -6,6 +6,7 @@
  * by compare-and-set, so two schedulers cannot place two jobs on one node.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,55 +26,40 @@ static int count_and_free(redisReply *r, int64_t *n, struct err *e)
     return rc;
 }
 
-#define LUA_NODE_EVENT                                                                               \
-    "local function tell(name, what)\n"                                                              \
-    "  redis.call('XADD', 'es:events', 'MAXLEN', '~', 20000, '*', 'job', '', 'type', 'node', 'j',\n" \
-    "    '{\"name\":' .. cjson.encode(name) .. ',\"change\":\"' .. what .. '\"}')\n"                 \
-    "end\n"
-
-/* KEYS nodes, then node keys; ARGV name json of each. Told to browsers when a node is new, was lost
- * or has changed, not at each heartbeat. */
-static struct script put_script = {
-    .text = LUA_NODE_EVENT
-    "local t = redis.call('TIME')\n"
-    "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
-    "for i = 2, #KEYS do\n"
-    "  local name, json = ARGV[2 * i - 3], ARGV[2 * i - 2]\n"
-    "  local old = redis.call('HMGET', KEYS[i], 'json', 'at')\n"
-    "  redis.call('HSET', KEYS[i], 'json', json, 'at', string.format('%d', now))\n"
-    "  redis.call('SADD', KEYS[1], name)\n"
-    "  if old[1] ~= json then tell(name, 'put')\n"
-    "  elseif now - tonumber(old[2] or '0') > 4000 then tell(name, 'back') end\n"
-    "end\n"
-    "return 1\n",
-};
+static struct script put_script = {.text = LUA_CLOCK LUA_NODE_EVENT LUA_NODE_PUT};
 
 int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
 {
     size_t n = json_array_size(nodes), made = 0;
     char(*node_keys)[STORE_KEY] = calloc(n + 1, sizeof *node_keys),
     **texts = calloc(n + 1, sizeof *texts);
-    const char **keys = calloc(n + 1, sizeof *keys), **args = calloc(2 * n + 1, sizeof *args);
+    const char **keys = calloc(n + 2, sizeof *keys), **args = calloc(2 * n + 2, sizeof *args);
+    char lost[16];
     int rc = node_keys && texts && keys && args
                  ? 0
                  : err_set(e, ERR_MEMORY, "cannot register nodes: memory ran out");
     for (; rc == 0 && made < n; made++) {
         const json_t *node = json_array_get(nodes, made);
         const char *name = json_string_value(json_object_get(node, "name"));
-        if ((rc = store_name_key(node_keys[made], "es:node:", name, e)) < 0 ||
+        if ((rc = key_named(node_keys[made], KEY_NODE, name, e)) < 0 ||
             !(texts[made] = store_dump(node, "a node", e))) {
             rc = rc < 0 ? rc : store_failed(e);
             break;
         }
-        keys[made + 1] = node_keys[made];
-        args[2 * made] = name;
-        args[2 * made + 1] = texts[made];
+        keys[made + 2] = node_keys[made];
+        args[2 * made + 2] = name;
+        args[2 * made + 3] = texts[made];
     }
     if (rc == 0 && n > 0) {
         int64_t done = 0;
-        keys[0] = "es:nodes";
+        keys[0] = key_text(KEY_NODES);
+        keys[1] = key_text(KEY_EVENTS);
+        args[0] = STORE_EVENTS;
+        args[1] = lost;
+        snprintf(lost, sizeof lost, "%d", (int)STORE_NODE_LOST_MS);
         rc = count_and_free(
-            store_script(s, &put_script, (int)n + 1, keys, 2 * (int)n, args, NULL, e), &done, e);
+            store_script(s, &put_script, (int)n + 2, keys, 2 * (int)n + 2, args, NULL, e), &done,
+            e);
     }
     for (size_t i = 0; texts && i < made; i++) {
         free(texts[i]);
@@ -93,18 +79,12 @@ int store_node_put(struct store *s, const json_t *node, struct err *e)
     return rc;
 }
 
-/* KEYS gpu; ARGV json seconds. Apart from the node's document, every change of which is told to
- * browsers. */
-static struct script gpu_script = {
-    .text =
-        "redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])\n"
-        "return 1\n",
-};
+static struct script gpu_script = {.text = LUA_NODE_GPU};
 
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e)
 {
     char key[STORE_KEY], seconds[16];
-    int rc = store_name_key(key, "es:gpu:", node, e);
+    int rc = key_named(key, KEY_GPU, node, e);
     char *text = rc < 0 ? NULL : store_dump(gpu, "a GPU", e);
     if (!text) {
         return rc < 0 ? rc : store_failed(e);
@@ -118,19 +98,7 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
     return rc;
 }
 
-/* ARGV names, or none for all: {clock, {name, hash, claim, gpu}, …}. */
-static struct script read_script = {
-    .text =
-        "local t = redis.call('TIME')\n"
-        "local names = ARGV\n"
-        "if #names == 0 then names = redis.call('SMEMBERS', 'es:nodes') end\n"
-        "local out = {string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))}\n"
-        "for _, name in ipairs(names) do\n"
-        "  out[#out + 1] = {name, redis.call('HGETALL', 'es:node:' .. name), redis.call('GET', 'es:claim:' .. name),\n"
-        "    redis.call('GET', 'es:gpu:' .. name)}\n"
-        "end\n"
-        "return out\n",
-};
+static struct script read_script = {.text = LUA_CLOCK LUA_NODE_READ};
 
 static bool is_set(const redisReply *hash, const char *field)
 {
@@ -179,9 +147,15 @@ static json_t *node_json(const redisReply *one, double now)
     return node;
 }
 
-static json_t *read_nodes(struct store *s, int n, const char **names, struct err *e)
+/* One by its name, or all: name NULL. */
+static json_t *read_nodes(struct store *s, const char *name, struct err *e)
 {
-    redisReply *r = store_script(s, &read_script, 0, NULL, n, names, NULL, e);
+    char nodes[STORE_KEY], claims[STORE_KEY], gpus[STORE_KEY];
+    key_prefix(nodes, KEY_NODE);
+    key_prefix(claims, KEY_CLAIM);
+    key_prefix(gpus, KEY_GPU);
+    const char *keys[] = {key_text(KEY_NODES)}, *args[] = {nodes, claims, gpus, name};
+    redisReply *r = store_script(s, &read_script, 1, keys, name ? 4 : 3, args, NULL, e);
     double clock = 0;
     int count = r ? reply_record(r, 1, e) : -1;
     json_t *out = count > 0 && reply_clock(r->element[0], &clock, e) == 0 ? json_array() : NULL;
@@ -205,11 +179,11 @@ static int no_node(const char *name, struct err *e)
 json_t *store_node_get(struct store *s, const char *name, struct err *e)
 {
     char key[STORE_KEY];
-    if (store_name_key(key, "es:node:", name, e) < 0) {
+    if (key_named(key, KEY_NODE, name, e) < 0) {
         no_node(name ? name : "", e);
         return NULL;
     }
-    json_t *all = read_nodes(s, 1, &name, e);
+    json_t *all = read_nodes(s, name, e);
     json_t *node = json_incref(json_array_get(all, 0));
     if (all && !node) {
         no_node(name, e);
@@ -228,7 +202,7 @@ static int by_name(const void *a, const void *b)
 
 json_t *store_nodes(struct store *s, struct err *e)
 {
-    json_t *all = read_nodes(s, 0, NULL, e);
+    json_t *all = read_nodes(s, NULL, e);
     size_t n = json_array_size(all);
     json_t **items = n ? calloc(n, sizeof *items) : NULL, *out = NULL;
     if (!n) {
@@ -251,83 +225,59 @@ out:
     return out;
 }
 
-/* KEYS node nodes; ARGV name. */
-static struct script remove_script = {
-    .text = LUA_NODE_EVENT
-    "local n = redis.call('DEL', KEYS[1])\n"
-    "redis.call('SREM', KEYS[2], ARGV[1])\n"
-    "if n == 1 then tell(ARGV[1], 'removed') end\n"
-    "return n\n",
-};
+static struct script remove_script = {.text = LUA_NODE_EVENT LUA_NODE_REMOVE};
 
 int store_node_remove(struct store *s, const char *name, struct err *e)
 {
     char key[STORE_KEY];
-    int rc = store_name_key(key, "es:node:", name, e);
+    int rc = key_named(key, KEY_NODE, name, e);
     if (rc < 0) {
         return no_node(name ? name : "", e);
     }
-    const char *keys[] = {key, "es:nodes"};
+    const char *keys[] = {key, key_text(KEY_NODES), key_text(KEY_EVENTS)};
+    const char *args[] = {name, STORE_EVENTS};
     int64_t n = 0;
-    rc = count_and_free(store_script(s, &remove_script, 2, keys, 1, &name, NULL, e), &n, e);
+    rc = count_and_free(store_script(s, &remove_script, 3, keys, 2, args, NULL, e), &n, e);
     return rc < 0 ? rc : n ? 0 : no_node(name, e);
 }
 
-static struct script set_script = {
-    .text = LUA_NODE_EVENT
-    "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end\n"
-    "if ARGV[3] then redis.call('HSET', KEYS[1], ARGV[2], ARGV[3]) else redis.call('HDEL', KEYS[1], ARGV[2]) end\n"
-    "tell(ARGV[1], 'set')\n"
-    "return 1\n",
-};
+static struct script set_script = {.text = LUA_NODE_EVENT LUA_NODE_SET};
 
 int store_node_set(struct store *s, const char *name, const char *field, const char *value,
                    struct err *e)
 {
     char key[STORE_KEY];
-    int rc = store_name_key(key, "es:node:", name, e);
+    int rc = key_named(key, KEY_NODE, name, e);
     if (rc < 0) {
         return no_node(name ? name : "", e);
     }
     if (!strcmp(field, "json") || !strcmp(field, "at")) {
         return err_set(e, ERR_INVALID, "the field '%s' of a node is not set by hand", field);
     }
-    const char *keys[] = {key}, *args[] = {name, field, value};
+    const char *keys[] = {key, key_text(KEY_EVENTS)};
+    const char *args[] = {name, STORE_EVENTS, field, value};
     int64_t n = 0;
-    rc = count_and_free(store_script(s, &set_script, 1, keys, value ? 3 : 2, args, NULL, e), &n, e);
+    rc = count_and_free(store_script(s, &set_script, 2, keys, value ? 4 : 3, args, NULL, e), &n, e);
     return rc < 0 ? rc : n ? 0 : no_node(name, e);
 }
 
 /* ---- claims ---------------------------------------------------------------------------------- */
 
-static struct script claim_script = {
-    .text = LUA_NODE_EVENT
-    "local old = redis.call('GET', KEYS[1])\n"
-    "if old then return old == ARGV[2] and 1 or 0 end\n"
-    "redis.call('SET', KEYS[1], ARGV[2])\n"
-    "tell(ARGV[1], 'claimed')\n"
-    "return 1\n",
-};
+static struct script claim_script = {.text = LUA_NODE_EVENT LUA_NODE_CLAIM};
 
-static struct script release_script = {
-    .text = LUA_NODE_EVENT
-    "if redis.call('GET', KEYS[1]) ~= ARGV[2] then return 0 end\n"
-    "redis.call('DEL', KEYS[1])\n"
-    "tell(ARGV[1], 'released')\n"
-    "return 1\n",
-};
+static struct script release_script = {.text = LUA_NODE_EVENT LUA_NODE_RELEASE};
 
 static int claim(struct store *s, struct script *script, const char *name, const char *job,
                  struct err *e)
 {
     char key[STORE_KEY];
-    int rc = store_name_key(key, "es:claim:", name, e);
+    int rc = key_named(key, KEY_CLAIM, name, e);
     if (rc < 0) {
         return rc;
     }
-    const char *keys[] = {key}, *args[] = {name, job};
+    const char *keys[] = {key, key_text(KEY_EVENTS)}, *args[] = {name, STORE_EVENTS, job};
     int64_t n = 0;
-    rc = count_and_free(store_script(s, script, 1, keys, 2, args, NULL, e), &n, e);
+    rc = count_and_free(store_script(s, script, 2, keys, 3, args, NULL, e), &n, e);
     return rc < 0 ? rc : (int)n;
 }
 
@@ -345,14 +295,13 @@ int store_node_release(struct store *s, const char *name, const char *job, struc
 
 static int profile_key(char key[STORE_KEY], const char *node, const char *nethash, struct err *e)
 {
-    char prefix[STORE_KEY];
-    int rc = store_name_key(prefix, "es:profile:", node, e);
-    if (rc < 0) {
+    int rc = key_named(key, KEY_PROFILE, nethash, e); /* is it a name? */
+    if (rc < 0 || (rc = key_named(key, KEY_PROFILE, node, e)) < 0) {
         return rc;
     }
-    size_t n = strlen(prefix);
-    snprintf(prefix + n, sizeof prefix - n, ":");
-    return store_name_key(key, prefix, nethash, e);
+    size_t n = strlen(key);
+    snprintf(key + n, STORE_KEY - n, ":%s", nethash);
+    return 0;
 }
 
 int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile,

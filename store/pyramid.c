@@ -1,8 +1,8 @@
 /* Tracks of rows with their summary: see pyramid.h for the picture.
  *
- * What a newcomer would get wrong: everything is written at a computed offset, never appended, so a
- * write that was cut short (a full disk, a crash) is simply made again at the same place. Floats
- * that are not finite (a diverged loss) are counted in no minimum, maximum or mean.
+ * Everything is written at a computed offset, never appended, so a write that was cut short (a full
+ * disk, a crash) is simply made again at the same place. Floats that are not finite (a diverged
+ * loss) are counted in no minimum, maximum or mean.
  */
 #include "store/pyramid.h"
 
@@ -21,7 +21,7 @@ void pyramid_empty(struct pyramid_bucket *b)
     memset(b, 0, sizeof *b);
     b->step_min = INT64_MAX;
     b->step_max = INT64_MIN;
-    for (int v = 0; v < PYRAMID_VALUES; v++) {
+    for (int v = 0; v < ROW_VALUES; v++) {
         b->min[v] = INFINITY;
         b->max[v] = -INFINITY;
     }
@@ -29,19 +29,18 @@ void pyramid_empty(struct pyramid_bucket *b)
 
 void pyramid_add(struct pyramid_bucket *b, const struct row *row)
 {
-    const float value[PYRAMID_VALUES] = {
-        row->loss,       row->accuracy, (float)row->batch,     row->compute_s,
-        row->exchange_s, row->wait_s,   (float)row->staleness, row->extra[0]};
+    float value[ROW_VALUES];
+    row_values(row, value);
     double samples = row->batch > 0 ? row->batch : 0;
     b->rows++;
     b->samples += samples;
     b->step_min = row->step < b->step_min ? row->step : b->step_min;
     b->step_max = row->step > b->step_max ? row->step : b->step_max;
-    for (int v = 0; v < PYRAMID_VALUES; v++) {
+    for (int v = 0; v < ROW_VALUES; v++) {
         if (!isfinite(value[v])) {
             continue;
         }
-        double weight = v <= PYRAMID_ACCURACY ? samples : 1;
+        double weight = row_value_by_samples(v) ? samples : 1;
         b->sum[v] += weight * value[v];
         b->weight[v] += weight;
         b->min[v] = value[v] < b->min[v] ? value[v] : b->min[v];
@@ -55,7 +54,7 @@ void pyramid_merge(struct pyramid_bucket *b, const struct pyramid_bucket *other)
     b->samples += other->samples;
     b->step_min = other->step_min < b->step_min ? other->step_min : b->step_min;
     b->step_max = other->step_max > b->step_max ? other->step_max : b->step_max;
-    for (int v = 0; v < PYRAMID_VALUES; v++) {
+    for (int v = 0; v < ROW_VALUES; v++) {
         b->sum[v] += other->sum[v];
         b->weight[v] += other->weight[v];
         b->min[v] = other->min[v] < b->min[v] ? other->min[v] : b->min[v];
@@ -65,9 +64,51 @@ void pyramid_merge(struct pyramid_bucket *b, const struct pyramid_bucket *other)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static size_t record_bytes(int level)
+/* A bucket on disk: rows, step_min, step_max, samples, then sum, weight, min and max of as many
+ * values as the rows have; little-endian hosts only. */
+enum { BUCKET_HEAD = 32, RAW_BYTES = PYRAMID_FAN * (ROW_BYTES + sizeof(struct pyramid_bucket)) };
+
+static size_t record_bytes(int row_bytes, int level)
 {
-    return level ? sizeof(struct pyramid_bucket) : sizeof(struct row);
+    size_t values = (size_t)row_values_in(row_bytes);
+    return level ? BUCKET_HEAD + values * 2 * (sizeof(double) + sizeof(float)) : (size_t)row_bytes;
+}
+
+static char *put(char *at, const void *from, size_t bytes)
+{
+    memcpy(at, from, bytes);
+    return at + bytes;
+}
+
+static const char *take(const char *at, void *to, size_t bytes)
+{
+    memcpy(to, at, bytes);
+    return at + bytes;
+}
+
+static void bucket_pack(const struct pyramid_bucket *b, size_t values, char *at)
+{
+    at = put(at, &b->rows, sizeof b->rows);
+    at = put(at, &b->step_min, sizeof b->step_min);
+    at = put(at, &b->step_max, sizeof b->step_max);
+    at = put(at, &b->samples, sizeof b->samples);
+    at = put(at, b->sum, values * sizeof *b->sum);
+    at = put(at, b->weight, values * sizeof *b->weight);
+    at = put(at, b->min, values * sizeof *b->min);
+    put(at, b->max, values * sizeof *b->max);
+}
+
+static void bucket_unpack(const char *at, size_t values, struct pyramid_bucket *b)
+{
+    pyramid_empty(b);
+    at = take(at, &b->rows, sizeof b->rows);
+    at = take(at, &b->step_min, sizeof b->step_min);
+    at = take(at, &b->step_max, sizeof b->step_max);
+    at = take(at, &b->samples, sizeof b->samples);
+    at = take(at, b->sum, values * sizeof *b->sum);
+    at = take(at, b->weight, values * sizeof *b->weight);
+    at = take(at, b->min, values * sizeof *b->min);
+    take(at, b->max, values * sizeof *b->max);
 }
 
 static void file_name(char *out, size_t n, const char *base, int level)
@@ -79,13 +120,13 @@ static void file_name(char *out, size_t n, const char *base, int level)
     }
 }
 
-static int64_t whole_records(int fd, int level)
+static int64_t whole_records(int fd, size_t bytes)
 {
     struct stat st;
-    return fd >= 0 && !fstat(fd, &st) ? (int64_t)st.st_size / (int64_t)record_bytes(level) : 0;
+    return fd >= 0 && !fstat(fd, &st) ? (int64_t)st.st_size / (int64_t)bytes : 0;
 }
 
-static int write_at(const char *base, int level, int64_t index, const void *records, int n,
+static int write_at(const char *base, int level, off_t offset, const char *at, size_t left,
                     bool sync, struct err *e)
 {
     char name[PYRAMID_PATH + 8];
@@ -94,9 +135,6 @@ static int write_at(const char *base, int level, int64_t index, const void *reco
     if (fd < 0) {
         return err_errno(e, ERR_IO, "cannot open '%s'", name);
     }
-    const char *at = records;
-    size_t left = (size_t)n * record_bytes(level);
-    off_t offset = (off_t)(index * (int64_t)record_bytes(level));
     while (left && rc == 0) {
         ssize_t k = pwrite(fd, at, left, offset);
         if (k > 0) {
@@ -112,6 +150,28 @@ static int write_at(const char *base, int level, int64_t index, const void *reco
     }
     close(fd);
     return rc;
+}
+
+/* The rows that are buffered, at the end of the track. */
+static int write_rows(struct pyramid_writer *w, bool sync, struct err *e)
+{
+    char raw[PYRAMID_FAN * ROW_BYTES];
+    size_t bytes = (size_t)w->row_bytes;
+    for (int i = 0; i < w->buffered; i++) {
+        row_pack(&w->buffer[i], w->row_bytes, raw + (size_t)i * bytes);
+    }
+    off_t offset = (off_t)((w->rows - w->buffered) * w->row_bytes);
+    return write_at(w->base, 0, offset, raw, (size_t)w->buffered * bytes, sync, e);
+}
+
+/* The next bucket of a level. */
+static int write_bucket(struct pyramid_writer *w, int level, struct err *e)
+{
+    char raw[sizeof(struct pyramid_bucket)];
+    size_t bytes = record_bytes(w->row_bytes, level);
+    bucket_pack(&w->open[level - 1], (size_t)row_values_in(w->row_bytes), raw);
+    off_t offset = (off_t)(w->have[level - 1] * (int64_t)bytes);
+    return write_at(w->base, level, offset, raw, bytes, false, e);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -132,7 +192,7 @@ static int close_buckets(struct pyramid_writer *w, struct err *e)
         if (w->rows % rows_per_bucket(l + 1) || w->have[l] == w->rows / rows_per_bucket(l + 1)) {
             continue;
         }
-        int rc = write_at(w->base, l + 1, w->have[l], &w->open[l], 1, false, e);
+        int rc = write_bucket(w, l + 1, e);
         if (rc < 0) {
             return rc;
         }
@@ -148,7 +208,7 @@ static int close_buckets(struct pyramid_writer *w, struct err *e)
 int pyramid_writer_flush(struct pyramid_writer *w, bool sync, struct err *e)
 {
     if (w->buffered || (sync && w->dirty)) {
-        int rc = write_at(w->base, 0, w->rows - w->buffered, w->buffer, w->buffered, sync, e);
+        int rc = write_rows(w, sync, e);
         if (rc < 0) {
             return rc;
         }
@@ -188,9 +248,10 @@ static void keep_sound_levels(struct pyramid_reader *r)
     }
 }
 
-int pyramid_writer_open(struct pyramid_writer *w, const char *base, struct err *e)
+int pyramid_writer_open(struct pyramid_writer *w, const char *base, int row_bytes, struct err *e)
 {
     memset(w, 0, sizeof *w);
+    w->row_bytes = row_bytes;
     if (strlen(base) >= sizeof w->base) {
         return err_set(e, ERR_IO, "cannot open history '%.200s': the path is too long", base);
     }
@@ -199,7 +260,7 @@ int pyramid_writer_open(struct pyramid_writer *w, const char *base, struct err *
         pyramid_empty(&w->open[l]);
     }
     struct pyramid_reader r;
-    pyramid_reader_open(&r, base);
+    pyramid_reader_open(&r, base, row_bytes);
     keep_sound_levels(&r);
     int rc = 0;
     /* Buckets of l1 are read or made again; the upper levels follow from them, whether their files
@@ -236,14 +297,16 @@ int pyramid_writer_open(struct pyramid_writer *w, const char *base, struct err *
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-void pyramid_reader_open(struct pyramid_reader *r, const char *base)
+void pyramid_reader_open(struct pyramid_reader *r, const char *base, int row_bytes)
 {
     char name[PYRAMID_PATH + 8];
+    BUG_ON(row_bytes < ROW_BYTES_FIRST || row_bytes > ROW_BYTES);
+    r->row_bytes = row_bytes;
     r->failed = false;
     for (int l = 0; l <= PYRAMID_LEVELS; l++) {
         file_name(name, sizeof name, base, l);
         r->fd[l] = open(name, O_RDONLY | O_CLOEXEC);
-        r->count[l] = whole_records(r->fd[l], l);
+        r->count[l] = whole_records(r->fd[l], record_bytes(row_bytes, l));
         r->chunk[l] = -1;
         if (l && r->count[l] > r->count[0] / rows_per_bucket(l)) {
             r->count[l] = r->count[0] / rows_per_bucket(l);
@@ -261,42 +324,55 @@ void pyramid_reader_close(struct pyramid_reader *r)
     }
 }
 
-/* Brings the 64 records around i into the cache; the record. */
-static const void *fetch(struct pyramid_reader *r, int level, int64_t i)
+/* `want` bytes of a level's file; what cannot be read is zeroes. */
+static void read_at(struct pyramid_reader *r, int level, off_t offset, char *out, size_t want)
 {
-    size_t bytes = record_bytes(level), got = 0;
-    char *cache = level ? (char *)r->buckets[level - 1] : (char *)r->rows;
+    size_t got = 0;
+    while (got < want) {
+        ssize_t k = pread(r->fd[level], out + got, want - got, offset + (off_t)got);
+        if (k < 0 && errno == EINTR) {
+            continue;
+        }
+        if (k <= 0) {
+            memset(out + got, 0, want - got);
+            r->failed = true;
+            break;
+        }
+        got += (size_t)k;
+    }
+}
+
+/* Brings the 64 records around i into the cache; where i is among them. */
+static int fetch(struct pyramid_reader *r, int level, int64_t i)
+{
+    char raw[RAW_BYTES];
+    size_t bytes = record_bytes(r->row_bytes, level), values = (size_t)row_values_in(r->row_bytes);
     int64_t chunk = i / PYRAMID_FAN, left = r->count[level] - chunk * PYRAMID_FAN;
+    int n = left < PYRAMID_FAN ? (int)left : PYRAMID_FAN;
     if (r->chunk[level] != chunk) {
-        size_t want = (size_t)(left < PYRAMID_FAN ? left : PYRAMID_FAN) * bytes;
-        off_t offset = (off_t)(chunk * PYRAMID_FAN * (int64_t)bytes);
-        while (got < want) {
-            ssize_t k = pread(r->fd[level], cache + got, want - got, offset + (off_t)got);
-            if (k < 0 && errno == EINTR) {
-                continue;
+        read_at(r, level, (off_t)(chunk * PYRAMID_FAN * (int64_t)bytes), raw, (size_t)n * bytes);
+        for (int k = 0; k < n; k++) {
+            if (level) {
+                bucket_unpack(raw + (size_t)k * bytes, values, &r->buckets[level - 1][k]);
+            } else {
+                row_unpack(raw + (size_t)k * bytes, r->row_bytes, &r->rows[k]);
             }
-            if (k <= 0) {
-                memset(cache + got, 0, want - got);
-                r->failed = true;
-                break;
-            }
-            got += (size_t)k;
         }
         r->chunk[level] = chunk;
     }
-    return cache + (size_t)(i % PYRAMID_FAN) * bytes;
+    return (int)(i % PYRAMID_FAN);
 }
 
 const struct row *pyramid_row(struct pyramid_reader *r, int64_t i)
 {
     BUG_ON(i < 0 || i >= r->count[0]);
-    return fetch(r, 0, i);
+    return &r->rows[fetch(r, 0, i)];
 }
 
 const struct pyramid_bucket *pyramid_level(struct pyramid_reader *r, int level, int64_t i)
 {
     BUG_ON(level < 1 || level > PYRAMID_LEVELS || i < 0 || i >= r->count[level]);
-    return fetch(r, level, i);
+    return &r->buckets[level - 1][fetch(r, level, i)];
 }
 
 void pyramid_range(struct pyramid_reader *r, int64_t a, int64_t b, struct pyramid_bucket *out)

@@ -189,48 +189,6 @@ int store_no_job(const char *id, struct err *e)
     return err_set(e, ERR_NOT_FOUND, "there is no job '%.40s'", id ? id : "");
 }
 
-static bool plain_name(const char *name, size_t max)
-{
-    size_t n = name ? strlen(name) : 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i])) {
-            return false;
-        }
-    }
-    return n > 0 && n <= max;
-}
-
-int store_job_key(char key[STORE_KEY], const char *id, const char *suffix, struct err *e)
-{
-    if (!plain_name(id, 32)) {
-        return store_no_job(id, e);
-    }
-    snprintf(key, STORE_KEY, "es:job:%s%s", id, suffix);
-    return 0;
-}
-
-int store_rows_key(char key[STORE_KEY], const char *id, int rank, struct err *e)
-{
-    char suffix[32];
-    if (rank < 0 || rank >= STORE_RANKS) {
-        return err_set(e, ERR_INVALID, "rank %d is not within 0 and %d", rank, STORE_RANKS - 1);
-    }
-    snprintf(suffix, sizeof suffix, ":rows:%d", rank);
-    return store_job_key(key, id, suffix, e);
-}
-
-int store_name_key(char key[STORE_KEY], const char *prefix, const char *name, struct err *e)
-{
-    if (!plain_name(name, 128)) {
-        return err_set(
-            e, ERR_INVALID,
-            "'%.140s' cannot be a name: letters, digits, '-', '_' and '.' are allowed, up to 128",
-            name ? name : "");
-    }
-    snprintf(key, STORE_KEY, "%s%s", prefix, name);
-    return 0;
-}
-
 static bool stream_parts(const char *id, uint64_t part[2])
 {
     for (int i = 0; i < 2; i++) {

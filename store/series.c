@@ -1,8 +1,9 @@
-/* Reading a history: series of at most so many points, and the last rows of every rank (GET
- * …/series, the timeline).
+/* Reading a history: series of at most so many points (GET …/series). The last rows are in
+ * last_rows.c.
  *
  *   source   the rows of one node, or the steps of the job, that count (source.h)
- *   bucket k of P over n rows: rows ceil(k·n/P) … ceil((k+1)·n/P) - 1, its x that of its first row, with least, greatest, mean
+ *   bucket k of P over n rows: rows ceil(k·n/P) … ceil((k+1)·n/P) - 1; its x is that of its first
+ *            row; with least, greatest, mean
  *
  * A bucket is summed by the pyramid, so the cost depends on the points asked for, not on the length
  * of the job, and a lone extreme is in some bucket's min or max whatever the width.
@@ -20,36 +21,26 @@
 #include "store/history.h"
 #include "store/source.h"
 
-enum {
-    NAMES_MOST = 16,
-    POINTS_MOST = 20000,
-    POINTS_USUAL = 600,
-    TABLE_MOST = 16384,
-    LAST_MOST = 10000,
-    WINDOWS = 4
-};
+enum { POINTS_MOST = 20000, POINTS_USUAL = 600, TABLE_MOST = 16384, WINDOWS = 4 };
 enum axis { AXIS_STEP, AXIS_SAMPLES, AXIS_TIME, AXES };
 enum kind { KIND_NODE, KIND_JOB, KIND_TEST, KIND_RATE };
 
 static const char *const axis_names[AXES] = {"step", "samples", "time"};
 
+/* What a request may name: the columns of a row that have a series, and what is made of several. */
+#define SERIES_NONE(name)
+#define SERIES_NODE(name) {#name, KIND_NODE, ROW_##name},
+#define SERIES_JOB(name) {"train_" #name, KIND_JOB, ROW_##name},
 static const struct series_name {
     const char *name;
     enum kind kind;
-    int value;  /* enum pyramid_value; of KIND_TEST: 0 loss, 1 accuracy */
-    bool whole; /* whole numbers */
+    int of; /* of KIND_NODE and KIND_JOB: the column; of KIND_TEST: 0 loss, 1 accuracy */
 } series_names[] = {
-    {"train_loss", KIND_JOB, PYRAMID_LOSS, false},
-    {"train_accuracy", KIND_JOB, PYRAMID_ACCURACY, false},
-    {"test_loss", KIND_TEST, 0, false},
-    {"test_accuracy", KIND_TEST, 1, false},
-    {"samples_per_second", KIND_RATE, 0, false},
-    {"batch", KIND_NODE, PYRAMID_BATCH, true},
-    {"staleness", KIND_NODE, PYRAMID_STALENESS, true},
-    {"compute_seconds", KIND_NODE, PYRAMID_COMPUTE, false},
-    {"exchange_seconds", KIND_NODE, PYRAMID_EXCHANGE, false},
-    {"wait_seconds", KIND_NODE, PYRAMID_WAIT, false},
-    {"strategy_value", KIND_NODE, PYRAMID_STRATEGY, false},
+#define COLUMN(name, type, byte, shown, merged, series, unit, help) SERIES_##series(name)
+#include "job/row.def"
+    {"test_loss", KIND_TEST, 0},
+    {"test_accuracy", KIND_TEST, 1},
+    {"samples_per_second", KIND_RATE, 0},
 };
 enum { SERIES_NAMES = sizeof series_names / sizeof *series_names };
 
@@ -61,8 +52,8 @@ struct query {
     enum axis axis;
     double from, to; /* NAN: open */
     int points;
-    int names[NAMES_MOST], n;  /* indexes of series_names */
-    json_t *found[NAMES_MOST]; /* arrays of series, one for each name */
+    int names[SERIES_NAMES], n;  /* indexes of series_names */
+    json_t *found[SERIES_NAMES]; /* arrays of series, one for each name */
     struct source steps;
     bool have_steps;
     int64_t *table_step; /* x=samples: samples up to a step, owned */
@@ -101,9 +92,9 @@ static int need_steps(struct query *q, struct err *e)
     if (q->have_steps) {
         return 0;
     }
-    int rc = source_init(&q->steps, q->dir, e);
+    int rc = source_init(&q->steps, q->dir, q->meta, e);
     q->have_steps = true;
-    return rc == 0 ? source_steps(&q->steps, q->meta, e) : rc;
+    return rc == 0 ? source_steps(&q->steps, e) : rc;
 }
 
 /* Samples up to a step, for every step of a short job, for every 64th (or more) of a long one. */
@@ -161,23 +152,12 @@ static void source_clip(struct query *q, struct source *s, int64_t *a, int64_t *
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Seven digits, as a float has them: 0.1f is 0.1. */
-static double rounded(double v)
-{
-    if (v == 0 || !isfinite(v) || fabs(v) < 1e-30 || fabs(v) > 1e30) {
-        return v;
-    }
-    int digits = 6 - (int)floor(log10(fabs(v)));
-    double scale = pow(10, abs(digits));
-    return digits >= 0 ? round(v * scale) / scale : round(v / scale) * scale;
-}
-
 static json_t *number(double v, bool whole)
 {
     if (!isfinite(v)) {
         return json_null();
     }
-    return whole ? json_integer((json_int_t)llround(v)) : json_real(rounded(v));
+    return whole ? json_integer((json_int_t)llround(v)) : json_real(row_rounded(v));
 }
 
 static json_t *series_new(const char *name, const char *node, int64_t total)
@@ -197,19 +177,46 @@ static void series_put(json_t *series, const struct query *q, double x, double m
     json_array_append_new(json_object_get(series, "mean"), number(mean, false));
 }
 
+/* The series of one name over a source, as it fills. */
+struct filling {
+    json_t *series; /* borrowed; NULL: the name is not of this kind, or older rows have it not */
+    int value;      /* enum row_value */
+    bool whole;
+};
+
+static void fill(const struct filling *f, const struct query *q, double x,
+                 const struct pyramid_bucket *b)
+{
+    int v = f->value;
+    double mean = b->weight[v] > 0 ? b->sum[v] / b->weight[v] : NAN;
+    series_put(f->series, q, x, b->min[v], b->max[v], mean, f->whole);
+}
+
+/* Begins the series of every name of this kind. n: the rows. */
+static void fillings_init(struct query *q, enum kind kind, const char *node, int64_t n,
+                          struct filling out[SERIES_NAMES])
+{
+    for (int k = 0; k < q->n; k++) {
+        const struct series_name *name = &series_names[q->names[k]];
+        const struct row_column *column = &row_columns[name->of];
+        out[k] = (struct filling){.value = column->value, .whole = row_is_whole(column)};
+        if (name->kind == kind) {
+            bool kept = column->end <= history_meta_row_bytes(q->meta);
+            json_t *series = series_new(name->name, node, kept ? n : 0);
+            json_array_append_new(q->found[k], series);
+            out[k].series = kept ? series : NULL;
+        }
+    }
+}
+
 /* Every name of this kind, from one pass over the source. */
 static void answer_source(struct query *q, enum kind kind, struct source *s, const char *node)
 {
     int64_t a, b;
+    struct filling fillings[SERIES_NAMES];
     source_clip(q, s, &a, &b);
     int64_t n = b - a, buckets = n < q->points ? n : q->points;
-    json_t *series[NAMES_MOST] = {0};
-    for (int k = 0; k < q->n; k++) {
-        if (series_names[q->names[k]].kind == kind) {
-            series[k] = series_new(series_names[q->names[k]].name, node, n);
-            json_array_append_new(q->found[k], series[k]);
-        }
-    }
+    fillings_init(q, kind, node, n, fillings);
     for (int64_t i = 0; i < buckets; i++) {
         int64_t from = a + (i * n + buckets - 1) / buckets,
                 to = a + ((i + 1) * n + buckets - 1) / buckets;
@@ -219,11 +226,8 @@ static void answer_source(struct query *q, enum kind kind, struct source *s, con
         source_range(s, from, to, &bucket);
         double x = x_of(q, &first);
         for (int k = 0; k < q->n; k++) {
-            const struct series_name *name = &series_names[q->names[k]];
-            int v = name->value;
-            if (series[k]) {
-                double mean = bucket.weight[v] > 0 ? bucket.sum[v] / bucket.weight[v] : NAN;
-                series_put(series[k], q, x, bucket.min[v], bucket.max[v], mean, name->whole);
+            if (fillings[k].series) {
+                fill(&fillings[k], q, x, &bucket);
             }
         }
     }
@@ -323,7 +327,7 @@ static int answer_tests(struct query *q, struct err *e)
                 double x = q->axis == AXIS_STEP   ? (double)all[p].step
                            : q->axis == AXIS_TIME ? all[p].time
                                                   : all[p].samples;
-                double value = name->value ? all[p].accuracy : all[p].loss;
+                double value = name->of ? all[p].accuracy : all[p].loss;
                 if (isfinite(value) && (isnan(q->from) || x >= q->from) &&
                     (isnan(q->to) || x <= q->to)) {
                     points[m++] = (struct point){x, value, 1};
@@ -370,8 +374,8 @@ static int answer_nodes(struct query *q, struct err *e)
     int rc = 0;
     json_array_foreach(nodes, i, node) {
         struct source s;
-        if ((rc = source_init(&s, q->dir, e)) == 0 &&
-            (rc = source_node(&s, q->meta, json_string_value(node), e)) == 0) {
+        if ((rc = source_init(&s, q->dir, q->meta, e)) == 0 &&
+            (rc = source_node(&s, json_string_value(node), e)) == 0) {
             answer_source(q, KIND_NODE, &s, json_string_value(node));
         }
         source_release(&s);
@@ -517,57 +521,5 @@ json_t *history_series(const char *job_dir, const char *names, const char *x, do
         out = json_pack("{s:s, s:o}", "x", axis_names[q.axis], "series", series);
     }
     query_release(&q);
-    return out;
-}
-
-/* ---- the last rows --------------------------------------------------------------------------- */
-
-static json_t *row_json(const struct row *row)
-{
-    json_t *loss = number(row->loss, false), *accuracy = number(row->accuracy, false),
-           *own = number(row->extra[0], false);
-    return json_pack("{s:I, s:I, s:i, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:i, s:I, s:o}",
-                     "step", (json_int_t)row->step, "local_step", (json_int_t)row->local_step,
-                     "attempt", row->attempt, "time", isfinite(row->time) ? row->time : 0.0,
-                     "epoch", isfinite(row->epoch) ? row->epoch : 0.0, "batch", row->batch, "loss",
-                     loss, "accuracy", accuracy, "compute_seconds",
-                     isfinite(row->compute_s) ? rounded(row->compute_s) : 0.0, "exchange_seconds",
-                     isfinite(row->exchange_s) ? rounded(row->exchange_s) : 0.0, "wait_seconds",
-                     isfinite(row->wait_s) ? rounded(row->wait_s) : 0.0, "staleness",
-                     row->staleness, "bytes", (json_int_t)row->bytes, "strategy_value", own);
-}
-
-json_t *history_last(const char *job_dir, int n, struct err *e)
-{
-    char dir[HISTORY_PATH];
-    snprintf(dir, sizeof dir, "%.900s/history", job_dir);
-    json_t *meta = history_meta_load(dir, e), *out = json_array();
-    const json_t *layouts = json_object_get(meta, "layouts");
-    const json_t *layout = json_array_get(layouts, json_array_size(layouts) - 1);
-    const json_t *nodes = json_object_get(layout, "nodes"),
-                 *starts = json_object_get(layout, "from");
-    int rc = meta ? 0 : -ERR_DATA;
-    n = n < 0 ? 0 : n > LAST_MOST ? LAST_MOST : n;
-    for (size_t r = 0; r < json_array_size(nodes) && rc == 0; r++) {
-        struct source s;
-        int64_t from = (int64_t)json_integer_value(json_array_get(starts, r));
-        if ((rc = source_init(&s, dir, e)) == 0 &&
-            (rc = source_rank(&s, meta, (int)r, from, e)) == 0) {
-            json_t *rows = json_array();
-            for (int64_t i = s.rows > n ? s.rows - n : 0; i < s.rows; i++) {
-                struct row row = source_row(&s, i);
-                json_array_append_new(rows, row_json(&row));
-            }
-            json_array_append_new(out,
-                                  json_pack("{s:O, s:i, s:o}", "node", json_array_get(nodes, r),
-                                            "rank", (int)r, "rows", rows));
-        }
-        source_release(&s);
-    }
-    json_decref(meta);
-    if (rc < 0) {
-        json_decref(out);
-        return NULL;
-    }
     return out;
 }

@@ -7,10 +7,10 @@
 
 enum { TRACK_STEPS = -1, TRACK_TAIL = -2, TRACK_NONE = -3 };
 
-int source_init(struct source *s, const char *dir, struct err *e)
+int source_init(struct source *s, const char *dir, const json_t *meta, struct err *e)
 {
     *s = (struct source){
-        .dir = dir, .open_track = TRACK_NONE, .reader = calloc(1, sizeof *s->reader)};
+        .dir = dir, .meta = meta, .open_track = TRACK_NONE, .reader = calloc(1, sizeof *s->reader)};
     return s->reader ? 0 : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
 }
 
@@ -38,7 +38,7 @@ static void source_use(struct source *s, int track)
     } else {
         snprintf(base, sizeof base, "%s/rows-%d", s->dir, track);
     }
-    pyramid_reader_open(s->reader, base);
+    pyramid_reader_open(s->reader, base, history_meta_row_bytes(s->meta));
     s->open_track = track;
 }
 
@@ -55,8 +55,7 @@ static int source_part(struct source *s, int track, int64_t a, int64_t b, struct
 }
 
 /* Adds positions [a, b) of a track, b < 0: to its end, without what is superseded. */
-static int source_add(struct source *s, const json_t *meta, int track, int64_t a, int64_t b,
-                      struct err *e)
+static int source_add(struct source *s, int track, int64_t a, int64_t b, struct err *e)
 {
     char name[32] = "steps";
     struct spans dead = {0}, alive = {0};
@@ -66,7 +65,7 @@ static int source_add(struct source *s, const json_t *meta, int track, int64_t a
     source_use(s, track);
     int64_t end = s->reader->count[0];
     b = b < 0 || b > end ? end : b;
-    int rc = history_meta_dead(meta, name, &dead, e);
+    int rc = history_meta_dead(s->meta, name, &dead, e);
     rc = rc == 0 ? spans_alive(&dead, a, b, &alive, e) : rc;
     for (int i = 0; i < alive.n && rc == 0; i++) {
         rc = source_part(s, track, alive.items[i].a, alive.items[i].b, e);
@@ -76,9 +75,9 @@ static int source_add(struct source *s, const json_t *meta, int track, int64_t a
     return rc;
 }
 
-int source_rank(struct source *s, const json_t *meta, int rank, int64_t from, struct err *e)
+int source_rank(struct source *s, int rank, int64_t from, struct err *e)
 {
-    return source_add(s, meta, rank, from < 0 ? 0 : from, -1, e);
+    return source_add(s, rank, from < 0 ? 0 : from, -1, e);
 }
 
 static const struct part *part_of(const struct source *s, int64_t i)
@@ -143,9 +142,9 @@ static int64_t layout_end(const json_t *layouts, size_t k, size_t rank)
 }
 
 /* Every row of a node, whatever ranks it was. */
-int source_node(struct source *s, const json_t *meta, const char *node, struct err *e)
+int source_node(struct source *s, const char *node, struct err *e)
 {
-    const json_t *layouts = json_object_get(meta, "layouts");
+    const json_t *layouts = json_object_get(s->meta, "layouts");
     int rc = 0;
     for (size_t k = 0; k < json_array_size(layouts) && rc == 0; k++) {
         const json_t *layout = json_array_get(layouts, k),
@@ -155,7 +154,7 @@ int source_node(struct source *s, const json_t *meta, const char *node, struct e
             if (name && !strcmp(name, node)) {
                 int64_t from =
                     (int64_t)json_integer_value(json_array_get(json_object_get(layout, "from"), r));
-                rc = source_add(s, meta, (int)r, from < 0 ? 0 : from, layout_end(layouts, k, r), e);
+                rc = source_add(s, (int)r, from < 0 ? 0 : from, layout_end(layouts, k, r), e);
             }
         }
     }
@@ -167,8 +166,8 @@ static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, i
                     int64_t past, struct err *e)
 {
     struct source s;
-    int rc = source_init(&s, dir, e);
-    rc = rc == 0 ? source_add(&s, meta, rank, 0, -1, e) : rc;
+    int rc = source_init(&s, dir, meta, e);
+    rc = rc == 0 ? source_add(&s, rank, 0, -1, e) : rc;
     for (int64_t i = s.rows - 1; i >= 0 && rc == 0; i--) {
         struct row row = source_row(&s, i);
         if (row.step <= past) {
@@ -181,14 +180,14 @@ static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, i
 }
 
 /* The steps of the job: steps.bin, then what the ranks' rows have beyond it. */
-int source_steps(struct source *s, const json_t *meta, struct err *e)
+int source_steps(struct source *s, struct err *e)
 {
     struct step_merge m = {0};
-    int rc = source_add(s, meta, TRACK_STEPS, 0, -1, e);
+    int rc = source_add(s, TRACK_STEPS, 0, -1, e);
     int64_t past = rc == 0 && s->rows ? source_row(s, s->rows - 1).step : -1;
-    int ranks = history_meta_ranks(meta);
+    int ranks = history_meta_ranks(s->meta);
     for (int r = 0; r < ranks && rc == 0; r++) {
-        rc = add_tail(&m, s->dir, meta, r, past, e);
+        rc = add_tail(&m, s->dir, s->meta, r, past, e);
     }
     if (rc == 0 && m.n) {
         s->tail = calloc((size_t)m.n, sizeof *s->tail);

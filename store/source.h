@@ -23,6 +23,7 @@ struct part {
 
 struct source {
     const char *dir;    /* JOBDIR/history; borrowed */
+    const json_t *meta; /* of the history; borrowed */
     struct part *parts; /* owned */
     int n;
     int64_t rows;
@@ -32,12 +33,11 @@ struct source {
 };
 
 /* source_release after any of them, failed or not. */
-int source_init(struct source *s, const char *dir, struct err *e);
+int source_init(struct source *s, const char *dir, const json_t *meta, struct err *e);
 void source_release(struct source *s);
-int source_rank(struct source *s, const json_t *meta, int rank, int64_t from,
-                struct err *e); /* from a position on */
-int source_node(struct source *s, const json_t *meta, const char *node, struct err *e);
-int source_steps(struct source *s, const json_t *meta, struct err *e);
+int source_rank(struct source *s, int rank, int64_t from, struct err *e); /* from a position on */
+int source_node(struct source *s, const char *node, struct err *e);
+int source_steps(struct source *s, struct err *e);
 
 struct row source_row(struct source *s, int64_t i);
 /* Adds rows a … b-1 to the bucket. */

@@ -5,28 +5,25 @@
  * stores a token here stores its hash; this file does not look into values.
  */
 #include "store/internal.h"
+#include "store/lua.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Jobs per state, and the sizes of what grows. */
-static struct script count_script = {
-    .text =
-        "local out = {}\n"
-        "for i, state in ipairs(ARGV) do out[i] = redis.call('ZCARD', 'es:state:' .. state) end\n"
-        "out[#out + 1] = redis.call('SCARD', 'es:nodes')\n"
-        "out[#out + 1] = redis.call('XLEN', 'es:events')\n"
-        "return out\n",
-};
+static struct script count_script = {.text = LUA_COUNT};
 
 static int add_counts(struct store *s, json_t *out, struct err *e)
 {
-    const char *names[JOB_STATE_COUNT];
+    const char *names[JOB_STATE_COUNT],
+        *keys[2 + JOB_STATE_COUNT] = {key_text(KEY_NODES), key_text(KEY_EVENTS)};
+    char index[JOB_STATE_COUNT][STORE_KEY];
     for (int i = 0; i < JOB_STATE_COUNT; i++) {
         names[i] = jobstate_name((enum job_state)i);
+        key_named(index[i], KEY_STATE, names[i], NULL);
+        keys[2 + i] = index[i];
     }
-    redisReply *r = store_script(s, &count_script, 0, NULL, JOB_STATE_COUNT, names, NULL, e);
+    redisReply *r = store_script(s, &count_script, 2 + JOB_STATE_COUNT, keys, 0, NULL, NULL, e);
     int rc = r ? reply_record(r, JOB_STATE_COUNT + 2, e) : -1;
     json_t *jobs = json_object();
     for (int i = 0; rc >= 0 && i < JOB_STATE_COUNT + 2; i++) {
@@ -98,7 +95,7 @@ static void secret_key(char key[STORE_KEY], const char *name)
 {
     char hash[65];
     store_hex_sha256(name, strlen(name), hash);
-    snprintf(key, STORE_KEY, "es:secret:%s", hash);
+    key_named(key, KEY_SECRET, hash, NULL);
 }
 
 int store_secret_put(struct store *s, const char *key, const char *value, int seconds,

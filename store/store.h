@@ -2,27 +2,8 @@
  * Redis.
  *
  * One connection per thread: a struct store belongs to one thread. Calls block at most 2 s; with
- * Redis away they return ERR_UNAVAILABLE, and the next call tries to connect again. Keys
- * (docs/store-schema.md), all beginning "es:":
- *
- *   es:jobs            zset  id by order of creation    es:queue  zset  id by (-priority, creation)
- *   es:state:STATE     zset  id by order of creation    es:jobs:number  the last number of a job
- *   es:job:ID          hash  spec state attempt priority created started finished error restarts request …
- *   es:job:ID:live     string  JSON the monitor writes: progress metrics staleness staleness_recent assignment servers workers
- *   es:job:ID:detail   hash  staleness, evaluations … JSON documents of the monitor
- *   es:job:ID:assign   list  assignment JSON, oldest first
- *   es:job:ID:plan     string  JSON of the attempt's plan: ranks, nodes, data, first sizes
- *   es:job:ID:control  string  JSON {version, sizes, stop, pause, checkpoint}
- *   es:job:ID:beats    hash  rank → JSON heartbeat
- *   es:job:ID:rows:R   stream  packed step rows of rank R (field "r": row bytes)
- *   es:job:ID:facts    stream  evaluations, profiles, tuning, checkpoints of ranks (JSON in field "j"), read by the monitor
- *   es:events          stream  what browsers are told (fields job, type, j); capped
- *   es:node:NAME       hash  JSON and heartbeat          es:nodes  set
- *   es:host:NAME       hash  JSON, instance and heartbeat of an agent     es:hosts  set
- *   es:mail:BOX        list  sealed messages   es:lease:NAME  string   es:refused  hash  counts
- *   es:refusals        hash  host → time and JSON of why it may not join
- *   es:claim:NAME      string  job id that uses the node  es:profile:NODE:NETHASH  string  JSON
- *   es:idempotency:SHA256  string  job id and digest of its spec    es:secret:SHA256  string
+ * Redis away they return ERR_UNAVAILABLE, and the next call tries to connect again. The keys are
+ * listed in store/keys.def, what is in them in docs/store-schema.md.
  *
  * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so nobody
  * brings pieces of a deleted one back. Needs Redis 6.2 or newer.
@@ -35,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "job/row.h"
 #include "job/state.h"
 
 struct store;
@@ -94,7 +76,7 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
-/* What a scheduler asks again and again, in one journey: {"queued": [ids in queue order],
+/* What a scheduler asks again and again, in one round trip: {"queued": [ids in queue order],
  * "cancelling": [ids], "states": {ID: name, or null: no such job}}, the last of the ids that were
  * given (array of strings). */
 json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
@@ -103,8 +85,8 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
 /* A turn of a rank's pulse. All of it is borrowed but `control`. */
 struct store_report {
-    const void *rows;   /* packed (store/row.h); one entry */
-    size_t rows_bytes;  /* 0: none */
+    const struct row *rows; /* [n_rows]; they become one entry */
+    int n_rows;
     const json_t *beat; /* heartbeat, or NULL */
     bool wants_control;
     json_t *control; /* out: the document, or NULL: there is none; the caller's */
@@ -116,8 +98,8 @@ struct store_tail {
     int rank;
     char *last; /* [STORE_PLACE]; moves on with what is taken */
 };
-/* Takes an entry; negative: it is not taken, and the reading ends with that. */
-typedef int store_rows_fn(void *ctx, int rank, const void *rows, size_t bytes, struct err *e);
+/* Takes the n rows of an entry; negative: it is not taken, and the reading ends with that. */
+typedef int store_rows_fn(void *ctx, int rank, const struct row *rows, int n, struct err *e);
 /* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how
  * many the busiest had. With facts_at, none are handed out where a fact waits beyond that place:
  * *facts is set. Else both are NULL. */
@@ -138,7 +120,7 @@ int store_beats_clear(struct store *s, const char *id, struct err *e);
  * "log" "deleted". */
 int store_event(struct store *s, const char *job, const char *type, const json_t *body,
                 struct err *e);
-/* Documents and events of a job that are new together, in one journey: all of them or none. */
+/* Documents and events of a job that are new together, in one round trip: all of them or none. */
 enum { STORE_NEWS = 4 };
 struct store_news {
     const char *doc;   /* "live" or "detail:NAME" that becomes body, or NULL */
@@ -158,7 +140,7 @@ json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, in
  * …}. Heartbeat with each call. */
 int store_node_put(struct store *s, const json_t *node, struct err *e);
 int store_nodes_put(struct store *s, const json_t *nodes,
-                    struct err *e); /* of an array of them, in one journey */
+                    struct err *e); /* of an array of them, in one round trip */
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */

@@ -105,144 +105,82 @@ struct jobspec *config_load_spec(const char *path, struct jsonx_problems *proble
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static int plan_spec(struct worker_config *c, const json_t *plan, size_t workers, struct err *e)
+static int plan_spec(struct worker_config *c, struct err *e)
 {
-    json_t *j = json_deep_copy(json_object_get(plan, "spec"));
+    json_t *j = json_deep_copy(c->plan.spec);
     c->spec = calloc(1, sizeof(*c->spec));
     if (!c->spec || !j) {
         json_decref(j);
-        return err_set(e, ERR_DATA, "the plan has no spec");
+        return err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
     }
     json_object_set_new(j, "workers",
-                        json_integer((json_int_t)workers)); /* a restart may have fewer */
+                        json_integer(c->plan.n_workers)); /* a restart may have fewer */
     int rc = jobspec_read(c->spec, j, e);
     json_decref(j);
     return rc < 0 ? err_prefix(e, "the plan's spec is not valid") : rc;
 }
 
-static void copy_text(char *out, size_t bytes, const json_t *j, const char *key)
+static int check_sizes(const struct worker_config *c, struct err *e)
 {
-    const char *text = json_string_value(json_object_get(j, key));
-    snprintf(out, bytes, "%s", text ? text : "");
-}
-
-static void plan_nodes(struct worker_config *c, const json_t *workers)
-{
-    size_t i;
-    json_t *w;
-    json_array_foreach(workers, i, w) {
-        struct worker_node *n = &c->nodes[i];
-        copy_text(n->name, sizeof(n->name), w, "node");
-        copy_text(n->host, sizeof(n->host), w, "host");
-        copy_text(n->device, sizeof(n->device), w, "device");
-        n->slowdown = json_number_value(json_object_get(w, "slowdown"));
-        n->slowdown = n->slowdown > 1 ? n->slowdown : 1;
-        n->tuning = json_incref(json_object_get(w, "tuning"));
-    }
-}
-
-static int plan_sizes(struct worker_config *c, const json_t *plan, size_t workers, struct err *e)
-{
-    const json_t *first = json_object_get(plan, "first"), *sizes = json_object_get(first, "sizes"),
-                 *speeds = json_object_get(plan, "speeds");
     int64_t sum = 0;
-    c->first_version = (int)json_integer_value(json_object_get(first, "version"));
-    for (size_t i = 0; i < workers; i++) {
-        c->first_sizes[i] = (int)json_integer_value(json_array_get(sizes, i));
-        double speed = json_number_value(json_array_get(speeds, i));
-        c->speeds[i] = speed > 0 ? speed : 1;
-        sum += c->first_sizes[i] > 0 ? c->first_sizes[i] : 0;
+    for (int i = 0; i < c->plan.n_workers; i++) {
+        sum += c->plan.first_sizes[i];
     }
-    if (json_array_size(sizes) != workers || sum != c->spec->batching.global_batch) {
-        return err_set(e, ERR_DATA, "the plan's minibatches do not sum to the global batch of %d",
-                       c->spec->batching.global_batch);
+    return sum == c->spec->batching.global_batch
+               ? 0
+               : err_set(e, ERR_DATA, "the plan's minibatches do not sum to the global batch of %d",
+                         c->spec->batching.global_batch);
+}
+
+/* An agent that started us says what its host has of its own. */
+static int take_host(struct worker_config *c, struct err *e)
+{
+    const char *own = getenv("EVENSTEP_NODE_DATA"), *bytes = getenv("EVENSTEP_NODE_CACHE_BYTES"),
+               *roots = own && *own        ? own
+                        : c->plan.roots[0] ? NULL
+                                           : c->roots;
+    const char *programs = getenv("EVENSTEP_PROGRAMS");
+    if (c->plan.program_folder[0] && programs && *programs) {
+        snprintf(c->plan.program_folder, sizeof(c->plan.program_folder), "%s/%s", programs,
+                 c->spec->program.name);
+    }
+    c->cache = getenv("EVENSTEP_NODE_CACHE");
+    c->cache_bytes = bytes ? strtoll(bytes, NULL, 10) : 0;
+    if (roots && (size_t)snprintf(c->plan.roots, sizeof(c->plan.roots), "%s", roots) >=
+                     sizeof(c->plan.roots)) {
+        return err_set(e, ERR_INVALID, "the folders of data sets '%.100s…' are too many", roots);
     }
     return 0;
 }
 
-static char *dup_text(const json_t *j, const char *key)
+int config_read_plan(struct worker_config *c, const json_t *j, struct err *e)
 {
-    const char *text = json_string_value(json_object_get(j, key));
-    return text && *text ? strdup(text) : NULL;
-}
-
-/* data_roots: a colon-separated text, or an array of folders. */
-static char *dup_roots(const json_t *j)
-{
-    const json_t *list = json_object_get(j, "data_roots");
-    size_t i, n = 1;
-    json_t *item;
-    if (!json_is_array(list)) {
-        return dup_text(j, "data_roots");
-    }
-    json_array_foreach(list, i, item) {
-        n += json_string_length(item) + 1;
-    }
-    char *out = calloc(1, n), *p = out;
-    json_array_foreach(list, i, item) {
-        if (out && json_is_string(item)) {
-            size_t length = json_string_length(item);
-            *p = ':';
-            p += p != out;
-            memcpy(p, json_string_value(item), length);
-            p += length;
-        }
-    }
-    return out;
-}
-
-/* A host may keep programs elsewhere than the coordinator's does. Takes `planned` over. */
-static char *find_program(const struct jobspec *spec, char *planned)
-{
-    const char *own = getenv("EVENSTEP_PROGRAMS");
-    char *out = planned;
-    if (planned && own && *own && asprintf(&out, "%s/%s", own, spec->program.name) >= 0) {
-        free(planned);
-    }
-    return out;
-}
-
-int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e)
-{
-    const json_t *workers = json_object_get(plan, "workers");
-    size_t n = json_array_size(workers);
-    if (n < 1 || n > SPEC_WORKERS) {
-        return err_set(e, ERR_DATA, "the plan has %zu workers", n);
-    }
-    int rc = plan_spec(c, plan, n, e);
+    struct sender ours = {.attempt = c->attempt, .rank = COORDINATOR};
+    snprintf(ours.job, sizeof(ours.job), "%s", c->job);
+    int rc = plan_read(&c->plan, j, e);
     if (rc < 0) {
         return rc;
     }
-    int servers = (int)json_integer_value(json_object_get(plan, "servers"));
-    c->servers = servers > 0 ? servers : 1;
-    c->nodes = calloc(n, sizeof(*c->nodes));
-    c->job_dir = dup_text(plan, "job_dir");
-    c->init_path = dup_text(plan, "init_path");
-    c->program_folder = find_program(c->spec, dup_text(plan, "program_folder"));
-    const char *own =
-        getenv("EVENSTEP_NODE_DATA"); /* an agent started us: this host has folders of its own */
-    c->data_roots = own && *own ? strdup(own) : dup_roots(plan);
-    const char *bytes = getenv("EVENSTEP_NODE_CACHE_BYTES");
-    c->cache = getenv("EVENSTEP_NODE_CACHE");
-    c->cache_bytes = bytes ? strtoll(bytes, NULL, 10) : 0;
-    if (!c->data_roots) {
-        c->data_roots = strdup(c->roots);
+    if (!sender_is(&c->plan.from, &ours)) {
+        return err_set(e, ERR_CONFLICT,
+                       "the plan is of attempt %d of job '%s', this rank of attempt %d of job '%s'",
+                       c->plan.from.attempt, c->plan.from.job, ours.attempt, ours.job);
     }
-    if (!c->nodes || !c->data_roots) {
-        return err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
+    if (c->plan.n_workers < 1) {
+        return err_set(e, ERR_DATA, "the plan is of a virtual attempt, which has no ranks");
     }
-    plan_nodes(c, workers);
-    return plan_sizes(c, plan, n, e);
+    if ((rc = plan_spec(c, e)) < 0 || (rc = take_host(c, e)) < 0) {
+        return rc;
+    }
+    return check_sizes(c, e);
 }
-
-/* ---- without a store ------------------------------------------------------------------------- */
 
 int config_size_batches(struct worker_config *c, struct err *e)
 {
     const struct jobspec *spec = c->spec;
     int64_t sum = 0;
     for (int i = 0; i < spec->workers; i++) {
-        sum += c->first_sizes[i];
+        sum += c->plan.first_sizes[i];
     }
     if (spec->batching.global_batch == 0 || sum > 0) {
         return 0;
@@ -251,9 +189,55 @@ int config_size_batches(struct worker_config *c, struct err *e)
     int rc = first ? assign_first(first, &spec->batching, spec->workers, NULL, 4, e)
                    : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
     if (rc >= 0) {
-        memcpy(c->first_sizes, first->sizes, sizeof(c->first_sizes));
+        memcpy(c->plan.first_sizes, first->sizes, sizeof(c->plan.first_sizes));
     }
     free(first);
+    return rc;
+}
+
+/* ---- without a store ------------------------------------------------------------------------- */
+
+/* One node per worker, all of the device that was asked for. */
+static void local_workers(struct worker_config *c)
+{
+    const char *factor = opt_string(c->options, "slowdown");
+    for (int i = 0; i < c->plan.n_workers; i++) {
+        struct plan_worker *node = &c->plan.workers[i];
+        char *end;
+        double f = strtod(factor, &end);
+        factor = *end == ',' ? end + 1 : factor; /* the last one holds for the rest */
+        snprintf(node->node, sizeof(node->node), "local-%d", i + 1);
+        snprintf(node->device, sizeof(node->device), "%s", opt_string(c->options, "device"));
+        node->slowdown = f > 1 ? f : 1;
+        c->plan.speeds[i] = 1 / node->slowdown;
+    }
+    c->plan.first_version = 1;
+}
+
+static int local_order(struct worker_config *c, struct err *e)
+{
+    const char *file = opt_string(c->options, "order");
+    c->order = file ? jsonx_load(file, 64 << 20, e) : NULL;
+    if (!file || json_is_array(c->order)) {
+        return 0;
+    }
+    return c->order ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks", file)
+                    : -ERR_INVALID;
+}
+
+static int local_plan(struct worker_config *c, struct err *e)
+{
+    struct plan *p = &c->plan;
+    p->workers = calloc((size_t)c->spec->workers, sizeof(*p->workers));
+    p->n_workers = p->workers ? c->spec->workers : 0;
+    p->servers = c->spec->strategy.servers > 0 ? c->spec->strategy.servers : 1;
+    snprintf(p->roots, sizeof(p->roots), "%s", c->roots);
+    snprintf(p->job_dir, sizeof(p->job_dir), "%s", c->out ? c->out : "");
+    int rc = p->workers ? config_size_batches(c, e)
+                        : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
+    if (rc >= 0) {
+        local_workers(c);
+    }
     return rc;
 }
 
@@ -265,55 +249,20 @@ int config_make_local(struct worker_config *c, struct err *e)
     if (!c->spec) {
         return -ERR_INVALID;
     }
-    int n = c->spec->workers;
-    c->nodes = calloc((size_t)n, sizeof(*c->nodes));
-    c->servers = c->spec->strategy.servers > 0 ? c->spec->strategy.servers : 1;
-    c->data_roots = strdup(c->roots);
-    c->job_dir = c->out ? strdup(c->out) : NULL;
-    int rc = c->nodes && c->data_roots
-                 ? config_size_batches(c, e)
-                 : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
-    const char *factor = opt_string(c->options, "slowdown");
-    for (int i = 0; rc >= 0 && i < n; i++) {
-        struct worker_node *node = &c->nodes[i];
-        char *end;
-        double f = strtod(factor, &end);
-        factor = *end == ',' ? end + 1 : factor; /* the last one holds for the rest */
-        snprintf(node->name, sizeof(node->name), "local-%d", i + 1);
-        snprintf(node->device, sizeof(node->device), "%s", opt_string(c->options, "device"));
-        node->slowdown = f > 1 ? f : 1;
-        c->speeds[i] = 1 / node->slowdown;
+    int rc = local_plan(c, e);
+    if (rc < 0 || (rc = local_order(c, e)) < 0) {
+        return rc;
     }
-    c->first_version = 1;
-    if (rc >= 0 && opt_string(c->options, "order")) {
-        c->order = jsonx_load(opt_string(c->options, "order"), 64 << 20, e);
-        rc = json_is_array(c->order) ? 0
-             : c->order              ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks",
-                                               opt_string(c->options, "order"))
-                                     : -ERR_INVALID;
-    }
-    if (rc >= 0 && c->spec->init[0]) {
-        char path[4096];
-        rc = dataset_find(c->data_roots, c->spec->init, path, e);
-        c->init_path = rc >= 0 ? strdup(path) : NULL;
-    }
-    return rc < 0 ? rc : 0;
+    return c->spec->init[0] ? dataset_find(c->plan.roots, c->spec->init, c->plan.init_path, e) : 0;
 }
 
 void config_release(struct worker_config *c)
 {
-    for (int i = 0; c->nodes && i < c->spec->workers; i++) {
-        json_decref(c->nodes[i].tuning);
-    }
+    plan_release(&c->plan);
     if (c->spec) {
         jobspec_release(c->spec);
     }
     json_decref(c->order);
     free(c->spec);
-    free(c->nodes);
-    free(c->job_dir);
-    free(c->init_path);
-    free(c->program_folder);
-    free(c->data_roots);
     opt_free(c->options);
 }

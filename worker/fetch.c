@@ -34,7 +34,7 @@ struct trip {
     struct dataset *d;
     bool opened;     /* d is filled */
     json_t *verdict; /* owned */
-    float *piece;    /* [CHUNK / 4] */
+    char *piece;     /* [CHUNK] */
 };
 
 static void still_loading(void *ctx)
@@ -57,10 +57,10 @@ static int take_report(struct trip *t, int from, int tag, struct report *r, stru
     return comm_wait(t->f->comm, &m.op, e);
 }
 
-/* `bytes` of `data` from the keeper to everybody; data has room for whole floats. */
+/* `bytes` of `data` from the keeper to everybody. */
 static int hand_out(struct trip *t, void *data, size_t bytes, struct err *e)
 {
-    return comm_broadcast(t->f->comm, t->f->comm->workers, data, (bytes + 3) / 4, e);
+    return comm_broadcast(t->f->comm, t->f->comm->workers, data, bytes, e);
 }
 
 /* ---- this host's own, and the received ones -------------------------------------------------- */
@@ -262,15 +262,17 @@ static int pass_file(struct trip *t, const json_t *file, struct incoming *in, in
     while (rc == 0 && left > 0) {
         size_t n = left < CHUNK ? (size_t)left : CHUNK;
         for (size_t at = 0; t->keeper && rc == 0 && at < n;) {
-            ssize_t got = read(fd, (char *)t->piece + at, n - at);
+            ssize_t got = read(fd, t->piece + at, n - at);
             at += got > 0 ? (size_t)got : 0;
             rc = got > 0 ? 0
                          : err_set(e, ERR_DATA,
                                    "the file '%s' of data set '%s' changed while it was sent", name,
                                    t->f->spec->path);
         }
-        rc = rc < 0 ? rc : hand_out(t, t->piece, n, e);
-        rc = rc < 0 || !in ? rc : received_write(in, t->piece, n, e);
+        if (rc < 0 || (rc = hand_out(t, t->piece, n, e)) < 0 ||
+            (in && (rc = received_write(in, t->piece, n, e)) < 0)) {
+            break;
+        }
         left -= (int64_t)n;
         *done += (int64_t)n;
         show_progress(t, *done, (int64_t)n, all, in);

@@ -6,7 +6,7 @@
 
 #include "worker/data/dataset.h"
 #include "worker/data/received.h"
-#include "worker/exchange/comm.h"
+#include "worker/exchange/transport/comm.h"
 #include "worker/telemetry.h"
 
 struct fetch {

@@ -17,7 +17,7 @@ struct keeper {
     struct start start;
 };
 
-static void tell_row(void *ctx, const struct step_row *row)
+static void tell_row(void *ctx, const struct row *row)
 {
     struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
     t->row(t->ctx, row);

@@ -23,13 +23,12 @@ static void on_phase(void *ctx, enum phase p)
     (void)p;
 }
 
-static void on_row(void *ctx, const struct step_row *r)
+static void on_row(void *ctx, const struct row *r)
 {
     (void)ctx;
-    print_line("row,%d,%lld,%lld,%.6f,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%d,%.6f\n", r->rank,
-               (long long)r->step, (long long)r->local_step, r->epoch, r->batch, (double)r->loss,
-               (double)r->accuracy, (double)r->compute_s, (double)r->exchange_s, (double)r->wait_s,
-               r->staleness, r->time);
+    char text[ROW_CSV_BYTES];
+    row_csv(r, text);
+    print_line("row,%s\n", text);
 }
 
 static void on_evaluated(void *ctx, const struct evaluation *v)

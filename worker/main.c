@@ -23,7 +23,7 @@
 #include "worker/check.h"
 #include "worker/config.h"
 #include "worker/evaluate.h"
-#include "worker/exchange/comm_mpi.h"
+#include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
 #include "worker/program/program.h"
@@ -126,7 +126,7 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     char ranks[16], self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n > 0 ? n : 0] = '\0';
-    snprintf(ranks, sizeof(ranks), "%d", c->spec->workers + c->servers);
+    snprintf(ranks, sizeof(ranks), "%d", c->spec->workers + c->plan.servers);
     const char *fixed[] = {"mpirun",    "--oversubscribe",
                            "--bind-to", "none",
                            "--mca",     "mpi_yield_when_idle",
@@ -163,7 +163,7 @@ static void step_begin(void *ctx)
 static void calibrated(void *ctx, struct profile *p)
 {
     struct process *w = ctx;
-    double factor = w->config.nodes[w->rank].slowdown;
+    double factor = w->config.plan.workers[w->rank].slowdown;
     p->a *= factor;
     p->k *= factor;
     if (factor > 1) {
@@ -179,8 +179,8 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         w->local.rank = w->rank;
         w->local.workers = workers;
         w->local.stop = &terminated;
-        w->local.control.version = c->first_version;
-        memcpy(w->local.control.sizes, c->first_sizes, sizeof(c->first_sizes));
+        w->local.control.version = c->plan.first_version;
+        memcpy(w->local.control.sizes, c->plan.first_sizes, sizeof(c->plan.first_sizes));
         local_telemetry(&w->local, &w->telemetry);
         return 0;
     }
@@ -193,8 +193,8 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         .attempt = c->attempt,
         .workers = workers,
         .reads_control = w->rank == 0 || w->rank == workers,
-        .first_version = c->first_version,
-        .first_sizes = c->first_sizes,
+        .first_version = c->plan.first_version,
+        .first_sizes = c->plan.first_sizes,
         .comm_age = thread_age,
         .comm_ctx = w->transport,
         .stop = &terminated,
@@ -211,7 +211,7 @@ static int fetch_samples(struct process *w, struct err *e)
 {
     struct worker_config *c = &w->config;
     struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
-                      c->spec->seed, c->data_roots, {c->cache, c->cache_bytes}};
+                      c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
     int rc = fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
     w->data_there = rc == 0;
     return rc;
@@ -223,23 +223,25 @@ static int join_programs(struct process *w, const char *node, struct err *e)
 {
     struct worker_config *c = &w->config;
     char output[4096];
-    const char *device = w->rank < c->spec->workers ? c->nodes[w->rank].device : "cpu:1";
+    const char *device = w->rank < c->spec->workers ? c->plan.workers[w->rank].device : "cpu:1";
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
-    bool has_job_dir = c->job_dir && access(c->job_dir, W_OK) == 0; /* another host has none */
-    snprintf(output, sizeof(output), "%s/artifacts", c->job_dir ? c->job_dir : "");
+    const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
+               *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
+    bool has_job_dir = job_dir && access(job_dir, W_OK) == 0; /* another host has none */
+    snprintf(output, sizeof(output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
                                     .telemetry = &w->telemetry,
                                     .spec = c->spec,
                                     .job = c->job,
                                     .node = node,
-                                    .job_dir = c->job_dir,
-                                    .folder = c->program_folder,
+                                    .job_dir = job_dir,
+                                    .folder = folder,
                                     .output = has_job_dir ? output : NULL,
                                     .threads = threads > 0 ? threads : 1};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
     }
-    memcpy(w->local.control.sizes, c->first_sizes, sizeof(c->first_sizes));
+    memcpy(w->local.control.sizes, c->plan.first_sizes, sizeof(c->plan.first_sizes));
     w->data.train.samples = w->program.about.samples;
     return 0;
 }
@@ -250,17 +252,19 @@ static int open_rank(struct process *w, struct err *e)
     int workers = c->spec->workers, size = w->transport->ops->size(w->transport);
     w->rank = w->transport->ops->rank(w->transport);
     bool trains = w->rank < workers;
-    const char *node = trains ? c->nodes[w->rank].name : w->rank == workers ? "keeper" : "server";
+    const char *node = trains               ? c->plan.workers[w->rank].node
+                       : w->rank == workers ? "keeper"
+                                            : "server";
     char context[128];
     snprintf(context, sizeof(context), "job=%.32s rank=%d", c->job ? c->job : "local", w->rank);
     log_set_context(context);
     int rc = open_telemetry(w, node, e);
-    if (rc == 0 && size != workers + c->servers) {
+    if (rc == 0 && size != workers + c->plan.servers) {
         rc = err_set(e, ERR_INVALID, "mpirun started %d ranks, %d workers and %d servers need %d",
-                     size, workers, c->servers, workers + c->servers);
+                     size, workers, c->plan.servers, workers + c->plan.servers);
     }
     if (rc == 0) {
-        rc = comm_init(&w->comm, w->transport, workers, c->servers, e);
+        rc = comm_init(&w->comm, w->transport, workers, c->plan.servers, e);
     }
     if (rc == 0 && strcmp(c->spec->allreduce, "mpi") == 0) {
         w->comm.native = true;
@@ -285,11 +289,11 @@ static int run_rank(struct process *w, struct err *e)
     env->data = &w->data;
     env->comm = &w->comm;
     env->telemetry = &w->telemetry;
-    memcpy(env->first_sizes, c->first_sizes, sizeof(env->first_sizes));
-    memcpy(env->speeds, c->speeds, sizeof(env->speeds));
-    env->first_version = c->first_version;
-    env->job_dir = c->job_dir;
-    env->init_path = c->init_path;
+    memcpy(env->first_sizes, c->plan.first_sizes, sizeof(env->first_sizes));
+    memcpy(env->speeds, c->plan.speeds, sizeof(env->speeds));
+    env->first_version = c->plan.first_version;
+    env->job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL;
+    env->init_path = c->plan.init_path[0] ? c->plan.init_path : NULL;
     env->order = c->order;
     env->step_begin = step_begin;
     env->calibrated = calibrated;
@@ -303,8 +307,8 @@ static int run_rank(struct process *w, struct err *e)
         return rc;
     }
     if (c->spec->program.given) {
-        log_info("worker", "ready", "node=%s device=program slowdown=%g", c->nodes[w->rank].name,
-                 c->nodes[w->rank].slowdown);
+        log_info("worker", "ready", "node=%s device=program slowdown=%g",
+                 c->plan.workers[w->rank].node, c->plan.workers[w->rank].slowdown);
         env->engine = program_engine(&w->program, env, e);
         rc = env->engine ? trainer_run(env, e) : -ERR_MEMORY;
         if (rc < 0) {
@@ -312,7 +316,7 @@ static int run_rank(struct process *w, struct err *e)
         }
         return rc;
     }
-    env->dev = dev_open(c->nodes[w->rank].device, e);
+    env->dev = dev_open(c->plan.workers[w->rank].device, e);
     if (!env->dev) {
         return -ERR_DEVICE;
     }
@@ -320,9 +324,9 @@ static int run_rank(struct process *w, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    dev_tune(env->dev, c->nodes[w->rank].tuning);
-    log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->nodes[w->rank].name,
-             c->nodes[w->rank].device, c->nodes[w->rank].slowdown);
+    dev_tune(env->dev, c->plan.workers[w->rank].tuning);
+    log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->plan.workers[w->rank].node,
+             c->plan.workers[w->rank].device, c->plan.workers[w->rank].slowdown);
     rc = trainer_run(env, e);
     if (rc >= 0) {
         dev_close(env->dev);
@@ -334,14 +338,14 @@ static int run_rank(struct process *w, struct err *e)
  * written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
-    static const char *const outcomes[] = {"finished", "paused", "stopped"};
+    static const enum outcome outcomes[] = {OUTCOME_FINISHED, OUTCOME_PAUSED, OUTCOME_STOPPED};
     char quoted[700];
     if (rc < 0) {
         log_error("worker", "failed", "code=%s why=%s", err_name(e->code),
                   log_quote(quoted, sizeof(quoted), e->message));
     }
     if (w->pulse && (rc < 0 || w->rank == w->config.spec->workers)) {
-        pulse_ended(w->pulse, rc < 0 ? "failed" : outcomes[rc], rc < 0 ? e : NULL);
+        pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL);
     }
     pulse_stop(w->pulse, farewell_seconds);
 }

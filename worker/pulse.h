@@ -1,17 +1,19 @@
 /* The pulse: the one thread of a rank that speaks to the store. Rows, facts and heartbeats go up,
  * the control document comes down. Training never waits for it: the trainer's side only copies into
- * queues under a lock held for moments.
+ * queues under a lock that is held for microseconds.
  *
  * Rows wait in a bounded queue until Redis took them; when it is full the oldest is dropped and
  * counted. Counters (samples, updates, staleness) are cumulative and travel in the heartbeat, so
  * that accounting never depends on rows. With Redis away everything goes on, with the last control
- * that was read.
+ * that was read. A control document of another attempt is dropped and counted: this rank is a
+ * leftover, or the document is.
  */
 #ifndef WORKER_PULSE_H
 #define WORKER_PULSE_H
 
 #include <signal.h>
 
+#include "job/documents/fact.h"
 #include "worker/telemetry.h"
 
 struct pulse; /* owned by its starter; one per process */
@@ -34,9 +36,7 @@ struct pulse *pulse_start(const struct pulse_config *config, struct err *e);
 void pulse_stop(struct pulse *p, double grace);
 /* The trainer's side. `profile` reports the values as they are given. */
 void pulse_telemetry(struct pulse *p, struct telemetry *out);
-/* Queues a fact (a reference is taken over). */
-void pulse_fact(struct pulse *p, json_t *fact);
-/* {"type": "ended"}: outcome "finished" "paused" "stopped" "failed"; why may be NULL. */
-void pulse_ended(struct pulse *p, const char *outcome, const struct err *why);
+/* Queues the fact that this rank has ended; why: of OUTCOME_FAILED, else NULL. */
+void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why);
 
 #endif

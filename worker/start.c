@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "worker/artifact.h"
 
-struct start_head {     /* broadcast as floats: a multiple of 4 bytes */
+struct start_head {
     int64_t text_bytes; /* progress, or the error's sentence */
     int64_t n_params, n_optim, n_stats;
     int32_t code; /* enum err_code; ERR_NONE: all is well */
@@ -114,9 +114,11 @@ static int check_continues(const struct start *s, const struct jobspec *spec, in
 {
     long long done = s->from.state.cursor.epoch, epochs = (long long)spec->epochs;
     int rc = samples > 0 ? check_samples(s, samples, e) : 0;
-    rc = rc < 0 ? rc : check_same("optimizer", s->from.optimizer, spec->optimizer.type, e);
-    rc = rc < 0 ? rc : check_same("strategy", s->from.strategy, spec->strategy.type, e);
-    if (rc == 0 && epochs <= done) {
+    if (rc < 0 || (rc = check_same("optimizer", s->from.optimizer, spec->optimizer.type, e)) < 0 ||
+        (rc = check_same("strategy", s->from.strategy, spec->strategy.type, e)) < 0) {
+        return rc;
+    }
+    if (epochs <= done) {
         rc = err_set(e, ERR_INVALID,
                      "there is nothing left to do: %lld epochs are done, and 'epochs' is %lld",
                      done, epochs);
@@ -130,9 +132,9 @@ static int check_continues(const struct start *s, const struct jobspec *spec, in
 static int continue_job(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
     struct cursor *c = &s->from.state.cursor;
-    int rc = checkpoint_open(env->init_path, env->spec, &s->from, e);
-    rc = rc < 0 ? rc : check_continues(s, env->spec, samples, e);
-    if (rc < 0) {
+    int rc;
+    if ((rc = checkpoint_open(env->init_path, env->spec, &s->from, e)) < 0 ||
+        (rc = check_continues(s, env->spec, samples, e)) < 0) {
         return rc;
     }
     c->epochs = (int64_t)env->spec->epochs;
@@ -168,8 +170,8 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
         return rc;
     }
     if (rc == 0) {
-        if (check_samples(s, samples, e) < 0) {
-            return -ERR_DATA;
+        if ((rc = check_samples(s, samples, e)) < 0) {
+            return rc;
         }
         s->restored = true;
         s->elapsed = json_number_value(json_object_get(s->from.extra, "elapsed"));
@@ -198,41 +200,22 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
     return rc < 0 ? rc : 0;
 }
 
-static int broadcast_text(struct trainer_env *env, char **text, int64_t bytes, struct err *e)
+/* From the keeper to everybody. */
+static int hand_out(struct trainer_env *env, void *data, size_t bytes, struct err *e)
 {
-    size_t floats = ((size_t)bytes + 3) / 4;
-    char *padded = calloc(floats + 1, sizeof(float));
-    if (!padded) {
-        return err_set(e, ERR_MEMORY, "cannot hand out the start: memory ran out");
-    }
-    if (*text) {
-        memcpy(padded, *text, (size_t)bytes);
-    }
-    int rc = comm_broadcast(env->comm, env->comm->workers, (float *)(void *)padded, floats, e);
-    free(*text);
-    *text = padded;
-    return rc;
+    return comm_broadcast(env->comm, env->comm->workers, data, bytes, e);
 }
 
-static int broadcast_head(struct trainer_env *env, struct start_head *head, struct err *e)
-{
-    return comm_broadcast(env->comm, env->comm->workers, (float *)(void *)head, sizeof(*head) / 4,
-                          e);
-}
-
-static int broadcast_blocks(struct start *s, struct trainer_env *env, struct err *e)
+static int hand_out_blocks(struct start *s, struct trainer_env *env, struct err *e)
 {
     struct run_state *st = &s->from.state;
     float *blocks[] = {s->from.params, s->from.optim, s->from.stats};
     size_t counts[] = {st->n_params, st->n_optim, st->n_stats};
-    for (int i = 0; i < 3; i++) {
-        int rc =
-            counts[i] ? comm_broadcast(env->comm, env->comm->workers, blocks[i], counts[i], e) : 0;
-        if (rc < 0) {
-            return rc;
-        }
+    int rc = 0;
+    for (int i = 0; i < 3 && rc >= 0; i++) {
+        rc = counts[i] > 0 ? hand_out(env, blocks[i], counts[i] * sizeof(float), e) : 0;
     }
-    return 0;
+    return rc;
 }
 
 /* Ranks prepare for different times from here on, 20 seconds and more under a quota; what they tell
@@ -244,82 +227,113 @@ static int begin(struct start *s, struct trainer_env *env, struct err *e)
     return rc;
 }
 
+/* What the keeper found goes to everybody: header and text, then the blocks, unless the text says
+ * why there are none. */
+static int give_found(struct start *s, struct trainer_env *env, char *text, int found,
+                      const struct err *why, struct err *e)
+{
+    struct run_state *st = &s->from.state;
+    struct start_head head = {.text_bytes = (int64_t)strlen(text) + 1,
+                              .n_params = (int64_t)st->n_params,
+                              .n_optim = (int64_t)st->n_optim,
+                              .n_stats = (int64_t)st->n_stats,
+                              .code = found < 0 ? (int32_t)why->code : ERR_NONE,
+                              .restored = s->restored,
+                              .elapsed = s->elapsed};
+    int rc;
+    if ((rc = hand_out(env, &head, sizeof(head), e)) < 0 ||
+        (rc = hand_out(env, text, (size_t)head.text_bytes, e)) < 0) {
+        return rc;
+    }
+    if (found < 0) {
+        if (e) {
+            *e = *why;
+        }
+        return found;
+    }
+    if ((rc = hand_out_blocks(s, env, e)) < 0) {
+        return rc;
+    }
+    point_blocks(s);
+    return begin(s, env, e);
+}
+
 int start_give(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
     struct err why = {0};
     memset(s, 0, sizeof(*s));
     int found = samples > 0 ? find_start(s, env, samples, &why)
                             : err_set(&why, ERR_DATA, "there are no training samples");
-    struct run_state *st = &s->from.state;
     json_t *j = found < 0 ? NULL : progress(s);
     char *text = found < 0 ? strdup(why.message) : jsonx_dump(j, false, NULL);
     json_decref(j);
-    if (!text) {
-        return err_set(e, ERR_MEMORY, "cannot hand out the start: memory ran out");
-    }
-    struct start_head head = {(int64_t)strlen(text) + 1,
-                              (int64_t)st->n_params,
-                              (int64_t)st->n_optim,
-                              (int64_t)st->n_stats,
-                              found < 0 ? (int32_t)why.code : ERR_NONE,
-                              s->restored,
-                              s->elapsed};
-    int rc = broadcast_head(env, &head, e);
-    if (rc == 0) {
-        rc = broadcast_text(env, &text, head.text_bytes, e);
-    }
+    int rc = text ? give_found(s, env, text, found, &why, e)
+                  : err_set(e, ERR_MEMORY, "cannot hand out the start: memory ran out");
     free(text);
-    if (rc == 0 && found < 0) {
-        if (e) {
-            *e = why;
-        }
-        return found;
+    return rc;
+}
+
+static int check_head(const struct start_head *head, const char *text, const struct network *net,
+                      struct err *e)
+{
+    if (head->code != ERR_NONE) {
+        return err_set(e, (enum err_code)head->code, "the keeper cannot start the run: %s", text);
     }
-    if (rc == 0) {
-        rc = broadcast_blocks(s, env, e);
+    if (head->n_params != (int64_t)net->n_params || head->n_stats != (int64_t)net->n_stat_floats) {
+        return err_set(e, ERR_PEER, "the keeper's network has %lld parameters, ours has %zu",
+                       (long long)head->n_params, net->n_params);
+    }
+    return 0;
+}
+
+/* The text's room is the caller's to free. */
+static int receive_head(struct trainer_env *env, struct start_head *head, char **text,
+                        struct err *e)
+{
+    int rc = hand_out(env, head, sizeof(*head), e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (head->text_bytes < 1 || head->text_bytes > (64 << 20) || head->n_optim < 0) {
+        return err_set(e, ERR_PEER, "the keeper's start is malformed");
+    }
+    if (!(*text = calloc(1, (size_t)head->text_bytes + 1))) {
+        return err_set(e, ERR_MEMORY, "cannot receive the start: memory ran out");
+    }
+    return hand_out(env, *text, (size_t)head->text_bytes, e);
+}
+
+static int take_start(struct start *s, struct trainer_env *env, const struct start_head *head,
+                      const char *text, struct err *e)
+{
+    int rc;
+    if ((rc = check_head(head, text, &env->spec->network, e)) < 0 ||
+        (rc = take_progress(s, text, (size_t)head->text_bytes - 1, e)) < 0) {
+        return rc;
+    }
+    s->restored = head->restored;
+    s->elapsed = head->elapsed;
+    s->from.state.n_params = (size_t)head->n_params;
+    s->from.state.n_optim = (size_t)head->n_optim;
+    s->from.state.n_stats = (size_t)head->n_stats;
+    if ((rc = blocks_alloc(s, e)) < 0 || (rc = hand_out_blocks(s, env, e)) < 0) {
+        return rc;
     }
     point_blocks(s);
-    return rc < 0 ? rc : begin(s, env, e);
+    return begin(s, env, e);
 }
 
 int start_receive(struct start *s, struct trainer_env *env, struct err *e)
 {
     struct start_head head = {0};
-    const struct network *net = &env->spec->network;
     char *text = NULL;
     memset(s, 0, sizeof(*s));
-    int rc = broadcast_head(env, &head, e);
-    if (rc == 0 && (head.text_bytes < 1 || head.text_bytes > (64 << 20) || head.n_optim < 0)) {
-        rc = err_set(e, ERR_PEER, "the keeper's start is malformed");
-    }
-    if (rc == 0) {
-        rc = broadcast_text(env, &text, head.text_bytes, e);
-    }
-    if (rc == 0 && head.code != ERR_NONE) {
-        rc = err_set(e, (enum err_code)head.code, "the keeper cannot start the run: %s", text);
-    }
-    if (rc == 0 &&
-        (head.n_params != (int64_t)net->n_params || head.n_stats != (int64_t)net->n_stat_floats)) {
-        rc = err_set(e, ERR_PEER, "the keeper's network has %lld parameters, ours has %zu",
-                     (long long)head.n_params, net->n_params);
-    }
-    if (rc == 0) {
-        rc = take_progress(s, text, (size_t)head.text_bytes - 1, e);
+    int rc = receive_head(env, &head, &text, e);
+    if (rc >= 0) {
+        rc = take_start(s, env, &head, text, e);
     }
     free(text);
-    if (rc == 0) {
-        s->restored = head.restored;
-        s->elapsed = head.elapsed;
-        s->from.state.n_params = (size_t)head.n_params;
-        s->from.state.n_optim = (size_t)head.n_optim;
-        s->from.state.n_stats = (size_t)head.n_stats;
-        rc = blocks_alloc(s, e);
-    }
-    if (rc == 0) {
-        rc = broadcast_blocks(s, env, e);
-    }
-    point_blocks(s);
-    return rc < 0 ? rc : begin(s, env, e);
+    return rc;
 }
 
 void start_release(struct start *s)
@@ -379,18 +393,16 @@ int32_t *start_mean_of(const struct network *net, struct err *e)
 
 int start_compare_data(struct trainer_env *env, const char *digest, struct err *e)
 {
-    float carrier[16] = {0}; /* 64 characters */
     char first[65] = "";
     if (env->comm->rank == 0) {
-        memcpy(carrier, digest, sizeof(carrier));
+        snprintf(first, sizeof(first), "%s", digest);
     }
-    int rc = comm_broadcast(env->comm, 0, carrier, 16, e);
-    memcpy(first, carrier, sizeof(carrier));
-    if (rc == 0 && digest && strcmp(first, digest) != 0) {
-        rc = err_set(
-            e, ERR_DATA,
-            "the data set of rank %d is not that of rank 0: the digests of their values are %.12s… and %.12s…",
-            env->comm->rank, digest, first);
+    int rc = comm_broadcast(env->comm, 0, first, sizeof(first), e);
+    if (rc < 0 || !digest || strcmp(first, digest) == 0) {
+        return rc;
     }
-    return rc;
+    return err_set(
+        e, ERR_DATA,
+        "the data set of rank %d is not that of rank 0: the digests of their values are %.12s… and %.12s…",
+        env->comm->rank, digest, first);
 }

@@ -3,24 +3,13 @@
 #ifndef WORKER_TELEMETRY_H
 #define WORKER_TELEMETRY_H
 
+#include "job/documents/phase.h"
 #include "worker/exchange/strategy.h"
-
-enum phase {
-    PHASE_LOAD,
-    PHASE_PREPARE,
-    PHASE_COMPUTE,
-    PHASE_EXCHANGE,
-    PHASE_EVALUATE,
-    PHASE_CHECKPOINT,
-    PHASE_SERVE,
-    PHASE_DONE
-};
-const char *phase_name(enum phase p); /* "computing", "exchange", … */
 
 struct telemetry {
     void *ctx;
     void (*phase)(void *ctx, enum phase p);
-    void (*row)(void *ctx, const struct step_row *row);
+    void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*profile)(void *ctx,
                     const struct profile *p); /* step time of this node, calibrated at start */

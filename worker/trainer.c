@@ -36,7 +36,7 @@ struct trainer {
 
 /* ---- what the strategy may ask --------------------------------------------------------------- */
 
-static void tell_row(void *ctx, const struct step_row *row)
+static void tell_row(void *ctx, const struct row *row)
 {
     struct telemetry *t = ((struct trainer *)ctx)->env->telemetry;
     t->row(t->ctx, row);

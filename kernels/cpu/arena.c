@@ -131,7 +131,7 @@ struct cpu_arena *cpu_arena_take(struct cpu_arenas *a, size_t bytes)
     return one;
 }
 
-void cpu_arena_give(struct cpu_arenas *a, struct cpu_arena *one)
+void cpu_arena_return(struct cpu_arenas *a, struct cpu_arena *one)
 {
     pthread_mutex_lock(&a->lock);
     one->taken = false;

@@ -121,11 +121,6 @@ static const char *cpu_describe(struct device *dev)
     return ((struct cpu_device *)dev)->line;
 }
 
-static int cpu_quantum(struct device *dev)
-{
-    return 1;
-}
-
 static int cpu_threads(struct device *dev)
 {
     return ((struct cpu_device *)dev)->threads;
@@ -153,7 +148,7 @@ static void cpu_close(struct device *dev)
     free(d);
 }
 
-static struct device *cpu_open(const char *args, struct err *e)
+struct device *cpu_open(const char *args, struct err *e)
 {
     int threads = read_threads(args, e);
     if (threads < 0) {
@@ -183,44 +178,13 @@ static struct device *cpu_open(const char *args, struct err *e)
 
 /* ---- replicas -------------------------------------------------------------------------------- */
 
-static void cpu_replica_release(struct dev_replica *r)
-{
-    for (int b = 0; b < DEV_BLOCKS; b++) {
-        free(r->host[b]);
-        r->host[b] = NULL;
-        r->count[b] = 0;
-    }
-}
-
+/* A replica's `impl` is its precision. */
 static int cpu_replica_init(struct device *dev, struct dev_replica *r, const struct network *net,
                             const struct optimizer_spec *opt, struct err *e)
 {
-    memset(r, 0, sizeof(*r));
-    r->dev = dev;
-    r->net = net;
-    r->optimizer = *opt;
+    int rc = host_replica_init(dev, r, net, opt, e);
     r->impl = (void *)(uintptr_t)((struct cpu_device *)dev)->precision;
-    r->count[DEV_PARAMS] = r->count[DEV_GRADS] = net->n_params;
-    r->count[DEV_OPTIM] = dev_optim_floats(net, opt);
-    r->count[DEV_STATS] = net->n_stat_floats;
-    for (int b = 0; b < DEV_BLOCKS; b++) {
-        size_t bytes = (r->count[b] * sizeof(float) + 127) / 64 * 64;
-        r->host[b] = aligned_alloc(64, bytes);
-        if (!r->host[b]) {
-            cpu_replica_release(r);
-            return err_set(
-                e, ERR_MEMORY,
-                "cannot allocate %zu bytes for a network of %zu parameters: memory ran out", bytes,
-                net->n_params);
-        }
-        memset(r->host[b], 0, bytes);
-    }
-    return 0;
-}
-
-static int in_place(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
-{
-    return 0;
+    return rc;
 }
 
 static int update(struct dev_replica *r, double lr, double scale, struct err *e)
@@ -236,22 +200,23 @@ static int update_part(struct dev_replica *r, size_t first, size_t n, double lr,
     return cpu_update_part(r, first, n, lr, scale, last, e);
 }
 
+static const struct dev_parts_ops parts_ops = {.update = update_part};
+static const struct dev_precision_ops precision_ops = {.use = cpu_use_precision};
+
 const struct device_ops cpu_device_ops = {
     .name = "cpu",
-    .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,
     .memory_bytes = cpu_memory_bytes,
-    .quantum = cpu_quantum,
     .threads = cpu_threads,
     .replica_init = cpu_replica_init,
-    .replica_release = cpu_replica_release,
-    .fetch = in_place,
-    .store = in_place,
+    .replica_release = host_replica_release,
+    .fetch = host_replica_copy,
+    .store = host_replica_copy,
     .program_new = cpu_team_new,
     .program_free = cpu_team_free,
     .compute = cpu_team_compute,
     .update = update,
-    .update_part = update_part,
-    .use_precision = cpu_use_precision,
+    .parts = &parts_ops,
+    .precision = &precision_ops,
 };

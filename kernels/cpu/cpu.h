@@ -10,7 +10,7 @@
  * which the program adds; operators only ever write to `in_grad` and need not know.
  *
  * What a newcomer would get wrong: activations may be fp32 or bf16 (cpu/element.h), and in the
- * backward pass only those are there that an operator declares to read (cpu/places.c). What a
+ * backward pass only those are there that an operator declares to read (cpu/memory_plan.c). What a
  * value's `data` and `grad` point to are the p->samples samples of the tile under way, sample
  * p->from of the minibatch first. And a value's shape is the one it is STORED in. A flattened image
  * is still stored row, column, channel; the dense layer that reads it permutes its own copy
@@ -23,7 +23,7 @@
 
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/prim.h"
-#include "kernels/device.h"
+#include "kernels/host_replica.h"
 
 /* Compiles a hot loop for several instruction sets; the right one is chosen when the program is
  * loaded. */
@@ -140,7 +140,7 @@ struct cpu_group {
 };
 
 /* An address that follows the run, which has an arena, and the tile under way. */
-struct cpu_place {
+struct cpu_address {
     void **at;
     size_t first;  /* byte of the arena */
     char *block;   /* where that is in this run */
@@ -163,9 +163,9 @@ struct cpu_program {
     int n_steps;
     struct cpu_group *groups; /* cpu/tiles.c */
     int n_groups;
-    struct cpu_place
-        *places; /* cpu/places.c; [0]: the network's input, which is no part of the arena */
-    int n_places;
+    struct cpu_address
+        *addresses; /* cpu/memory_plan.c; [0]: the network's input, which is no part of the arena */
+    int n_addresses;
     size_t arena_bytes; /* that a run needs */
     int from,
         samples; /* the tile under way; while a step is prepared: how many samples it will have */
@@ -209,10 +209,11 @@ int cpu_graph_build(struct cpu_program *p, struct err *e);
 void cpu_tiles(struct cpu_program *p);
 /* The group in which step i runs. */
 const struct cpu_group *cpu_group_of(const struct cpu_program *p, int i, bool backward);
-/* Gives every value and gradient its place in the arena (cpu/places.c); p->places is there. */
-int cpu_places(struct cpu_program *p, struct err *e);
+/* Gives every value and gradient its offset in the arena (cpu/memory_plan.c); p->addresses is
+ * allocated. */
+int cpu_plan_memory(struct cpu_program *p, struct err *e);
 /* *at has so many bytes of the arena for as long as a run lasts, whatever they hold at first. */
-void cpu_room(struct cpu_program *p, void **at, size_t bytes);
+void cpu_plan_buffer(struct cpu_program *p, void **at, size_t bytes);
 /* Values and gradients are those of these samples from here on. */
 void cpu_move(struct cpu_program *p, int from, int samples);
 /* cpu/arena.c. `prepare`: some run will need so many bytes. False, NULL: memory ran out. */
@@ -220,7 +221,7 @@ int cpu_arenas_init(struct cpu_arenas *a);
 void cpu_arenas_release(struct cpu_arenas *a);
 bool cpu_arenas_prepare(struct cpu_arenas *a, size_t bytes);
 struct cpu_arena *cpu_arena_take(struct cpu_arenas *a, size_t bytes);
-void cpu_arena_give(struct cpu_arenas *a, struct cpu_arena *one);
+void cpu_arena_return(struct cpu_arenas *a, struct cpu_arena *one);
 /* A large block stands on large pages, as far as it fills them and the kernel has some: on small
  * ones, wherever they happen to be, a step takes up to a tenth longer. Not cleared; freed by free.
  */
@@ -237,7 +238,6 @@ float *cpu_param_grad(struct cpu_program *p, const struct cpu_step *s, int tenso
  * the mean over in->count samples when training, zero for the samples beyond. */
 int cpu_loss(const struct cpu_program *p, const struct dev_input *in, struct dev_result *out,
              struct err *e);
-int cpu_update(struct dev_replica *r, double lr, double scale, struct err *e);
 int cpu_update_part(struct dev_replica *r, size_t first, size_t n, double lr, double scale,
                     bool last, struct err *e);
 

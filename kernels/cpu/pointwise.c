@@ -65,8 +65,8 @@ CPU_CLONES static void add_loop(void *restrict a, const void *restrict b, bool b
     });
 }
 
-CPU_CLONES static void take_loop(void *restrict to, const float *restrict from, bool bf16,
-                                 size_t first, size_t last)
+CPU_CLONES static void from_fp32_loop(void *restrict to, const float *restrict from, bool bf16,
+                                      size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -75,8 +75,8 @@ CPU_CLONES static void take_loop(void *restrict to, const float *restrict from, 
     });
 }
 
-CPU_CLONES static void give_loop(float *restrict to, const void *restrict from, bool bf16,
-                                 size_t first, size_t last)
+CPU_CLONES static void to_fp32_loop(float *restrict to, const void *restrict from, bool bf16,
+                                    size_t first, size_t last)
 {
     ELEMENTS(bf16, {
         for (size_t i = first; i < last; i++) {
@@ -108,14 +108,14 @@ void pointwise_add(const struct cpu_program *p, void *a, const void *b, size_t n
     SHARED(n, add_loop, a, b, p->bf16);
 }
 
-void pointwise_take(const struct cpu_program *p, void *to, const float *from, size_t n)
+void pointwise_from_fp32(const struct cpu_program *p, void *to, const float *from, size_t n)
 {
-    SHARED(n, take_loop, to, from, p->bf16);
+    SHARED(n, from_fp32_loop, to, from, p->bf16);
 }
 
-void pointwise_give(const struct cpu_program *p, float *to, const void *from, size_t n)
+void pointwise_to_fp32(const struct cpu_program *p, float *to, const void *from, size_t n)
 {
-    SHARED(n, give_loop, to, from, p->bf16);
+    SHARED(n, to_fp32_loop, to, from, p->bf16);
 }
 
 /* ---- relu, where it could not become a part of the layer before it --------------------------- */

@@ -12,8 +12,8 @@ void pointwise_relu_mask(const struct cpu_program *p, void *grad, const void *da
 /* a += b */
 void pointwise_add(const struct cpu_program *p, void *a, const void *b, size_t n);
 /* Floats to elements, and back. */
-void pointwise_take(const struct cpu_program *p, void *to, const float *from, size_t n);
-void pointwise_give(const struct cpu_program *p, float *to, const void *from, size_t n);
+void pointwise_from_fp32(const struct cpu_program *p, void *to, const float *from, size_t n);
+void pointwise_to_fp32(const struct cpu_program *p, float *to, const void *from, size_t n);
 /* A minibatch of images, stored row, column, channel, to vectors that count channel, row, column;
  * or back. */
 void pointwise_flatten(const struct cpu_program *p, void *to, const void *from,

@@ -36,7 +36,7 @@ static struct pool_shape shape_of(const struct cpu_program *p, const struct cpu_
 
 static int prepare_backward(struct cpu_program *p, struct cpu_step *s, struct pool *pool,
                             const struct pool_shape *shape, const_dnnl_primitive_desc_t hint,
-                            const dnnl_memory_desc_t *workspace, float *places, struct err *e)
+                            const dnnl_memory_desc_t *workspace, float *argmax, struct err *e)
 {
     dnnl_pooling_desc_t desc;
     dnnl_primitive_desc_t pd = NULL;
@@ -51,7 +51,7 @@ static int prepare_backward(struct cpu_program *p, struct cpu_step *s, struct po
             0) {
         goto out;
     }
-    rc = places ? prim_fixed(p, &pool->backward, DNNL_ARG_WORKSPACE, workspace, places, e) : 0;
+    rc = argmax ? prim_fixed(p, &pool->backward, DNNL_ARG_WORKSPACE, workspace, argmax, e) : 0;
 out:
     if (pd) {
         dnnl_primitive_desc_destroy(pd);
@@ -78,19 +78,19 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     }
     const dnnl_memory_desc_t *workspace = prim_md(pd, dnnl_query_workspace_md);
     size_t bytes = workspace ? dnnl_memory_desc_get_size(workspace) : 0;
-    float *places = bytes > 0 ? cpu_alloc(p, (bytes + 3) / 4, e) : NULL;
-    if (bytes > 0 && !places) {
+    float *argmax = bytes > 0 ? cpu_alloc(p, (bytes + 3) / 4, e) : NULL;
+    if (bytes > 0 && !argmax) {
         rc = -ERR_MEMORY;
         goto out;
     }
     if ((rc = prim_variable(p, &pool->forward, DNNL_ARG_SRC, &shape.src, &s->in[0]->data, e)) < 0 ||
         (rc = prim_variable(p, &pool->forward, DNNL_ARG_DST, &shape.dst, &s->out->data, e)) < 0 ||
-        (places &&
-         (rc = prim_fixed(p, &pool->forward, DNNL_ARG_WORKSPACE, workspace, places, e)) < 0)) {
+        (argmax &&
+         (rc = prim_fixed(p, &pool->forward, DNNL_ARG_WORKSPACE, workspace, argmax, e)) < 0)) {
         goto out;
     }
     if (s->in_grad[0]) {
-        rc = prepare_backward(p, s, pool, &shape, pd, workspace, places, e);
+        rc = prepare_backward(p, s, pool, &shape, pd, workspace, argmax, e);
     }
 out:
     if (pd) {

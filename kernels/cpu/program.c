@@ -3,7 +3,7 @@
  * tile after another (cpu/tiles.c).
  *
  * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where
- * values and gradients stand is worked out in cpu/places.c. That memory is there while the program
+ * values and gradients stand is worked out in cpu/memory_plan.c. That memory is there while the program
  * runs (cpu/arena.c); nothing else is allocated then.
  *
  * What a newcomer would get wrong: a minibatch may have fewer samples than the program. The rest of
@@ -17,7 +17,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/pointwise.h"
 
-enum { ROOMS = 6 }; /* the input's place, and what a program has once */
+enum { FIXED_ADDRESSES = 6 }; /* the input's place, and what a program has once */
 
 struct cpu_chunk {
     struct cpu_chunk *next;
@@ -74,18 +74,18 @@ static int prepare_steps(struct cpu_program *p, struct err *e)
 }
 
 /* What steps need while they run, values and gradients last. The loss works in fp32. */
-static int give_memory(struct cpu_program *p, struct err *e)
+static int plan_memory(struct cpu_program *p, struct err *e)
 {
     size_t outputs = (size_t)p->batch * p->output->count, element = element_size(p->bf16);
-    cpu_room(p, &p->padded, (size_t)p->batch * p->values[0].count * element);
-    cpu_room(p, &p->scratch, p->scratch_bytes);
-    cpu_room(p, &p->gathered, p->gathered_floats * sizeof(float));
+    cpu_plan_buffer(p, &p->padded, (size_t)p->batch * p->values[0].count * element);
+    cpu_plan_buffer(p, &p->scratch, p->scratch_bytes);
+    cpu_plan_buffer(p, &p->gathered, p->gathered_floats * sizeof(float));
     p->head_fp32 = *p->output;
     if (p->bf16) {
-        cpu_room(p, &p->head_fp32.data, outputs * sizeof(float));
-        cpu_room(p, &p->head_fp32.grad, outputs * sizeof(float));
+        cpu_plan_buffer(p, &p->head_fp32.data, outputs * sizeof(float));
+        cpu_plan_buffer(p, &p->head_fp32.grad, outputs * sizeof(float));
     }
-    return cpu_places(p, e);
+    return cpu_plan_memory(p, e);
 }
 
 static int build(struct cpu_program *p, struct err *e)
@@ -95,8 +95,8 @@ static int build(struct cpu_program *p, struct err *e)
     p->values = calloc(n + 1, sizeof(*p->values));
     p->of_layer = calloc(n, sizeof(struct cpu_value *));
     p->groups = calloc(n + 1, sizeof(*p->groups));
-    p->places = calloc(n * (3 + NET_INPUTS) + ROOMS, sizeof(*p->places));
-    if (!p->steps || !p->values || !p->of_layer || !p->groups || !p->places) {
+    p->addresses = calloc(n * (3 + NET_INPUTS) + FIXED_ADDRESSES, sizeof(*p->addresses));
+    if (!p->steps || !p->values || !p->of_layer || !p->groups || !p->addresses) {
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     int rc = prim_check(dnnl_stream_create(&p->stream, p->dev->engine, dnnl_stream_default_flags),
@@ -105,11 +105,11 @@ static int build(struct cpu_program *p, struct err *e)
     if (n_values < 0) {
         return n_values;
     }
-    p->places[p->n_places++] = (struct cpu_place){
+    p->addresses[p->n_addresses++] = (struct cpu_address){
         .at = &p->values[0].data, .stride = p->values[0].count * element_size(p->bf16)};
     cpu_tiles(p);
     rc = prepare_steps(p, e);
-    return rc < 0 ? rc : give_memory(p, e);
+    return rc < 0 ? rc : plan_memory(p, e);
 }
 
 struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead,
@@ -157,7 +157,7 @@ void cpu_program_free(struct cpu_program *p)
     free(p->values);
     free(p->of_layer);
     free(p->groups);
-    free(p->places);
+    free(p->addresses);
     free(p);
 }
 
@@ -171,8 +171,8 @@ int cpu_present(const struct cpu_program *p, const struct dev_input *in)
 
 static void bind_arena(struct cpu_program *p, char *memory)
 {
-    for (int i = 1; i < p->n_places; i++) {
-        p->places[i].block = memory + p->places[i].first;
+    for (int i = 1; i < p->n_addresses; i++) {
+        p->addresses[i].block = memory + p->addresses[i].first;
     }
     cpu_move(p, 0, p->batch);
     if (!p->bf16) {
@@ -187,13 +187,13 @@ static void bind_input(struct cpu_program *p, const struct dev_input *in)
     size_t n = p->values[0].count, used = (size_t)present * n, all = (size_t)p->batch * n;
     const float *x = in->x + (size_t)p->first * n;
     if (present == p->batch && !p->bf16) {
-        p->places[0].block =
+        p->addresses[0].block =
             (char *)(uintptr_t)x; /* nobody writes to it: its gradient is never made */
         return;
     }
-    pointwise_take(p, p->padded, x, used);
+    pointwise_from_fp32(p, p->padded, x, used);
     memset(element_at(p->padded, used, p->bf16), 0, (all - used) * element_size(p->bf16));
-    p->places[0].block = p->padded;
+    p->addresses[0].block = p->padded;
 }
 
 void cpu_program_bind(struct cpu_program *p, char *memory, const struct dev_input *in)
@@ -208,11 +208,11 @@ int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct d
     cpu_move(p, 0, p->batch);
     size_t one = p->output->count, n = (size_t)p->batch * one;
     if (p->bf16) {
-        pointwise_give(p, p->head_fp32.data, p->output->data, n);
+        pointwise_to_fp32(p, p->head_fp32.data, p->output->data, n);
     }
     int rc = in->y ? cpu_loss(p, in, out, e) : 0;
     if (rc == 0 && p->bf16 && in->y && in->training && p->output->grad) {
-        pointwise_take(p, p->output->grad, p->head_fp32.grad, n);
+        pointwise_from_fp32(p, p->output->grad, p->head_fp32.grad, n);
     }
     if (rc == 0 && logits) {
         memcpy(logits + (size_t)p->first * one, p->head_fp32.data,

@@ -59,7 +59,7 @@ static void follow(struct cpu_member *m, const struct dev_replica *r)
 }
 
 /* Gradients of a member's own begin as zero, and stay that where it writes none. */
-static int give_gradients(struct cpu_team *t, struct cpu_member *m, struct err *e)
+static int allocate_gradients(struct cpu_team *t, struct cpu_member *m, struct err *e)
 {
     size_t bytes = (t->head.replica->net->n_params * sizeof(float) + 63) / 64 * 64;
     m->grads = cpu_aligned(bytes);
@@ -75,7 +75,7 @@ static int make_member(struct cpu_team *t, int i, int first, struct err *e)
     struct cpu_member *m = &t->members[i];
     const struct cpu_program *lead = i > 0 ? t->members[0].program : NULL;
     int batch = t->head.batch / t->n + (i < t->head.batch % t->n),
-        rc = lead ? give_gradients(t, m, e) : 0;
+        rc = lead ? allocate_gradients(t, m, e) : 0;
     if (rc < 0) {
         return rc;
     }
@@ -255,6 +255,6 @@ int cpu_team_compute(struct dev_program *program, const struct dev_input *in,
         cpu_program_bind(t->members[i].program, arena->memory + t->members[i].at, in);
     }
     int rc = run(t, in, out, logits, mark, ctx, e);
-    cpu_arena_give(&t->dev->arenas, arena);
+    cpu_arena_return(&t->dev->arenas, arena);
     return rc;
 }

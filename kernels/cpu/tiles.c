@@ -7,7 +7,7 @@
  * Batch norm has to know sums over the whole minibatch before it begins, in either direction;
  * between two of them everything can be done with a few samples while they are in the cache, the
  * sums for the next batch norm too (cpu_op.gather), and what lives within a group needs memory for
- * one tile only (cpu/places.c). Without a batch norm beside it a group works on all samples at
+ * one tile only (cpu/memory_plan.c). Without a batch norm beside it a group works on all samples at
  * once, and so it does where weights are large: each tile's gradient of them is added to that of
  * the tiles before.
  *
@@ -93,7 +93,7 @@ void cpu_move(struct cpu_program *p, int from, int samples)
 {
     p->from = from;
     p->samples = samples;
-    for (int i = 0; i < p->n_places; i++) {
-        *p->places[i].at = p->places[i].block + (size_t)from * p->places[i].stride;
+    for (int i = 0; i < p->n_addresses; i++) {
+        *p->addresses[i].at = p->addresses[i].block + (size_t)from * p->addresses[i].stride;
     }
 }

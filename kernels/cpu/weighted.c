@@ -136,7 +136,8 @@ int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct wei
     s->state = w;
     w->flattens = md->flatten;
     if (w->flattens) {
-        cpu_room(p, &w->flattened, (size_t)p->samples * s->in[0]->count * element_size(p->bf16));
+        cpu_plan_buffer(p, &w->flattened,
+                        (size_t)p->samples * s->in[0]->count * element_size(p->bf16));
     }
     int rc = prepare_forward(p, s, w, md, describe, &pd, e);
     if (rc == 0 && s->backward) {

@@ -2,7 +2,7 @@
  * is given as one allocation. So a program costs one cudaMalloc, its size is known before anything
  * is taken, and an error can name the minibatch that would fit.
  *
- * What a newcomer would get wrong: a place is filled in only by cuda_give; until then it is NULL.
+ * What a newcomer would get wrong: a place is filled in only by cuda_allocate; until then it is NULL.
  * In the host build there is a guarded gap behind each piece (port_guard), so that a read past its
  * end is seen.
  */
@@ -28,19 +28,19 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256 + GAP;
 }
 
-int cuda_want_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows, struct err *e)
+int cuda_reserve_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows, struct err *e)
 {
     if (a->n == a->room) {
         int room = a->room ? 2 * a->room : 64;
-        struct cuda_want *wants =
-            (struct cuda_want *)realloc(a->wants, (size_t)room * sizeof(*wants));
-        if (!wants) {
+        struct cuda_piece *pieces =
+            (struct cuda_piece *)realloc(a->pieces, (size_t)room * sizeof(*pieces));
+        if (!pieces) {
             return err_set(e, ERR_MEMORY, "memory ran out");
         }
-        a->wants = wants;
+        a->pieces = pieces;
         a->room = room;
     }
-    a->wants[a->n++] = {place, bytes};
+    a->pieces[a->n++] = {place, bytes};
     a->bytes += rounded(bytes);
     a->batch_bytes += grows ? rounded(bytes) : 0;
     *place = NULL;
@@ -71,7 +71,7 @@ static int no_memory(const struct cuda_arena *a, int batch, struct err *e)
     return -ERR_MEMORY;
 }
 
-int cuda_give(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *e)
+int cuda_allocate(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *e)
 {
     size_t bytes = a->bytes ? a->bytes : 256, at = 0;
     cudaError_t code = cudaMalloc(&a->memory, bytes);
@@ -84,9 +84,9 @@ int cuda_give(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *
     TRY(cuda_check(cudaStreamSynchronize(stream), "clear memory on the GPU", e));
     for (int i = 0; i < a->n; i++) {
         char *piece = (char *)a->memory + at;
-        *a->wants[i].place = piece;
-        at += rounded(a->wants[i].bytes);
-        guard(piece + a->wants[i].bytes, rounded(a->wants[i].bytes) - a->wants[i].bytes);
+        *a->pieces[i].place = piece;
+        at += rounded(a->pieces[i].bytes);
+        guard(piece + a->pieces[i].bytes, rounded(a->pieces[i].bytes) - a->pieces[i].bytes);
     }
     return 0;
 }
@@ -96,6 +96,6 @@ void cuda_arena_free(struct cuda_arena *a)
     if (a->memory) {
         cudaFree(a->memory);
     }
-    free(a->wants);
+    free(a->pieces);
     *a = {};
 }

@@ -88,8 +88,8 @@ DEVICE_FN double rows_in(struct columns c, unsigned chunk, size_t rows)
     return begin < end ? (double)(end - begin) : 0;
 }
 
-DEVICE_FN void settle_statistics(const struct norm &b, size_t k, double mean, double squares,
-                                 double rows)
+DEVICE_FN void store_statistics(const struct norm &b, size_t k, double mean, double squares,
+                                double rows)
 {
     double unbiased = rows > 1 ? squares / (rows - 1) : 0;
     float inverse = (float)(1 / sqrt(squares / rows + b.eps));
@@ -117,7 +117,7 @@ KERNEL measure(struct norm b, struct cuda_parts parts, const T *x, const struct 
         measured_join<N>(m.v, some.v);
     }
     column_join<measured<N>::FLOATS>(t, m.v, (float *)shared, measured_join<N>);
-    column_settle<2, N>(
+    column_sums<2, N>(
         c, t, m.v, parts, shared,
         [&](double *all, const float *found, unsigned chunk) {
             double n = rows_in(c, chunk, rows);
@@ -129,8 +129,8 @@ KERNEL measure(struct norm b, struct cuda_parts parts, const T *x, const struct 
         },
         [&](size_t channel, const double *all) {
             double n = (double)rows, shift = all[0] / n;
-            settle_statistics(b, channel, (double)parts.sums[channel] + shift,
-                              all[1] - n * shift * shift, n);
+            store_statistics(b, channel, (double)parts.sums[channel] + shift,
+                             all[1] - n * shift * shift, n);
         });
 }
 
@@ -175,8 +175,8 @@ KERNEL apply(T *y, const T *x, const T *added, struct norm b, bool relu, size_t 
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-DEVICE_FN void settle_gradients(const struct norm &b, size_t k, double sum, double products,
-                                double rows)
+DEVICE_FN void store_gradients(const struct norm &b, size_t k, double sum, double products,
+                               double rows)
 {
     double inverse = (double)b.inverse[k], scale = (double)b.weight[k] * inverse;
     products *= inverse;
@@ -214,7 +214,7 @@ KERNEL collect(struct norm b, struct cuda_parts parts, T *dy, const T *x, const 
         }
     }
     column_sum<2 * N>(t, sums, (float *)shared);
-    column_settle<2, N>(
+    column_sums<2, N>(
         c, t, sums, parts, shared,
         [](double *all, const float *found, unsigned) {
             for (int k = 0; k < 2 * N; k++) {
@@ -222,7 +222,7 @@ KERNEL collect(struct norm b, struct cuda_parts parts, T *dy, const T *x, const 
             }
         },
         [&](size_t channel, const double *all) {
-            settle_gradients(b, channel, all[0], all[1], (double)rows);
+            store_gradients(b, channel, all[0], all[1], (double)rows);
         });
 }
 
@@ -269,10 +269,10 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     s->state = b;
     size_t c = channels_of(s), rows = (size_t)p->head.batch * s->out->count / c;
     b->cut = columns_cut(p, rows, c, 0);
-    columns_want(p, b->cut, 2);
+    columns_reserve(p, b->cut, 2);
     float **places[] = {&b->mean, &b->inverse, &b->scale, &b->shift, &b->slope};
     for (float **place : places) {
-        TRY(cuda_want(&p->arena, place, c, false, e));
+        TRY(cuda_reserve(&p->arena, place, c, false, e));
     }
     return 0;
 }

@@ -29,9 +29,10 @@ CUDA_HOME   ?= $(patsubst %/bin/nvcc,%,$(NVCC))
 NVCC_FLAGS  := -std=c++20 -O3 -fmad=false -I. -Wno-deprecated-declarations -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wno-unused-function \
                $(foreach a,$(cuda_archs),-gencode arch=$(a:sm_%=compute_%)$(cuda_comma)code=$(a)) \
                -gencode arch=$(patsubst sm_%,compute_%,$(lastword $(cuda_archs)))$(cuda_comma)code=$(patsubst sm_%,compute_%,$(lastword $(cuda_archs)))
+$(foreach f,$(BUILD)/kernels/cuda/cuda.o $(BUILD)/host/kernels/cuda/cuda.o,$(eval $(call has_identity,$(f))))
 $(BUILD)/kernels/cuda/%.o: kernels/cuda/%.cu
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCC_FLAGS) -MMD -MF $(@:.o=.d) -c $< -o $@
+	$(NVCC) $(NVCC_FLAGS) $(IDENTITY) -MMD -MF $(@:.o=.d) -c $< -o $@
 $(BUILD)/evenstep-cuda.so: $(cuda_sources:%.cu=$(BUILD)/%.o) $(cuda_rooms)
 	$(NVCC) -shared -o $@ $^ $(foreach f,$(CUDA_LINK),-Xlinker=$(subst $(cuda_comma),$(cuda_comma),$(f:-Wl$(cuda_comma)%=%))) \
 	    -Xlinker=-rpath,'$$ORIGIN',-rpath,'$$ORIGIN/../lib',-rpath,$(CUDA_HOME)/lib64 -lcudnn -lcublas -ljansson -lpthread
@@ -53,7 +54,7 @@ HOST_FLAGS   := -std=c++20 -g -O1 -fPIC -fvisibility=hidden -ffp-contract=off -I
                 -Wno-unused-function -Wno-missing-field-initializers $(if $(DEVELOPER),-Werror) -MMD -MP
 $(BUILD)/host/kernels/cuda/%.o: kernels/cuda/%.cu
 	@mkdir -p $(@D)
-	$(CXX) -x c++ $(HOST_FLAGS) $(SAN) -c $< -o $@
+	$(CXX) -x c++ $(HOST_FLAGS) $(SAN) $(IDENTITY) -c $< -o $@
 $(BUILD)/host/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(HOST_FLAGS) $(SAN) -c $< -o $@

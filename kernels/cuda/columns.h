@@ -108,7 +108,7 @@ template <int K, typename F> DEVICE_FN void column_sum(const struct column &t, F
 /* ---- the sums of all chunks ------------------------------------------------------------------ */
 
 /* `kinds` numbers for each channel of each chunk. */
-static inline void columns_want(struct cuda_program *p, struct columns c, size_t kinds)
+static inline void columns_reserve(struct cuda_program *p, struct columns c, size_t kinds)
 {
     size_t floats = (size_t)c.chunks * kinds * c.channels;
     p->parts_floats = floats > p->parts_floats ? floats : p->parts_floats;
@@ -126,8 +126,8 @@ static inline size_t columns_bytes(struct columns c, size_t kinds)
  * each, and then, once for each channel, done(channel, const double sums[K]). shared:
  * [K*N][PORT_THREADS]. Every thread calls it. */
 template <int K, int N, typename Add, typename Done>
-DEVICE_FN void column_settle(struct columns c, const struct column &t, const float *found,
-                             struct cuda_parts parts, double *shared, Add add, Done done)
+DEVICE_FN void column_sums(struct columns c, const struct column &t, const float *found,
+                           struct cuda_parts parts, double *shared, Add add, Done done)
 {
     typedef port_some<float, N> pack;
     size_t stride = (size_t)K * c.channels; /* sums: [chunks][K][channels] */

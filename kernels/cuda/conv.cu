@@ -76,7 +76,7 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
     const struct cuda_choice *known = cuda_choice_find(p->dev, key);
     bool measured = false;
     if (!known && clock_now() > p->measure_until) {
-        known = cuda_choice_near(p->dev, key, passes_of(s));
+        known = cuda_choice_nearest(p->dev, key, passes_of(s));
     }
     *out = known ? *known : cuda_no_choice;
     memcpy(out->key, key, sizeof(key));
@@ -143,10 +143,10 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     size_t forward = c->plan[PLAN_FORWARD].workspace, data = c->plan[PLAN_DATA].workspace,
            most = forward > data ? forward : data;
     p->workspace_bytes = most > p->workspace_bytes ? most : p->workspace_bytes;
-    cuda_beside_want(p, c->plan[PLAN_FILTER].workspace);
+    cuda_branch_workspace(p, c->plan[PLAN_FILTER].workspace);
     size_t weights = cuda_tensor_of(p, s, 0)->count * sizeof(struct bf16);
     p->scratch_bytes = p->weights && weights > p->scratch_bytes ? weights : p->scratch_bytes;
-    pointwise_want_bias(p, s);
+    pointwise_reserve_bias(p, s);
     return 0;
 }
 
@@ -179,7 +179,7 @@ static int filter_gradient(struct cuda_program *p, struct cuda_step *s, cudaStre
     void *dw = p->weights ? p->scratch : cuda_param_grad(p, s, 0);
     meter(p, s, "filter", stream);
     TRY(plan_run(&c->plan[PLAN_FILTER], p->dev->dnn, s->in[0]->data, dw, s->out->grad,
-                 p->beside.memory, e));
+                 p->branch.memory, e));
     cuda_meter_end(stream, cudaSuccess);
     if (!p->weights) {
         return 0;
@@ -194,7 +194,7 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     if (pointwise_masks(s)) {
         TRY(pointwise_bias_backward(p, s, p->dev->build, e));
     }
-    TRY(cuda_beside(p, s, filter_gradient, e));
+    TRY(cuda_branch(p, s, filter_gradient, e));
     if (!s->in_grad[0]) {
         return 0;
     }
@@ -215,7 +215,7 @@ const struct cuda_op cuda_conv = {
     .name = "convolution",
     .takes_relu = true,
     .leaves = true,
-    .beside = true,
+    .branch = true,
     .adds = 1u << 0,
     .prepare = prepare,
     .forward = forward,

@@ -80,11 +80,6 @@ static size_t memory_bytes(struct device *dev)
     return there;
 }
 
-static int quantum(struct device *dev)
-{
-    return 1;
-}
-
 static int threads(struct device *dev)
 {
     return 1;
@@ -170,7 +165,7 @@ static void close_device(struct device *dev)
     if (d->dnn) {
         cudnnDestroy(d->dnn);
     }
-    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->ring, d->build, d->beside};
+    cudaStream_t streams[] = {d->main, d->copy, d->feed, d->ring, d->build, d->branch};
     for (cudaStream_t s : streams) {
         if (s) {
             cudaStreamDestroy(s);
@@ -189,7 +184,7 @@ static void close_device(struct device *dev)
 
 static int make_streams(struct cuda_device *d, struct err *e)
 {
-    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->ring, &d->build, &d->beside};
+    cudaStream_t *streams[] = {&d->main, &d->copy, &d->feed, &d->ring, &d->build, &d->branch};
     cudaEvent_t *events[] = {&d->tail, &d->copied, &d->forked, &d->joined};
     for (cudaStream_t *s : streams) {
         TRY(cuda_check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "make a stream", e));
@@ -257,13 +252,18 @@ static struct device *open_device(const char *args, struct err *e)
     return &d->base;
 }
 
+static const struct dev_fused_ops fused_ops = {.step = cuda_program_step};
+static const struct dev_rule_ops rule_ops = {.apply = cuda_rule};
+static const struct dev_precision_ops precision_ops = {.use = use_precision};
+static const struct dev_tuning_ops tuning_ops = {.read = cuda_tuning, .apply = cuda_tune};
+static const struct dev_meter_ops meter_ops = {.begin = cuda_metering_begin,
+                                               .end = cuda_metering_end};
+
 const struct device_ops cuda_device_ops = {
     .name = "cuda",
-    .open = open_device,
     .close = close_device,
     .describe = describe,
     .memory_bytes = memory_bytes,
-    .quantum = quantum,
     .threads = threads,
     .replica_init = cuda_replica_init,
     .replica_release = cuda_replica_release,
@@ -273,22 +273,15 @@ const struct device_ops cuda_device_ops = {
     .program_free = cuda_program_free,
     .compute = cuda_program_compute,
     .update = cuda_update,
-    .step = cuda_program_step,
-    .use_precision = use_precision,
-    .samples_new = cuda_samples_new,
-    .samples_free = cuda_samples_free,
-    .feed_new = cuda_feed_new,
-    .feed_free = cuda_feed_free,
-    .feed_send = cuda_feed_send,
     .memory = &cuda_memory_ops,
-    .rule = cuda_rule,
-    .tuning = cuda_tuning,
-    .tune = cuda_tune,
-    .meter = cuda_meter,
+    .samples = &cuda_samples_ops,
+    .feed = &cuda_feed_ops,
+    .fused = &fused_ops,
+    .rules = &rule_ops,
+    .precision = &precision_ops,
+    .tuning = &tuning_ops,
+    .meter = &meter_ops,
 };
 
-extern "C" __attribute__((visibility("default"))) const struct device_ops *
-evenstep_cuda_plugin(unsigned layout)
-{
-    return layout == plugin_layout() ? &cuda_device_ops : NULL;
-}
+extern "C" __attribute__((visibility("default"))) const struct plugin evenstep_device_plugin;
+const struct plugin evenstep_device_plugin = {PLUGIN_IDENTITY, open_device};

@@ -1,21 +1,27 @@
 /* The CUDA backend's own picture, twin of cpu/cpu.h: a device, replicas in its memory, programs,
  * and the table that every operator fills.
  *
- *   main stream    ── update ── compute ▇▇▇▇▇▇▇▇▇▇▇▇ ── update ──►      graphs, launched; results and buckets are marked by events
- *   copy stream                      └ bucket 0 ▇ ┘ bucket 1 ▇           blocks to and from their pinned mirrors
- *   feed stream        ▇▇▇▇ next samples                                 a minibatch from the host, beside the step before (feed.cu)
- *   ring stream              sums of an exchange that sends from the GPU's memory (near.cu): the communication thread's
- *   build stream     engines are measured, graphs are captured: never by the thread that trains
+ *   main stream   ── update ── compute ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ ── update ──►
+ *   copy stream                     └ bucket 0 ▇ ┘ bucket 1 ▇
+ *   feed stream            ▇▇▇▇ next samples
+ *   ring stream                                   ▇▇▇ ▇▇▇ sums
+ *   build stream     engines are measured, graphs are captured
+ *
+ * main    graphs are launched here; events mark buckets and results
+ * copy    blocks to and from their pinned mirrors, overlapping the backward pass
+ * feed    a minibatch from the host, overlapping the step before (feed.cu)
+ * ring    sums of an exchange in device buffers (buffer.cu), for the communication thread
+ * build   for the thread that makes programs, never for the thread that trains
  *
  * A step, a value and an operator are what they are on the CPU; only what runs is different:
- * forward and backward put work on the build stream while a graph is captured, once per program,
- * and whatever changes from run to run (number of samples, labels, counters of random choices,
- * learning rate) stands in device memory.
+ * forward and backward put work on the build stream while a graph is captured, once per program.
+ * Everything that changes from run to run (number of samples, labels, counters of random choices,
+ * learning rate) is read from device memory.
  *
- * What a newcomer would get wrong: blocks on the device are in the device's own order. A
- * convolution's weights stand O,H,W,I and those of a dense layer after an image O,H,W,C, as NHWC
- * activations want them, and each tensor begins at a multiple of CUDA_ALIGN floats. Nothing is
- * reordered in a step: only fetch and store do it, on the copy stream (replica.cu).
+ * Blocks on the device are in the device's own order: a convolution's weights are O,H,W,I, those of
+ * a dense layer after an image O,H,W,C, as NHWC activations need them, and each tensor begins at a
+ * multiple of CUDA_ALIGN floats. Only fetch and store reorder, on the copy stream (replica.cu);
+ * a step never does.
  */
 #ifndef KERNELS_CUDA_CUDA_H
 #define KERNELS_CUDA_CUDA_H
@@ -58,9 +64,9 @@ struct cuda_device {
     int index, processors;
     enum cuda_precision precision;
     char line[200], said[240];
-    cudaStream_t main, copy, feed, ring, build, beside;
+    cudaStream_t main, copy, feed, ring, build, branch;
     cudaEvent_t tail, copied;   /* of the main and of the copy stream, for each other */
-    cudaEvent_t forked, joined; /* of the build stream and of the one beside it */
+    cudaEvent_t forked, joined; /* of the build stream and of its branch (branch.cu) */
     pthread_mutex_t building; /* held while a program is made: handles, build stream and choices are
                                  its holder's */
     cudnnHandle_t dnn;
@@ -76,36 +82,36 @@ struct cuda_device {
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
 /* Of the same shape and precision, that of the minibatch nearest to key's which knows an engine for
  * each of the passes (bits); NULL: none. */
-const struct cuda_choice *cuda_choice_near(const struct cuda_device *d,
-                                           const int key[CUDA_CHOICE_KEY], unsigned passes);
+const struct cuda_choice *cuda_choice_nearest(const struct cuda_device *d,
+                                              const int key[CUDA_CHOICE_KEY], unsigned passes);
 /* Keeps a copy, in place of what was known of its key. */
 int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e);
 json_t *cuda_tuning(struct device *dev);
 void cuda_tune(struct device *dev, const json_t *tuning);
 
-/* ---- memory: pieces are asked for first, then given as one allocation ------------------------ */
+/* ---- memory: pieces are reserved first, then allocated as one block -------------------------- */
 
-struct cuda_want {
+struct cuda_piece {
     void **place;
     size_t bytes;
 };
 struct cuda_arena {
-    struct cuda_want *wants;
+    struct cuda_piece *pieces;
     int n, room;
     size_t bytes, batch_bytes; /* in all; of those, what grows with the minibatch */
     void *memory;
 };
-int cuda_want_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows, struct err *e);
-/* `n` elements at *place once the arena is given; grows: their number is a multiple of the
+int cuda_reserve_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows, struct err *e);
+/* `n` elements at *place once the arena is allocated; grows: their number is a multiple of the
  * minibatch. */
 template <typename T>
-static inline int cuda_want(struct cuda_arena *a, T **place, size_t n, bool grows, struct err *e)
+static inline int cuda_reserve(struct cuda_arena *a, T **place, size_t n, bool grows, struct err *e)
 {
-    return cuda_want_bytes(a, (void **)place, n * sizeof(T), grows, e);
+    return cuda_reserve_bytes(a, (void **)place, n * sizeof(T), grows, e);
 }
 /* Allocates, zeroes (on `stream`) and fills in every place. batch: the minibatch, for the message
  * if memory runs out; or 0. */
-int cuda_give(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *e);
+int cuda_allocate(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *e);
 void cuda_arena_free(struct cuda_arena *a);
 
 /* ---- replicas (replica.cu) ------------------------------------------------------------------- */
@@ -172,10 +178,10 @@ void cuda_replica_release(struct dev_replica *r);
 int cuda_fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
 int cuda_store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);
 /* The same to and from memory of the GPU, in one go (device.h, dev_memory_ops). */
-int cuda_fetch_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale,
-                    float *near, struct err *e);
-int cuda_store_near(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
-                    const float *near, struct err *e);
+int cuda_fetch_buffer(struct dev_replica *r, enum dev_block b, size_t first, size_t n, float scale,
+                      float *buffer, struct err *e);
+int cuda_store_buffer(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
+                      const float *buffer, struct err *e);
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
@@ -195,14 +201,14 @@ struct cuda_op {
     bool takes_relu;  /* a relu that follows can become a part of it (cuda_step.relu) */
     bool leaves;      /* a max pool that follows can apply its bias and relu (cuda_step.leaves) */
     bool takes_add;   /* so can a sum with one other value, its in[1] then */
-    bool beside;      /* its gradient of weights is work beside (below) */
+    bool branch;      /* its gradient of weights is computed on a branch (below) */
     unsigned adds;    /* bits of inputs to whose gradient backward adds where there is one already
                          (cuda_step.adds) */
     unsigned passes;  /* bits of inputs whose gradient is the output's own, as backward leaves it:
                          one of them gets its memory */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says
                        */
-    /* Called once the step's inputs and output are known, before memory is there (cuda_want). */
+    /* Called once the step's inputs and output are known, before memory is there (cuda_reserve). */
     int (*prepare)(struct cuda_program *p, struct cuda_step *s, struct err *e);
     int (*forward)(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e);
     /* Reads out->grad (may change it), writes each in_grad that is not NULL, and the step's
@@ -288,7 +294,7 @@ struct cuda_program {
         size_t bytes;
         struct cuda_parts parts;
         bool under_way; /* work that the build stream has not waited for */
-    } beside;
+    } branch;
     struct cuda_parts parts;
     size_t parts_floats, parts_tiles;
     void *scratch; /* gradients of bf16 weights */
@@ -318,17 +324,17 @@ int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err 
 int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a,
               struct err *e);
 
-/* beside.cu: the gradient of a step's weights, on a stream of its own. It reads what the step read,
- * and the gradient of its output, which is not to change any more. cuda_beside_join: what follows
+/* branch.cu: the gradient of a step's weights, on a second stream. It reads what the step read, and
+ * the gradient of its output, which must not change any more. cuda_branch_join: what follows
  * on the build stream comes after it. */
-typedef int cuda_beside_fn(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
+typedef int cuda_branch_fn(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
                            struct err *e);
-int cuda_beside(struct cuda_program *p, struct cuda_step *s, cuda_beside_fn *work, struct err *e);
-int cuda_beside_join(struct cuda_program *p, struct err *e);
+int cuda_branch(struct cuda_program *p, struct cuda_step *s, cuda_branch_fn *work, struct err *e);
+int cuda_branch_join(struct cuda_program *p, struct err *e);
 /* Bytes of workspace that a library needs there. */
-void cuda_beside_want(struct cuda_program *p, size_t bytes);
+void cuda_branch_workspace(struct cuda_program *p, size_t bytes);
 /* The libraries' handles are the holder's of `building`: what they do next goes on this stream,
- * build or beside. */
+ * build or branch. */
 int cuda_libraries_use(struct cuda_program *p, cudaStream_t stream, struct err *e);
 
 /* Place and length of the step's tensor (0: weight, 1: bias) on the device. */
@@ -365,7 +371,7 @@ int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e);
 int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e);
 /* The calling thread works on this device. */
 int cuda_enter(struct cuda_device *d, struct err *e);
-/* Memory of the host from and to which any GPU copies beside other work; cudaFreeHost frees it. */
+/* Memory of the host from and to which any GPU copies while it computes; cudaFreeHost frees it. */
 template <typename T> static inline int cuda_pin(T **memory, size_t bytes, struct err *e)
 {
     return cuda_check(cudaHostAlloc((void **)memory, bytes, cudaHostAllocPortable),
@@ -373,7 +379,8 @@ template <typename T> static inline int cuda_pin(T **memory, size_t bytes, struc
 }
 
 /* meter.cu: see device.h. */
-json_t *cuda_meter(struct device *dev, bool on);
+void cuda_metering_begin(struct device *dev);
+json_t *cuda_metering_end(struct device *dev);
 bool cuda_metering(void);
 
 #define TRY(call)            \
@@ -428,6 +435,8 @@ static inline size_t cuda_pack(const struct cuda_program *p, size_t channels)
 
 extern const struct device_ops cuda_device_ops;
 extern const struct dev_memory_ops cuda_memory_ops;
+extern const struct dev_samples_ops cuda_samples_ops;
+extern const struct dev_feed_ops cuda_feed_ops;
 extern const struct cuda_op cuda_conv, cuda_dense, cuda_max_pool, cuda_average_pool,
     cuda_global_pool, cuda_batch_norm, cuda_lrn, cuda_relu, cuda_leaky, cuda_tanh, cuda_sigmoid,
     cuda_dropout, cuda_flatten, cuda_add, cuda_concat;

@@ -18,8 +18,8 @@ static cublasComputeType_t compute_of(enum cuda_precision precision)
 static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 {
     p->workspace_bytes = p->workspace_bytes > WORKSPACE ? p->workspace_bytes : (size_t)WORKSPACE;
-    cuda_beside_want(p, WORKSPACE);
-    pointwise_want_bias(p, s);
+    cuda_branch_workspace(p, WORKSPACE);
+    pointwise_reserve_bias(p, s);
     return 0;
 }
 
@@ -68,7 +68,7 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
     if (pointwise_masks(s)) {
         TRY(pointwise_bias_backward(p, s, p->dev->build, e));
     }
-    TRY(cuda_beside(p, s, weights_gradient, e));
+    TRY(cuda_branch(p, s, weights_gradient, e));
     if (!s->in_grad[0]) {
         return 0;
     }
@@ -79,7 +79,7 @@ static int backward(struct cuda_program *p, struct cuda_step *s, struct err *e)
 const struct cuda_op cuda_dense = {
     .name = "inner product",
     .takes_relu = true,
-    .beside = true,
+    .branch = true,
     .prepare = prepare,
     .forward = forward,
     .backward = backward,

@@ -29,32 +29,14 @@ struct dev_feed {
 static int build(struct dev_feed *f, struct err *e)
 {
     TRY(cuda_enter(f->dev, e));
-    TRY(cuda_want(&f->arena, &f->device, f->room, false, e));
-    TRY(cuda_give(&f->arena, 0, f->dev->feed, e));
+    TRY(cuda_reserve(&f->arena, &f->device, f->room, false, e));
+    TRY(cuda_allocate(&f->arena, 0, f->dev->feed, e));
     TRY(cuda_pin(&f->host, f->room * sizeof(float), e));
     return cuda_check(cudaEventCreateWithFlags(&f->there, cudaEventDisableTiming), "make an event",
                       e);
 }
 
-struct dev_feed *cuda_feed_new(struct device *dev, size_t floats, float **x, struct err *e)
-{
-    struct dev_feed *f = (struct dev_feed *)calloc(1, sizeof(*f));
-    if (!f) {
-        err_set(e, ERR_MEMORY, "memory ran out");
-        return NULL;
-    }
-    f->dev = (struct cuda_device *)dev;
-    f->room = floats > 0 ? floats : 1;
-    if (build(f, e) < 0) {
-        err_prefix(e, "cannot make room for a minibatch on its way to '%.100s'", f->dev->line);
-        cuda_feed_free(f);
-        return NULL;
-    }
-    *x = f->host;
-    return f;
-}
-
-void cuda_feed_free(struct dev_feed *f)
+static void free_feed(struct dev_feed *f)
 {
     if (!f) {
         return;
@@ -72,7 +54,25 @@ void cuda_feed_free(struct dev_feed *f)
     free(f);
 }
 
-int cuda_feed_send(struct dev_feed *f, size_t floats, struct err *e)
+static struct dev_feed *make_feed(struct device *dev, size_t floats, float **x, struct err *e)
+{
+    struct dev_feed *f = (struct dev_feed *)calloc(1, sizeof(*f));
+    if (!f) {
+        err_set(e, ERR_MEMORY, "memory ran out");
+        return NULL;
+    }
+    f->dev = (struct cuda_device *)dev;
+    f->room = floats > 0 ? floats : 1;
+    if (build(f, e) < 0) {
+        err_prefix(e, "cannot make room for a minibatch on its way to '%.100s'", f->dev->line);
+        free_feed(f);
+        return NULL;
+    }
+    *x = f->host;
+    return f;
+}
+
+static int send_feed(struct dev_feed *f, size_t floats, struct err *e)
 {
     if (floats > f->room) {
         return err_set(e, ERR_INTERNAL, "%zu numbers do not fit a feed for %zu", floats, f->room);
@@ -86,6 +86,8 @@ int cuda_feed_send(struct dev_feed *f, size_t floats, struct err *e)
     f->sent = floats;
     return 0;
 }
+
+const struct dev_feed_ops cuda_feed_ops = {.make = make_feed, .free = free_feed, .send = send_feed};
 
 int cuda_feed_check(const struct cuda_program *p, const struct dev_input *in, struct err *e)
 {

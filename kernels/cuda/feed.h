@@ -4,9 +4,6 @@
 
 #include "kernels/cuda/cuda.h"
 
-struct dev_feed *cuda_feed_new(struct device *dev, size_t floats, float **x, struct err *e);
-void cuda_feed_free(struct dev_feed *f);
-int cuda_feed_send(struct dev_feed *f, size_t floats, struct err *e);
 /* Was as much sent as this run reads? */
 int cuda_feed_check(const struct cuda_program *p, const struct dev_input *in, struct err *e);
 /* Puts on the main stream: once the copy is over, the samples go to where the graphs read them. */

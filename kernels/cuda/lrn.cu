@@ -72,7 +72,7 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
         return err_set(e, ERR_MEMORY, "memory ran out");
     }
     s->state = l;
-    return cuda_want(&p->arena, &l->s, (size_t)p->head.batch * s->out->count, true, e);
+    return cuda_reserve(&p->arena, &l->s, (size_t)p->head.batch * s->out->count, true, e);
 }
 
 static int forward(struct cuda_program *p, struct cuda_step *s, bool training, struct err *e)

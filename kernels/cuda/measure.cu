@@ -23,11 +23,11 @@ static int bench_open(struct bench *b, cudaStream_t stream, const struct plan_sh
            y = (size_t)s->batch * s->out[0] * s->out[1] * s->out[2],
            w = (size_t)s->out[2] * s->kernel[0] * s->kernel[1] * s->in[2];
     *b = {};
-    TRY(cuda_want_bytes(&b->arena, &b->x, x * element, false, e));
-    TRY(cuda_want_bytes(&b->arena, &b->w, w * element, false, e));
-    TRY(cuda_want_bytes(&b->arena, &b->y, y * element, false, e));
-    TRY(cuda_want_bytes(&b->arena, &b->workspace, workspace, false, e));
-    int rc = cuda_give(&b->arena, 0, stream, e);
+    TRY(cuda_reserve_bytes(&b->arena, &b->x, x * element, false, e));
+    TRY(cuda_reserve_bytes(&b->arena, &b->w, w * element, false, e));
+    TRY(cuda_reserve_bytes(&b->arena, &b->y, y * element, false, e));
+    TRY(cuda_reserve_bytes(&b->arena, &b->workspace, workspace, false, e));
+    int rc = cuda_allocate(&b->arena, 0, stream, e);
     if (rc < 0) {
         return rc == -ERR_MEMORY ? 0 : rc;
     }

@@ -98,20 +98,32 @@ static json_t *row_json(const struct row *r)
                      r->flops, "seconds", (double)ms / 1e3);
 }
 
-json_t *cuda_meter(struct device *dev, bool on)
+/* Frees the rows, and appends them to the list (NULL: nowhere) in the order of their starts. */
+static void take_rows(struct device *dev, json_t *list)
 {
-    json_t *list = on ? NULL : json_array();
     cudaSetDevice(((struct cuda_device *)dev)->index);
     for (struct row *r = rows, *next; r; r = next) {
         json_t *row = list ? row_json(r) : NULL;
         next = r->next;
         if (row) {
-            json_array_insert_new(list, 0, row); /* as they were started */
+            json_array_insert_new(list, 0, row);
         }
         free_row(r);
     }
     rows = under_way = NULL;
-    metering = on;
     cudaGetLastError();
+}
+
+void cuda_metering_begin(struct device *dev)
+{
+    take_rows(dev, NULL);
+    metering = true;
+}
+
+json_t *cuda_metering_end(struct device *dev)
+{
+    json_t *list = json_array();
+    take_rows(dev, list);
+    metering = false;
     return list;
 }

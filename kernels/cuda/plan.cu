@@ -329,7 +329,7 @@ static int make_execution(struct plan *p, cudnnBackendDescriptor_t properties, s
     p->workspace = (size_t)bytes;
     return bytes <= PLAN_WIDEST
                ? 0
-               : err_set(e, ERR_UNSUPPORTED, "an engine of cuDNN wants %lld bytes of workspace",
+               : err_set(e, ERR_UNSUPPORTED, "an engine of cuDNN pieces %lld bytes of workspace",
                          (long long)bytes);
 }
 

@@ -129,7 +129,7 @@ KERNEL mask_and_sum(float *out, T *grad, const T *y, struct cuda_parts parts, bo
         port_add(sums, g);
     }
     column_sum<N>(t, sums, (float *)shared);
-    column_settle<1, N>(
+    column_sums<1, N>(
         c, t, sums, parts, shared,
         [](double *all, const float *found, unsigned) {
             for (int k = 0; k < N; k++) {
@@ -145,10 +145,10 @@ static size_t rows_of(const struct cuda_program *p, const struct cuda_step *s)
     return (size_t)p->head.batch * s->out->count / (size_t)s->layer->units;
 }
 
-void pointwise_want_bias(struct cuda_program *p, const struct cuda_step *s)
+void pointwise_reserve_bias(struct cuda_program *p, const struct cuda_step *s)
 {
     if (s->layer->bias) {
-        columns_want(p, columns_cut(p, rows_of(p, s), (size_t)s->layer->units, 0), 1);
+        columns_reserve(p, columns_cut(p, rows_of(p, s), (size_t)s->layer->units, 0), 1);
     }
 }
 
@@ -160,7 +160,7 @@ bool pointwise_masks(const struct cuda_step *s)
 int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
                             struct err *e)
 {
-    const struct cuda_parts parts = stream == p->dev->beside ? p->beside.parts : p->parts;
+    const struct cuda_parts parts = stream == p->dev->branch ? p->branch.parts : p->parts;
     size_t rows = rows_of(p, s), channels = (size_t)s->layer->units;
     bool relu = pointwise_masks(s);
     if (!s->layer->bias) {

@@ -26,11 +26,11 @@ int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu
                    size_t channels, struct err *e);
 /* The way back of a step with weights: masks the gradient of its output in place, where its relu is
  * to be done (pointwise_masks), and sums it over rows into the gradient of its bias, if it has one.
- * pointwise_want_bias asks for the memory that it needs. What masks goes on the build stream,
+ * pointwise_reserve_bias asks for the memory that it needs. What masks goes on the build stream,
  * before anybody reads that gradient. */
 bool pointwise_masks(const struct cuda_step *s);
 int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
                             struct err *e);
-void pointwise_want_bias(struct cuda_program *p, const struct cuda_step *s);
+void pointwise_reserve_bias(struct cuda_program *p, const struct cuda_step *s);
 
 #endif

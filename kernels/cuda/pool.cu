@@ -17,7 +17,7 @@
 #include "kernels/cuda/cuda.h"
 
 struct pool {
-    void *places; /* [batch][oh][ow][c] uint8_t, or uint32_t where a window is larger than 256; max
+    void *argmax; /* [batch][oh][ow][c] uint8_t, or uint32_t where a window is larger than 256; max
                      pools only */
     bool wide;
 };
@@ -73,7 +73,7 @@ template <typename T, int N> DEVICE_FN port_some<T, N> packed(const float *v, fl
 /* bias: of each channel, or NULL; added and rounded before numbers are compared, as if it had been
  * added before. */
 template <typename T, typename Place, int N>
-KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_some<T, N> *x,
+KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *argmax, const port_some<T, N> *x,
                    const float *bias, bool relu, struct window w, size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
@@ -113,7 +113,7 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *places, const port_s
             at.v[k] = (Place)place[k];
         }
         y[i] = to;
-        places[i] = at;
+        argmax[i] = at;
     }
 }
 
@@ -128,7 +128,7 @@ DEVICE_FN void windows_of(int at, int kernel, int stride, int padding, int windo
 
 template <typename T, typename Place, int N>
 KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_some<T, N> *y,
-                    const port_some<Place, N> *places, bool relu, struct window w, size_t n)
+                    const port_some<Place, N> *argmax, bool relu, struct window w, size_t n)
 {
     for (size_t i = port_index(); i < n; i += port_stride()) {
         struct spot s = spot_of(i, w.h, w.w, w.packs);
@@ -142,7 +142,7 @@ KERNEL max_backward(port_some<T, N> *dx, const port_some<T, N> *dy, const port_s
                 int mine = (s.row + w.padding[0] - r * w.stride[0]) * w.kernel[1] + s.column +
                            w.padding[1] - c * w.stride[1];
                 size_t at = image + ((size_t)r * w.ow + c) * w.packs;
-                port_some<Place, N> place = places[at];
+                port_some<Place, N> place = argmax[at];
                 port_some<T, N> g = relu ? port_masked(dy[at], y[at]) : dy[at];
                 for (int k = 0; k < N; k++) {
                     sum[k] += (int)place.v[k] == mine ? port_float(g.v[k]) : 0;
@@ -215,8 +215,8 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
     s->state = pool;
     pool->wide = (size_t)s->layer->kernel[0] * (size_t)s->layer->kernel[1] > 256;
     size_t n = (size_t)p->head.batch * s->out->count;
-    return is_max(s) ? cuda_want_bytes(&p->arena, &pool->places,
-                                       n * (pool->wide ? sizeof(uint32_t) : 1), true, e)
+    return is_max(s) ? cuda_reserve_bytes(&p->arena, &pool->argmax,
+                                          n * (pool->wide ? sizeof(uint32_t) : 1), true, e)
                      : 0;
 }
 
@@ -224,8 +224,8 @@ static int prepare(struct cuda_program *p, struct cuda_step *s, struct err *e)
 static size_t bytes_of(const struct cuda_program *p, const struct cuda_step *s, size_t element)
 {
     const struct pool *pool = (const struct pool *)s->state;
-    size_t places = !is_max(s) ? 0 : pool->wide ? sizeof(uint32_t) : 1;
-    return (size_t)p->head.batch * (s->in[0]->count * element + s->out->count * (element + places));
+    size_t argmax = !is_max(s) ? 0 : pool->wide ? sizeof(uint32_t) : 1;
+    return (size_t)p->head.batch * (s->in[0]->count * element + s->out->count * (element + argmax));
 }
 
 template <typename T, int N>
@@ -246,10 +246,10 @@ static cudaError_t launch_forward(struct cuda_program *p, struct cuda_step *s)
     }
     if (pool->wide) {
         return LAUNCH((max_forward<T, uint32_t, N>), blocks, bytes, p->dev->build, y,
-                      (port_some<uint32_t, N> *)pool->places, x, bias, bends(s), w, n);
+                      (port_some<uint32_t, N> *)pool->argmax, x, bias, bends(s), w, n);
     }
     return LAUNCH((max_forward<T, uint8_t, N>), blocks, bytes, p->dev->build, y,
-                  (port_some<uint8_t, N> *)pool->places, x, bias, bends(s), w, n);
+                  (port_some<uint8_t, N> *)pool->argmax, x, bias, bends(s), w, n);
 }
 
 template <typename T, int N>
@@ -269,10 +269,10 @@ static cudaError_t launch_backward(struct cuda_program *p, struct cuda_step *s)
     }
     if (pool->wide) {
         return LAUNCH((max_backward<T, uint32_t, N>), blocks, bytes, p->dev->build, dx, dy, y,
-                      (const port_some<uint32_t, N> *)pool->places, bends(s), w, n);
+                      (const port_some<uint32_t, N> *)pool->argmax, bends(s), w, n);
     }
     return LAUNCH((max_backward<T, uint8_t, N>), blocks, bytes, p->dev->build, dx, dy, y,
-                  (const port_some<uint8_t, N> *)pool->places, bends(s), w, n);
+                  (const port_some<uint8_t, N> *)pool->argmax, bends(s), w, n);
 }
 
 static size_t channels_of(const struct cuda_step *s)

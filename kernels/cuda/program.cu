@@ -1,19 +1,19 @@
 /* A network compiled for one minibatch size, twin of cpu/program.c: operators are prepared, memory
- * is given as one piece, everything runs once on scratch blocks, and then the same calls are
- * captured as CUDA graphs. Running them is in run.cu.
+ * is allocated as one block, everything runs once on scratch blocks, and then the same calls are
+ * captured as CUDA graphs. run.cu runs them.
  *
  *   train[0]                              train[1]            …   evaluate
- *   forward, loss, gradients of bucket 0  those of bucket 1   …   forward with running statistics, loss
+ *   forward, loss, gradients of bucket 0  those of bucket 1   …   forward, running statistics
  *
- * A graph ends where a bucket is complete, so that an ordinary event behind it marks the bucket.
- * Where no other rank's gradients join (one rank, or ranks that average parameters), a step is one
- * graph more: all segments and the update. The first run, not captured, makes the libraries load
- * what they load the first time, and shows errors where they can still be told; it must not touch
- * the replica, which another thread is training, so its parameters and gradients are scratch memory
- * that lives as long as it does.
+ * A graph ends where a bucket is complete, so an ordinary event behind it marks the bucket. Where
+ * no other rank's gradients join (one rank, or ranks that average parameters), there is one graph
+ * more: all segments and the update. The first run is not captured: it makes the libraries load
+ * what they load the first time, and reports errors while they can still be returned. It must not
+ * touch the replica, which another thread is training, so its parameters and gradients are scratch
+ * memory that is freed afterwards.
  *
- * What a newcomer would get wrong: handles, build stream and choices of engines belong to whoever
- * holds `building`; the thread that trains only launches graphs, and needs none of them.
+ * Handles, build stream and choices of engines belong to the thread that holds `building`; the
+ * thread that trains only launches graphs, and needs none of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +75,8 @@ static bool takes_over(const struct cuda_step *s, int k, int own)
     return own >= 0 && (s->op->passes >> k & 1) && !s->adds[k];
 }
 
-/* turn_of[value]: which buffer its gradient takes, or -1. What work beside may still read is nobody
- * else's until the next begins. */
+/* turn_of[value]: which buffer its gradient takes, or -1. A buffer that a branch may still read is
+ * not used again before the next branch begins. */
 static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of)
 {
     const struct cuda_value *read = NULL;
@@ -90,8 +90,8 @@ static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of
     for (int i = g->n_steps - 1; i >= 0; i--) {
         struct cuda_step *s = &g->steps[i];
         int own = turn_of[s->out - g->values];
-        bool beside = s->op->beside && s->backward;
-        if (beside) {
+        bool branch = s->op->branch && s->backward;
+        if (branch) {
             release_turns(turns, n, read);
             read = s->out;
         }
@@ -108,30 +108,30 @@ static int plan_gradients(struct cuda_graph *g, struct turn *turns, int *turn_of
                 take_turn(turns, &n, turn_of, s->in[k], value);
             }
         }
-        if (!beside) {
+        if (!branch) {
             release_turns(turns, n, s->out);
         }
     }
     return n;
 }
 
-static int want_values(struct cuda_program *p, struct turn *turns, int n_turns, struct err *e)
+static int reserve_values(struct cuda_program *p, struct turn *turns, int n_turns, struct err *e)
 {
     size_t batch = (size_t)p->head.batch, element = cuda_element(p);
     struct cuda_graph *g = &p->graph;
     for (int i = p->precision == CUDA_BF16 ? 0 : 1; i < g->n_values;
          i++) { /* the input of fp32 is where the samples are */
-        TRY(cuda_want_bytes(&p->arena, &g->values[i].data, batch * g->values[i].count * element,
-                            true, e));
+        TRY(cuda_reserve_bytes(&p->arena, &g->values[i].data, batch * g->values[i].count * element,
+                               true, e));
     }
     for (int i = 0; i < n_turns; i++) {
-        TRY(cuda_want_bytes(&p->arena, &turns[i].buffer, batch * turns[i].count * element, true,
-                            e));
+        TRY(cuda_reserve_bytes(&p->arena, &turns[i].buffer, batch * turns[i].count * element, true,
+                               e));
     }
     for (int k = 0; k < NET_INPUTS; k++) {
         if (g->spare_count[k] > 0) {
-            TRY(cuda_want_bytes(&p->arena, &g->spare[k], batch * g->spare_count[k] * element, true,
-                                e));
+            TRY(cuda_reserve_bytes(&p->arena, &g->spare[k], batch * g->spare_count[k] * element,
+                                   true, e));
         }
     }
     return 0;
@@ -148,7 +148,7 @@ static void lay_out_input(struct cuda_program *p)
     p->input_bytes = p->x_at + batch * p->graph.values[0].count * sizeof(float);
 }
 
-static int give_memory(struct cuda_program *p, struct err *e)
+static int allocate_memory(struct cuda_program *p, struct err *e)
 {
     int n_values = p->graph.n_values;
     struct turn *turns = (struct turn *)calloc((size_t)n_values, sizeof(*turns));
@@ -157,18 +157,18 @@ static int give_memory(struct cuda_program *p, struct err *e)
     size_t batch = (size_t)p->head.batch;
     lay_out_input(p);
     int n_turns = rc == 0 ? plan_gradients(&p->graph, turns, turn_of) : 0;
-    rc = rc < 0 ? rc : want_values(p, turns, n_turns, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->input, p->input_bytes, true, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->losses, batch, true, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->hits, batch, true, e);
-    rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->workspace, p->workspace_bytes, false, e);
-    rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->beside.memory, p->beside.bytes, false, e);
-    rc = rc < 0 ? rc : cuda_want_bytes(&p->arena, &p->scratch, p->scratch_bytes, false, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts.sums, p->parts_floats, false, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->parts.done, p->parts_tiles, false, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->beside.parts.sums, p->parts_floats, false, e);
-    rc = rc < 0 ? rc : cuda_want(&p->arena, &p->beside.parts.done, p->parts_tiles, false, e);
-    rc = rc < 0 ? rc : cuda_give(&p->arena, p->head.batch, p->dev->build, e);
+    rc = rc < 0 ? rc : reserve_values(p, turns, n_turns, e);
+    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->input, p->input_bytes, true, e);
+    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->losses, batch, true, e);
+    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->hits, batch, true, e);
+    rc = rc < 0 ? rc : cuda_reserve_bytes(&p->arena, &p->workspace, p->workspace_bytes, false, e);
+    rc = rc < 0 ? rc : cuda_reserve_bytes(&p->arena, &p->branch.memory, p->branch.bytes, false, e);
+    rc = rc < 0 ? rc : cuda_reserve_bytes(&p->arena, &p->scratch, p->scratch_bytes, false, e);
+    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->parts.sums, p->parts_floats, false, e);
+    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->parts.done, p->parts_tiles, false, e);
+    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->branch.parts.sums, p->parts_floats, false, e);
+    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->branch.parts.done, p->parts_tiles, false, e);
+    rc = rc < 0 ? rc : cuda_allocate(&p->arena, p->head.batch, p->dev->build, e);
     for (int i = 0; i < n_values && rc == 0; i++) {
         p->graph.values[i].grad = turn_of[i] >= 0 ? turns[turn_of[i]].buffer : NULL;
     }
@@ -253,21 +253,21 @@ static int enqueue_training(struct cuda_program *p, struct err *e)
     for (int k = 0; k < p->n_segments; k++) {
         TRY(enqueue_segment(p, k, e));
     }
-    return cuda_beside_join(p, e);
+    return cuda_branch_join(p, e);
 }
 
 /* Blocks for the first run, thrown away after it. They are taken before the program's own memory,
  * so that what is left is what a minibatch has. */
-static int give_scratch(struct cuda_program *p, struct cuda_arena *arena, struct err *e)
+static int allocate_scratch(struct cuda_program *p, struct cuda_arena *arena, struct err *e)
 {
     struct cuda_replica *r = p->replica;
-    TRY(cuda_want(arena, &p->params, r->params.at, false, e));
-    TRY(cuda_want(arena, &p->grads, r->params.at, false, e));
-    TRY(cuda_want(arena, &p->stats, r->stats.at, false, e));
+    TRY(cuda_reserve(arena, &p->params, r->params.at, false, e));
+    TRY(cuda_reserve(arena, &p->grads, r->params.at, false, e));
+    TRY(cuda_reserve(arena, &p->stats, r->stats.at, false, e));
     if (r->weights) {
-        TRY(cuda_want(arena, &p->weights, r->params.at, false, e));
+        TRY(cuda_reserve(arena, &p->weights, r->params.at, false, e));
     }
-    return cuda_give(arena, 0, p->dev->build, e);
+    return cuda_allocate(arena, 0, p->dev->build, e);
 }
 
 /* Everything once, on the scratch blocks. */
@@ -294,7 +294,7 @@ static int enqueue_captured(struct cuda_program *p, int which, struct err *e)
         return cuda_update_enqueue(p->replica, p->dev->build, e);
     }
     TRY(enqueue_segment(p, which, e));
-    return cuda_beside_join(p, e);
+    return cuda_branch_join(p, e);
 }
 
 /* which: a segment, EVALUATION or WHOLE. */
@@ -363,8 +363,8 @@ static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
     TRY(cuda_enter(p->dev, e));
     TRY(plan(p, bucket_bytes, e));
     TRY(prepare_steps(p, e));
-    int rc = give_scratch(p, &scratch, e);
-    rc = rc < 0 ? rc : give_memory(p, e);
+    int rc = allocate_scratch(p, &scratch, e);
+    rc = rc < 0 ? rc : allocate_memory(p, e);
     rc = rc < 0 ? rc : pin(p, e);
     rc = rc < 0 ? rc : cuda_libraries_use(p, p->dev->build, e);
     rc = rc < 0 ? rc : run_once(p, e);

@@ -1,15 +1,16 @@
-/* A network's four blocks on the GPU, and the way to and from their pinned mirrors.
+/* A network's four blocks on the GPU, and the copies to and from their pinned mirrors.
  *
- *   host mirror (PyTorch's order)  ⇄ one copy ⇄  staging on the GPU  ⇄ a kernel that reorders ⇄  block (the device's order)
+ *   host mirror     ⇄  one copy  ⇄  staging memory  ⇄  a kernel  ⇄  block
+ *   PyTorch's order                 on the GPU         reorders     the device's order
  *
- * Both ways run on the copy stream, in parts that fit the staging memory, and are over when the
- * function returns. A fetch waits for whatever the main stream has been given, except inside
- * dev_mark_fn: there the bucket is known to be complete, and waiting would end the overlap of
- * exchange and backward pass that buckets are made for.
+ * Both directions run on the copy stream, in parts that fit the staging memory, and are complete
+ * when the function returns. A fetch waits for everything that the main stream was given, except
+ * inside dev_mark_fn: there the bucket is known to be complete, and waiting would end the overlap
+ * of exchange and backward pass.
  *
- * What a newcomer would get wrong: which tensors are reordered depends on how the network's values
- * are stored, so the graph is built here too, without a minibatch. Adam's state is two blocks and
- * the step number behind each other, in both orders (SPAN below).
+ * Which tensors are reordered depends on how the network's values are stored, so the graph is built
+ * here too, without a minibatch. Adam's state is two blocks and the step number behind each other,
+ * in both orders (SPAN below).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -138,25 +139,25 @@ static size_t device_floats(const struct cuda_replica *r, enum dev_block b)
     }
 }
 
-static int give_blocks(struct cuda_replica *r, const struct network *net, struct err *e)
+static int allocate_blocks(struct cuda_replica *r, const struct network *net, struct err *e)
 {
     size_t largest = 0, chunks = (net->n_params + CHUNK - 1) / CHUNK;
     for (int b = 0; b < DEV_BLOCKS; b++) {
-        TRY(cuda_want(&r->arena, &r->block[b], device_floats(r, (enum dev_block)b), false, e));
+        TRY(cuda_reserve(&r->arena, &r->block[b], device_floats(r, (enum dev_block)b), false, e));
         largest = r->head->count[b] > largest ? r->head->count[b] : largest;
     }
     r->staging_floats = largest < STAGING ? largest : (size_t)STAGING;
     if (r->dev->precision == CUDA_BF16) {
-        TRY(cuda_want(&r->arena, &r->weights, r->params.at, false, e));
+        TRY(cuda_reserve(&r->arena, &r->weights, r->params.at, false, e));
     }
-    TRY(cuda_want(&r->arena, &r->params.device, (size_t)r->params.n, false, e));
-    TRY(cuda_want(&r->arena, &r->stats.device, (size_t)r->stats.n, false, e));
-    TRY(cuda_want(&r->arena, &r->decays, r->params.at / CUDA_ALIGN, false, e));
-    TRY(cuda_want(&r->arena, &r->staging, r->staging_floats, false, e));
-    TRY(cuda_want(&r->arena, &r->rates, 1, false, e));
-    TRY(cuda_want(&r->arena, &r->squares, chunks * 16, false, e));
-    TRY(cuda_want(&r->arena, &r->factor, 1, false, e));
-    return cuda_give(&r->arena, 0, r->dev->copy, e);
+    TRY(cuda_reserve(&r->arena, &r->params.device, (size_t)r->params.n, false, e));
+    TRY(cuda_reserve(&r->arena, &r->stats.device, (size_t)r->stats.n, false, e));
+    TRY(cuda_reserve(&r->arena, &r->decays, r->params.at / CUDA_ALIGN, false, e));
+    TRY(cuda_reserve(&r->arena, &r->staging, r->staging_floats, false, e));
+    TRY(cuda_reserve(&r->arena, &r->rates, 1, false, e));
+    TRY(cuda_reserve(&r->arena, &r->squares, chunks * 16, false, e));
+    TRY(cuda_reserve(&r->arena, &r->factor, 1, false, e));
+    return cuda_allocate(&r->arena, 0, r->dev->copy, e);
 }
 
 static int pin_mirrors(struct cuda_replica *r, struct err *e)
@@ -203,7 +204,7 @@ static int build(struct cuda_replica *r, const struct network *net, struct err *
     TRY(map_init(&r->params, net->tensors, net->n_tensors, net->n_params, e));
     TRY(map_init(&r->stats, net->stats, net->n_stats, net->n_stat_floats, e));
     TRY(find_orders(&r->params, net, e));
-    TRY(give_blocks(r, net, e));
+    TRY(allocate_blocks(r, net, e));
     TRY(pin_mirrors(r, e));
     TRY(upload_map(&r->params, r->dev->copy, e));
     TRY(upload_map(&r->stats, r->dev->copy, e));
@@ -342,13 +343,13 @@ int cuda_fetch(struct dev_replica *head, enum dev_block b, size_t first, size_t 
     return cuda_check(cudaStreamSynchronize(copy), "fetch a block from the GPU", e);
 }
 
-int cuda_fetch_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n, float scale,
-                    float *near, struct err *e)
+int cuda_fetch_buffer(struct dev_replica *head, enum dev_block b, size_t first, size_t n,
+                      float scale, float *buffer, struct err *e)
 {
     struct cuda_replica *r = cuda_replica(head);
     TRY(begin_fetch(r, b, first, n, e));
     if (n > 0) {
-        TRY(put_gather(r, b, first, n, scale, near, e));
+        TRY(put_gather(r, b, first, n, scale, buffer, e));
     }
     return cuda_check(cudaStreamSynchronize(r->dev->copy), "fetch a block on the GPU", e);
 }
@@ -362,8 +363,8 @@ static int put_weights(struct cuda_replica *r, struct err *e)
                                        r->params.at, "round the weights", e);
 }
 
-int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, size_t n,
-                    const float *near, struct err *e)
+int cuda_store_buffer(struct dev_replica *head, enum dev_block b, size_t first, size_t n,
+                      const float *buffer, struct err *e)
 {
     struct cuda_replica *r = cuda_replica(head);
     cudaStream_t copy = r->dev->copy;
@@ -378,7 +379,7 @@ int cuda_store_near(struct dev_replica *head, enum dev_block b, size_t first, si
         return 0;
     }
     TRY(order(copy, r->dev->main, r->dev->tail, e));
-    TRY(put_scatter(r, b, first, n, near, e));
+    TRY(put_scatter(r, b, first, n, buffer, e));
     if (b == DEV_PARAMS) {
         TRY(put_weights(r, e));
     }

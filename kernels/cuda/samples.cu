@@ -147,9 +147,9 @@ static int keep(struct dev_samples *s, const struct dev_source *from, struct err
     size_t bytes = (size_t)from->samples * shape_count(&from->stored),
            tables = (size_t)from->tables * 256;
     TRY(cuda_enter(s->dev, e));
-    TRY(cuda_want(&s->arena, (uint8_t **)&s->kept.x, bytes, false, e));
-    TRY(cuda_want(&s->arena, (float **)&s->kept.table, tables, false, e));
-    TRY(cuda_give(&s->arena, 0, s->dev->copy, e));
+    TRY(cuda_reserve(&s->arena, (uint8_t **)&s->kept.x, bytes, false, e));
+    TRY(cuda_reserve(&s->arena, (float **)&s->kept.table, tables, false, e));
+    TRY(cuda_allocate(&s->arena, 0, s->dev->copy, e));
     TRY(upload(s, from->x, bytes, e));
     TRY(cuda_check(cudaMemcpyAsync((void *)s->kept.table, from->table, tables * sizeof(float),
                                    cudaMemcpyHostToDevice, s->dev->copy),
@@ -163,8 +163,18 @@ static void measure(uint32_t out[2], const struct shape *shape)
     out[1] = (uint32_t)(shape->rank == 3 ? shape->dim[1] : shape->dim[0]);
 }
 
-struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source *from,
-                                     struct err *e)
+static void free_samples(struct dev_samples *s)
+{
+    if (s) {
+        cudaSetDevice(s->dev->index);
+        cuda_arena_free(&s->arena);
+        cudaGetLastError();
+        free(s);
+    }
+}
+
+static struct dev_samples *make_samples(struct device *dev, const struct dev_source *from,
+                                        struct err *e)
 {
     struct dev_samples *s = (struct dev_samples *)calloc(1, sizeof(*s));
     if (!s) {
@@ -180,18 +190,10 @@ struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source
     if (keep(s, from, e) < 0) {
         err_prefix(e, "cannot keep %lld samples on '%.100s'", (long long)from->samples,
                    s->dev->line);
-        cuda_samples_free(s);
+        free_samples(s);
         return NULL;
     }
     return s;
 }
 
-void cuda_samples_free(struct dev_samples *s)
-{
-    if (s) {
-        cudaSetDevice(s->dev->index);
-        cuda_arena_free(&s->arena);
-        cudaGetLastError();
-        free(s);
-    }
-}
+const struct dev_samples_ops cuda_samples_ops = {.make = make_samples, .free = free_samples};

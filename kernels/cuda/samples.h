@@ -12,9 +12,6 @@ struct cuda_kept {
     uint32_t stored[2], out[2], channels; /* height, width */
     int tables;
 };
-struct dev_samples *cuda_samples_new(struct device *dev, const struct dev_source *from,
-                                     struct err *e);
-void cuda_samples_free(struct dev_samples *s);
 /* Do the samples fit the network, and are they there? */
 int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in, struct err *e);
 /* Puts the gathering of a minibatch on the main stream, behind the copy of the program's input. */

@@ -47,16 +47,17 @@ static double distance(const int a[CUDA_CHOICE_KEY], const int b[CUDA_CHOICE_KEY
     return fabs(log2((double)a[CUDA_CHOICE_BATCH] / b[CUDA_CHOICE_BATCH]));
 }
 
-const struct cuda_choice *cuda_choice_near(const struct cuda_device *d,
-                                           const int key[CUDA_CHOICE_KEY], unsigned passes)
+const struct cuda_choice *cuda_choice_nearest(const struct cuda_device *d,
+                                              const int key[CUDA_CHOICE_KEY], unsigned passes)
 {
-    const struct cuda_choice *near = NULL;
+    const struct cuda_choice *nearest = NULL;
     for (const struct cuda_choice *c = d->choices; c; c = c->next) {
-        if (lends(c, key, passes) && (!near || distance(c->key, key) < distance(near->key, key))) {
-            near = c;
+        if (lends(c, key, passes) &&
+            (!nearest || distance(c->key, key) < distance(nearest->key, key))) {
+            nearest = c;
         }
     }
-    return near;
+    return nearest;
 }
 
 int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e)

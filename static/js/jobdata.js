@@ -12,14 +12,6 @@ import {active} from './states.js';
 
 const JOB_WIDE = ['train_loss', 'train_accuracy', 'samples_per_second'];
 const PER_NODE = ['staleness', 'batch', 'compute_seconds', 'exchange_seconds', 'wait_seconds', 'strategy_value'];
-const ROW_FIELD = {
-  staleness: 'staleness',
-  batch: 'batch',
-  compute_seconds: 'compute_s',
-  exchange_seconds: 'exchange_s',
-  wait_seconds: 'wait_s',
-  strategy_value: 'strategy_value'
-};
 /* What the stream tells of a job anew, several times a second: in parts, and as a whole. */
 const FIGURES = ['progress', 'metrics', 'staleness', 'staleness_recent', 'assignment'];
 const WHOLE = ['workers', 'servers', 'seconds', 'rows_dropped'];
@@ -330,8 +322,7 @@ export class JobData extends EventTarget {
   }
 
   tailOf(name, node) {
-    const field = ROW_FIELD[name];
-    return (this.tail.get(node) || []).map((row) => [this.xOf(row), num(row[field])]);
+    return (this.tail.get(node) || []).map((row) => [this.xOf(row), num(row[name])]);
   }
 
   /* Rows of one step are one point, weighted by their minibatches. */

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "worker/exchange/comm.h"
-#include "worker/exchange/comm_mpi.h"
+#include "worker/exchange/transport/comm.h"
+#include "worker/exchange/transport/comm_mpi.h"
 
 enum { NAP_US = 500, TAG_ASK = 1, TAG_PUSH = 7, TAG_PULL = 8 };
 struct request {

@@ -116,10 +116,10 @@ static int rule(size_t floats, int times, struct err *e)
     struct rule_state s = {.w = pointer(at[0]), .v = pointer(at[1]), .n = floats};
     struct rule_args a = {
         .g = pointer(at[2]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f, .p1 = 0.25f};
-    int rc = bench.dev->ops->rule(bench.dev, CAT_STRATEGY_DDC_ASGD, &s, &a, e);
+    int rc = bench.dev->ops->rules->apply(bench.dev, CAT_STRATEGY_DDC_ASGD, &s, &a, e);
     double begin = clock_now();
     for (int i = 0; i < times && rc >= 0; i++) {
-        rc = bench.dev->ops->rule(bench.dev, CAT_STRATEGY_DDC_ASGD, &s, &a, e);
+        rc = bench.dev->ops->rules->apply(bench.dev, CAT_STRATEGY_DDC_ASGD, &s, &a, e);
     }
     if (rc >= 0) {
         printf("%.9f %.0f\n", clock_now() - begin,
@@ -267,7 +267,7 @@ static int start_samples(struct course *c, struct err *e)
                                     .out = c->net.input,
                                     .tables = 1,
                                     .table = table};
-    c->samples = bench.dev->ops->samples_new(bench.dev, &from, e);
+    c->samples = bench.dev->ops->samples->make(bench.dev, &from, e);
     c->in = (struct dev_input){
         .from = c->samples, .y = labels, .sample = sample, .count = c->batch, .training = true};
     free(x);
@@ -308,7 +308,7 @@ static void end_course(struct course *c)
     if (c->block[4]) {
         give(c->block, 5);
     }
-    bench.dev->ops->samples_free(c->samples);
+    bench.dev->ops->samples->free(c->samples);
     bench.dev->ops->replica_release(&c->replica);
     free((void *)c->in.y);
     free((void *)c->in.sample);
@@ -342,7 +342,7 @@ static int rules(struct course *c, struct err *e)
         float *squares = i == 1 ? pointer(c->block[4]) : NULL; /* dc-asgd's */
         struct rule_state s = {
             .w = pointer(c->block[0]), .v = pointer(c->block[1]), .m2 = squares, .n = c->floats};
-        rc = bench.dev->ops->rule(bench.dev, all[i], &s, &a, e);
+        rc = bench.dev->ops->rules->apply(bench.dev, all[i], &s, &a, e);
     }
     return rc;
 }
@@ -351,14 +351,14 @@ static int rules(struct course *c, struct err *e)
 static json_t *run_course(struct course *c, struct err *e)
 {
     const struct device_ops *ops = bench.dev->ops;
-    ops->meter(bench.dev, true);
+    ops->meter->begin(bench.dev);
     int rc = ops->store(&c->replica, DEV_PARAMS, 0, c->replica.count[DEV_PARAMS], e);
     struct dev_program *p = rc < 0 ? NULL : ops->program_new(&c->replica, c->batch, 1 << 20, e);
     rc = rc < 0 ? rc : p ? gather(c, p, e) : -ERR_DEVICE;
     rc = rc < 0 ? rc : ops->update(&c->replica, 1e-9, 1, e);
     rc = rc < 0 ? rc : ops->fetch(&c->replica, DEV_GRADS, 0, c->replica.count[DEV_GRADS], e);
     rc = rc < 0 ? rc : rules(c, e);
-    json_t *rows = ops->meter(bench.dev, false);
+    json_t *rows = ops->meter->end(bench.dev);
     if (p) {
         ops->program_free(p);
     }
@@ -457,7 +457,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     char line[8000];
     bench.dev = dev_open(argc > 1 ? argv[1] : "cuda:0", &e);
-    if (!bench.dev || open_driver() < 0 || !bench.dev->ops->rule) {
+    if (!bench.dev || open_driver() < 0 || !bench.dev->ops->rules) {
         fprintf(stderr, "bench_gpu: %s\n",
                 bench.dev ? "this device is no GPU, or its driver lacks what is used here"
                           : e.message);

@@ -20,7 +20,7 @@
 
 #include "common/clock.h"
 #include "worker/config.h"
-#include "worker/exchange/comm_mpi.h"
+#include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
 #include "worker/model/model.h"
@@ -78,7 +78,7 @@ static int tell_first_bucket(struct err *e)
     struct model m;
     int rc = model_init(&m, bench.env.dev, bench.config.spec, false, e);
     struct dev_program *p =
-        rc < 0 ? NULL : model_program(&m, bench.config.first_sizes[bench.comm.rank], e);
+        rc < 0 ? NULL : model_program(&m, bench.config.plan.first_sizes[bench.comm.rank], e);
     if (p) {
         printf("first,%.6f\n", ((struct dev_program_head *)p)->buckets[0].work_done);
         model_release(&m);
@@ -104,29 +104,31 @@ static int prepare(struct err *e)
     struct worker_config *c = &bench.config;
     struct trainer_env *env = &bench.env;
     int workers = c->spec->workers, rank = bench.transport->ops->rank(bench.transport);
-    int rc = comm_init(&bench.comm, bench.transport, workers, c->servers, e);
+    int rc = comm_init(&bench.comm, bench.transport, workers, c->plan.servers, e);
     if (rc >= 0 && strcmp(c->spec->allreduce, "mpi") == 0) {
         bench.comm.native = true;
         rc = comm_mpi_use_native(bench.transport, workers, e);
     }
-    bench.local = (struct local){
-        .rank = rank, .workers = workers, .stop = &never, .control = {.version = c->first_version}};
-    memcpy(bench.local.control.sizes, c->first_sizes, sizeof c->first_sizes);
+    bench.local = (struct local){.rank = rank,
+                                 .workers = workers,
+                                 .stop = &never,
+                                 .control = {.version = c->plan.first_version}};
+    memcpy(bench.local.control.sizes, c->plan.first_sizes, sizeof c->plan.first_sizes);
     local_telemetry(&bench.local, &bench.telemetry);
     *env = (struct trainer_env){.spec = c->spec,
                                 .data = &bench.data,
                                 .comm = &bench.comm,
                                 .telemetry = &bench.telemetry,
-                                .first_version = c->first_version,
+                                .first_version = c->plan.first_version,
                                 .step_begin = step_begin,
                                 .calibrated = calibrated};
-    memcpy(env->first_sizes, c->first_sizes, sizeof env->first_sizes);
-    memcpy(env->speeds, c->speeds, sizeof env->speeds);
+    memcpy(env->first_sizes, c->plan.first_sizes, sizeof env->first_sizes);
+    memcpy(env->speeds, c->plan.speeds, sizeof env->speeds);
     struct fetch f = {&bench.comm,   &bench.telemetry, &c->spec->data,
-                      c->spec->seed, c->data_roots,    {NULL, 0}};
+                      c->spec->seed, c->plan.roots,    {NULL, 0}};
     rc = rc < 0 ? rc : fetch_dataset(&f, rank < workers, &bench.data, e);
     if (rc >= 0 && rank < workers) {
-        env->dev = dev_open(c->nodes[rank].device, e);
+        env->dev = dev_open(c->plan.workers[rank].device, e);
         rc = !env->dev ? -ERR_DEVICE : rank == 0 ? tell_first_bucket(e) : 0;
         rc = rc < 0 ? rc : measure_alone(e);
     }

@@ -18,6 +18,7 @@ import tempfile
 
 from bench import AT_ROOT, BUILD, TURNS, Report, median, spread
 from netns import Network, reason_against
+from rowtable import printed
 
 STEPS, WARM, BATCH, BUSY_BATCH = 24, 5, 8, 128
 STRATEGIES = {"sync": {"type": "sync"}, "hpsgd": {"type": "hpsgd", "k": 1}}
@@ -68,7 +69,7 @@ def read(process):
     """The median step of rank 0, and what else rank 0 says."""
     out, errors = process.communicate(timeout=300)
     lines = [line.split(",") for line in out.splitlines()]
-    times = [float(f[12]) for f in lines if f[:2] == ["row", "0"]]
+    times = [row["time"] for row in printed(lines) if row["rank"] == 0]
     if process.returncode or len(times) < STEPS:
         raise RuntimeError(f"{' '.join(map(str, process.args))} ended with code {process.returncode}:\n{out[-500:]}\n{errors[-2000:]}")
     return {"step": median([b - a for a, b in zip(times[WARM:], times[WARM + 1:])]), **{f[0]: float(f[1]) for f in lines if f[0] in ("alone", "cpu", "first")}}

@@ -68,7 +68,7 @@ static int keep_samples(struct err *e)
     }
     struct dev_source from = {
         .x = x, .samples = SAMPLES, .stored = *shape, .out = *shape, .tables = 1, .table = table};
-    bench.kept = bench.dev->ops->samples_new(bench.dev, &from, e);
+    bench.kept = bench.dev->ops->samples->make(bench.dev, &from, e);
     free(x);
     return bench.kept ? 0 : -(int)e->code;
 }
@@ -97,8 +97,8 @@ static int step(struct dev_program *p, const struct dev_input *in, struct err *e
 {
     const struct device_ops *ops = bench.dev->ops;
     struct dev_result result;
-    if (ops->step) {
-        return ops->step(p, in, 0.001, 1, &result, e);
+    if (ops->fused) {
+        return dev_step(p, in, 0.001, 1, &result, e);
     }
     int rc = ops->compute(p, in, &result, NULL, NULL, NULL, e);
     return rc < 0 ? rc : ops->update(&bench.model.replica, 0.001, 1, e);
@@ -246,7 +246,7 @@ static int open_model(const char *device, const char *model, const char *precisi
     network_init(&bench.spec.network, 1, r->host[DEV_PARAMS], r->host[DEV_STATS]);
     int stored = bench.dev->ops->store(r, DEV_PARAMS, 0, r->count[DEV_PARAMS], e);
     stored = stored < 0 ? stored : bench.dev->ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e);
-    return stored < 0 || !bench.dev->ops->samples_new ? stored : keep_samples(e);
+    return stored < 0 || !bench.dev->ops->samples ? stored : keep_samples(e);
 }
 
 int main(int argc, char **argv)

@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE.parent / "integration"), str(HERE.parent / "reproduce")
 import redis                                        # noqa: E402
 from bench import machine, versions                 # noqa: E402
 from service import BUILD, ROOT, Service            # noqa: E402
-from simulator import ROW                           # noqa: E402
+from rowtable import packed                         # noqa: E402
 from table import markdown                          # noqa: E402
 
 SLOWDOWNS = {"fast-1": 8, "fast-2": 8, "half": 16, "quarter": 32}
@@ -42,17 +42,17 @@ def spec(strategy, policy, epochs=None):
 
 def measure(history, workers=4):
     """Of the last four fifths of the time from the first row to the last."""
-    rows = [[r for r in ROW.iter_unpack((pathlib.Path(history) / f"rows-{i}.bin").read_bytes()) if r[12] > 0] for i in range(workers)]
-    times = [r[3] for node in rows for r in node]
+    rows = [[r for r in packed((pathlib.Path(history) / f"rows-{i}.bin").read_bytes()) if r["batch"] > 0] for i in range(workers)]
+    times = [r["time"] for node in rows for r in node]
     first, end = min(times), max(times)     # a real job's clock runs while its ranks prepare
     cut = first + (end - first) / 5
-    late = [[r for r in node if r[3] > cut] for node in rows]
+    late = [[r for r in node if r["time"] > cut] for node in rows]
     begin = max(t for t in times if t <= cut)
-    steps = {r[0] for node in late for r in node}
-    return {"samples/s": sum(r[12] for node in late for r in node) / (end - begin), "step": (end - begin) / len(steps),
-            "jitter": [statistics.stdev(r[7] for r in node) / statistics.fmean(r[7] for r in node) if len(node) > 2 else 0.02 for node in late],
-            "staleness": [sum(r[13] for r in node) / len(node) for node in late],
-            "minibatch": [sum(r[12] for r in node[len(node) // 2:]) / len(node[len(node) // 2:]) for node in late]}
+    steps = {r["step"] for node in late for r in node}
+    return {"samples/s": sum(r["batch"] for node in late for r in node) / (end - begin), "step": (end - begin) / len(steps),
+            "jitter": [statistics.stdev(r["compute_seconds"] for r in node) / statistics.fmean(r["compute_seconds"] for r in node) if len(node) > 2 else 0.02 for node in late],
+            "staleness": [sum(r["staleness"] for r in node) / len(node) for node in late],
+            "minibatch": [sum(r["batch"] for r in node[len(node) // 2:]) / len(node[len(node) // 2:]) for node in late]}
 
 
 def profiles(service, names):

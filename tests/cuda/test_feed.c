@@ -41,14 +41,14 @@ static void send_step(struct stream *s, int step)
     size_t floats = (size_t)in.count * SIZE;
     memcpy(s->x[step % 2], in.x, floats * sizeof(float));
     ref_input_free(&in);
-    judge_ok(s->j, s->j->gpu->ops->feed_send(s->feed[step % 2], floats, &s->j->e));
+    judge_ok(s->j, s->j->gpu->ops->feed->send(s->feed[step % 2], floats, &s->j->e));
 }
 
 static struct stream open_stream(struct judge *j)
 {
     struct stream s = {.j = j};
     for (int i = 0; i < 2; i++) {
-        s.feed[i] = j->gpu->ops->feed_new(j->gpu, LARGEST * SIZE, &s.x[i], &j->e);
+        s.feed[i] = j->gpu->ops->feed->make(j->gpu, LARGEST * SIZE, &s.x[i], &j->e);
         if (!s.feed[i]) {
             fail_msg("%s", j->e.message);
         }
@@ -59,7 +59,7 @@ static struct stream open_stream(struct judge *j)
 static void close_stream(struct stream *s)
 {
     for (int i = 0; i < 2; i++) {
-        s->j->gpu->ops->feed_free(s->feed[i]);
+        s->j->gpu->ops->feed->free(s->feed[i]);
     }
 }
 
@@ -240,9 +240,9 @@ static void what_was_not_sent_is_not_computed_on(void **state)
     in.x = s.x[0];
     in.fed = s.feed[0];
     assert_int_equal(j->gpu->ops->compute(p, &in, &r, NULL, NULL, NULL, &j->e), -ERR_INTERNAL);
-    judge_ok(j, j->gpu->ops->feed_send(s.feed[0], 4 * SIZE - 1, &j->e));
+    judge_ok(j, j->gpu->ops->feed->send(s.feed[0], 4 * SIZE - 1, &j->e));
     assert_int_equal(j->gpu->ops->compute(p, &in, &r, NULL, NULL, NULL, &j->e), -ERR_INTERNAL);
-    assert_int_equal(j->gpu->ops->feed_send(s.feed[0], LARGEST * SIZE + 1, &j->e), -ERR_INTERNAL);
+    assert_int_equal(j->gpu->ops->feed->send(s.feed[0], LARGEST * SIZE + 1, &j->e), -ERR_INTERNAL);
     ref_input_free(&own);
     close_stream(&s);
     j->gpu->ops->program_free(p);

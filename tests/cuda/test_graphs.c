@@ -46,7 +46,7 @@ static void some_steps(struct judge *j, bool whole, float *out)
         double lr = 0.1 / (step + 1), scale = 1.0 / (step + 2);
         in.epoch = step;
         if (whole) {
-            judge_ok(j, ops->step(p, &in, lr, scale, &result, &j->e));
+            judge_ok(j, ops->fused->step(p, &in, lr, scale, &result, &j->e));
         } else {
             result = judge_compute(j, p, &in, NULL);
             judge_ok(j, ops->update(&j->on_gpu, lr, scale, &j->e));
@@ -112,7 +112,7 @@ static void a_step_of_one_that_is_alone_is_one_graph(void **state)
     long with_others = c->captures();
     struct dev_input in = ref_input(&j->net, 4, 1);
     struct dev_result result;
-    assert_int_equal(j->gpu->ops->step(others, &in, 0.1, 1, &result, &j->e), -ERR_INTERNAL);
+    assert_int_equal(dev_step(others, &in, 0.1, 1, &result, &j->e), -ERR_INTERNAL);
     j->on_gpu.alone = true;
     struct dev_program *p = judge_program(j, &j->on_gpu, 4);
     assert_int_equal(c->captures(), 2 * with_others); /* the update was captured with the replica; a
@@ -120,13 +120,13 @@ static void a_step_of_one_that_is_alone_is_one_graph(void **state)
     long captured = c->captures(), kernels = c->kernels(), launches = c->launches();
     for (int step = 0; step < 6; step++) {
         in.count = 4 - step % 3;
-        judge_ok(j, j->gpu->ops->step(p, &in, 0.1 / (step + 1), 1, &result, &j->e));
+        judge_ok(j, dev_step(p, &in, 0.1 / (step + 1), 1, &result, &j->e));
     }
     assert_int_equal(c->captures(), captured);
     assert_int_equal(c->kernels(), kernels);
     assert_int_equal(c->launches(), launches + 6);
     in.training = false;
-    assert_int_equal(j->gpu->ops->step(p, &in, 0.1, 1, &result, &j->e), -ERR_INTERNAL);
+    assert_int_equal(dev_step(p, &in, 0.1, 1, &result, &j->e), -ERR_INTERNAL);
     ref_input_free(&in);
     j->gpu->ops->program_free(others);
     j->gpu->ops->program_free(p);

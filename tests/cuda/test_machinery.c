@@ -280,22 +280,22 @@ static int short_run(const struct network *net, const char *precision, struct er
         rc = rc < 0   ? rc
              : larger ? dev->ops->compute(larger, &in, &result, NULL, NULL, NULL, e)
                       : -(int)e->code;
-        rc = rc < 0 ? rc : dev->ops->step(larger, &in, 0.01, 1, &result, e);
+        rc = rc < 0 ? rc : dev_step(larger, &in, 0.01, 1, &result, e);
         in.training = false;
         rc = rc < 0 ? rc : dev->ops->compute(p, &in, &result, NULL, NULL, NULL, e);
         rc = rc < 0 ? rc : dev->ops->update(&r, 0.01, 1, e);
-        feed = rc < 0 ? NULL : dev->ops->feed_new(dev, floats, &x, e);
+        feed = rc < 0 ? NULL : dev->ops->feed->make(dev, floats, &x, e);
         rc = rc < 0 ? rc : feed ? 0 : -(int)e->code;
         if (rc == 0) {
             memcpy(x, in.x, floats * sizeof(float));
             fed.x = x;
             fed.fed = feed;
-            rc = dev->ops->feed_send(feed, floats, e);
+            rc = dev->ops->feed->send(feed, floats, e);
         }
         rc = rc < 0 ? rc : dev->ops->compute(larger, &fed, &result, NULL, NULL, NULL, e);
         rc = rc < 0 ? rc : dev->ops->fetch(&r, DEV_PARAMS, 0, r.count[DEV_PARAMS], e);
         work = judge_control()->calls();
-        dev->ops->feed_free(feed);
+        dev->ops->feed->free(feed);
         if (p) {
             dev->ops->program_free(p);
         }

@@ -70,11 +70,11 @@ static void every_kernel_is_told_of_with_its_bytes_and_operations(void **state)
     struct judge *j = judge_new(model, NULL, "fp32");
     const struct device_ops *ops = j->gpu->ops;
     struct dev_program *warm = judge_program(j, &j->on_gpu, 4);
-    assert_null(ops->meter(j->gpu, true));
+    ops->meter->begin(j->gpu);
     struct dev_program *p = judge_program(j, &j->on_gpu, 4);
     struct dev_input in = ref_input(&j->net, 4, 1);
     judge_compute(j, p, &in, NULL); /* graphs: nothing to tell */
-    check_rows(ops->meter(j->gpu, false), of_program, sizeof(of_program) / sizeof(*of_program));
+    check_rows(ops->meter->end(j->gpu), of_program, sizeof(of_program) / sizeof(*of_program));
     judge_compute(j, p, &in, NULL);
     judge_ok(j, ops->update(&j->on_gpu, 0.1, 1, &j->e)); /* not metered */
     judge_fetch(j, DEV_PARAMS);
@@ -87,18 +87,18 @@ static void every_kernel_is_told_of_with_its_bytes_and_operations(void **state)
     float *x = m.at;
     struct rule_state s = {.w = x, .v = x + 100, .n = 100};
     struct rule_args a = {.g = x + 200, .pulled = x + 400, .lr = 0.1f, .factor = 1};
-    ops->meter(j->gpu, true);
+    ops->meter->begin(j->gpu);
     judge_ok(j,
              ops->update(&j->on_gpu, 0.1, 1, &j->e)); /* kernel by kernel: a step as every other */
     judge_fetch(j, DEV_PARAMS);
     judge_store(j, DEV_PARAMS);
     judge_ok(j, ops->memory->add(j->gpu, x, x + 300, 187, &j->e));
-    judge_ok(j, ops->rule(j->gpu, CAT_STRATEGY_DDC_ASGD, &s, &a, &j->e));
+    judge_ok(j, ops->rules->apply(j->gpu, CAT_STRATEGY_DDC_ASGD, &s, &a, &j->e));
     s.m2 = x + 300;
-    judge_ok(j, ops->rule(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
+    judge_ok(j, ops->rules->apply(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
     s = (struct rule_state){.w = x + 1, .n = 2}; /* not aligned, and less than a pack */
-    judge_ok(j, ops->rule(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
-    check_rows(ops->meter(j->gpu, false), of_the_rest, sizeof(of_the_rest) / sizeof(*of_the_rest));
+    judge_ok(j, ops->rules->apply(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
+    check_rows(ops->meter->end(j->gpu), of_the_rest, sizeof(of_the_rest) / sizeof(*of_the_rest));
     assert_near(j->on_gpu.host[DEV_PARAMS][0], before - 0.1f * j->on_gpu.host[DEV_GRADS][0], 1e-6,
                 "parameter", 0);
     judge_give_back(&m);
@@ -118,9 +118,9 @@ static void a_sum_behind_a_batch_norm_starts_no_kernel(void **state)
     const struct device_ops *ops = j->gpu->ops;
     size_t i, norms = 0;
     json_t *row;
-    assert_null(ops->meter(j->gpu, true));
+    ops->meter->begin(j->gpu);
     struct dev_program *p = judge_program(j, &j->on_gpu, 4);
-    json_t *rows = ops->meter(j->gpu, false);
+    json_t *rows = ops->meter->end(j->gpu);
     json_array_foreach(rows, i, row) {
         const char *kernel = json_string_value(json_object_get(row, "kernel"));
         assert_true(strncmp(kernel, "join.", 5) != 0 && strcmp(kernel, "elements.sum") != 0 &&
@@ -145,10 +145,10 @@ static void the_meter_keeps_nothing(void **state)
     }
     long before = c->live();
     struct judge *j = judge_new(model, NULL, "bf16");
-    j->gpu->ops->meter(j->gpu, true);
+    j->gpu->ops->meter->begin(j->gpu);
     j->gpu->ops->program_free(judge_program(j, &j->on_gpu, 4));
-    j->gpu->ops->meter(j->gpu, true); /* begun again: what was there is forgotten */
-    json_t *rows = j->gpu->ops->meter(j->gpu, false);
+    j->gpu->ops->meter->begin(j->gpu); /* begun again: what was there is forgotten */
+    json_t *rows = j->gpu->ops->meter->end(j->gpu);
     assert_int_equal(json_array_size(rows), 0);
     json_decref(rows);
     judge_free(j);

@@ -81,7 +81,7 @@ static void check_kept(int height, int width, int tables, bool views, const char
         height, width);
     struct judge *j = judge_new(model, NULL, precision);
     struct dev_source from = source_of(height, width, tables);
-    struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);
+    struct dev_samples *kept = j->gpu->ops->samples->make(j->gpu, &from, &j->e);
     struct dev_program *p = judge_program(j, &j->on_gpu, BATCH);
     int32_t labels[BATCH] = {0, 1, 2, 3, 4, 0, 1, 2, 3};
     size_t outputs = BATCH * 5, n = j->net.n_params;
@@ -119,7 +119,7 @@ static void check_kept(int height, int width, int tables, bool views, const char
     free(b);
     free(grads);
     j->gpu->ops->program_free(p);
-    j->gpu->ops->samples_free(kept);
+    j->gpu->ops->samples->free(kept);
     judge_free(j);
 }
 
@@ -135,11 +135,11 @@ static void places_beyond_the_minibatch_are_not_read(void **state)
     for (int count = BATCH; count > 0; count -= BATCH - 1) {
         struct dev_source from = source_of(HEIGHT, WIDTH, 1);
         from.samples = count == BATCH ? SAMPLES : 1;
-        struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);
+        struct dev_samples *kept = j->gpu->ops->samples->make(j->gpu, &from, &j->e);
         struct dev_input in = {
             .from = kept, .y = labels, .sample = sample, .count = count, .training = true};
         judge_compute(j, p, &in, NULL);
-        j->gpu->ops->samples_free(kept);
+        j->gpu->ops->samples->free(kept);
     }
     j->gpu->ops->program_free(p);
     judge_free(j);
@@ -163,7 +163,7 @@ static void a_place_beyond_the_samples_is_refused(void **state)
     struct judge *j = judge_new(
         "{\"input\": [7, 6, 3], \"layers\": [{\"type\": \"dense\", \"units\": 5}]}", NULL, "fp32");
     struct dev_source from = source_of(HEIGHT, WIDTH, 1);
-    struct dev_samples *kept = j->gpu->ops->samples_new(j->gpu, &from, &j->e);
+    struct dev_samples *kept = j->gpu->ops->samples->make(j->gpu, &from, &j->e);
     struct dev_program *p = judge_program(j, &j->on_gpu, 2);
     int64_t sample[2] = {0, SAMPLES};
     int32_t labels[2] = {0, 1};
@@ -174,7 +174,7 @@ static void a_place_beyond_the_samples_is_refused(void **state)
     sample[1] = -1;
     assert_int_equal(j->gpu->ops->compute(p, &in, &r, NULL, NULL, NULL, &j->e), -ERR_INTERNAL);
     j->gpu->ops->program_free(p);
-    j->gpu->ops->samples_free(kept);
+    j->gpu->ops->samples->free(kept);
     judge_free(j);
 }
 
@@ -187,17 +187,17 @@ static void samples_that_do_not_fit_or_fail_on_the_way_leave_nothing(void **stat
     long before = c->live();
     assert_non_null(dev);
     c->set_memory(1000);
-    assert_null(dev->ops->samples_new(dev, &from, &e));
+    assert_null(dev->ops->samples->make(dev, &from, &e));
     assert_int_equal(e.code, ERR_MEMORY);
     c->set_memory((size_t)4 << 30);
     c->fail_at(0);
-    struct dev_samples *kept = dev->ops->samples_new(dev, &from, &e);
+    struct dev_samples *kept = dev->ops->samples->make(dev, &from, &e);
     long calls = c->calls();
     assert_non_null(kept);
-    dev->ops->samples_free(kept);
+    dev->ops->samples->free(kept);
     for (long n = 1; n <= calls; n++) {
         c->fail_at(n);
-        assert_null(dev->ops->samples_new(dev, &from, &e));
+        assert_null(dev->ops->samples->make(dev, &from, &e));
         assert_non_null(strstr(e.message, "37 samples"));
         assert_int_equal(c->live(), before);
     }

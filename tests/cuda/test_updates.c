@@ -198,7 +198,7 @@ static void check_rule(struct judge *j, int strategy, size_t n, size_t skip, boo
     b.pulled = there(s, PULLED);
     for (int arrival = 0; arrival < 2; arrival++) {
         rule_apply(strategy, &host, &a);
-        judge_ok(j, j->gpu->ops->rule(j->gpu, strategy, &device, &b, &j->e));
+        judge_ok(j, j->gpu->ops->rules->apply(j->gpu, strategy, &device, &b, &j->e));
         host.from = s->host[W]; /* the second update's result stands elsewhere */
         device.from = there(s, W);
         host.w = s->host[AFTER];
@@ -253,12 +253,13 @@ static void a_rule_that_cannot_be_started_is_a_sentence(void **state)
     struct rule_state s = {.w = w.at, .n = 10}; /* eight in packs, two behind them */
     struct rule_args a = {.g = g.at, .lr = 0.1f, .factor = 1};
     c->fail_at(0);
-    judge_ok(j, j->gpu->ops->rule(j->gpu, CAT_STRATEGY_ASGD, &s, &a, &j->e));
+    judge_ok(j, j->gpu->ops->rules->apply(j->gpu, CAT_STRATEGY_ASGD, &s, &a, &j->e));
     long calls = c->calls();
     assert_true(calls >= 3);
     for (long n = 1; n <= calls; n++) {
         c->fail_at(n);
-        assert_int_equal(j->gpu->ops->rule(j->gpu, CAT_STRATEGY_ASGD, &s, &a, &j->e), -ERR_DEVICE);
+        assert_int_equal(j->gpu->ops->rules->apply(j->gpu, CAT_STRATEGY_ASGD, &s, &a, &j->e),
+                         -ERR_DEVICE);
         assert_non_null(strstr(j->e.message, "cannot apply a rule"));
     }
     c->fail_at(0);

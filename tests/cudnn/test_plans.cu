@@ -1,6 +1,6 @@
 /* kernels/cuda/plan.cu with the real cuDNN, without a GPU: cuDNN lists engines and makes plans for
  * a GPU that it knows by its properties alone (h200.json, written from data sheets and the names
- * that cuDNN asks for). What is shown here is that our graphs are what cuDNN wants, that every
+ * that cuDNN asks for). What is shown here is that our graphs are what cuDNN pieces, that every
  * convolution of ours has engines in every precision, and that an engine's knobs can be kept and
  * used again. Nothing is run.
  *
@@ -69,7 +69,7 @@ static cudnnBackendDescriptor_t h200(void)
                      CUDNN_STATUS_SUCCESS);
     if (cudnnBackendFinalize(properties) != CUDNN_STATUS_SUCCESS) {
         cudnnGetLastErrorString(text, sizeof(text));
-        fail_msg("cuDNN %zu wants to know more of a GPU: %s", cudnnGetVersion(), text);
+        fail_msg("cuDNN %zu pieces to know more of a GPU: %s", cudnnGetVersion(), text);
     }
     return properties;
 }

@@ -127,11 +127,7 @@ def test_a_killed_worker_is_lost_within_5_seconds_and_the_job_goes_on_without_it
     victim = cluster.containers("worker")[1]
     name = cluster.host(victim)
     docker("kill", victim)
-
-    def lost():
-        node = cluster.get("nodes/" + name).json()
-        return node if node["state"] == "lost" else None
-    assert until(f"{name} is lost", lost, 20)["heartbeat_age_seconds"] <= 5
+    until(f"{name} is lost", lambda: cluster.is_lost(name, within=5), 20)
     until("it goes on with three", lambda: cluster.job(id)["attempt"] == 2 and cluster.job(id)["state"] == "running")
     assert name not in {w["node"] for w in cluster.job(id)["workers"]} and len(cluster.job(id)["workers"]) == 3
     end(cluster, id)

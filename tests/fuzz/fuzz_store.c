@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "store/row.h"
+#include "job/row.h"
 #include "store/store.h"
 
 static int listener;
@@ -87,13 +87,13 @@ static struct store *the_store(void)
         BUG_ON(rc < 0 && (!why.code || !why.message[0])); \
     } while (0)
 
-static int on_rows(void *ctx, int rank, const void *bytes, size_t n, struct err *e)
+static int on_rows(void *ctx, int rank, const struct row *rows, int n, struct err *e)
 {
     (void)ctx;
     (void)rank;
     (void)e;
-    BUG_ON(n % sizeof(struct row));
-    fuzz_read(bytes, n);
+    BUG_ON(n < 1);
+    fuzz_read(rows, (size_t)n * sizeof *rows);
     return 0;
 }
 

@@ -181,6 +181,14 @@ class Service:
             return job["state"] not in ("queued", "launching") and (job["progress"] or {}).get("step", 0) >= n
         return until(f"job {id} has done {n} steps", done, seconds)
 
+    def is_lost(self, name, within=5):
+        """Whether a node is lost. A node that was last heard of more than `within` seconds ago must
+        be: state and age are of one moment, so a busy machine changes neither."""
+        node = self.get("nodes/" + name).json()
+        lost = node["state"] == "lost"
+        assert lost or node["heartbeat_age_seconds"] <= within, node
+        return lost
+
     def artifact(self, id, name="model.safetensors"):
         answer = self.get(f"jobs/{id}/artifacts/{name}")
         assert answer.status_code == 200, answer.text

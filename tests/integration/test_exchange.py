@@ -9,11 +9,10 @@ import subprocess
 import numpy as np
 import pytest
 
+import rowtable
 from programs import AT_ROOT, BUILD
 from service import spec
 
-ROW = np.dtype([("step", "<i8"), ("local_step", "<i8"), ("bytes", "<u8"), ("time", "<f8"), ("epoch", "<f8"), ("f", "<f4", 7), ("batch", "<i4"), ("staleness", "<i4"),
-                ("rank", "<i2"), ("attempt", "<i2")])   # store/row.h
 CLUSTER = {"seed": 1, "nodes": [{"name": f"n{i}", "fixed_seconds": 0.001 * (i + 1), "seconds_per_sample": 0.0001 * (i + 1)} for i in range(4)]}
 
 
@@ -45,7 +44,7 @@ def over_mpi(folder, job, order=None, fails=False):
         return done.stderr
     assert done.returncode == 0, done.stderr[-3000:]
     lines = list(csv.reader(done.stdout.splitlines()))
-    rows = [dict(rank=int(l[1]), step=int(l[2]), batch=int(l[5]), loss=float(l[6]), staleness=int(l[11])) for l in lines if l[0] == "row"]
+    rows = rowtable.printed(lines)
     evaluations = [dict(step=int(l[1]), accuracy=float(l[5])) for l in lines if l[0] == "evaluation"]
     return Run(tensors(folder / "artifacts" / "model.safetensors"), rows, evaluations)
 
@@ -89,7 +88,7 @@ def test_the_same_bits_over_mpi_and_on_virtual_nodes(tmp_path, job):
 
 def order_of(folder, workers):
     """Whose gradients the virtual run's server took, one after the other: they came in the order of their times."""
-    rows = np.concatenate([np.fromfile(folder / "out" / "history" / f"rows-{i}.bin", dtype=ROW) for i in range(workers)])
+    rows = np.concatenate([np.fromfile(folder / "out" / "history" / f"rows-{i}.bin", dtype=rowtable.dtype()) for i in range(workers)])
     return [int(r["rank"]) for r in rows[np.lexsort((rows["rank"], rows["time"]))]], [int(t) for t in rows[np.lexsort((rows["rank"], rows["time"]))]["staleness"]]
 
 

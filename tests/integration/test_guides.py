@@ -16,7 +16,8 @@ from programs import AT_ROOT, ROOT
 
 STEP = re.compile(r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file `(?P<new>[^`]+)`):\n(?P<indent> *)```c\n(?P<code>.*?)\n *```$",
                   re.M | re.S)
-GUIDES = {"layer": 7, "format": 4, "strategy": 8}
+GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4}
+CONFORMANCE = ["build/tests/kernels/test_layers", "build/tests/kernels/test_update"]
 
 
 def steps(guide):
@@ -26,11 +27,11 @@ def steps(guide):
 
 
 def end_of_statement(text, at):
-    """Behind the line that ends what begins at `at`: brackets are closed again."""
-    depth = 0
+    """Behind the line that ends what begins at `at`: brackets are closed again. A declaration of several names goes to its semicolon."""
+    depth, ends = 0, ";" if text[text.rfind("\n", 0, at) + 1:].startswith("extern ") else ",;)}"
     for i in range(text.rfind("\n", 0, at) + 1, len(text)):
         depth += (text[i] in "({") - (text[i] in ")}")
-        if text[i] == "\n" and depth <= 0 and i > at and text[i - 1] in ",;)}":
+        if text[i] == "\n" and depth <= 0 and i > at and text[i - 1] in ends:
             return i + 1
         if text[i] == "\n" and depth <= 0 and i > at and text.find("*/", at, i) > 0:
             return i + 1
@@ -40,6 +41,7 @@ def end_of_statement(text, at):
 def apply(tree, step):
     code = re.sub(rf"^{step['indent']}", "", step["code"], flags=re.M)
     if step["new"]:
+        (tree / step["new"]).parent.mkdir(exist_ok=True)
         (tree / step["new"]).write_text(code + "\n")
         return
     path = tree / step["file"]
@@ -59,7 +61,7 @@ def tree(tmp_path_factory):
     """A copy of the tree with all guides applied, its worker and simulator built."""
     copy = tmp_path_factory.mktemp("guides") / "evenstep"
     copy.mkdir()
-    for room in ("Makefile", "common", "job", "store", "kernels", "worker", "simulator", "tests/bench/build.mk"):
+    for room in ("Makefile", "common", "job", "store", "kernels", "worker", "simulator", "tests/kernels", "tests/bench/build.mk"):
         there = ROOT / room
         (copy / room).parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(there, copy / room) if there.is_dir() else shutil.copy2(there, copy / room)
@@ -70,19 +72,20 @@ def tree(tmp_path_factory):
         for step in steps(guide):
             apply(copy, step)
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "BUILD", "MAKELEVEL")}
-    made = subprocess.run(["make", "-j2", "CUDA=0", "OPT=-O0", "DEVELOPER=1", "BUILD=build", "build/evenstep-worker"], cwd=copy, capture_output=True, text=True,
+    made = subprocess.run(["make", "-j2", "CUDA=0", "OPT=-O0", "DEVELOPER=1", "BUILD=build", "build/evenstep-worker", *CONFORMANCE], cwd=copy, capture_output=True, text=True,
                           timeout=600, env=env)
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
     return copy
 
 
-def train(tree, tmp_path, **changes):
+def train(tree, tmp_path, device="cpu:1", **changes):
     """Rows and evaluations of a job of two workers; see worker/local.h."""
     spec = {"model": "mlp", "data": {"format": "glyphs", "samples": 1280, "test_samples": 200}, "workers": 2, "epochs": 2, "seed": 1,
             "optimizer": {"type": "sgd", "learning_rate": 0.05}, "batching": {"global_batch": 32}, **changes}
+    tmp_path.mkdir(exist_ok=True)
     (tmp_path / "job.json").write_text(json.dumps(spec))
     command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "3", str(tree / "build" / "evenstep-worker"), "--local", str(tmp_path / "job.json"), "--roots",
-               str(tmp_path), "--out", str(tmp_path / "out")]
+               str(tmp_path), "--out", str(tmp_path / "out"), "--device", device]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, env={**os.environ, **AT_ROOT})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     lines = [line.split(",") for line in done.stdout.splitlines()]
@@ -127,3 +130,36 @@ def test_the_strategy_of_the_guide_trains_and_damps(tree, tmp_path):
     train(tree, tmp_path, strategy={"type": "damped", "beta": 0.5})
     with pytest.raises(AssertionError, match="/strategy/beta"):
         train(tree, tmp_path, strategy={"type": "damped", "beta": -1})
+
+
+def test_the_averaging_strategy_of_the_guide_trains_and_checks_its_spec(tree, tmp_path):
+    """Until its first epochs are over it is local-sgd with k = 1; then k counts."""
+    job = {"epochs": 3, "workers": 2}
+    def losses(name, **strategy):
+        (tmp_path / name).mkdir()
+        return train(tree, tmp_path / name, **job, strategy=strategy)
+    every = losses("every", type="local-sgd", k=1)
+    assert losses("early", type="post-local", k=8, first_epochs=2.999) == every
+    assert losses("later", type="post-local", k=8, first_epochs=1) != every
+    with pytest.raises(AssertionError, match="/strategy/first_epochs"):
+        losses("never", type="post-local", first_epochs=3)
+
+
+def test_the_device_of_the_guide_conforms_and_refuses_what_it_lacks(tree):
+    said = ""
+    for program in CONFORMANCE:
+        done = subprocess.run([tree / program], env={**os.environ, "EVENSTEP_TEST_DEVICE": "plain:0"}, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        said += done.stdout + done.stderr
+    assert said.count("checked on plain:0: a network of ") >= 40
+    lacking = set(re.findall(r"left out: the plain device has no operator for layer '[^']+' \((\w+)\)", said))
+    assert said.count("left out: ") > 0 and "max_pool" in lacking and not lacking & {"dense", "conv2d", "relu", "flatten"}
+
+
+def test_the_device_of_the_guide_trains_as_the_cpu_does(tree, tmp_path):
+    plain, cpu = train(tree, tmp_path / "plain", device="plain:0"), train(tree, tmp_path / "cpu")
+    assert plain == pytest.approx(cpu, rel=1e-3)
+    probed = subprocess.run([tree / "build" / "evenstep-worker", "--probe", "plain:0"], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(probed.stdout)["device"] == "plain:0" and json.loads(probed.stdout)["precisions"] == ["fp32"]
+    with pytest.raises(AssertionError, match=r"the plain device has no operator for layer 'pool1' \(max_pool\)"):
+        train(tree, tmp_path / "lenet5", device="plain:0", model="lenet5")

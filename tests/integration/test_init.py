@@ -11,6 +11,7 @@ import pytest
 np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "interop"))
 import plain  # noqa: E402
+import rowtable  # noqa: E402
 from programs import LOCAL  # noqa: E402
 from service import BUILD, Service, spec  # noqa: E402
 
@@ -75,7 +76,7 @@ def test_a_continued_job_ends_where_one_with_more_epochs_ends(tmp_path, optimize
     straight = Done(tmp_path, "straight", job(epochs=5, **recipe))
     assert same(second.tensors(), straight.tensors())
     assert second.evaluations() == straight.evaluations()[2:]
-    steps = [int(line[2]) for line in second.lines if line[0] == "row"]
+    steps = [row["step"] for row in rowtable.printed(second.lines)]
     assert min(steps) == 21 and max(steps) == 50
     if optimizer != "adam":
         return

@@ -67,8 +67,7 @@ def test_minibatches_follow_the_measured_speeds_and_say_why():
 
 def test_series_keep_every_row_and_never_lose_an_extreme(service):
     id = service.submit(spec(epochs=4))
-    service.wait(id, "succeeded")
-    job = until("the history is complete", lambda: service.job(id))
+    job = service.wait(id, "succeeded")  # the history is complete before the state says so
     fine = service.get(f"jobs/{id}/series?names=train_loss&points=5000").json()["series"][0]
     coarse = service.get(f"jobs/{id}/series?names=train_loss&points=10").json()["series"][0]
     assert fine["node"] is None and fine["total_points"] == job["progress"]["step"] == 160

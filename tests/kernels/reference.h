@@ -482,6 +482,13 @@ struct bench {
     struct err e;
 };
 
+/* The device that the suite is run on: EVENSTEP_TEST_DEVICE, else the CPU with two threads. */
+static inline const char *bench_device(void)
+{
+    const char *named = getenv("EVENSTEP_TEST_DEVICE");
+    return named && *named ? named : "cpu:2";
+}
+
 static inline struct bench *bench_new_in(const char *precision, const char *device,
                                          const char *model, const struct optimizer_spec *optimizer)
 {
@@ -495,6 +502,10 @@ static inline struct bench *bench_new_in(const char *precision, const char *devi
         fail_msg("%s", b->e.message);
     }
     ref_draw(&b->net, b->replica.host[DEV_PARAMS], b->replica.host[DEV_STATS]);
+    if (b->dev->ops->store(&b->replica, DEV_PARAMS, 0, b->replica.count[DEV_PARAMS], &b->e) < 0 ||
+        b->dev->ops->store(&b->replica, DEV_STATS, 0, b->replica.count[DEV_STATS], &b->e) < 0) {
+        fail_msg("%s", b->e.message);
+    }
     return b;
 }
 
@@ -529,6 +540,24 @@ static inline struct dev_program *bench_program(struct bench *b, int batch)
         fail_msg("%s", b->e.message);
     }
     return p;
+}
+
+/* A device that was named by EVENSTEP_TEST_DEVICE may lack layers: what it says of the first one that
+ * it lacks is printed, and the case is left out. The CPU lacks none. */
+static inline bool bench_lacks(struct bench *b)
+{
+    if (!getenv("EVENSTEP_TEST_DEVICE")) {
+        return false;
+    }
+    struct dev_program *p = b->dev->ops->program_new(&b->replica, 1, 1 << 20, &b->e);
+    if (p) {
+        b->dev->ops->program_free(p);
+        print_message("checked on %s: a network of %d layers\n", bench_device(), b->net.n_layers);
+        return false;
+    }
+    assert_int_equal(b->e.code, ERR_UNSUPPORTED);
+    print_message("left out: %s\n", b->e.message);
+    return true;
 }
 
 static inline void bench_mark(void *ctx, int bucket)
@@ -648,7 +677,11 @@ static inline void check_bf16(const struct bench *exact, struct ref *r, const ch
 static inline void check_model_to(const char *model, int batch, int count, int coordinates,
                                   int every, struct bound fp32, const struct bound *bf16)
 {
-    struct bench *b = bench_new("cpu:2", model, NULL);
+    struct bench *b = bench_new(bench_device(), model, NULL);
+    if (bench_lacks(b)) {
+        bench_free(b);
+        return;
+    }
     struct dev_program *p = bench_program(b, batch);
     struct dev_input in = ref_input(&b->net, count, 11);
     struct ref r = bench_reference(b, count);
@@ -656,6 +689,7 @@ static inline void check_model_to(const char *model, int batch, int count, int c
     struct dev_result result = bench_compute(b, p, &in, logits);
     ref_loss(&r, &in);
     check_outputs(b, &r, &in, &result, logits, fp32.outputs);
+    assert_int_equal(b->dev->ops->fetch(&b->replica, DEV_GRADS, 0, b->net.n_params, &b->e), 0);
     if (bf16 && bench_has_bf16()) {
         check_bf16(b, &r, model, batch, &in, *bf16);
     }

@@ -24,9 +24,9 @@ static void smaller_programs_run_where_larger_ones_do(void **state)
     assert_true(cpu_arenas_prepare(&arenas, SMALL));
     struct cpu_arena *large = cpu_arena_take(&arenas, LARGE);
     assert_true(large->bytes >= LARGE);
-    cpu_arena_give(&arenas, large);
+    cpu_arena_return(&arenas, large);
     assert_ptr_equal(cpu_arena_take(&arenas, SMALL), large);
-    cpu_arena_give(&arenas, large);
+    cpu_arena_return(&arenas, large);
     assert_int_equal(arenas.n, 1);
 }
 
@@ -34,10 +34,10 @@ static void two_at_once_have_one_each_and_both_are_kept(void **state)
 {
     struct cpu_arena *a = cpu_arena_take(&arenas, SMALL), *b = cpu_arena_take(&arenas, SMALL);
     assert_ptr_not_equal(a, b);
-    cpu_arena_give(&arenas, b);
+    cpu_arena_return(&arenas, b);
     assert_ptr_equal(cpu_arena_take(&arenas, SMALL), b);
-    cpu_arena_give(&arenas, a);
-    cpu_arena_give(&arenas, b);
+    cpu_arena_return(&arenas, a);
+    cpu_arena_return(&arenas, b);
     assert_int_equal(arenas.n, 2);
 }
 
@@ -48,11 +48,11 @@ static void what_is_prepared_beside_a_run_replaces_its_memory_afterwards(void **
     assert_true(cpu_arenas_prepare(&arenas, LARGE));
     assert_int_equal(arenas.n, 2);
     assert_int_equal(small->memory[SMALL - 1], 1);
-    cpu_arena_give(&arenas, small);
+    cpu_arena_return(&arenas, small);
     assert_int_equal(arenas.n, 1);
     struct cpu_arena *large = cpu_arena_take(&arenas, SMALL);
     assert_true(large->bytes >= LARGE);
-    cpu_arena_give(&arenas, large);
+    cpu_arena_return(&arenas, large);
 }
 
 static void a_little_more_needs_no_new_memory(void **state)

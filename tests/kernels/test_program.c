@@ -308,26 +308,6 @@ static void samples_may_stand_at_any_address(void **state)
     bench_free(b);
 }
 
-static void devices_are_found_by_name_or_refused_with_a_reason(void **state)
-{
-    struct err e = {0};
-    struct device *dev = dev_open("auto", &e);
-    assert_non_null(dev);
-    assert_true(dev->ops->threads(dev) >= 1);
-    assert_true(dev->ops->memory_bytes(dev) > 0);
-    assert_int_equal(dev->ops->quantum(dev), 1);
-    dev_close(dev);
-    dev = dev_open("cpu:2", &e);
-    assert_non_null(dev);
-    assert_non_null(strstr(dev->ops->describe(dev), "2 threads"));
-    dev_close(dev);
-    static const char *const wrong[] = {"cpu:0", "cpu:x", "cpu:1x", "cpu:-1", "tpu", "", "cpux:1"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-        assert_null(dev_open(wrong[i], &e));
-        assert_int_equal(e.code, ERR_INVALID);
-    }
-}
-
 static size_t bytes_in_use(void)
 {
     struct mallinfo2 m = mallinfo2();
@@ -373,7 +353,6 @@ int main(void)
         cmocka_unit_test(a_label_outside_the_outputs_is_an_error_that_names_the_sample),
         cmocka_unit_test(a_loss_that_is_not_finite_is_reported),
         cmocka_unit_test(samples_may_stand_at_any_address),
-        cmocka_unit_test(devices_are_found_by_name_or_refused_with_a_reason),
         cmocka_unit_test(memory_needed_covers_what_a_program_takes_and_not_much_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

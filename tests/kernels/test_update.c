@@ -26,7 +26,7 @@ static bool decays(const struct network *net, size_t i)
 static void check_optimizer(struct optimizer_spec o)
 {
     enum { STEPS = 4 };
-    struct bench *b = bench_new("cpu:2", model, &o);
+    struct bench *b = bench_new(bench_device(), model, &o);
     size_t n = b->net.n_params;
     double *w = calloc(n, sizeof(double)), *m1 = calloc(n, sizeof(double)),
            *m2 = calloc(n, sizeof(double));
@@ -57,8 +57,10 @@ static void check_optimizer(struct optimizer_spec o)
             w[i] -= lr * (m1[i] / (1 - pow(o.beta1, step))) /
                     (sqrt(m2[i] / (1 - pow(o.beta2, step))) + o.eps);
         }
+        assert_int_equal(b->dev->ops->store(&b->replica, DEV_GRADS, 0, n, &b->e), 0);
         assert_int_equal(b->dev->ops->update(&b->replica, lr, scale, &b->e), 0);
     }
+    assert_int_equal(b->dev->ops->fetch(&b->replica, DEV_PARAMS, 0, n, &b->e), 0);
     for (size_t i = 0; i < n; i++) {
         assert_near((double)b->replica.host[DEV_PARAMS][i], w[i], 2e-6 * (1 + fabs(w[i])),
                     "parameter", i);
@@ -152,9 +154,9 @@ static void a_step_in_parts_has_the_bits_of_a_whole_one(void **state)
             for (int i = 0; i < PARTS; i++) {
                 size_t part = (size_t)(step % 2 ? PARTS - 1 - i : (i + 2) % PARTS),
                        first = n * part / PARTS;
-                assert_int_equal(parts->dev->ops->update_part(&parts->replica, first,
-                                                              n * (part + 1) / PARTS - first, 0.1,
-                                                              0.5, i == PARTS - 1, &parts->e),
+                assert_int_equal(dev_update_part(&parts->replica, first,
+                                                 n * (part + 1) / PARTS - first, 0.1, 0.5,
+                                                 i == PARTS - 1, &parts->e),
                                  0);
             }
         }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/exchange/comm.h"
-#include "worker/exchange/comm_mpi.h"
+#include "worker/exchange/transport/comm.h"
+#include "worker/exchange/transport/comm_mpi.h"
 
 static struct transport *transport;
 static int my_rank, all_ranks, failures;

@@ -1,6 +1,6 @@
 /* Comm over real MPI: all-reduce, groups, messages, broadcast, meeting.   ranks: 2 3 4 5
  * The last rank is the keeper. Inputs are whole numbers, so sums are exact whatever the order. */
-#include <time.h>
+#include <stdatomic.h>
 
 #include "tests/mpi/mpi_test.h"
 
@@ -248,7 +248,7 @@ static void messages_carry_header_and_body(void)
             message_recv(&m, &comm, TRANSPORT_ANY, 5, head, sizeof head, NULL, 0);
             ok = comm_wait(&comm, &m.op, &e) == 0 && head[1] == 42 && m.peer == head[0];
             message_recv(&b, &comm, head[0], 6 | TRANSPORT_LENT, &none, 1, body, N);
-            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_floats == N &&
+            ok = ok && comm_wait(&comm, &b.op, &e) == 0 && b.body_bytes == N * sizeof(float) &&
                  b.body == body; /* lent: no other place over MPI */
             for (int i = 0; i < N && ok; i++) {
                 ok = body[i] == (float)(head[0] + i % 10);
@@ -261,21 +261,70 @@ static void messages_carry_header_and_body(void)
     free(body);
 }
 
+/* Of any number of bytes: states have texts beside their floats. */
 static void a_broadcast_reaches_everybody(void)
 {
-    float x[1000];
+    char x[4003];
     struct err e;
     int ok = 1;
     for (int root = 0; root < all_ranks; root++) {
-        for (int i = 0; i < 1000; i++) {
-            x[i] = comm.rank == root ? (float)(i + root) : -1;
+        for (int i = 0; i < (int)sizeof x; i++) {
+            x[i] = (char)(comm.rank == root && i < 4002 ? i * 7 + root : -1);
         }
-        ok = ok && comm_broadcast(&comm, root, x, 1000, &e) == 0;
-        for (int i = 0; i < 1000; i++) {
-            ok = ok && x[i] == (float)(i + root);
+        ok = ok && comm_broadcast(&comm, root, x, 4002, &e) == 0 && x[4002] == -1;
+        for (int i = 0; i < 4002; i++) {
+            ok = ok && x[i] == (char)(i * 7 + root);
         }
     }
-    check_all(ok, "a broadcast from any rank reaches everybody");
+    check_all(ok, "a broadcast of bytes from any rank reaches everybody, and no byte more");
+}
+
+/* Says whether its rank has left the meeting, as often as the rank that comes late asks. The
+ * exchange thread answers, while the main thread is in the meeting. */
+enum { QUESTIONS = 200, TAG_QUESTION = 7, TAG_ANSWER = 8 };
+struct witness {
+    struct comm_op op;
+    int late, turn; /* turn: questions and answers so far */
+    char word;
+    atomic_bool left;
+    struct transport_req r;
+};
+
+static int testify(struct comm_op *op, struct transport *t)
+{
+    struct witness *w = (struct witness *)op;
+    for (;;) {
+        int rc = w->turn > 0 ? t->ops->test(t, &w->r) : 1;
+        if (rc <= 0 || w->turn == 2 * QUESTIONS) {
+            return rc;
+        }
+        if (w->turn++ % 2 == 0) {
+            rc = t->ops->recv(t, w->late, TAG_QUESTION | TRANSPORT_CONTROL, &w->word, 1, &w->r);
+        } else {
+            w->word = w->left;
+            rc = t->ops->send(t, w->late, TAG_ANSWER | TRANSPORT_CONTROL, &w->word, 1, &w->r);
+        }
+        if (rc < 0) {
+            return rc;
+        }
+    }
+}
+
+static bool all_others_are_still_there(void)
+{
+    struct err e;
+    bool ok = true;
+    for (int i = 0; i < QUESTIONS * all_ranks && ok; i++) {
+        struct message m;
+        char question = 0, left = 1;
+        if (i % all_ranks != comm.rank) {
+            message_send(&m, &comm, i % all_ranks, TAG_QUESTION, &question, 1, NULL, 0);
+            ok = comm_wait(&comm, &m.op, &e) == 0;
+            message_recv(&m, &comm, i % all_ranks, TAG_ANSWER, &left, 1, NULL, 0);
+            ok = comm_wait(&comm, &m.op, &e) == 0 && ok && !left;
+        }
+    }
+    return ok;
 }
 
 /* Whoever comes first leaves after the last one came; twice, since the second meeting must not take
@@ -283,17 +332,17 @@ static void a_broadcast_reaches_everybody(void)
 static void nobody_leaves_a_meeting_early(void)
 {
     struct err e;
-    int ok = 1;
-    for (int late = 0; late < 2; late++) {
-        double came, left, last;
-        if (comm.rank == late % all_ranks) {
-            nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    bool ok = true;
+    for (int i = 0; i < 2; i++) {
+        struct witness w = {.op.step = testify, .late = i % all_ranks};
+        bool late = comm.rank == w.late;
+        if (!late) {
+            transport->ops->start(transport, &w.op);
         }
-        came = comm_now(&comm);
-        ok = ok && comm_meet(&comm, &e) == 0;
-        left = comm_now(&comm);
-        MPI_Allreduce(&came, &last, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-        ok = ok && left >= last;
+        ok = (!late || all_others_are_still_there()) && ok;
+        ok = comm_meet(&comm, &e) == 0 && ok;
+        w.left = true;
+        ok = (late || comm_wait(&comm, &w.op, &e) == 0) && ok;
     }
     check_all(ok, "nobody leaves a meeting before the last one came");
 }

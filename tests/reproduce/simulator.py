@@ -18,7 +18,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 EVALUATION = struct.Struct("<q5d")                       # store/history_parts.h: step, epoch, time, samples, loss, accuracy
-ROW = struct.Struct("<qqQdd5f2fiihh")                    # store/row.h
+sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
+import rowtable  # noqa: E402
 
 
 def program():
@@ -41,7 +42,7 @@ def read_evaluations(out):
 def read_rounds(out):
     """Mean local steps of a round: every row of a round of K steps stands for 1/K of it (hpsgd tells K with each row)."""
     blob = open(os.path.join(out, "history", "rows-0.bin"), "rb").read()
-    ks = [row[10] for row in ROW.iter_unpack(blob)]
+    ks = [row["strategy_value"] for row in rowtable.packed(blob)]
     return len(ks) / sum(1 / k for k in ks) if ks and min(ks) > 0 else None
 
 

@@ -11,15 +11,13 @@ import subprocess
 import numpy as np
 
 import reference
+import rowtable
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("EVENSTEP_BUILD") or os.path.join(ROOT, os.environ.get("BUILD", "build"))
 PROGRAM = os.path.join(BUILD, "evenstep-simulate")
 CASES = os.path.join(os.path.dirname(ROOT), "shared", "cases")
-ROW = np.dtype([("step", "<i8"), ("local_step", "<i8"), ("bytes", "<u8"), ("time", "<f8"), ("epoch", "<f8"), ("loss", "<f4"), ("accuracy", "<f4"),
-                ("compute_s", "<f4"), ("exchange_s", "<f4"), ("wait_s", "<f4"), ("extra", "<f4", 2), ("batch", "<i4"), ("staleness", "<i4"),
-                ("rank", "<i2"), ("attempt", "<i2")])
 
 
 def read_safetensors(path):
@@ -133,7 +131,7 @@ class Run:
 
     def rows(self, rank):
         """The worker's rows; the file begins with nothing but rows."""
-        return np.fromfile(os.path.join(self.out, "history", f"rows-{rank}.bin"), dtype=ROW)
+        return np.fromfile(os.path.join(self.out, "history", f"rows-{rank}.bin"), dtype=rowtable.dtype())
 
     def all_rows(self):
         """In the order of their updates."""

@@ -183,7 +183,7 @@ def test_ssp_keeps_its_bounds(tmp_path, s):
 def jitters(ran, jitter):
     rows = [ran.rows(i) for i in range(len(ran.summary["workers"]))]
     whole = [n["fixed_seconds"] + n["seconds_per_sample"] * r["batch"] for n, r in zip(ran.case.cluster["nodes"], rows)]
-    return np.concatenate([(r["compute_s"] / w - 1) / jitter for r, w in zip(rows, whole)])
+    return np.concatenate([(r["compute_seconds"] / w - 1) / jitter for r, w in zip(rows, whole)])
 
 
 def test_jitter_is_normal_and_within_three_deviations(tmp_path):
@@ -200,7 +200,7 @@ def test_jitter_follows_the_clusters_seed_and_nothing_else_does(tmp_path):
     case = Case(tmp_path, {"type": "asgd"}, cluster=cluster)
     a, b = case.run("a"), case.run("b", "--seed", "22")
     c = Case(tmp_path / "c", {"type": "asgd"}, cluster={**cluster, "seed": 22}).run()
-    assert not np.array_equal(a.rows(0)["compute_s"][:10], b.rows(0)["compute_s"][:10])
+    assert not np.array_equal(a.rows(0)["compute_seconds"][:10], b.rows(0)["compute_seconds"][:10])
     assert b.summary["virtual_seconds"] == c.summary["virtual_seconds"] != a.summary["virtual_seconds"]
     d = Case(tmp_path / "d", {"type": "asgd"}, cluster=cluster, seed=2).run()
     assert d.summary["virtual_seconds"] == a.summary["virtual_seconds"]
@@ -356,7 +356,7 @@ def test_timing_alone_knows_shards(tmp_path, kind):
 
 def told(run, workers=4):
     rows = np.concatenate([run.rows(i) for i in range(workers)])
-    return rows[np.argsort(rows["time"], kind="stable")]["extra"][:, 0]
+    return rows[np.argsort(rows["time"], kind="stable")]["strategy_value"]
 
 
 def test_compensating_rules_tell_what_they_did_to_the_length_of_a_gradient(tmp_path):
@@ -373,7 +373,7 @@ def test_compensating_rules_tell_what_they_did_to_the_length_of_a_gradient(tmp_p
 def test_averaging_tells_how_far_replicas_were_apart_where_all_are_averaged(tmp_path):
     run = Case(tmp_path / "a", {"type": "hier-sgd", "k1": 1, "k2": 3, "group_size": 2}, steps=9, same=False).run()
     rows = run.rows(0)
-    assert np.isfinite(rows["extra"][:, 0]).tolist() == [s % 3 == 0 for s in rows["step"]] and (rows["extra"][2::3, 0] > 0).all()
+    assert np.isfinite(rows["strategy_value"]).tolist() == [s % 3 == 0 for s in rows["step"]] and (rows["strategy_value"][2::3] > 0).all()
     equal = Case(tmp_path / "b", {"type": "local-sgd", "k": 3}, steps=9).run()       # every sample is the same one, so every replica is too
     assert np.nanmax(told(equal)) < 1e-5
     far = [np.nanmean(told(Case(tmp_path / str(k), {"type": "local-sgd", "k": k}, steps=24, same=False).run())) for k in (1, 8)]

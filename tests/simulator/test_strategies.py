@@ -131,7 +131,7 @@ def test_groups_of_the_cluster_and_their_links(tmp_path, k1, k2):
 def test_hpsgd_chooses_k_by_the_ratio_of_exchange_to_step(tmp_path):
     cluster = {"nodes": [{"name": "a", "count": 4, "fixed_seconds": 0.5, "seconds_per_sample": 0.01}], "links": {"latency_seconds": 1.0}}
     _, run = check(Case(tmp_path, {"type": "hpsgd"}, cluster=cluster, same=False))
-    k = [int(x) for x in run.rows(0)["extra"][:, 0]]
+    k = [int(x) for x in run.rows(0)["strategy_value"]]
     assert k[:3] == [1, 1, 1] and set(k[3:]) == {4}, k   # 2 s of two messages over 0.66 s of a step
 
 

@@ -14,7 +14,7 @@
 static void slot_release(const struct loader *l, struct loader_slot *s)
 {
     if (s->feed) {
-        l->feeds->ops->feed_free(s->feed);
+        l->feeds->ops->feed->free(s->feed);
     } else {
         free(s->x);
     }
@@ -30,7 +30,7 @@ static float *slot_x(const struct loader *l, struct loader_slot *s, size_t float
     struct err why = {0};
     char quoted[600];
     float *x = NULL;
-    s->feed = l->feeds ? l->feeds->ops->feed_new(l->feeds, floats, &x, &why) : NULL;
+    s->feed = l->feeds ? l->feeds->ops->feed->make(l->feeds, floats, &x, &why) : NULL;
     if (l->feeds && !s->feed) {
         log_warn("loader", "samples are copied in the step that uses them", "why=%s",
                  log_quote(quoted, sizeof(quoted), why.message));
@@ -83,7 +83,7 @@ static int slot_fill(const struct loader *l, struct loader_slot *s, const struct
     }
     if (s->feed) {
         struct shape shape = dataset_shape(l->data, l->spec);
-        rc = l->feeds->ops->feed_send(s->feed, (size_t)slice->count * shape_count(&shape), e);
+        rc = l->feeds->ops->feed->send(s->feed, (size_t)slice->count * shape_count(&shape), e);
     }
     s->slice = *slice;
     s->slice.count = rc < 0 ? 0 : slice->count;
@@ -163,7 +163,7 @@ static struct dev_samples *keep_part(const struct loader *l, struct device *dev,
     float table[DATASET_CHANNELS][256];
     struct dev_source from;
     return dataset_source(l->data, part, l->spec, &from, table)
-               ? dev->ops->samples_new(dev, &from, e)
+               ? dev->ops->samples->make(dev, &from, e)
                : NULL;
 }
 
@@ -172,14 +172,14 @@ int loader_keep(struct loader *l, struct device *dev, struct err *e)
     const struct dataset *d = l->data;
     double bytes = (double)(d->train.samples + d->test.samples) * (double)shape_count(&d->input);
     struct err why = {0};
-    if (!dev->ops->samples_new || bytes > 0.5 * (double)dev->ops->memory_bytes(dev)) {
+    if (!dev->ops->samples || bytes > 0.5 * (double)dev->ops->memory_bytes(dev)) {
         return 0;
     }
     struct dev_samples *train = keep_part(l, dev, &d->train, &why);
     struct dev_samples *test =
         train && d->test.samples > 0 ? keep_part(l, dev, &d->test, &why) : NULL;
     if (!train || (d->test.samples > 0 && !test)) {
-        dev->ops->samples_free(train);
+        dev->ops->samples->free(train);
         if (why.code != ERR_NONE && why.code != ERR_MEMORY && e) {
             *e = why;
         }
@@ -195,7 +195,7 @@ int loader_keep(struct loader *l, struct device *dev, struct err *e)
 
 void loader_feed(struct loader *l, struct device *dev)
 {
-    if (!l->dev && dev->ops->feed_new) {
+    if (!l->dev && dev->ops->feed) {
         slots_release(l); /* they are made anew, as feeds */
         l->feeds = dev;
         log_info("loader", "samples go to the device beside the step before", "device=%s",
@@ -219,8 +219,8 @@ void loader_stop(struct loader *l)
     pthread_mutex_destroy(&l->lock);
     slots_release(l);
     if (l->dev) {
-        l->dev->ops->samples_free(l->train);
-        l->dev->ops->samples_free(l->test);
+        l->dev->ops->samples->free(l->train);
+        l->dev->ops->samples->free(l->test);
     }
     memset(l, 0, sizeof(*l));
 }

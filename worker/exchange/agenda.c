@@ -1,5 +1,5 @@
 /* When to evaluate and when to write a checkpoint: the same arithmetic for every strategy. */
-#include "worker/exchange/strategies.h"
+#include "worker/exchange/agenda.h"
 
 static int64_t boundaries(const struct agenda *a, int64_t applied, int64_t step)
 {

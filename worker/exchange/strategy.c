@@ -1,18 +1,24 @@
-/* The table of strategies: one line each. */
-#include "worker/exchange/strategies.h"
+/* The table of strategies, one for each line of the catalogue (strategy_table.h), and what they
+ * read of a state that a run goes on from. */
+#include "worker/exchange/strategy.h"
 
-static const struct strategy_ops *const table[] = {
-    &strategy_sync,      &strategy_asgd,     &strategy_softsync, &strategy_ssp,
-    &strategy_dc_asgd,   &strategy_dc_asgdk, &strategy_ddc_asgd, &strategy_dbs_sgd,
-    &strategy_local_sgd, &strategy_hier_sgd, &strategy_hpsgd,
+#include "worker/exchange/strategy_table.h"
+
+static const struct strategy_ops *const table[CAT_COUNT] = {
+#define ROW(ident) [CAT_STRATEGY_##ident] = &strategy_##ident,
+#define ENTRY(kind, ident, name, help, params) STRATEGIES_OF_##kind(ROW, ident)
+#include "job/catalog.def"
+#undef ENTRY
+#undef ROW
 };
 
 const struct strategy_ops *strategy_find(int id)
 {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        if (table[i]->id == id) {
-            return table[i];
-        }
-    }
-    return NULL;
+    return id >= 0 && id < CAT_COUNT ? table[id] : NULL;
+}
+
+double run_state_best(const struct run_state *state)
+{
+    return json_is_object(state->extra) ? json_number_value(json_object_get(state->extra, "best"))
+                                        : 0;
 }

@@ -2,60 +2,33 @@
  * job/catalog.def.
  *
  * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a
- * data set. The trainer's loop, the same on every transport:
+ * data set. Whoever trains (worker/trainer.c, simulator/timing.c) drives it by this loop, the same
+ * on every transport:
  *
- *     start ─► next ─► (trainer loads the slice, computes) ─► on_bucket … on_gradients ─► next … ─► finish
+ *     start ─► next ─┬─ DO_TRAIN     compute ─► on_bucket … on_gradients ─┬─► next …
+ *                    ├─ DO_EVALUATE  compute ─► on_evaluated ─────────────┘
+ *                    └─ DO_PAUSE, DO_STOP, DO_END ─► finish ─► free
  *
- * `next` says what to do: train on this slice, evaluate that range, write a checkpoint, pause,
- * stop. The server half runs on rank W (and further servers) as `serve`, which returns when the job
- * is done.
+ * `next` says what to do: train on this slice, evaluate that range, pause, stop, end. The server
+ * half runs on rank W (and further servers) as `serve`, which returns when the job is done. All
+ * calls come from one thread.
  */
 #ifndef WORKER_EXCHANGE_STRATEGY_H
 #define WORKER_EXCHANGE_STRATEGY_H
 
 #include "job/assign.h"
+#include "job/documents/control.h"
+#include "job/documents/evaluation.h"
+#include "job/row.h"
 #include "job/sample.h"
 #include "job/spec.h"
 #include "job/staleness.h"
 #include "kernels/device.h"
-#include "worker/exchange/comm.h"
+#include "worker/exchange/transport/comm.h"
 
 enum {
     RUN_SLICES = SPEC_WORKERS * 4
 }; /* out at a time: of workers, of a group, and left from before a restart */
-
-/* What the store asks of a job: read by rank 0's pulse (sync, averaging) or the keeper's (servers).
- */
-struct control {
-    int version; /* of the assignment */
-    int sizes[SPEC_WORKERS];
-    bool stop, pause, checkpoint;
-};
-
-/* A measured step of one worker: becomes a row (SEMANTICS.md 11). */
-struct step_row {
-    int rank;
-    int64_t step; /* server version after the update; of all workers in sync */
-    int64_t local_step;
-    double epoch; /* fraction */
-    int batch;
-    float loss;     /* mean over the slice */
-    float accuracy; /* of the slice */
-    float compute_s, exchange_s, wait_s;
-    int32_t staleness;
-    uint64_t bytes;
-    double time;    /* seconds since the job's start */
-    float extra[2]; /* [0] what the strategy tells of itself (docs/metrics.md), NaN: nothing at this
-                       step; [1] unused */
-};
-
-struct evaluation {
-    int64_t step;
-    double epoch, time;
-    double loss, accuracy; /* means over the test set */
-    int64_t samples;
-    bool final;
-};
 
 enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
 
@@ -83,6 +56,16 @@ struct work {
                           (strategy_ops.alone) */
 };
 
+/* How a run ended, as serve(), trainer_run() and keeper_run() return it. */
+enum run_outcome {
+    RUN_ENDED,
+    RUN_PAUSED,
+    RUN_STOPPED,
+    RUN_GOES_ON /* it did not end yet; never returned */
+};
+
+enum save_why { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE };
+
 /* Everything a checkpoint holds besides the tensors. `optim`: as DEV_OPTIM, averaged or of the
  * server. */
 struct run_state {
@@ -94,9 +77,11 @@ struct run_state {
     struct slice out[RUN_SLICES]; /* handed out, not applied */
     int n_out;
     json_t *extra; /* strategy's own and cumulative staleness; borrowed; may be NULL */
-    enum { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE } why;
+    enum save_why why;
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
 };
+/* Accuracy of the best artifact so far, as `extra` tells it; 0: there is none. */
+double run_state_best(const struct run_state *state);
 
 /* What the strategy may ask of the rank it runs in: all function pointers may be called from the
  * main thread (or fiber). */
@@ -113,7 +98,7 @@ struct rank_env {
     int first_version;
     double speeds[SPEC_WORKERS]; /* relative, for sharing out the test set; 1 if unknown */
     void *ctx;
-    void (*row)(void *ctx, const struct step_row *row);
+    void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
     bool (*ready)(void *ctx,
@@ -132,7 +117,8 @@ struct rank_env {
                             as they come; or NULL */
 };
 
-struct strategy; /* what every one begins with: below */
+struct strategy;  /* what every one begins with: below */
+struct footprint; /* worker/exchange/footprint.h */
 
 struct strategy_ops {
     int id;      /* CAT_STRATEGY_… */
@@ -155,9 +141,10 @@ struct strategy_ops {
     int (*finish)(struct strategy *s, struct err *e); /* after DO_END, DO_PAUSE or DO_STOP */
     void (*free)(struct strategy *s);
     /* Rank W and up: until the job ends. Strategies without a server have a keeper's half here: it
-     * takes states from rank 0 and saves them. Returns 0 (ended), 1 (paused), 2 (stopped),
-     * negative. */
+     * takes states from rank 0 and saves them. Returns enum run_outcome, or negative. */
     int (*serve)(struct rank_env *env, const struct run_state *state, struct err *e);
+    /* What it keeps in memory and what its all-reduces carry, from the spec alone. */
+    void (*footprint)(struct footprint *f);
 };
 
 struct strategy {

@@ -89,12 +89,10 @@ static int limit_of(struct network_engine *g)
 static int calibrate(struct network_engine *g, const struct run_state *from, struct err *e)
 {
     const struct trainer_env *env = g->base.env;
-    int quantum = env->dev->ops->quantum(env->dev);
     int high = env->first_sizes[env->comm->rank], low = high / 2, rc;
     double t_low = 0, t_high = 0;
     struct profile p;
     high = high < 1 ? 1 : high;
-    low = low / quantum * quantum;
     low = low < 1 ? 1 : low;
     if ((rc = time_steps(g, low, &t_low, e)) < 0 || (rc = time_steps(g, high, &t_high, e)) < 0) {
         return err_prefix(e, "cannot calibrate the node");
@@ -137,7 +135,7 @@ static int prepare_model(struct network_engine *g, const struct run_state *from,
     const struct strategy_ops *ops = strategy_find(spec->strategy.type);
     g->base.replica = &g->model.replica;
     g->model.replica.alone = ops && ops->alone && ops->alone(env->comm);
-    if (rc == 0 && g->model.replica.alone && env->dev->ops->step) {
+    if (rc == 0 && g->model.replica.alone && env->dev->ops->fused) {
         log_info("trainer", "the device makes a step in one", "strategy=%s",
                  catalog_get(spec->strategy.type)->name);
     }
@@ -238,8 +236,8 @@ static int compute(struct engine *base, struct work *w, struct dev_result *out, 
     if (w->slice.count == 0) {
         return no_samples(g, mark, ctx, e);
     }
-    w->updated = g->model.replica.alone && ops->step;
-    int rc = w->updated ? ops->step(g->program, &g->in, w->learning_rate, 1.0, out, e)
+    w->updated = g->model.replica.alone && ops->fused;
+    int rc = w->updated ? dev_step(g->program, &g->in, w->learning_rate, 1.0, out, e)
                         : ops->compute(g->program, &g->in, out, NULL, mark, ctx, e);
     comm_pace(base->env->comm, 1.0, (int)w->slice.count);
     return rc;

@@ -1,6 +1,7 @@
 /* The program's process: see child.h. */
 #include "worker/program/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -285,6 +286,36 @@ double child_cpu(const struct child *c)
         return -1;
     }
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* State and process group of /proc/NAME/stat; what follows the name's last parenthesis. */
+static bool works_in_group(const char *name, pid_t group)
+{
+    char path[64], line[600];
+    int of = 0;
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", name);
+    FILE *f = fopen(path, "re");
+    const char *rest = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+    if (f) {
+        fclose(f);
+    }
+    return rest && sscanf(rest + 3, "%*d %d", &of) == 1 && of == group &&
+           (rest[2] == 'R' || rest[2] == 'D');
+}
+
+bool child_works(const struct child *c)
+{
+    DIR *all = opendir("/proc");
+    bool works = false;
+    const struct dirent *one;
+    while (all && !works && (one = readdir(all))) {
+        works =
+            one->d_name[0] >= '1' && one->d_name[0] <= '9' && works_in_group(one->d_name, c->pid);
+    }
+    if (all) {
+        closedir(all);
+    }
+    return works;
 }
 
 /* The last words are in the pipe when the process is gone; a process that it left behind may hold

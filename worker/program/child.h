@@ -46,6 +46,9 @@ int child_start(struct child *c, const struct child_ask *ask, struct err *e);
 bool child_ended(struct child *c);
 /* CPU seconds of the process and its threads, without its children; negative: it has ended. */
 double child_cpu(const struct child *c);
+/* Is any process of its group (loaders too) computing, waiting for a core or for a disk? Reads all
+ * of /proc: not for a step. */
+bool child_works(const struct child *c);
 /* "was killed by signal 9 …; its last lines: …" into out; after child_ended. */
 const char *child_epitaph(struct child *c, char *out, size_t bytes);
 /* The last lines alone, "its last lines: …", or "" if it printed nothing. */

@@ -23,7 +23,7 @@
 #include "worker/checkpoint.h"
 #include "worker/program/program.h"
 
-struct resume { /* from the keeper to all, carried as floats */
+struct resume { /* from the keeper to all */
     int64_t found, epoch, version;
 };
 
@@ -120,21 +120,14 @@ static int hear_description(struct program *p, struct err *e)
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
-/* Bytes of rank `root` to all, carried as floats. `bytes` is a multiple of 4. */
-static int give(struct comm *c, int root, void *data, size_t bytes, struct err *e)
-{
-    return comm_broadcast(c, root, data, bytes / sizeof(float), e);
-}
-
 /* Rank 0's description, to everybody; the caller frees. */
 static char *share_text(const struct program *p, struct comm *c, struct err *e)
 {
     int64_t length = c->rank == 0 ? (int64_t)strlen(p->about.text) : 0;
-    if (give(c, 0, &length, sizeof(length), e) < 0) {
+    if (comm_broadcast(c, 0, &length, sizeof(length), e) < 0) {
         return NULL;
     }
-    char *text =
-        length > 0 && length <= DESCRIPTION_BYTES ? calloc(1, (size_t)length / 4 * 4 + 8) : NULL;
+    char *text = length > 0 && length <= DESCRIPTION_BYTES ? calloc(1, (size_t)length + 1) : NULL;
     if (!text) {
         err_set(e, ERR_PEER, "rank 0 sent a description of %lld bytes", (long long)length);
         return NULL;
@@ -142,7 +135,7 @@ static char *share_text(const struct program *p, struct comm *c, struct err *e)
     if (c->rank == 0) {
         memcpy(text, p->about.text, (size_t)length);
     }
-    if (give(c, 0, text, (size_t)length / 4 * 4 + 4, e) < 0) {
+    if (comm_broadcast(c, 0, text, (size_t)length, e) < 0) {
         free(text);
         return NULL;
     }
@@ -190,7 +183,7 @@ static int find_resume(struct resume *r, const struct program_ask *ask, struct e
         }
         free(from);
     }
-    return rc < 0 ? rc : give(c, c->workers, r, sizeof(*r), e);
+    return rc < 0 ? rc : comm_broadcast(c, c->workers, r, sizeof(*r), e);
 }
 
 /* ---- welcome --------------------------------------------------------------------------------- */
@@ -284,9 +277,10 @@ static int share_start(struct program *p, const struct program_ask *ask, struct 
     }
     float *params = p->there ? p->block.params : p->params,
           *stats = p->there ? p->block.stats : p->stats;
-    if ((rc = give(c, 0, &epochs, sizeof(epochs), e)) < 0 ||
-        (rc = comm_broadcast(c, 0, params, net->n_params, e)) < 0 ||
-        (net->n_stat_floats > 0 && (rc = comm_broadcast(c, 0, stats, net->n_stat_floats, e)) < 0)) {
+    if ((rc = comm_broadcast(c, 0, &epochs, sizeof(epochs), e)) < 0 ||
+        (rc = comm_broadcast(c, 0, params, net->n_params * sizeof(float), e)) < 0 ||
+        (net->n_stat_floats > 0 &&
+         (rc = comm_broadcast(c, 0, stats, net->n_stat_floats * sizeof(float), e)) < 0)) {
         return rc;
     }
     if (epochs >= 1) {

@@ -18,7 +18,8 @@
 #include "common/proc.h"
 #include "worker/program/describe.h"
 
-/* A process that uses less of a CPU than this share, and says nothing, waits for something. */
+/* A process that uses less of a CPU than this share, and says nothing, waits for something; unless
+ * it, or one that it started, waits for a core. */
 static const double idle_share = 0.02;
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -183,7 +184,7 @@ static int look(struct link *l, struct err *e)
     if (l->watch) {
         l->watch(l->watch_ctx);
     }
-    if (cpu < 0 || cpu - l->cpu_then > idle_share * silent) {
+    if (cpu < 0 || cpu - l->cpu_then > idle_share * silent || child_works(l->child)) {
         begin_wait(l);
         return 0;
     }

@@ -162,9 +162,9 @@ static void a_stuck_rank_ends_the_attempt_and_is_named(void **state)
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
-    say_beat(w, id, 0, "exchange", 5, 0);
-    say_beat(w, id, 1, "computing", 5, 0);
-    say_beat(w, id, 2, "serving", 5, 0);
+    say_beat(w, id, 0, PHASE_EXCHANGE, 5, 0);
+    say_beat(w, id, 1, PHASE_COMPUTE, 5, 0);
+    say_beat(w, id, 2, PHASE_SERVE, 5, 0);
     tick(w, 0.5);
     assert_int_equal(last_attempt(w, id)->stops, 0); /* once is not enough */
     tick(w, 1.0);
@@ -180,14 +180,14 @@ static void a_rank_that_works_ten_times_slower_than_before_is_not_lost(void **st
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
     for (double age = 5; age < 30; age += 5) {
-        say_beat(w, id, 0, "exchange", age, 0);
-        say_ages(w, id, 1, "computing", age, 0.4, 0);
-        say_beat(w, id, 2, "serving", age, 0);
+        say_beat(w, id, 0, PHASE_EXCHANGE, age, 0);
+        say_ages(w, id, 1, PHASE_COMPUTE, age, 0.4, 0);
+        say_beat(w, id, 2, PHASE_SERVE, age, 0);
         tick(w, 0.5);
         tick(w, 1.5);
         assert_int_equal(last_attempt(w, id)->stops, 0);
     }
-    say_ages(w, id, 1, "computing", 31, 0.4, 0); /* of 3 seconds, the shortest deadline */
+    say_ages(w, id, 1, PHASE_COMPUTE, 31, 0.4, 0); /* of 3 seconds, the shortest deadline */
     tick(w, 0.5);
     tick(w, 1.5);
     assert_int_equal(last_attempt(w, id)->stops, 1);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/measure.h"
+#include "coordinator/monitor/measure.h"
 
 static struct row row_of(int rank, int64_t step, double time, float loss, int batch)
 {
@@ -60,7 +60,7 @@ static void the_deadline_follows_the_median_and_its_deviation(void **state)
     (void)state;
     struct step_times t = {0};
     struct row row = row_of(0, 1, 0, 1, 10);
-    row.compute_s = 1.0f;
+    row.compute_seconds = 1.0f;
     for (int i = 0; i < 4; i++) {
         step_times_add(&t, &row);
     }
@@ -69,11 +69,11 @@ static void the_deadline_follows_the_median_and_its_deviation(void **state)
     assert_true(step_deadline(&t, 60) == 3);
     memset(&t, 0, sizeof t);
     for (int i = 0; i < MEASURE_STEPS; i++) {
-        row.compute_s = 2.0f + (i % 2 ? 1.0f : -1.0f) * 0.5f;
+        row.compute_seconds = 2.0f + (i % 2 ? 1.0f : -1.0f) * 0.5f;
         step_times_add(&t, &row);
     }
     assert_true(fabs(step_deadline(&t, 60) - (2.0 + 10 * 0.5)) < 1e-6);
-    row.compute_s = 100.0f; /* one outlier moves a median little */
+    row.compute_seconds = 100.0f; /* one outlier moves a median little */
     step_times_add(&t, &row);
     assert_true(step_deadline(&t, 60) < 8);
 }
@@ -83,9 +83,9 @@ static void waiting_is_no_computing(void **state)
     (void)state;
     struct step_times t = {0};
     struct row row = row_of(0, 1, 0, 1, 10);
-    row.compute_s = 0.5f;
-    row.wait_s = 2.0f;
-    row.exchange_s = 0.25f;
+    row.compute_seconds = 0.5f;
+    row.wait_seconds = 2.0f;
+    row.exchange_seconds = 0.25f;
     step_times_add(&t, &row);
     assert_true(t.compute == 0.5 && t.wait == 2.0 && t.exchange == 0.25);
     assert_true(fabs(t.per_second - 20) < 1e-6);

@@ -17,7 +17,7 @@ static void uneven_steps(struct world *w, const char *id, int from, int to, cons
                               .time = step * 0.1,
                               .epoch = step * 0.01,
                               .loss = 1.0f / (float)step,
-                              .compute_s = (float)(0.001 * sizes[r] * (r ? factor : 1)),
+                              .compute_seconds = (float)(0.001 * sizes[r] * (r ? factor : 1)),
                               .batch = sizes[r],
                               .rank = (int16_t)r,
                               .attempt = (int16_t)last_attempt(w, id)->number};
@@ -37,21 +37,21 @@ static int points_of(struct world *w, const char *id, const char *series)
     return n;
 }
 
-static int none(void *ctx, int rank, const void *rows, size_t bytes, struct err *e)
+static int count(void *ctx, int rank, const struct row *rows, int n, struct err *e)
 {
     (void)rank;
     (void)rows;
     (void)e;
-    *(size_t *)ctx += bytes;
+    *(int *)ctx += n;
     return 0;
 }
 
-static size_t bytes_in_store(struct world *w, const char *id, int rank)
+static int rows_in_store(struct world *w, const char *id, int rank)
 {
     char last[32] = "0-0";
-    size_t bytes = 0;
-    OK(rows_of(w->store, id, rank, last, 1000, none, &bytes, &err_));
-    return bytes;
+    int n = 0;
+    OK(rows_of(w->store, id, rank, last, 1000, count, &n, &err_));
+    return n;
 }
 
 /* ---- minibatches ----------------------------------------------------------------------------- */
@@ -144,19 +144,20 @@ static void accounting_comes_from_the_counters_in_heartbeats(void **state)
         for (int i = 0; i < 4; i++) {
             staleness_add(&s, r ? 5 : 1, 32);
         }
-        json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:i, s:i, s:o, s:i}", "rank",
-                                 r, "attempt", 1, "phase", "computing", "progress_age", 0.0,
-                                 "comm_age", 0.0, "step", 8, "epoch", 0.5, "samples", 128,
-                                 "updates", 4, "staleness", staleness_dump(&s), "rows_dropped", 3);
-        OK(report_beat(w->store, id, r, beat, &err_));
-        json_decref(beat);
+        struct beat beat = beat_of(w, id, r, PHASE_COMPUTE);
+        beat.step = 8;
+        beat.epoch = 0.5;
+        beat.samples = 128;
+        beat.updates = 4;
+        beat.staleness = s;
+        beat.rows_dropped = 3;
+        say_beat_of(w, id, &beat);
         staleness_release(&s);
     }
-    json_t *server = json_pack("{s:i, s:i, s:s, s:f, s:f, s:i, s:f}", "rank", 2, "attempt", 1,
-                               "phase", "serving", "progress_age", 0.0, "comm_age", 0.0, "step", 8,
-                               "busy_fraction", 0.25);
-    OK(report_beat(w->store, id, 2, server, &err_));
-    json_decref(server);
+    struct beat server = beat_of(w, id, 2, PHASE_SERVE);
+    server.step = 8;
+    server.busy_fraction = 0.25;
+    say_beat_of(w, id, &server);
     pass(w, 2);
     json_t *job = job_of(w, id);
     assert_int_equal((int)number_at(job, "/progress/samples"), 256);
@@ -181,10 +182,11 @@ static void heartbeats_of_an_earlier_attempt_count_for_nothing(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    json_t *beat = json_of(
-        "{\"rank\": 0, \"attempt\": 0, \"phase\": \"computing\", \"progress_age\": 99, \"samples\": 999}");
-    OK(report_beat(w->store, id, 0, beat, &err_));
-    json_decref(beat);
+    struct beat beat = beat_of(w, id, 0, PHASE_COMPUTE);
+    beat.from.attempt = 0;
+    beat.progress_age = 99;
+    beat.samples = 999;
+    say_beat_of(w, id, &beat);
     pass(w, 3);
     assert_int_equal(last_attempt(w, id)->stops, 0);
     assert_int_equal(number_of(w, id, "/progress/samples"), 0);
@@ -213,10 +215,10 @@ static void rows_leave_the_store_once_they_are_on_disk(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 50, id);
-    assert_true(bytes_in_store(w, id, 0) > 0);
+    assert_true(rows_in_store(w, id, 0) > 0);
     pass(w, 6);
-    assert_int_equal(bytes_in_store(w, id, 0), 0);
-    assert_int_equal(bytes_in_store(w, id, 1), 0);
+    assert_int_equal(rows_in_store(w, id, 0), 0);
+    assert_int_equal(rows_in_store(w, id, 1), 0);
     assert_int_equal(points_of(w, id, "train_loss"), 50);
 }
 
@@ -230,7 +232,7 @@ static void a_long_backlog_is_read_over_several_turns(void **state)
     json_decref(job);
     pass(w, 6);
     assert_int_equal(points_of(w, id, "train_loss"), 2500);
-    assert_int_equal(bytes_in_store(w, id, 1), 0);
+    assert_int_equal(rows_in_store(w, id, 1), 0);
 }
 
 static void the_last_turn_reads_all_that_is_left(void **state)
@@ -270,6 +272,28 @@ static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(v
     json_decref(kept);
 }
 
+static int64_t beat_at(struct world *w, const char *id, const char *rank)
+{
+    json_t *beats = store_beats(w->store, id, &err_);
+    assert_non_null(beats);
+    json_t *at_ = json_object_get(json_object_get(beats, rank), "at");
+    assert_true(json_is_integer(at_));
+    int64_t ms = json_integer_value(at_);
+    json_decref(beats);
+    return ms;
+}
+
+/* A heartbeat of the keeper (rank 2) that the monitor sees as another one: heartbeats are told
+ * apart by their time, which has milliseconds. */
+static void say_another_beat(struct world *w, const char *id)
+{
+    int64_t before = beat_at(w, id, "2");
+    for (double until = clock_now() + 10; beat_at(w, id, "2") == before;) {
+        assert_true(clock_now() < until);
+        say_beat(w, id, 2, PHASE_SERVE, 0, 0);
+    }
+}
+
 static void a_restart_without_a_checkpoint_begins_the_series_anew(void **state)
 {
     char id[STORE_ID];
@@ -278,11 +302,10 @@ static void a_restart_without_a_checkpoint_begins_the_series_anew(void **state)
     process_ends(w, id, 137, "");
     pass(w, 1);
     ranks_step(w, id, 1, 5, 0.01);
-    say_beat(w, id, 2, "serving", 0, 0);
+    say_beat(w, id, 2, PHASE_SERVE, 0, 0);
     tick(w, 0.5);
     assert_state(w, id, "launching"); /* a fact that says from where could still be under way */
-    usleep(2000);
-    say_beat(w, id, 2, "serving", 0, 0);
+    say_another_beat(w, id);
     pass(w, 2);
     assert_state(w, id, "running");
     assert_int_equal(points_of(w, id, "train_loss"), 5);
@@ -299,7 +322,7 @@ rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator(v
     world_new_coordinator(w);
     pass(w, 3);
     assert_int_equal(points_of(w, id, "train_loss"), 30);
-    assert_int_equal(bytes_in_store(w, id, 0), 0);
+    assert_int_equal(rows_in_store(w, id, 0), 0);
 }
 
 /* ---- who is to blame ------------------------------------------------------------------------- */
@@ -309,9 +332,9 @@ static void who_waits_for_a_rank_that_computes_is_not_blamed(void **state)
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
-    say_beat(w, id, 0, "exchange", 100, 0);
-    say_beat(w, id, 1, "computing", 0.5, 0);
-    say_beat(w, id, 2, "serving", 100, 0);
+    say_beat(w, id, 0, PHASE_EXCHANGE, 100, 0);
+    say_beat(w, id, 1, PHASE_COMPUTE, 0.5, 0);
+    say_beat(w, id, 2, PHASE_SERVE, 100, 0);
     pass(w, 1.5);
     assert_int_equal(last_attempt(w, id)->stops, 0);
 }
@@ -321,12 +344,12 @@ static void slow_phases_have_longer_deadlines(void **state)
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2}", 40, id);
     tick(w, 0.5);
-    say_beat(w, id, 0, "evaluating", 100, 0);
-    say_beat(w, id, 1, "checkpoint", 100, 0);
-    say_beat(w, id, 2, "serving", 100, 0);
+    say_beat(w, id, 0, PHASE_EVALUATE, 100, 0);
+    say_beat(w, id, 1, PHASE_CHECKPOINT, 100, 0);
+    say_beat(w, id, 2, PHASE_SERVE, 100, 0);
     pass(w, 1.5);
     assert_int_equal(last_attempt(w, id)->stops, 0);
-    say_beat(w, id, 1, "checkpoint", 301, 0);
+    say_beat(w, id, 1, PHASE_CHECKPOINT, 301, 0);
     tick(w, 0.5);
     tick(w, 1.0);
     assert_int_equal(w->fake.attempts[0].stops, 1);
@@ -337,9 +360,9 @@ static void a_live_pulse_beside_a_stuck_communication_thread_is_seen(void **stat
     char id[STORE_ID];
     struct world *w = world_stepping(state, 2, "{'workers': 2, 'max_restarts': 0}", 40, id);
     tick(w, 0.5);
-    say_beat(w, id, 0, "exchange", 8, 0);
-    say_beat(w, id, 1, "exchange", 8, 8);
-    say_beat(w, id, 2, "serving", 8, 0);
+    say_beat(w, id, 0, PHASE_EXCHANGE, 8, 0);
+    say_beat(w, id, 1, PHASE_EXCHANGE, 8, 8);
+    say_beat(w, id, 2, PHASE_SERVE, 8, 0);
     tick(w, 0.5);
     tick(w, 1.0);
     pass(w, 1);

@@ -90,8 +90,10 @@ static void minibatches_in_force_and_their_version_survive(void **state)
     char id[STORE_ID];
     struct world *w = world_running(
         state, 2, "{'workers': 2, 'batching': {'global_batch': 64, 'policy': 'dynamic'}}", id);
-    json_t *control = json_of(
-        "{\"version\": 7, \"sizes\": [44, 20], \"stop\": false, \"pause\": false, \"checkpoint\": false}");
+    struct control told = {
+        .from = {.attempt = 1, .rank = COORDINATOR}, .version = 7, .workers = 2, .sizes = {44, 20}};
+    snprintf(told.from.job, sizeof told.from.job, "%s", id);
+    json_t *control = control_json(&told);
     OK(store_doc_set(w->store, id, "control", control, &err_));
     json_decref(control);
     world_new_coordinator(w);
@@ -134,10 +136,10 @@ static void with_the_store_away_nothing_is_decided_and_the_job_goes_on_afterward
     pass(w, 1);
     assert_false(sched_store_away(w->sched));
     assert_state(w, id, "running");
-    say_beat(w, id, 0, "computing", 8, 0); /* that old because it could not report */
+    say_beat(w, id, 0, PHASE_COMPUTE, 8, 0); /* that old because it could not report */
     pass(w, 2);
     assert_int_equal(last_attempt(w, id)->stops, 0);
-    say_beat(w, id, 0, "computing", 100, 0);
+    say_beat(w, id, 0, PHASE_COMPUTE, 100, 0);
     pass(w, 12);
     assert_int_equal(w->fake.attempts[0].stops, 1);
     assert_int_equal(attempts_of(w, id), 2);
@@ -148,7 +150,7 @@ static void a_coordinator_that_was_asleep_itself_blames_nobody(void **state)
     char id[STORE_ID];
     struct world *w = world_stepping(state, 1, "{}", 20, id);
     tick(w, 0.5);
-    say_beat(w, id, 0, "computing", 50, 0);
+    say_beat(w, id, 0, PHASE_COMPUTE, 50, 0);
     tick(w, 60); /* this process had no CPU for a minute */
     tick(w, 1.5);
     assert_int_equal(last_attempt(w, id)->stops, 0);

@@ -16,7 +16,10 @@
 #include <sys/stat.h>
 
 #include "coordinator/scheduler.h"
-#include "store/row.h"
+#include "job/documents/beat.h"
+#include "job/documents/control.h"
+#include "job/documents/fact.h"
+#include "job/row.h"
 
 enum { FAKE_ATTEMPTS = 32, WORLD_NODES = 16 };
 
@@ -59,7 +62,7 @@ static inline struct fake_attempt *fake_find(struct fake *f, const char *job, in
     return NULL;
 }
 
-static inline int fake_start(void *ctx, struct attempt *a, const json_t *plan, struct err *e)
+static inline int fake_start(void *ctx, struct attempt *a, const struct plan *plan, struct err *e)
 {
     struct fake *f = ctx;
     if (f->refuses) {
@@ -71,7 +74,7 @@ static inline int fake_start(void *ctx, struct attempt *a, const json_t *plan, s
     memset(t, 0, sizeof *t);
     snprintf(t->job, sizeof t->job, "%s", a->job);
     t->number = a->number;
-    t->plan = json_deep_copy(plan);
+    t->plan = plan_json(plan);
     a->pid = 0x7f000000 + f->n; /* above every real one */
     a->start_ticks = 1;
     return 0;
@@ -319,29 +322,55 @@ static inline int attempts_of(struct world *w, const char *id)
 
 static inline void say_row(struct world *w, const char *id, const struct row *row)
 {
-    OK(report_rows(w->store, id, row->rank, row, sizeof *row, &err_));
+    OK(report_rows(w->store, id, row->rank, row, 1, &err_));
+}
+
+/* What a test leaves out is filled in as a rank of this attempt would write it. */
+static inline void say_fact_of(struct world *w, const char *id, int attempt, const char *text)
+{
+    json_t *given = quoted(text),
+           *fact = json_pack("{s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:b}", "format", FACT_FORMAT,
+                             "job", id, "attempt", attempt, "rank", 0, "node", "n1", "code", "none",
+                             "message", "", "final", 0);
+    json_object_update(fact, given);
+    OK(store_fact_add(w->store, id, fact, &err_));
+    json_decref(fact);
+    json_decref(given);
 }
 
 static inline void say_fact(struct world *w, const char *id, const char *text)
 {
-    json_t *fact = quoted(text);
-    OK(store_fact_add(w->store, id, fact, &err_));
-    json_decref(fact);
+    say_fact_of(w, id, last_attempt(w, id)->number, text);
 }
 
-static inline void say_ages(struct world *w, const char *id, int rank, const char *phase,
+static inline struct beat beat_of(struct world *w, const char *id, int rank, enum phase phase)
+{
+    struct beat b = {.from = {.attempt = last_attempt(w, id)->number, .rank = rank},
+                     .phase = phase};
+    snprintf(b.from.job, sizeof b.from.job, "%s", id);
+    snprintf(b.node, sizeof b.node, "n%d", rank + 1);
+    return b;
+}
+
+static inline void say_beat_of(struct world *w, const char *id, const struct beat *b)
+{
+    json_t *j = beat_json(b);
+    OK(report_beat(w->store, id, b->from.rank, j, &err_));
+    json_decref(j);
+}
+
+static inline void say_ages(struct world *w, const char *id, int rank, enum phase phase,
                             double progress_age, double work_age, double comm_age)
 {
-    json_t *beat = json_pack("{s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:f, s:i, s:i}", "rank", rank,
-                             "attempt", last_attempt(w, id)->number, "phase", phase, "progress_age",
-                             progress_age, "work_age", work_age, "comm_age", comm_age, "step", 0,
-                             "epoch", 0.0, "samples", 0, "updates", 0);
-    OK(report_beat(w->store, id, rank, beat, &err_));
-    json_decref(beat);
+    struct beat b = beat_of(w, id, rank, phase);
+    b.progress_age = progress_age;
+    b.work_age = work_age;
+    b.comm_age = comm_age;
+    say_beat_of(w, id, &b);
 }
 
 /* Of a rank that has not worked since its last progress. */
-static inline void say_beat(struct world *w, const char *id, int rank, const char *phase,
+static inline void say_beat(struct world *w, const char *id, int rank, enum phase phase,
                             double progress_age, double comm_age)
 {
     say_ages(w, id, rank, phase, progress_age, progress_age, comm_age);
@@ -366,7 +395,7 @@ static inline void ranks_step(struct world *w, const char *id, int from, int to,
                               .time = step * seconds,
                               .epoch = step * 0.01,
                               .loss = 1.0f,
-                              .compute_s = (float)seconds,
+                              .compute_seconds = (float)seconds,
                               .batch = batch,
                               .rank = (int16_t)r,
                               .attempt = (int16_t)t->number};

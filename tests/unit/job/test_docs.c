@@ -1,202 +1,54 @@
-/* docs/catalog.md is what the catalogue says. The page is printed here, from the same rows that
- * parse a spec; `docs/generate` runs this program with EVENSTEP_WRITE_DOCS=1, which writes the
- * page, and every other run compares. Started in the repository's root, as all tests are. */
+/* docs/catalog.md is what the code says: docs/print/catalog prints it. Started in the repository's
+ * root, as all tests are; the program stands in the build folder that this test stands in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "job/spec_parts.h"
+#include "common/proc.h"
 
-static const char page[] = "docs/catalog.md";
+static const char page[] = "docs/catalog.md", program[] = "docs/print/catalog",
+                  here[] = "tests/unit/job/test_docs";
+enum { PAGE_BYTES = 1 << 20 };
 
-static void print_range(FILE *f, const struct catalog_param *p)
+static char *printed(void)
 {
-    switch (p->kind) {
-    case PARAM_ENUM:
-        for (const char *c = p->choices; *c; c += strcspn(c, "|") + (c[strcspn(c, "|")] == '|')) {
-            fprintf(f, "%s`%.*s`", c == p->choices ? "" : ", ", (int)strcspn(c, "|"), c);
-        }
-        break;
-    case PARAM_BOOL:
-        fprintf(f, "true, false");
-        break;
-    case PARAM_NAMES:
-        fprintf(f, "names");
-        break;
-    case PARAM_REAL:
-        fprintf(f, "number, %g to %g", p->min, p->max);
-        break;
-    case PARAM_INTS:
-        fprintf(f, "whole number or [height, width], %.0f to %.0f", p->min, p->max);
-        break;
-    case PARAM_AUTO:
-        fprintf(f, "`%s`, or a whole number, %.0f to %.0f", p->fallback_text, p->min, p->max);
-        break;
-    case PARAM_INT:
-        fprintf(f, "whole number, %.0f to %.0f", p->min, p->max);
-        break;
+    struct err e = {0};
+    char path[PATH_MAX + sizeof program], *text = calloc(1, PAGE_BYTES);
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+    assert_true(n > (ssize_t)strlen(here));
+    snprintf(path + n - strlen(here), sizeof program, "%s", program);
+    const char *const argv[] = {path, NULL};
+    if (proc_output(argv, 60, text, PAGE_BYTES, &e) != 0) {
+        fail_msg("cannot run %s: %s", path, e.message);
     }
-}
-
-static void print_default(FILE *f, const struct catalog_param *p)
-{
-    if (p->required) {
-        fprintf(f, "must be given");
-    } else if (p->kind == PARAM_ENUM || p->kind == PARAM_AUTO) {
-        fprintf(f, "`%s`", p->fallback_text);
-    } else if (p->kind == PARAM_BOOL) {
-        fprintf(f, "%s", p->fallback != 0 ? "true" : "false");
-    } else if ((p->kind == PARAM_INT || p->kind == PARAM_REAL) && p->fallback >= p->min) {
-        fprintf(f, "%.10g", p->fallback); /* one below the range stands for: not given */
-    }
-}
-
-static void print_rows(FILE *f, const struct catalog_param *p)
-{
-    for (; p->name; p++) {
-        fprintf(f, "| `%s` | ", p->name);
-        print_range(f, p);
-        fprintf(f, " | ");
-        print_default(f, p);
-        fprintf(f, " | %s |\n", p->help);
-    }
-}
-
-static void print_params(FILE *f, const struct catalog_param *p)
-{
-    if (p->name) {
-        fprintf(f, "\n| parameter | values | default | what |\n|---|---|---|---|\n");
-        print_rows(f, p);
-    }
-}
-
-static void print_kind(FILE *f, enum catalog_kind kind, const char *title)
-{
-    fprintf(f, "\n## %s\n", title);
-    for (int id = 0; id < CAT_COUNT; id++) {
-        const struct catalog_entry *e = catalog_get(id);
-        if (e->kind == kind) {
-            fprintf(f, "\n**`%s`**: %s.\n", e->name, e->help);
-            print_params(f, e->params);
-        }
-    }
-}
-
-static void print_presets(FILE *f)
-{
-    int n;
-    const char *const *names = network_presets(&n);
-    fprintf(
-        f,
-        "\n## Networks by name\n\n| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
-        "|---|---|---|---|---|\n");
-    for (int i = 0; i < n; i++) {
-        struct network net;
-        struct jsonx_problems problems = {0};
-        json_t *model = json_string(names[i]);
-        assert_int_equal(network_build(&net, model, "", &problems), 0);
-        fprintf(f, "| `%s` | %d x %d x %d | %d | %zu | %.1f million |\n", names[i],
-                net.input.dim[0], net.input.dim[1], net.input.dim[2], net.n_layers, net.n_params,
-                network_flops(&net) / 2e6);
-        json_decref(model);
-        network_release(&net);
-    }
-}
-
-static void print_section(FILE *f, const char *title, const struct catalog_param *rows)
-{
-    fprintf(f, "\n### %s\n", title);
-    print_params(f, rows);
-}
-
-static void print_keys(FILE *f)
-{
-    fprintf(f,
-            "\n## Keys of a job spec beside those\n\nRead by `job/spec.c` and `job/spec_parts.c`; "
-            "`/openapi.json` has the whole as a schema.\n");
-    print_section(f, "At the top", spec_top_params);
-    print_section(f, "`data`", spec_data_params);
-    print_section(f, "`batching`", spec_batching_params);
-    print_section(f, "`evaluate`: one of the two; without either, after every epoch",
-                  spec_evaluate_params);
-    print_section(f, "`checkpoint`: one of the two", spec_checkpoint_params);
-    const struct catalog_param keep[] = {spec_keep_param, {.name = NULL}};
-    const struct catalog_param accuracy[] = {spec_accuracy_param, {.name = NULL}};
-    fprintf(f, "\nand\n");
-    print_params(f, keep);
-    print_section(f, "`init`: a path, or an object with `path` and", spec_init_params);
-    print_section(f, "`target`", accuracy);
-    print_section(f, "`exchange`", spec_exchange_params);
-}
-
-static char *print_page(void)
-{
-    static const char *const titles[CATALOG_KINDS] = {
-        [CATALOG_STRATEGY] = "Strategies (`strategy.type`)",
-        [CATALOG_BATCHING] = "Batching (`batching.policy`)",
-        [CATALOG_OPTIMIZER] = "Optimizers (`optimizer.type`)",
-        [CATALOG_SCHEDULE] = "Schedules (`optimizer.schedule.type`)",
-        [CATALOG_LAYER] = "Layers (`model.layers[].type`)",
-        [CATALOG_FORMAT] = "Data formats (`data.format`)",
-        [CATALOG_AUGMENT] = "Augmentation (keys of `augment`)",
-        [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
-    };
-    char *text = NULL;
-    size_t n;
-    FILE *f = open_memstream(&text, &n);
-    assert_non_null(f);
-    fprintf(
-        f,
-        "# The catalogue\n\nEverything that a job can name, printed from `job/catalog.def` and the rows of `job/spec_parts.c` "
-        "by `make docs`.\nDo not edit: `make check-unit` compares this page with the code.\n");
-    for (int k = 0; k < CATALOG_KINDS; k++) {
-        print_kind(f, k, titles[k]);
-    }
-    print_presets(f);
-    print_keys(f);
-    fclose(f);
-    return text;
-}
-
-static char *read_page(void)
-{
-    FILE *f = fopen(page, "r");
-    char *text = calloc(1, 1 << 20);
-    if (!f || !text) {
-        fail_msg("cannot read %s: run this in the repository's root", page);
-    }
-    size_t n = fread(text, 1, (1 << 20) - 1, f);
-    text[n] = 0;
-    fclose(f);
     return text;
 }
 
 static void the_page_of_the_catalogue_is_what_the_code_says(void **state)
 {
-    char *want = print_page();
-    if (getenv("EVENSTEP_WRITE_DOCS")) {
-        FILE *f = fopen(page, "w");
-        assert_non_null(f);
-        assert_true(fputs(want, f) >= 0);
-        assert_int_equal(fclose(f), 0);
+    struct err e = {0};
+    char *want = printed(), *have = proc_read_file(page, PAGE_BYTES, NULL, &e);
+    (void)state;
+    if (!have) {
+        fail_msg("%s (tests run in the repository's root)", e.message);
     }
-    char *have = read_page();
     if (strcmp(have, want) != 0) {
         size_t at = 0;
         while (have[at] == want[at]) {
             at++;
         }
-        size_t line = at;
-        while (line > 0 && want[line - 1] != '\n') {
-            line--;
+        while (at > 0 && want[at - 1] != '\n') {
+            at--;
         }
         fail_msg("%s is stale, run `make docs`; the code says: %.*s", page,
-                 (int)strcspn(want + line, "\n"), want + line);
+                 (int)strcspn(want + at, "\n"), want + at);
     }
     free(have);
     free(want);

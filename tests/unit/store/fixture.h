@@ -71,10 +71,10 @@ static inline json_t *json_of(const char *text)
 }
 
 /* What a rank's pulse says, one thing at a time. */
-static inline int report_rows(struct store *s, const char *id, int rank, const void *rows,
-                              size_t bytes, struct err *e)
+static inline int report_rows(struct store *s, const char *id, int rank, const struct row *rows,
+                              int n, struct err *e)
 {
-    return store_report(s, id, rank, &(struct store_report){.rows = rows, .rows_bytes = bytes}, e);
+    return store_report(s, id, rank, &(struct store_report){.rows = rows, .n_rows = n}, e);
 }
 
 static inline int report_beat(struct store *s, const char *id, int rank, const json_t *beat,

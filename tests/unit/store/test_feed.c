@@ -4,7 +4,7 @@
 #include <hiredis/hiredis.h>
 #include <pthread.h>
 
-#include "store/row.h"
+#include "job/row.h"
 
 static const char *const spec_text = "{\"name\":\"feed\"}";
 
@@ -26,19 +26,15 @@ struct seen {
     bool refuses;
 };
 
-static int see(void *ctx, int rank, const void *rows, size_t bytes, struct err *e)
+static int see(void *ctx, int rank, const struct row *rows, int n, struct err *e)
 {
     struct seen *seen = ctx;
-    struct row row;
     seen->ranks |= 1 << rank;
     if (seen->refuses) {
         return err_set(e, ERR_IO, "the disk is full");
     }
-    for (size_t at_byte = 0; at_byte < bytes; at_byte += sizeof row) {
-        memcpy(&row, (const char *)rows + at_byte, sizeof row);
-        seen->rows++;
-        seen->last_step = row.step;
-    }
+    seen->rows += n;
+    seen->last_step = rows[n - 1].step;
     return 0;
 }
 
@@ -51,7 +47,7 @@ static void rows_come_out_as_they_went_in_and_leave_once_trimmed(void **state)
     new_job(s, spec_text, 0, id);
     for (int i = 0; i < 10; i++) {
         rows[2].step = 10 * i;
-        OK(report_rows(s, id, 7, rows, sizeof rows, &err_));
+        OK(report_rows(s, id, 7, rows, 3, &err_));
     }
     assert_int_equal(rows_of(s, id, 7, last, 4, see, &seen, &err_), 4);
     assert_int_equal(seen.rows, 12);
@@ -62,10 +58,45 @@ static void rows_come_out_as_they_went_in_and_leave_once_trimmed(void **state)
     assert_int_equal(seen.last_step, 90);
     assert_int_equal(rows_of(s, id, 7, again, 100, see, &seen, &err_), 0);
     assert_int_equal(rows_of(s, id, 8, last, 100, see, &seen, &err_), 0);
-    assert_int_equal(report_rows(s, id, 7, rows, 79, &err_), -ERR_INVALID);
-    assert_int_equal(report_rows(s, id, -1, rows, 80, &err_), -ERR_INVALID);
+    assert_int_equal(report_rows(s, id, 7, rows, 1 << 20, &err_), -ERR_INVALID);
+    assert_int_equal(report_rows(s, id, -1, rows, 1, &err_), -ERR_INVALID);
     snprintf(last, sizeof last, "nonsense");
     assert_int_equal(rows_of(s, id, 7, last, 4, see, &seen, &err_), -ERR_INVALID);
+}
+
+/* A coordinator that was updated reads what a worker of another version reports. */
+static void rows_of_other_versions_are_taken_and_strange_entries_passed_over(void **state)
+{
+    struct place *p = *state;
+    char id[STORE_ID], last[STORE_PLACE] = "0-0", packed[3 * 80];
+    struct seen seen = {0};
+    struct row row = row_blank();
+    new_job(p->store, spec_text, 0, id);
+    static const struct {
+        const char *bytes; /* of each row, as the entry says; NULL: it does not */
+        size_t all;
+        int rows;
+    } entries[] = {{NULL, 80, 1}, {"80", 240, 3}, {"120", 120, 1}, {"81", 80, 0},  {"80", 81, 0},
+                   {"79", 79, 0}, {"x", 80, 0},   {"0", 80, 0},    {"5000", 0, 0}, {"-80", 80, 0}};
+    redisContext *c = redisConnectUnix(p->url + 5);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        memset(packed, 0, sizeof packed);
+        row.step = (int64_t)i + 1;
+        row_pack(&row, 80, packed);
+        size_t last_row = (size_t)(entries[i].rows > 0 ? entries[i].rows - 1 : 0) * 80;
+        row_pack(&row, 80, packed + last_row);
+        redisReply *r =
+            entries[i].bytes
+                ? redisCommand(c, "XADD es:job:%s:rows:0 * r %b bytes %s", id, packed,
+                               entries[i].all, entries[i].bytes)
+                : redisCommand(c, "XADD es:job:%s:rows:0 * r %b", id, packed, entries[i].all);
+        assert_true(r && r->type == REDIS_REPLY_STRING);
+        freeReplyObject(r);
+    }
+    redisFree(c);
+    assert_int_equal(rows_of(p->store, id, 0, last, 100, see, &seen, &err_), 10);
+    assert_int_equal(seen.rows, 5);
+    assert_int_equal(seen.last_step, 3);
 }
 
 static void all_ranks_are_read_at_once_each_from_its_place(void **state)
@@ -77,8 +108,8 @@ static void all_ranks_are_read_at_once_each_from_its_place(void **state)
     struct seen seen = {0};
     new_job(s, spec_text, 0, id);
     for (int i = 0; i < 5; i++) {
-        OK(report_rows(s, id, 0, &row, sizeof row, &err_));
-        OK(report_rows(s, id, i % 2 ? 0 : 2, &row, sizeof row, &err_));
+        OK(report_rows(s, id, 0, &row, 1, &err_));
+        OK(report_rows(s, id, i % 2 ? 0 : 2, &row, 1, &err_));
     }
     assert_int_equal(store_rows_read(s, id, tails, 3, 4, NULL, NULL, see, &seen, &err_),
                      4); /* the busiest */
@@ -106,7 +137,7 @@ static void rows_wait_while_a_fact_does(void **state)
     bool facts = false;
     json_t *fact = json_of("{\"type\":\"restored\"}");
     new_job(s, spec_text, 0, id);
-    OK(report_rows(s, id, 0, &row, sizeof row, &err_));
+    OK(report_rows(s, id, 0, &row, 1, &err_));
     OK(store_fact_add(s, id, fact, &err_));
     assert_int_equal(store_rows_read(s, id, &tail, 1, 10, facts_at, &facts, see, &seen, &err_), 0);
     assert_true(facts);
@@ -126,7 +157,7 @@ static void a_report_carries_rows_and_heartbeat_and_brings_control(void **state)
     struct row row = {.step = 4};
     struct seen seen = {0};
     json_t *beat = json_of("{\"phase\":\"computing\"}"), *control = json_of("{\"version\":2}");
-    struct store_report report = {&row, sizeof row, beat, true, NULL};
+    struct store_report report = {&row, 1, beat, true, NULL};
     new_job(s, spec_text, 0, id);
     OK(store_report(s, id, 1, &report, &err_));
     assert_null(report.control); /* there is none yet */
@@ -416,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_out_as_they_went_in_and_leave_once_trimmed),
+        cmocka_unit_test(rows_of_other_versions_are_taken_and_strange_entries_passed_over),
         cmocka_unit_test(all_ranks_are_read_at_once_each_from_its_place),
         cmocka_unit_test(rows_wait_while_a_fact_does),
         cmocka_unit_test(a_report_carries_rows_and_heartbeat_and_brings_control),

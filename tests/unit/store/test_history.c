@@ -8,6 +8,7 @@
 #include "common/rng.h"
 #include "store/history.h"
 
+enum { BUCKET_BYTES = 32 + 24 * ROW_VALUES };
 static char dir[64];
 static const char *const two[] = {"fast", "slow"}, *const one[] = {"only"};
 
@@ -30,9 +31,9 @@ static struct row a_row(int rank, int64_t step)
                       .epoch = (double)step / 100,
                       .loss = 1.0f,
                       .accuracy = 0.5f,
-                      .compute_s = 0.01f,
-                      .exchange_s = 0.002f,
-                      .wait_s = 0.001f,
+                      .compute_seconds = 0.01f,
+                      .exchange_seconds = 0.002f,
+                      .wait_seconds = 0.001f,
                       .batch = rank ? 8 : 24,
                       .staleness = rank,
                       .rank = (int16_t)rank,
@@ -82,8 +83,8 @@ static void of_200000_rows_600_points_keep_every_extreme(void **state)
         row.loss = (float)rng_double(7, 1, (uint64_t)i);
         row.loss = i == 123457 ? 50.0f : i == 54321 ? -40.0f : row.loss;
         row.staleness = i == 99999 ? 77 : 3;
-        row.compute_s = (float)(i % 100) * 0.001f;
-        sum += row.compute_s;
+        row.compute_seconds = (float)(i % 100) * 0.001f;
+        sum += row.compute_seconds;
         OK(history_append(h, &row, 1, &err_));
     }
     OK(history_flush(h, &err_));
@@ -123,7 +124,7 @@ static void any_cut_of_a_series_equals_what_its_rows_say(void **state)
     struct history *h = history_open(dir, 1, one, &err_);
     for (int i = 1; i <= ROWS; i++) {
         struct row row = a_row(0, i);
-        value[i] = row.wait_s = (float)rng_double(3, 2, (uint64_t)i);
+        value[i] = row.wait_seconds = (float)rng_double(3, 2, (uint64_t)i);
         OK(history_append(h, &row, 1, &err_));
     }
     OK(history_flush(h, &err_));
@@ -249,7 +250,7 @@ static void a_torn_tail_is_not_read_and_is_written_over(void **state)
     struct stat st;
     snprintf(path, sizeof path, "%s/history/rows-0.bin", dir);
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_size, 300 * 80);
+    assert_int_equal(st.st_size, 300 * ROW_BYTES);
 }
 
 static void rows_past_the_checkpoint_leave_every_series(void **state)
@@ -379,7 +380,7 @@ static void the_same_rows_give_the_same_bytes(void **state)
         OK(proc_mkdirs(dir, 0700, &err_));
     }
     assert_int_equal(n[0], n[1]);
-    assert_true(n[0] > 3 * 5000 * 80);
+    assert_true(n[0] > 3 * 5000 * ROW_BYTES);
     assert_memory_equal(bytes[0], bytes[1], n[0]);
     free(bytes[0]);
     free(bytes[1]);
@@ -402,12 +403,12 @@ static void lost_or_damaged_summaries_are_made_again(void **state)
     OK(unlink(path));
     snprintf(path, sizeof path, "%s/history/rows-0.v1", dir);
     int fd = open(path, O_WRONLY);
-    static const char zeroes[10 * 224]; /* buckets */
-    assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 3 * 224),
+    static const char zeroes[10 * BUCKET_BYTES];
+    assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 3 * BUCKET_BYTES),
                      sizeof zeroes); /* as a power cut leaves it */
     close(fd);
     snprintf(path, sizeof path, "%s/history/steps.bin", dir);
-    OK(truncate(path, 80 * 40 + 7));
+    OK(truncate(path, ROW_BYTES * 40 + 7));
     json_t *j = series("train_loss", "step", NAN, NAN, 10);
     assert_int_equal(number_at(j, "/series/0/total_points"), 5000);
     json_decref(j);
@@ -523,6 +524,94 @@ static void rows_of_unknown_ranks_are_refused(void **state)
     history_close(h);
 }
 
+static int64_t size_of(const char *name)
+{
+    char path[128];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/history/%s", dir, name);
+    assert_int_equal(stat(path, &st), 0);
+    return (int64_t)st.st_size;
+}
+
+static void write_meta(const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/history", dir);
+    OK(proc_mkdirs(path, 0755, &err_));
+    snprintf(path, sizeof path, "%s/history/meta.json", dir);
+    OK(proc_write_file(path, text, strlen(text), 0644, &err_));
+}
+
+/* As long as this version's rows are those of the first one, this is a history like any other;
+ * test_guides.py runs it in a tree whose rows are longer. */
+static void a_history_of_the_first_version_is_gone_on_with_in_its_format(void **state)
+{
+    enum { ROWS = 64 * 64 + 10, FIRST_BUCKET = 224 };
+    write_meta("{\"layouts\":[],\"superseded\":{}}");
+    for (int half = 0; half < 2; half++) { /* begun, and gone on with */
+        struct history *h = history_open(dir, 1, one, &err_);
+        assert_non_null(h);
+        for (int i = 1 + half * ROWS / 2; i <= (1 + half) * ROWS / 2; i++) {
+            struct row row = a_row(0, i);
+            row.wait_seconds = (float)i;
+            OK(history_append(h, &row, 1, &err_));
+        }
+        history_close(h);
+    }
+    assert_int_equal(size_of("rows-0.bin"), ROWS * ROW_BYTES_FIRST);
+    assert_int_equal(size_of("rows-0.v1"), 64 * FIRST_BUCKET);
+    assert_int_equal(size_of("steps.v2"), 1 * FIRST_BUCKET);
+    json_t *j = series("wait_seconds,batch,train_loss", "step", NAN, NAN, 7);
+    assert_int_equal(largest(at(j, "/series/0/max")), ROWS);
+    assert_int_equal(number_at(j, "/series/1/mean/6"), 24);
+    assert_float_equal(number_at(j, "/series/2/mean/3"), 1, 1e-9);
+    json_decref(j);
+    for (int c = 0; c < ROW_COLUMNS; c++) {
+        if (row_columns[c].series_name && row_columns[c].end > ROW_BYTES_FIRST) {
+            j = series(row_columns[c].series_name, "step", NAN, NAN, 7);
+            assert_int_equal(number_at(j, "/series/0/total_points"), 0);
+            json_decref(j);
+        }
+    }
+}
+
+static void a_new_history_says_its_format_once_it_is_not_the_first(void **state)
+{
+    struct history *h = history_open(dir, 1, one, &err_);
+    struct row row = a_row(0, 1);
+    OK(history_append(h, &row, 1, &err_));
+    history_close(h);
+    char path[128];
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/history/meta.json", dir);
+    char *text = proc_read_file(path, 1 << 20, &n, &err_);
+    assert_int_equal(strstr(text, "row_bytes") != NULL, ROW_BYTES != ROW_BYTES_FIRST);
+    assert_int_equal(size_of("rows-0.bin"), ROW_BYTES);
+    free(text);
+}
+
+static void a_history_of_a_newer_version_is_refused_with_a_sentence(void **state)
+{
+    char meta[128];
+    snprintf(meta, sizeof meta, "{\"layouts\":[],\"superseded\":{},\"row_bytes\":%d}",
+             (int)ROW_BYTES + 4);
+    write_meta(meta);
+    assert_null(history_open(dir, 1, one, &err_));
+    assert_int_equal(err_.code, ERR_DATA);
+    assert_non_null(strstr(err_.message, "newer version of Evenstep"));
+    assert_null(history_series(dir, "batch", "step", NAN, NAN, 10, &err_));
+    assert_null(history_last(dir, 10, &err_));
+    assert_non_null(strstr(err_.message, "newer version of Evenstep"));
+    static const char *const damaged[] = {"0", "79", "-5", "\"80\"", "1000000"};
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        snprintf(meta, sizeof meta, "{\"layouts\":[],\"superseded\":{},\"row_bytes\":%s}",
+                 damaged[i]);
+        write_meta(meta);
+        assert_null(history_open(dir, 1, one, &err_));
+        assert_non_null(strstr(err_.message, "meta.json"));
+    }
+}
+
 #define EACH(test) cmocka_unit_test_setup_teardown(test, fresh, gone)
 
 int main(void)
@@ -542,6 +631,9 @@ int main(void)
         EACH(what_is_no_series_or_axis_is_said_with_the_nearest),
         EACH(a_damaged_meta_file_is_an_error_that_names_it),
         EACH(rows_of_unknown_ranks_are_refused),
+        EACH(a_history_of_the_first_version_is_gone_on_with_in_its_format),
+        EACH(a_new_history_says_its_format_once_it_is_not_the_first),
+        EACH(a_history_of_a_newer_version_is_refused_with_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

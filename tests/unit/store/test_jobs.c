@@ -216,12 +216,13 @@ static void what_a_user_asks_picks_the_arrow_or_says_why_not(void **state)
 static void a_deleted_job_leaves_nothing_and_late_writers_bring_nothing_back(void **state)
 {
     struct store *s = ((struct place *)*state)->store;
-    char id[STORE_ID], rows[80] = {0};
+    char id[STORE_ID];
+    struct row row = row_blank();
     json_t *doc = json_of("{\"a\":1}");
     new_job(s, spec_text, 0, id);
     OK(store_doc_set(s, id, "detail:x", doc, &err_));
     OK(store_assignment_add(s, id, doc, &err_));
-    OK(report_rows(s, id, 3, rows, sizeof rows, &err_));
+    OK(report_rows(s, id, 3, &row, 1, &err_));
     OK(store_job_request(s, id, "cancel", &err_));
     OK(store_job_transition(s, id, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
     OK(store_job_delete(s, id, &err_));
@@ -231,7 +232,7 @@ static void a_deleted_job_leaves_nothing_and_late_writers_bring_nothing_back(voi
     assert_int_equal(store_doc_set(s, id, "live", doc, &err_), -ERR_NOT_FOUND);
     assert_int_equal(store_job_set(s, id, "request", "x", &err_), -ERR_NOT_FOUND);
     assert_int_equal(store_job_increment(s, id, "attempt", &err_), -ERR_NOT_FOUND);
-    assert_int_equal(report_rows(s, id, 3, rows, sizeof rows, &err_), -ERR_NOT_FOUND);
+    assert_int_equal(report_rows(s, id, 3, &row, 1, &err_), -ERR_NOT_FOUND);
     assert_int_equal(report_beat(s, id, 3, doc, &err_), -ERR_NOT_FOUND);
     assert_null(store_doc_get(s, id, "detail:x", &err_));
     json_t *list = store_assignments(s, id, &err_);

@@ -151,8 +151,9 @@ static int feed_send(struct dev_feed *f, size_t floats, struct err *e)
     sends++;
     return 0;
 }
-static const struct device_ops feeding_ops = {
-    .name = "fake", .feed_new = feed_new, .feed_free = feed_free, .feed_send = feed_send};
+static const struct dev_feed_ops feed_ops = {
+    .make = feed_new, .free = feed_free, .send = feed_send};
+static const struct device_ops feeding_ops = {.name = "fake", .feed = &feed_ops};
 
 /* Without a call of loader_get: the thread sends what was hinted while "the device computes". */
 static void wait_sends(int n)

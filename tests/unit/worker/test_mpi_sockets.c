@@ -1,4 +1,4 @@
-/* Waiting for sockets (worker/exchange/mpi_sockets.h), with a pipe in the place of Open MPI's. */
+/* Waiting for sockets (worker/exchange/transport/mpi_sockets.h), with a pipe in the place of Open MPI's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "worker/exchange/mpi_sockets.h"
+#include "worker/exchange/transport/mpi_sockets.h"
 
 enum { READ = 0x02, WRITE = 0x04, LONG_SECONDS = 60 };
 static int ends[2], listed;

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "common/clock.h"
-#include "store/row.h"
+#include "job/row.h"
 #include "store/store.h"
 #include "worker/pulse.h"
 
@@ -65,15 +65,15 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct step_row row_at(int64_t step)
+static struct row row_at(int64_t step)
 {
-    struct step_row r = {.rank = 0,
-                         .step = step,
-                         .local_step = step,
-                         .epoch = 0.5,
-                         .batch = 10,
-                         .loss = 0.25f,
-                         .staleness = (int32_t)(step % 4)};
+    struct row r = {.rank = 0,
+                    .step = step,
+                    .local_step = step,
+                    .epoch = 0.5,
+                    .batch = 10,
+                    .loss = 0.25f,
+                    .staleness = (int32_t)(step % 4)};
     return r;
 }
 
@@ -82,13 +82,12 @@ struct seen {
     bool ordered;
 };
 
-static int on_rows(void *ctx, int rank, const void *rows, size_t bytes, struct err *e)
+static int on_rows(void *ctx, int rank, const struct row *rows, int n, struct err *e)
 {
     struct seen *s = ctx;
-    const struct row *r = rows;
-    for (size_t i = 0; i < bytes / sizeof *r; i++) {
-        s->ordered = s->ordered && r[i].step > s->last && r[i].attempt == 3;
-        s->last = r[i].step;
+    for (int i = 0; i < n; i++) {
+        s->ordered = s->ordered && rows[i].step > s->last && rows[i].attempt == 3;
+        s->last = rows[i].step;
         s->rows++;
     }
     (void)rank;
@@ -111,7 +110,7 @@ static void every_row_arrives_once_and_in_order(void **state)
 {
     struct place *p = *state;
     for (int64_t i = 1; i <= 5000; i++) {
-        struct step_row r = row_at(i);
+        struct row r = row_at(i);
         p->t.row(p->t.ctx, &r);
     }
     struct seen s = read_rows(p, 5000);
@@ -138,7 +137,7 @@ static void counters_in_the_heartbeat_are_cumulative(void **state)
 {
     struct place *p = *state;
     for (int64_t i = 1; i <= 400; i++) {
-        struct step_row r = row_at(i);
+        struct row r = row_at(i);
         p->t.row(p->t.ctx, &r);
     }
     p->t.phase(p->t.ctx, PHASE_COMPUTE);
@@ -156,12 +155,43 @@ static void counters_in_the_heartbeat_are_cumulative(void **state)
     json_decref(beat);
 }
 
+static int64_t beat_time(struct place *p)
+{
+    json_t *beats = store_beats(p->store, job, &err_);
+    int64_t at = json_integer_value(json_object_get(json_object_get(beats, "0"), "at"));
+    json_decref(beats);
+    return at;
+}
+
+/* Until so many heartbeats have come. */
+static void wait_for_turns(struct place *p, int n)
+{
+    int64_t at = beat_time(p);
+    for (double by = clock_now() + 20; n > 0 && clock_now() < by;) {
+        int64_t next = beat_time(p);
+        n -= next != at;
+        at = next;
+    }
+    assert_int_equal(n, 0);
+}
+
+/* A document of this job, in which `asks` (a key) is true. */
+static json_t *control_of(int attempt, int version, int workers, const int *sizes, const char *asks)
+{
+    struct control c = {
+        .from = {.attempt = attempt, .rank = COORDINATOR}, .version = version, .workers = workers};
+    snprintf(c.from.job, sizeof c.from.job, "%s", job);
+    memcpy(c.sizes, sizes, (size_t)workers * sizeof *sizes);
+    json_t *j = control_json(&c);
+    json_object_set_new(j, asks, json_true());
+    return j;
+}
+
 static void control_comes_down_and_a_checkpoint_is_asked_for_once(void **state)
 {
     struct place *p = *state;
     struct control *c = calloc(1, sizeof *c);
-    json_t *doc = json_pack("{s:i, s:[i,i], s:b, s:b, s:b}", "version", 2, "sizes", 96, 32, "stop",
-                            0, "pause", 0, "checkpoint", 1);
+    json_t *doc = control_of(3, 2, 2, (int[]){96, 32}, "checkpoint");
     p->t.control(p->t.ctx, c);
     assert_int_equal(c->version, 1);
     assert_int_equal(c->sizes[0], 100);
@@ -192,7 +222,7 @@ static void sizes_for_another_number_of_workers_are_not_taken(void **state)
 {
     struct place *p = *state;
     struct control *c = calloc(1, sizeof *c);
-    json_t *doc = json_pack("{s:i, s:[i,i,i], s:b}", "version", 9, "sizes", 1, 2, 3, "pause", 1);
+    json_t *doc = control_of(3, 9, 3, (int[]){1, 2, 3}, "pause");
     OK(store_doc_set(p->store, job, "control", doc, &err_));
     for (double by = clock_now() + 20; !c->pause && clock_now() < by;) {
         p->t.control(p->t.ctx, c);
@@ -203,13 +233,36 @@ static void sizes_for_another_number_of_workers_are_not_taken(void **state)
     free(c);
 }
 
+static void control_of_another_attempt_is_not_followed(void **state)
+{
+    struct place *p = *state;
+    struct control *c = calloc(1, sizeof *c);
+    json_t *old = control_of(2, 9, WORKERS, (int[]){64, 64}, "stop"),
+           *own = control_of(3, 2, WORKERS, (int[]){96, 32}, "pause");
+    OK(store_doc_set(p->store, job, "control", old, &err_));
+    wait_for_turns(p, 2); /* the first of them was complete: it has read the document */
+    p->t.control(p->t.ctx, c);
+    assert_false(c->stop);
+    assert_int_equal(c->version, 1);
+    OK(store_doc_set(p->store, job, "control", own, &err_));
+    for (double by = clock_now() + 20; !c->pause && clock_now() < by;) {
+        p->t.control(p->t.ctx, c);
+        assert_false(c->stop);
+    }
+    assert_true(c->pause);
+    assert_int_equal(c->version, 2);
+    json_decref(old);
+    json_decref(own);
+    free(c);
+}
+
 static void the_last_fact_arrives_before_the_pulse_ends(void **state)
 {
     struct place *p = *state;
     struct err why = {0};
     char last[32] = "0-0";
     err_set(&why, ERR_DATA, "the loss is not finite any more");
-    pulse_ended(p->pulse, "failed", &why);
+    pulse_ended(p->pulse, OUTCOME_FAILED, &why);
     pulse_stop(p->pulse, 10);
     p->pulse = NULL;
     json_t *facts = store_facts_read(p->store, job, last, 10, &err_);
@@ -230,7 +283,7 @@ static void with_redis_away_training_goes_on_and_drops_are_counted(void **state)
     assert_true(p->pid > 1);
     assert_int_equal(kill(p->pid, SIGSTOP), 0);
     for (int64_t i = 1; i <= STEPS; i++) {
-        struct step_row r = row_at(i);
+        struct row r = row_at(i);
         p->t.row(p->t.ctx, &r);
     }
     struct control *c = calloc(1, sizeof *c);
@@ -256,6 +309,7 @@ int main(void)
         TEST_(counters_in_the_heartbeat_are_cumulative),
         TEST_(control_comes_down_and_a_checkpoint_is_asked_for_once),
         TEST_(sizes_for_another_number_of_workers_are_not_taken),
+        TEST_(control_of_another_attempt_is_not_followed),
         TEST_(the_last_fact_arrives_before_the_pulse_ends),
         TEST_(with_redis_away_training_goes_on_and_drops_are_counted),
     };

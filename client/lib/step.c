@@ -1,0 +1,202 @@
+/* A step: begin the slice, tell when its gradients are there, and do what the rank answers. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "client/lib/session.h"
+
+static void open_pass(struct session *s)
+{
+    int64_t count = s->taken[s->begun % s->welcome.welcome.slots].slice.count;
+
+    s->open = true;
+    s->weight = s->sums ? count > 0 : (double)count;
+    buckets_open(s);
+}
+
+static int begin(struct session *s, int64_t number, uint32_t flags)
+{
+    struct wire_message m = {.type = WIRE_BEGIN};
+
+    m.slice = s->taken[number % s->welcome.welcome.slots].slice;
+    m.flags = flags;
+    return talk_send(s, &m, -1);
+}
+
+static int check_order(const struct session *s, int64_t number)
+{
+    const struct wire_message *m = &s->taken[number % s->welcome.welcome.slots];
+
+    if (number != s->begun + 1 && s->begun >= 0) {
+        return es_fail("es_begin: slice %" PRId64 " follows slice %" PRId64
+                       ": slices are begun in the order in which es_next gave them",
+                       number, s->begun);
+    }
+    return m->type == WIRE_SLICE && m->slice.number == number
+               ? 0
+               : es_fail("es_begin: es_next has not given slice %" PRId64, number);
+}
+
+PUBLIC int es_begin(int64_t number)
+{
+    struct session *s = &es_session;
+    int rc;
+
+    if (es_usable("es_begin") < 0) {
+        return -1;
+    }
+    if (!s->holding) {
+        if (check_order(s, number) < 0) {
+            return -1;
+        }
+        if (s->open && es_abort() < 0) {
+            return -1;
+        }
+        if (s->over) {
+            return ES_OVER;
+        }
+        s->begun = number;
+        if (begin(s, number, 0) < 0) {
+            return -1;
+        }
+    }
+    rc = hold(s, WIRE_BEGIN);
+    if (rc == 0 && s->over) {
+        return ES_OVER;
+    }
+    if (rc == 0) {
+        open_pass(s);
+    }
+    return rc;
+}
+
+PUBLIC int es_again(void)
+{
+    struct session *s = &es_session;
+
+    if (es_usable("es_again") < 0) {
+        return -1;
+    }
+    if (s->begun < 0 || s->open) {
+        return es_fail("es_again: no slice was begun whose gradients were summed");
+    }
+    if (begin(s, s->begun, WIRE_AGAIN) < 0) {
+        return -1;
+    }
+    open_pass(s);
+    return 0;
+}
+
+PUBLIC int es_weight(double weight)
+{
+    struct session *s = &es_session;
+
+    if (es_usable("es_weight") < 0) {
+        return -1;
+    }
+    if (!s->open) {
+        return es_fail("es_weight: no slice was begun");
+    }
+    if (!isfinite(weight) || weight < 0) {
+        return es_fail("es_weight: a weight is a number of 0 or more, not %g", weight);
+    }
+    s->weight = weight;
+    return 0;
+}
+
+/* Sends GRADIENTS with these flags and waits for GO: an enum es_go. */
+static int gradients(struct session *s, const struct es_result *r, uint32_t flags, const char *call)
+{
+    struct wire_message m = {.type = WIRE_GRADIENTS, .flags = flags};
+    const struct wire_message *slice = &s->taken[s->begun % s->welcome.welcome.slots];
+
+    m.gradients.number = s->begun;
+    m.gradients.samples = r && r->samples >= 0 ? r->samples : slice->slice.count;
+    m.gradients.weight = s->weight;
+    m.gradients.loss = r ? r->loss : NAN;
+    m.gradients.correct = r ? r->correct : -1;
+    m.gradients.learning_rate = r ? r->learning_rate : NAN;
+    s->open = false;
+    if (talk_send(s, &m, -1) < 0 || talk_expect(s, &m, WIRE_GO, call) < 0) {
+        return -1;
+    }
+    s->hold = (m.flags & WIRE_HOLD) != 0;
+    return m.flags & WIRE_DIFFERENCE  ? ES_GO_DIFFERENCE
+           : m.flags & WIRE_SKIP_STEP ? ES_GO_SKIP
+                                      : ES_GO_STEP;
+}
+
+static int opened(struct session *s, const char *call)
+{
+    if (es_usable(call) < 0) {
+        return -1;
+    }
+    return s->open ? 0 : es_fail("%s: no slice was begun", call);
+}
+
+PUBLIC int es_gradients(const struct es_result *result)
+{
+    struct session *s = &es_session;
+    bool finite = !result || isnan(result->loss) || isfinite(result->loss);
+
+    if (opened(s, "es_gradients") < 0 || buckets_close(s) < 0) {
+        return -1;
+    }
+    return gradients(s, result, finite ? 0 : WIRE_NOT_FINITE, "es_gradients");
+}
+
+PUBLIC int es_difference(void)
+{
+    if (es_usable("es_difference") < 0) {
+        return -1;
+    }
+    return gradients(&es_session, NULL, WIRE_DIFFERENCE, "es_difference") < 0 ? -1 : 0;
+}
+
+PUBLIC int es_held_back(const struct es_result *result)
+{
+    if (opened(&es_session, "es_held_back") < 0) {
+        return -1;
+    }
+    return gradients(&es_session, result, WIRE_HELD_BACK, "es_held_back") < 0 ? -1 : 0;
+}
+
+PUBLIC int es_abort(void)
+{
+    if (opened(&es_session, "es_abort") < 0) {
+        return -1;
+    }
+    return gradients(&es_session, NULL, WIRE_VOID, "es_abort") < 0 ? -1 : ES_GO_SKIP;
+}
+
+PUBLIC int es_step(struct es_slice *slice)
+{
+    struct session *s = &es_session;
+    int rc;
+
+    if (es_usable("es_step") < 0) {
+        return -1;
+    }
+    if (s->has_state) {
+        return es_fail("es_step: a program with a state of its own calls es_next and es_begin");
+    }
+    for (;;) {
+        if (s->ended >= 0 && es_epoch_end(s->ended) < 0) {
+            return -1;
+        }
+        s->ended = -1;
+        rc = es_next(slice);
+        if (rc == 1 && slice->epoch_last) {
+            s->ended = slice->epoch;
+        }
+        if (rc == 1 && slice->number >= 0 && (rc = es_begin(slice->number)) == 0) {
+            return 1;
+        }
+        if (rc < 0) {
+            return -1;
+        }
+        if (rc != 1) {
+            return es_leave();
+        }
+    }
+}

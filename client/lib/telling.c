@@ -1,0 +1,146 @@
+/* Around the steps: holds, the program's own state, metrics, the ends of epochs and of the run. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "client/lib/session.h"
+
+int hold(struct session *s, int type)
+{
+    struct wire_message m;
+
+    if (!s->holding) {
+        if (type != WIRE_EPOCH_END && !s->hold) {
+            return 0;
+        }
+        s->holding = type;
+    }
+    if (s->saving && es_state(NULL, 0) < 0) {
+        return -1;
+    }
+    for (;;) {
+        if (talk_receive(s, &m, NULL) < 0) {
+            return -1;
+        }
+        if (m.type == WIRE_SAVE) {
+            s->saving = true;
+            if (s->has_state) {
+                return ES_SAVE;
+            }
+            if (es_state(NULL, 0) < 0) {
+                return -1;
+            }
+        } else if (m.type == WIRE_CONTINUE) {
+            s->over = s->over || (m.flags & WIRE_STOP);
+            s->hold = (m.flags & WIRE_HOLD) != 0;
+            s->holding = 0;
+            return 0;
+        } else if (m.type != WIRE_SLICE) {
+            return es_fail("the rank sent message %u to a program that it holds", m.type);
+        }
+    }
+}
+
+PUBLIC int es_state(const void *bytes, size_t n)
+{
+    struct session *s = &es_session;
+    struct wire_message none = {.type = WIRE_STATE};
+
+    if (es_usable("es_state") < 0) {
+        return -1;
+    }
+    if (!s->saving) {
+        return es_fail("es_state: the rank has not asked for the program's state (ES_SAVE)");
+    }
+    s->saving = false;
+    return bytes && n ? talk_text(s, WIRE_STATE, bytes, n) : talk_send(s, &none, -1);
+}
+
+PUBLIC int es_epochs(double epochs)
+{
+    struct session *s = &es_session;
+    struct wire_message m = {.type = WIRE_EPOCHS, .epochs = epochs};
+
+    if (es_usable("es_epochs") < 0) {
+        return -1;
+    }
+    return epochs > 0 ? talk_send(s, &m, -1) : es_fail("es_epochs: %g epochs are none", epochs);
+}
+
+/* An open pass is given up before: nothing after it would sum its gradients. */
+static int ends(struct session *s, int type, int64_t epoch)
+{
+    if (!s->holding) {
+        struct wire_message m = {.type = (uint32_t)type};
+
+        if (s->open && !s->over && es_abort() < 0) {
+            return -1;
+        }
+        m.slice.epoch = epoch;
+        if (talk_send(s, &m, -1) < 0) {
+            return -1;
+        }
+    }
+    return hold(s, type);
+}
+
+PUBLIC int es_epoch_end(int64_t epoch)
+{
+    struct session *s = &es_session;
+
+    if (es_usable("es_epoch_end") < 0) {
+        return -1;
+    }
+    return s->over && !s->holding ? 0 : ends(s, WIRE_EPOCH_END, epoch);
+}
+
+PUBLIC int es_log(const char *json)
+{
+    return es_usable("es_log") < 0 ? -1 : talk_text(&es_session, WIRE_LOG, json, strlen(json));
+}
+
+static void part(struct session *s)
+{
+    s->left = true;
+    free(s->state);
+    s->state = NULL;
+    if (s->fd >= 0) {
+        shutdown(s->fd, SHUT_WR);
+    }
+}
+
+PUBLIC int es_leave(void)
+{
+    struct session *s = &es_session;
+    int rc;
+
+    if (s->joined && s->left && !s->forked) {
+        return 0;
+    }
+    if (es_usable("es_leave") < 0) {
+        return -1;
+    }
+    rc = ends(s, WIRE_LEAVE, -1);
+    if (rc < 0 && s->over) {
+        rc = 0; /* the rank of a job that was stopped need not wait for this */
+    }
+    if (rc == 0) {
+        part(s);
+    }
+    return rc;
+}
+
+PUBLIC int es_failed(const char *sentence)
+{
+    struct session *s = &es_session;
+
+    if (es_usable("es_failed") < 0) {
+        return -1;
+    }
+    s->open = false;
+    if (talk_text(s, WIRE_FAILED, sentence, strlen(sentence)) < 0) {
+        return -1;
+    }
+    part(s);
+    return 0;
+}

@@ -1,0 +1,104 @@
+"""Evenstep: a training program of yours on many unequal machines, by two lines.
+
+    import evenstep
+    model, opt, loader = evenstep.prepare(model, opt, loader)
+
+A program that `evenstep run` started then works on this node's share of each global batch, and its
+optimizer steps on gradients that are summed over all nodes. A program that runs alone gets back the
+very objects that it gave. docs/own-program.md has the rest.
+"""
+
+import contextlib
+
+from .run import Error, alone, run
+
+__version__ = "0.1.0"
+__all__ = ["Error", "alone", "epochs", "is_main", "log", "no_sync", "prepare", "rank"]
+__all__ += ["state_dict", "weight", "world_size"]
+
+_program = None  # what prepare made: no_sync, weight and state_dict of its framework
+_objects = ()  # what a program that runs alone prepared
+
+
+def prepare(*objects, **options):
+    """Makes model, optimizer and loader part of the run; returns them in the order given.
+
+    PyTorch: modules, optimizers, one DataLoader for training, schedulers. Keras: one model, before
+    `compile`. Options of PyTorch: `reduction="sum"` if the loss is a sum over samples; `shard`, a
+    function (dataset, rank, world_size) that gives an iterable data set's part, and `samples`, how
+    many samples an epoch of it has.
+    """
+    global _program, _objects
+    if not objects:
+        raise TypeError("prepare() needs at least a model and a loader")
+    if not alone():
+        if any(type(o).__module__.split(".")[0] == "keras" or _is_keras(o) for o in objects):
+            from . import keras
+
+            if len(objects) != 1:
+                raise Error("prepare() of a Keras program takes the model alone, before compile()")
+            return keras.prepare(objects[0], **options)
+        from . import torch
+
+        _program = torch.Program(objects, **options)
+        objects = _program.objects
+    _objects = objects
+    return objects[0] if len(objects) == 1 else objects
+
+
+def _is_keras(model):
+    return any(kind.__module__.startswith("keras.") for kind in type(model).__mro__)
+
+
+def epochs(n):
+    """range(n), from where a restart left off; ends early when the job does."""
+    joined = run()
+    if joined is None:
+        yield from range(n)
+        return
+    joined.epochs(n)
+    for epoch in range(joined.epoch, n):
+        if joined.over:
+            return
+        yield epoch
+
+
+def rank():
+    return run().rank if run() else 0
+
+
+def world_size():
+    return run().workers if run() else 1
+
+
+def is_main():
+    """True on one rank: what it writes beneath $EVENSTEP_OUTPUT becomes the job's artifacts."""
+    return rank() == 0
+
+
+def log(**metrics):
+    """Numbers for the job's page, by name: log(test_accuracy=0.98). Alone: nothing."""
+    if run():
+        run().log({name: float(value) for name, value in metrics.items()})
+
+
+def no_sync():
+    """Gradients of the passes within stay on this node and are added to those of the next pass."""
+    return _program.no_sync() if _program else contextlib.nullcontext()
+
+
+def weight(n):
+    """What this batch counts in the mean over nodes, if not its samples (tokens); before backward."""
+    if _program:
+        _program.weight(n)
+
+
+def state_dict():
+    """Model, optimizer, scheduler, random numbers and place in the data: torch.save writes it."""
+    if _program:
+        return _program.state_dict()
+    if not _objects:
+        raise Error("state_dict() needs what prepare() was given")
+    from .torch import state
+
+    return state.alone(_objects)

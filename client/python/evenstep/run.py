@@ -1,0 +1,166 @@
+"""The run that this process takes part in: one object for every framework, over libevenstep.
+
+It knows flat blocks, slices and answers, and nothing of tensors, so that PyTorch, Keras and a
+program with arrays of its own use the same one. `run()` gives it, or None while the program has not
+joined, which is always so for a program that runs alone.
+"""
+
+import atexit
+import faulthandler
+import json
+import math
+import os
+import signal
+import sys
+import traceback
+from collections import namedtuple
+
+from . import library
+from .library import DIFFERENCE, OVER, SAVE, SKIP, STEP, Error, byref, ctypes
+
+__all__ = ["DIFFERENCE", "SKIP", "STEP", "Error", "Run", "Slice", "alone", "run"]
+
+Slice = namedtuple("Slice", "epoch number start count step_count indices epoch_last")
+
+_run = None
+
+
+def run():
+    return _run
+
+
+def alone():
+    """No rank started this program: nothing is distributed."""
+    return _run is None and not os.environ.get("EVENSTEP_SOCKET")
+
+
+class Run:
+    """about: a dict of evenstep.h's struct es_about; params and stats: dicts of library.tensors."""
+
+    def __init__(self, about, optimizer, params, stats):
+        self._library = library.Library()
+        self._info = library.RunInfo()
+        self.over = False  # no slice comes any more
+        self.save = None  # gives the bytes of the program's own state
+        self.before_leave = None  # what is still to be told
+        self._join(about, optimizer, params, stats)
+        info = self._info
+        self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
+        self.epoch, self.step, self.seed = info.epoch, info.step, info.seed
+        self.global_batch, self.resumed = info.global_batch, bool(info.resumed)
+        self.state = ctypes.string_at(info.state, info.state_bytes) if info.state else None
+        self.params = (ctypes.c_float * info.n_params).from_address(info.params)
+        self.grads = (ctypes.c_float * info.n_params).from_address(info.grads)
+        self.stats = (ctypes.c_float * info.n_stats).from_address(info.stats)
+        self.ready = self._library.ready
+        self._watch_end()
+
+    def _join(self, about, optimizer, params, stats):
+        global _run
+        if _run is not None:
+            raise Error("this program has joined already: prepare everything in one call")
+        if hasattr(signal, "SIGUSR2") and signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL:
+            faulthandler.register(signal.SIGUSR2, all_threads=True)
+            about["stack_signal"] = int(signal.SIGUSR2)
+        if isinstance(optimizer.get("name"), str):
+            optimizer["name"] = optimizer["name"].encode()
+        about["framework"] = about["framework"].encode()
+        told = library.About(abi=library.ABI, has_state=1, **about)
+        told.optimizer = library.Optimizer(**optimizer)
+        told.n_params, told.n_stats = len(params), len(stats)
+        told.params, told.stats = library.tensors(params), library.tensors(stats)
+        self._library.join(byref(told), byref(self._info))
+        _run = self
+
+    def start(self):
+        self._library.start()
+
+    # ---- slices and steps
+
+    def epochs(self, n):
+        self._library.epochs(n)
+
+    def next(self):
+        """The next slice, or None: the job is done or stopped."""
+        s = library.Slice()
+        if self.over or self._library.next(byref(s)) == 0:
+            self.over = True
+            return None
+        indices = s.indices[: s.count] if s.count else []
+        return Slice(
+            s.epoch, s.number, s.start, s.count, s.step_count, indices, bool(s.epoch_last)
+        )
+
+    def begin(self, number):
+        """False: the job was stopped, make no step."""
+        if self._held(self._library.begin, number) == OVER:
+            self.over = True
+        return not self.over
+
+    def again(self):
+        self._library.again()
+
+    def weight(self, weight):
+        self._library.weight(weight)
+
+    def gradients(self, samples=-1, loss=math.nan, learning_rate=math.nan):
+        return self._library.gradients(byref(library.Result(samples, loss, -1, learning_rate)))
+
+    def held_back(self, samples=-1, loss=math.nan, learning_rate=math.nan):
+        self._library.held_back(byref(library.Result(samples, loss, -1, learning_rate)))
+
+    def difference(self):
+        self._library.difference()
+
+    def abort(self):
+        return self._library.abort()
+
+    def epoch_end(self, epoch):
+        self._held(self._library.epoch_end, epoch)
+
+    def _held(self, call, *args):
+        while (answer := call(*args)) == SAVE:
+            state = self.save() if self.save else b""
+            self._library.state(state, len(state))
+        return answer
+
+    # ---- metrics and the end
+
+    def log(self, metrics):
+        self._library.log(json.dumps(metrics).encode())
+
+    def leave(self):
+        if self.before_leave:
+            self.before_leave()
+        self._held(self._library.leave)
+
+    def failed(self, sentence):
+        self._library.failed(sentence.encode())
+
+    def _watch_end(self):
+        """Leaves when the interpreter ends, and tells the rank of an exception that ends it."""
+        pid, hook = os.getpid(), sys.excepthook
+        ended = []
+
+        def on_exception(kind, value, trace):
+            if os.getpid() == pid and not ended:
+                ended.append(True)
+                self._quietly(
+                    self.failed, "".join(traceback.format_exception_only(kind, value)).strip()
+                )
+            hook(kind, value, trace)
+
+        def on_exit():
+            if os.getpid() == pid and not ended:
+                ended.append(True)
+                self._quietly(self.leave)
+
+        sys.excepthook = on_exception
+        atexit.register(on_exit)
+
+    @staticmethod
+    def _quietly(call, *args):
+        try:
+            call(*args)
+        except Error as e:
+            print("evenstep: %s" % e, file=sys.stderr)

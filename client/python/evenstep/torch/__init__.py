@@ -1,0 +1,93 @@
+"""PyTorch programs: what prepare() does with modules, an optimizer, a loader and schedulers.
+
+blocks.py     parameters and running statistics stand in the shared block
+passes.py     a backward pass: gradients go out as they are ready, and come back summed
+optimizer.py  steps that are left out, or of which the difference is sent
+loss.py       where a backward begins, and the loss for display
+stream.py     which samples come next, and when a slice begins
+loader.py     the DataLoader, rebuilt over the stream
+state.py      the program's own state, and state_dict()
+"""
+
+import contextlib
+
+import torch
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.utils.data import DataLoader
+
+from ..run import Error, Run
+from . import loss, optimizer, state
+from .blocks import Blocks, describe
+from .loader import Loader, about_loader
+from .passes import Passes
+from .stream import Stream
+
+
+def _sort(objects):
+    """Modules, optimizers, loaders and schedulers among the objects."""
+    kinds = {torch.nn.Module: [], torch.optim.Optimizer: [], DataLoader: [], LRScheduler: []}
+    kinds[ReduceLROnPlateau] = kinds[LRScheduler]
+    for o in objects:
+        found = [kind for kind in kinds if isinstance(o, kind)]
+        if not found:
+            raise Error(
+                "prepare() takes modules, optimizers, a DataLoader and schedulers, not %s"
+                % type(o).__name__
+            )
+        kinds[found[0]].append(o)
+    models, optimizers, loaders, schedulers = list(kinds.values())[:4]
+    if not models or len(loaders) != 1:
+        raise Error(
+            "prepare() needs the model and the loader of the training data, together (it got %d "
+            "and %d)" % (len(models), len(loaders))
+        )
+    for model in models:
+        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            raise Error(
+                "prepare() takes the model itself, not one wrapped by DistributedDataParallel"
+            )
+    return models, optimizers, loaders[0], schedulers
+
+
+class Program:
+    """The prepared program. `objects`: as given, with the loader rebuilt."""
+
+    def __init__(self, objects, reduction="mean", shard=None, samples=None):
+        if reduction not in ("mean", "sum"):
+            raise Error("reduction is 'mean' or 'sum', not '%s'" % reduction)
+        models, optimizers, loader, schedulers = _sort(objects)
+        tensors = describe(models, optimizers)
+        about = about_loader(loader, shard, samples)
+        about["sums"] = reduction == "sum"
+        about["framework"] = "torch " + torch.__version__
+        self.run = Run(
+            about, optimizer.describe(optimizers), tensors.parameters, tensors.statistics
+        )
+        self.blocks = Blocks(self.run, models, tensors)
+        self.blocks.fill()
+        self.run.start()
+        self.blocks.attach()
+        self.passes = Passes(self.run, self.blocks, optimizers, reduction)
+        self.stream = Stream(self.run, self.passes)
+        self.state = state.State(self.run, self.stream, models, optimizers, schedulers)
+        self.run.save = self.state.save
+        self.run.before_leave = self.stream.close
+        optimizer.watch(self.passes, self.blocks)
+        loss.watch(self.passes)
+        made = Loader(loader, self.stream, shard)
+        self.objects = tuple(made if o is loader else o for o in objects)
+        self.state.load()
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        was, self.passes.keeping = self.passes.keeping, True
+        try:
+            yield
+        finally:
+            self.passes.keeping = was
+
+    def weight(self, n):
+        self.passes.weigh(float(n))
+
+    def state_dict(self):
+        return self.state.whole()

@@ -1,0 +1,197 @@
+"""The training loader over the stream of slices.
+
+`batch_size` is the global batch: a DataLoader is made anew with the same data set, collate_fn and
+workers, and a batch sampler that yields what the rank hands to this node. The loop begins a slice
+before it loads the batch, so that loading counts as part of the step where nothing prefetches it.
+
+    rank ─► Stream ─► SliceSampler ─► DataLoader (workers × prefetch_factor ahead) ─► the loop
+"""
+
+import random
+import sys
+
+import torch
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset
+from torch.utils.data import RandomSampler, SequentialSampler
+
+from ..run import Error
+
+# what a DataLoader is made of, beside its sampler
+KEPT = "collate_fn pin_memory timeout worker_init_fn multiprocessing_context generator".split()
+KEPT += "persistent_workers pin_memory_device in_order".split()
+GHOST = 2  # samples of a batch that weighs nothing (batch norm needs more than one)
+
+
+def _prefetches(loader):
+    return loader.num_workers * (loader.prefetch_factor or 2) if loader.num_workers else 0
+
+
+def _sampler(loader):
+    batches = loader.batch_sampler
+    if loader.batch_size is None and type(batches) is not BatchSampler:
+        raise Error(
+            "the loader has a batch sampler of its own (%s), which knows no global batch: give "
+            "batch_size, and a sampler if the order matters" % type(batches).__name__
+        )
+    return loader.batch_size or batches.batch_size, batches
+
+
+def about_loader(loader, shard, samples):
+    """What the rank is told of the data; see evenstep.h's struct es_about."""
+    about = {"ahead": _prefetches(loader) + 1}
+    if isinstance(loader.dataset, IterableDataset):
+        if shard is None:
+            raise Error(
+                "the data set is iterable: prepare(…, shard=function) says which part of it a rank "
+                "reads: function(dataset, rank, world_size) gives an iterable"
+            )
+        if not loader.batch_size:
+            raise Error("the loader needs a batch_size: it is the global batch")
+        known = samples or (len(loader.dataset) if hasattr(loader.dataset, "__len__") else 0)
+        about.update(samples=known, global_batch=loader.batch_size, in_order=1)
+    else:
+        batch, batches = _sampler(loader)
+        sampler = batches.sampler
+        drawn = not isinstance(sampler, (RandomSampler, SequentialSampler))
+        plain = isinstance(sampler, RandomSampler) and not sampler.replacement
+        about.update(samples=len(sampler), global_batch=batch)
+        about["in_order"] = int(drawn or not plain)
+    about["drop_last"] = int(bool(loader.drop_last))
+    return about
+
+
+class SliceSampler:
+    """Yields the indices of slices; positions in an order of the user's sampler, if there is one."""
+
+    def __init__(self, stream, sampler, length):
+        self.stream, self.length = stream, length
+        shuffled = isinstance(sampler, RandomSampler) and not sampler.replacement
+        self.sampler = None if shuffled or isinstance(sampler, SequentialSampler) else sampler
+        self._epoch = self._order = None
+        self._last = [0]
+
+    def __len__(self):
+        return self.length
+
+    def __iter__(self):
+        while (piece := self.stream.take()) is not None:
+            indices = piece.indices
+            if self.sampler is not None:
+                order = self._order_of(piece.epoch)
+                indices = [order[i] for i in indices]
+            if indices:
+                self._last = indices
+            yield indices or (self._last * GHOST)[:GHOST]
+
+    def _order_of(self, epoch):
+        """The sampler's order of this epoch: drawn from the same seed, so alike on every rank."""
+        if epoch != self._epoch:
+            if hasattr(self.sampler, "set_epoch"):
+                self.sampler.set_epoch(epoch)
+            with _seeded(self.stream.run.seed + epoch):
+                generator = getattr(self.sampler, "generator", None)
+                if isinstance(generator, torch.Generator):
+                    generator.manual_seed((self.stream.run.seed + epoch) % 2**63)
+                self._order, self._epoch = list(self.sampler), epoch
+        return self._order
+
+
+class _seeded:
+    """Random numbers from this seed within, those of before after."""
+
+    def __init__(self, seed):
+        self.seed = seed % 2**63
+
+    def __enter__(self):
+        self.was = torch.get_rng_state(), random.getstate()
+        self.numpy = sys.modules["numpy"].random if "numpy" in sys.modules else None
+        if self.numpy:
+            self.numpy_was = self.numpy.get_state()
+            self.numpy.seed(self.seed % 2**32)
+        torch.default_generator.manual_seed(self.seed)
+        random.seed(self.seed)
+
+    def __exit__(self, *failure):
+        torch.set_rng_state(self.was[0])
+        random.setstate(self.was[1])
+        if self.numpy:
+            self.numpy.set_state(self.numpy_was)
+
+
+class _Shard(IterableDataset):
+    """The rank's part of an iterable data set, without end."""
+
+    def __init__(self, dataset, shard, rank, workers):
+        self.dataset, self.shard, self.rank, self.workers = dataset, shard, rank, workers
+
+    def __iter__(self):
+        while True:
+            samples = 0
+            for sample in self.shard(self.dataset, self.rank, self.workers):
+                samples += 1
+                yield sample
+            if samples == 0:
+                raise Error("the shard of rank %d of %d is empty" % (self.rank, self.workers))
+
+
+def _same(sample):
+    return sample
+
+
+class Loader:
+    """In place of the user's DataLoader; what it does not have itself is that one's."""
+
+    def __init__(self, given, stream, shard):
+        self.given, self.stream, self.run = given, stream, stream.run
+        self._collate = None
+        workers, prefetch = self._granted(given)
+        arguments = {name: getattr(given, name) for name in KEPT if hasattr(given, name)}
+        arguments.update(num_workers=workers, prefetch_factor=prefetch)
+        if not workers:
+            arguments.update(persistent_workers=False, timeout=0, multiprocessing_context=None)
+        if isinstance(given.dataset, IterableDataset):
+            self._collate = arguments.pop("collate_fn")
+            data = _Shard(given.dataset, shard, self.run.rank, self.run.workers)
+            self.inner = DataLoader(data, batch_size=None, collate_fn=_same, **arguments)
+            self._samples = None
+        else:
+            sampler = SliceSampler(stream, _sampler(given)[1].sampler, len(given))
+            self.inner = DataLoader(given.dataset, batch_sampler=sampler, **arguments)
+
+    def _granted(self, given):
+        """Workers and batches ahead of each, of the slices that the rank gives ahead."""
+        ahead, workers = self.run.ahead - 1, given.num_workers
+        if not workers or isinstance(given.dataset, IterableDataset):
+            return workers, given.prefetch_factor if workers else None
+        if ahead < 1:
+            print(
+                "evenstep: the loader's workers are not used: no slice comes ahead of its step",
+                file=sys.stderr,
+            )
+            return 0, None
+        workers = min(workers, ahead)
+        return workers, min(given.prefetch_factor or 2, ahead // workers)
+
+    def __len__(self):
+        return len(self.given)
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["given"], name)
+
+    def __iter__(self):
+        self.stream.reopen()
+        return self._streamed() if self._collate else self._sampled()
+
+    def _sampled(self):
+        piece, batches = self.stream.begin(), None
+        while piece is not None:
+            if batches is None:
+                batches = iter(self.inner)
+            yield next(batches)
+            piece = self.stream.begin()
+
+    def _streamed(self):
+        if self._samples is None:
+            self._samples = iter(self.inner)
+        while (piece := self.stream.begin()) is not None:
+            yield self._collate([next(self._samples) for _ in range(piece.count or GHOST)])

@@ -1,0 +1,64 @@
+"""Where a backward pass begins and ends, and its loss.
+
+Every way into autograd that a program writes (`loss.backward()`, `torch.autograd.backward`) goes
+through torch.autograd.backward; it is wrapped once, for about a microsecond a pass. The loss is for
+display: it is taken as it stands, divided by a GradScaler's factor.
+"""
+
+import functools
+import weakref
+
+import torch
+
+
+class _Seen:
+    depth = 0
+    scaled = None  # (the loss that a GradScaler has scaled, by how much)
+
+
+def _factor_of(tensor):
+    scaled = _Seen.scaled
+    return scaled[1] if scaled and scaled[0]() is tensor else None
+
+
+def _watch_scaler(kind):
+    scale = kind.scale
+
+    @functools.wraps(scale)
+    def scale_and_tell(self, outputs):
+        scaled = scale(self, outputs)
+        if isinstance(scaled, torch.Tensor) and self.is_enabled():
+            _Seen.scaled = (weakref.ref(scaled), self.get_scale())
+        return scaled
+
+    kind.scale = scale_and_tell
+
+
+def _loss_in(tensors):
+    first = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors or ()), None)
+    return first if isinstance(first, torch.Tensor) and first.numel() == 1 else None
+
+
+def watch(passes):
+    backward = torch.autograd.backward
+
+    @functools.wraps(backward)
+    def backward_and_exchange(tensors, *args, **kwargs):
+        if _Seen.depth == 0:
+            loss = _loss_in(tensors)
+            passes.scale = _factor_of(loss) if loss is not None else None
+            passes.begin(None if loss is None else loss.detach())
+        _Seen.depth += 1
+        try:
+            backward(tensors, *args, **kwargs)
+        except BaseException:
+            if _Seen.depth == 1:
+                passes.abandon()
+            raise
+        finally:
+            _Seen.depth -= 1
+        if _Seen.depth == 0:
+            passes.end()
+
+    torch.autograd.backward = torch._disable_dynamo(backward_and_exchange)
+    _watch_scaler(torch.amp.GradScaler)

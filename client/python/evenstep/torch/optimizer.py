@@ -1,0 +1,83 @@
+"""The optimizer is the user's. Here: what the rank is told of it, and steps that are left out.
+
+A step is left out by hiding the gradients from it: every optimizer passes over a parameter whose
+gradient is None, and keeps its momentum as it was.
+"""
+
+import torch
+import torch.optim.optimizer as optim
+
+from ..run import SKIP, Error
+
+
+def describe(optimizers):
+    """A server can make the same update for plain SGD: one rate, momentum and decay."""
+    if not optimizers:
+        return {"name": "", "server": 0}
+    kind, groups = optimizers[0], [g for o in optimizers for g in o.param_groups]
+    told = {"name": type(kind).__name__, "learning_rate": float(groups[0]["lr"])}
+
+    def one(key, default=0.0, where=lambda value: True):
+        values = {float(g.get(key, default)) for g in groups if where(g.get(key, default))}
+        return len(values) <= 1
+
+    told["server"] = int(
+        len(optimizers) == 1
+        and type(kind) is torch.optim.SGD
+        and one("lr")
+        and one("momentum")
+        and one("nesterov")
+        and one("weight_decay", where=bool)
+        and not any(g.get("dampening") or g.get("maximize") for g in groups)
+    )
+    told["momentum"] = float(groups[0].get("momentum", 0.0))
+    told["nesterov"] = int(bool(groups[0].get("nesterov", False)))
+    told["weight_decay"] = max(float(g.get("weight_decay", 0.0)) for g in groups)
+    return told
+
+
+class _Watch:
+    def __init__(self, passes, blocks):
+        self.passes, self.blocks = passes, blocks
+        self.hidden = []
+
+    def mine(self, optimizer):
+        """Whether it steps the model; a mixture with parameters that nobody sums is refused."""
+        known = [id(p) in self.blocks.by_id for g in optimizer.param_groups for p in g["params"]]
+        if all(known):
+            return bool(known)
+        self.blocks.check_replaced()
+        if any(known):
+            raise Error(
+                "the optimizer %s steps parameters that are not in the prepared model: put them "
+                "into the module, or into an optimizer of their own" % type(optimizer).__name__
+            )
+        return False
+
+    def before(self, optimizer, args, kwargs):
+        if not self.mine(optimizer):
+            return
+        passes = self.passes
+        closure = args[0] if args else kwargs.get("closure")
+        if not passes.stepped and closure is None:
+            raise Error(
+                "optimizer.step() on gradients that were not summed over the ranks: batches come "
+                "from the loader that prepare() returned, each with a backward pass, and the last "
+                "pass before a step stands outside no_sync()"
+            )
+        if passes.answer == SKIP:
+            params = [p for g in optimizer.param_groups for p in g["params"]]
+            self.hidden = [(p, p.grad) for p in params]
+            for p in params:
+                p.grad = None
+
+    def after(self, optimizer, args, kwargs):
+        for p, grad in self.hidden:
+            p.grad = grad
+        self.hidden = []
+
+
+def watch(passes, blocks):
+    watch = _Watch(passes, blocks)
+    optim.register_optimizer_step_pre_hook(watch.before)
+    optim.register_optimizer_step_post_hook(watch.after)

@@ -1,0 +1,230 @@
+"""A backward pass: gradients leave for the rank as they are ready, and come back summed.
+
+    loss.backward()
+      begin()                first, by loss.py: autograd's outermost call
+      ready(i, param)        post-accumulate hook: copies param.grad into the block, tells libevenstep,
+                             which tells the rank when a bucket is complete; the exchange overlaps
+      end()                  last: waits until the rank has answered
+    clipping, scaler, optimizer.step() see gradients that are summed over all ranks
+
+Nested backwards (checkpointing) belong to the outermost one. Where autograd is entered by a way that
+loss.py does not see, the first hook opens the pass and an engine callback ends it.
+
+The rank answers what the optimizer does: step on the sum, leave its step out (a server made it), or
+step on the local gradients and send the difference, which is taken when the next slice begins.
+
+A slice is settled once its gradients were sent. Within no_sync they are kept, and settled as held
+back when the next slice begins. A slice without samples (another rank had them all) still gives the
+program a batch, so that its loop makes the same calls as everybody's; that batch weighs nothing.
+"""
+
+import math
+
+import torch
+
+from ..run import DIFFERENCE, SKIP, STEP, Error
+
+TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
+
+
+class Passes:
+    def __init__(self, run, blocks, optimizers, reduction):
+        self.run, self.blocks, self.optimizers = run, blocks, optimizers
+        self.sums = reduction == "sum"
+        self.slice = None  # begun, and not yet followed by another
+        self.samples = 0  # that the batch really had
+        self.settled = True  # its gradients were sent
+        self.answer = STEP
+        self.keeping = False  # within no_sync
+        self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
+        self.mine = 0.0  # weight of this slice
+        self.stepped = False  # an optimizer may step: gradients of this slice were summed
+        self.failed = False  # an exception ended a pass over this slice
+        self.open = False
+        self.loss = self.scale = None
+        self._stash = None
+        self._fired = [False] * len(blocks.slots)
+        self._hooked = [False] * len(blocks.slots)
+        self.hook()
+
+    def hook(self):
+        """A parameter that was frozen may train now."""
+        for i, slot in enumerate(self.blocks.slots):
+            if slot.tensor.requires_grad and not self._hooked[i]:
+                self._hooked[i] = True
+                slot.tensor.register_post_accumulate_grad_hook(
+                    lambda param, i=i: self.ready(i, param)
+                )
+
+    # ---- between slices
+
+    def finish_step(self):
+        """Whatever belongs to the slice before is done: its step, and what it still has to send."""
+        if self.open:
+            self.abandon()
+        if self.slice is None:
+            return
+        if self.answer == DIFFERENCE:
+            self.blocks.difference()
+            self.run.difference()
+            self.blocks.refresh()
+        elif not self.settled and self.kept and not self.failed:
+            self.run.held_back(self.samples, self._loss(), self._rate())
+        self.answer, self.settled, self.slice = STEP, True, None
+        self.stepped = self.failed = False
+
+    def begin_slice(self, piece):
+        """False: the job was stopped."""
+        self.finish_step()
+        self.blocks.check()
+        self.hook()
+        if not self.run.begin(piece.number):
+            return False
+        self.blocks.refresh()
+        self.slice, self.samples, self.settled = piece, piece.count, False
+        self.mine = float(piece.count > 0) if self.sums else float(piece.count)
+        self.loss = None
+        return True
+
+    def weigh(self, weight):
+        if self.slice is None or self.open or self.settled:
+            raise Error("weight() belongs between a batch and its backward pass")
+        if self.slice.count:
+            self.mine = weight
+            self.run.weight(weight)
+
+    def had(self, samples):
+        """A stream gave this many samples in place of the slice's count."""
+        if samples != self.samples:
+            self.samples = samples
+            self.mine = float(samples > 0) if self.sums else float(samples)
+            self.run.weight(self.mine)
+
+    # ---- the pass
+
+    def begin(self, loss=None):
+        if self.slice is None:
+            return
+        if self.settled:
+            self.run.again()
+        self.open = True
+        self.loss = loss
+        self._fired = [False] * len(self._fired)
+        if self.mine == 0:
+            self._stash = [slot.tensor.grad for slot in self.blocks.slots]
+            for slot in self.blocks.slots:
+                slot.tensor.grad = None
+        elif self.kept:
+            self._rescale(self.kept / self._share())
+
+    def ready(self, i, param):
+        if param.grad.layout != torch.strided:
+            raise Error(
+                "parameter '%s' has sparse gradients (an Embedding with sparse=True?): only dense "
+                "ones are summed" % self.blocks.slots[i].name
+            )
+        if not self.open:
+            if self.slice is None:
+                return
+            self.begin()
+            torch.autograd.Variable._execution_engine.queue_callback(self.end)
+        if self._fired[i]:  # two nodes of one pass accumulated into it, one after the other
+            return
+        self._fired[i] = True
+        if self.keeping or self._stash is not None:
+            return
+        slot = self.blocks.gradients[i]
+        if param.grad.data_ptr() != slot.data_ptr():
+            slot.copy_(param.grad.detach())
+        self.run.ready(i)
+
+    @torch.no_grad()
+    def end(self):
+        if not self.open:
+            return
+        self.open = False
+        if self._stash is not None:
+            self._unstash()
+            if not self.keeping and self.kept:
+                self._carry()
+        if self.keeping:
+            self.kept = self._share() if self.mine else self.kept
+            return
+        self._zero_unused()
+        self.answer = self.run.gradients(self.samples, self._loss(), self._rate())
+        self.settled = self.stepped = True
+        self.kept = 0.0
+        if self.answer == STEP:
+            self._give_back()
+        elif self.scale is not None:
+            raise Error(
+                "a GradScaler's gradients are scaled, and a server's rule cannot know by how much: "
+                "train in bfloat16 without a scaler, or under a synchronous strategy"
+            )
+        elif self.answer == SKIP:
+            self.blocks.refresh()
+        else:
+            self.blocks.remember()
+
+    def abandon(self):
+        """An exception ended the pass: the slice stays unsettled, and begin_slice gives it up."""
+        self.open, self.failed, self.kept = False, True, 0.0
+        self._unstash()
+
+    # ---- parts of it
+
+    def _share(self):
+        """What this slice's gradient counts in its step's mean."""
+        total = self.slice.step_count
+        return self.mine if self.sums or not total else self.mine / total
+
+    def _rescale(self, ratio):
+        if ratio != 1.0:
+            for slot in self.blocks.slots:
+                if slot.tensor.grad is not None:
+                    slot.tensor.grad.mul_(ratio)
+
+    def _unstash(self):
+        """The batch that weighs nothing leaves no gradients, but its parameters count as used."""
+        if self._stash is not None:
+            for slot, grad in zip(self.blocks.slots, self._stash):
+                slot.tensor.grad = grad
+            self._stash = None
+
+    def _carry(self):
+        """Gradients kept before go out with a slice that has no samples."""
+        total = float(self.slice.step_count or 1)
+        self.run.weight(TINY * (1.0 if self.sums else total))
+        self._rescale(self.kept / TINY)
+        for slot, to in zip(self.blocks.slots, self.blocks.gradients):
+            if slot.tensor.grad is not None:
+                to.copy_(slot.tensor.grad)
+
+    def _zero_unused(self):
+        carried = self.mine == 0 and self.kept
+        for i, slot in enumerate(self.blocks.slots):
+            unused = not self._fired[i] or (self.mine == 0 and slot.tensor.grad is None)
+            if unused or (self.mine == 0 and not carried):
+                self.blocks.gradients[i].zero_()
+
+    def _give_back(self):
+        """param.grad becomes the sum. One that nobody's pass reached stays as it is."""
+        for i, slot in enumerate(self.blocks.slots):
+            param, sum_ = slot.tensor, self.blocks.gradients[i]
+            if not self._fired[i] and not (param.requires_grad and sum_.any()):
+                continue
+            if not slot.inside:
+                param.grad = sum_.to(param.device, param.dtype)
+            elif param.grad is None or param.grad.data_ptr() != sum_.data_ptr():
+                param.grad = sum_.detach()
+
+    def _loss(self):
+        if self.loss is None:
+            return math.nan
+        loss = float(self.loss)
+        if self.scale is not None:
+            loss /= self.scale
+        return loss / self.samples if self.sums and self.samples else loss
+
+    def _rate(self):
+        return float(self.optimizers[0].param_groups[0]["lr"]) if self.optimizers else math.nan

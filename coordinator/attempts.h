@@ -1,0 +1,75 @@
+/* The attempts in hand, and what every file of the scheduler's turn needs to work on them. The turn
+ * is a line: each file calls only those to its right.
+ *
+ *   scheduler.c ─┬─► recover.c ─────────┐
+ *                ├─► run.c ─► run_virtual.c
+ *                │     └────────────────┴─► run_end.c ─┐
+ *                └─► queue.c ─► launch.c ──────────────┴─► attempts.c ─► monitor, launchers, store
+ *
+ * The store is the truth about a job. What is here can be rebuilt from it (recover.c).
+ */
+#ifndef COORDINATOR_ATTEMPTS_H
+#define COORDINATOR_ATTEMPTS_H
+
+#include <limits.h>
+#include <time.h>
+
+#include "coordinator/launcher.h"
+#include "coordinator/monitor/monitor.h"
+#include "store/store.h"
+
+/* An attempt of a job. */
+struct run {
+    struct run *next;
+    struct attempt attempt;
+    const struct launcher *launcher;
+    struct plan *plan;                                          /* owned */
+    struct jobspec *spec;                                       /* owned */
+    struct monitor *monitor;                                    /* owned; NULL for virtual jobs */
+    double launched_at, cancel_at, ended_at, drain_at, over_at; /* 0: not yet */
+    double complained_at;
+    int failures; /* turns that failed since the last one that did not */
+    bool expired; /* past max_seconds: told to stop */
+    bool leaving; /* a host of it is about to stop: it writes a checkpoint and goes back to the
+                     queue */
+    bool over;    /* its process has ended */
+    int exit_code;
+    char why[300];           /* mpirun's last words */
+    bool failed;             /* the coordinator found something wrong: */
+    struct failure failure;  /* this */
+    struct timespec told;    /* of a virtual job: when the file was written that was told last, */
+    size_t told_assignments; /* and how many assignments were */
+    bool stray_told;         /* that a file of another attempt was passed over */
+};
+
+struct attempts {
+    struct store *store; /* borrowed, as the launchers */
+    char data_dir[PATH_MAX], roots[PLAN_PATH], local_host[PLAN_HOST];
+    const struct launcher *mpirun, *simulator; /* simulator may be NULL */
+    struct run *runs;                          /* owned list */
+    int n_runs;
+    bool draining; /* nothing starts, and what runs is asked to end */
+    bool changed;  /* we changed a job's state: what was seen of the store does not hold any more */
+};
+
+struct run *attempts_find(const struct attempts *a, const char *job); /* NULL: not in hand */
+void attempts_add(struct attempts *a, struct run *r);                 /* takes it over */
+void attempts_drop(struct attempts *a, struct run *gone);             /* frees it */
+void attempts_release(struct attempts *a); /* forgets all; their processes go on */
+void run_free(struct run *r);
+
+/* The store did not answer, or memory ran out: nothing has been decided, and it is tried again. */
+bool attempts_store_away(const struct err *e);
+/* The job's spec; freed with attempts_free_spec(). */
+struct jobspec *attempts_spec(struct attempts *a, const char *job, struct err *e);
+void attempts_free_spec(struct jobspec *spec); /* NULL is fine */
+/* The job's state, with why as its error; why NULL: none. */
+int attempts_move(struct attempts *a, const char *job, enum job_state from, enum job_state to,
+                  const struct failure *why, struct err *e);
+/* Opens the monitor of a run that has a plan and a spec. `adopted`: another coordinator started
+ * it. */
+int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, struct err *e);
+/* Claims of this plan's nodes are given back. */
+int attempts_release_nodes(struct attempts *a, const struct plan *plan, struct err *e);
+
+#endif

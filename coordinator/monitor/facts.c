@@ -1,0 +1,204 @@
+/* Facts of ranks (job/documents/fact.h), each taken to the part that it concerns.
+ *
+ * A fact counts for the attempt that told it. Facts that an attempt left behind are read when the
+ * next one is opened, and of those only the results count (evaluations, saved files, what a device
+ * measured). Later ones come from processes that should be gone: they are dropped and counted.
+ */
+#include "coordinator/monitor/parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+
+enum { FACTS_AT_ONCE = 100 };
+
+/* Training samples seen at an epoch: known for drawn data, else from what was counted. */
+static double samples_at(const struct monitor *m, double epoch)
+{
+    if (m->spec->data.format == CAT_FORMAT_GLYPHS) {
+        return round(epoch * (double)m->spec->data.samples * (1 - m->spec->data.validation));
+    }
+    double seen = m->ranks.epoch;
+    return seen > 0 ? round(epoch / seen * (double)ranks_samples(&m->ranks)) : 0;
+}
+
+static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct err *e)
+{
+    double samples = samples_at(m, ev->epoch);
+    int rc = history_evaluation(m->feed.history, ev->step, ev->epoch, ev->time, samples, ev->loss,
+                                ev->accuracy, e);
+    if (rc < 0) {
+        return rc;
+    }
+    /* one of the same step was told before, by a coordinator that could not write down that it was */
+    evaluations_drop(&m->results.evaluations, ev->step - 1);
+    json_t *body = evaluation_json(evaluations_add(&m->results.evaluations, ev, (int64_t)samples));
+    rc = results_save(&m->results, m->store, m->ours.job, e);
+    if (rc >= 0) {
+        rc = store_event(m->store, m->ours.job, "evaluation", body, e);
+    }
+    json_decref(body);
+    return rc;
+}
+
+static int on_restored(struct monitor *m, int64_t version, struct err *e)
+{
+    int rc = history_supersede(m->feed.history, version, e);
+    if (rc < 0) {
+        return rc;
+    }
+    evaluations_drop(&m->results.evaluations, version);
+    m->gate_open = true;
+    log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
+             m->ours.job, m->ours.attempt, (long long)version,
+             (long long)history_missing(m->feed.history));
+    return results_save(&m->results, m->store, m->ours.job, e);
+}
+
+/* A worker measured its node at two sizes. Or it could not, for want of memory: then k is 0, and
+ * the limit is what it tells. */
+static void on_profile(struct monitor *m, const struct fact *f)
+{
+    double k = f->profile.k;
+    int r = f->from.rank, max_batch = f->profile.max_batch;
+    bool overfull = k == 0 && max_batch > 0;
+    if (r >= 0 && r < m->ranks.workers && (k > 0 || overfull)) {
+        m->ranks.all[r].overfull = overfull;
+        orders_calibrate(&m->orders, r, f->profile.a, k, max_batch);
+    }
+}
+
+static void on_tuning(struct monitor *m, const struct fact *f)
+{
+    int r = f->from.rank;
+    if (r >= 0 && r < m->ranks.workers) {
+        json_decref(m->ranks.all[r].tuning);
+        m->ranks.all[r].tuning = json_incref(f->tuning);
+    }
+}
+
+static int on_saved(struct monitor *m, const struct fact *f, struct err *e)
+{
+    json_t *body = fact_saved_json(f);
+    int rc = store_event(m->store, m->ours.job, "log", body, e);
+    json_decref(body);
+    return rc;
+}
+
+/* Of an attempt that is over: what stays true. */
+static int on_old(struct monitor *m, const struct fact *f, struct err *e)
+{
+    switch (f->type) {
+    case FACT_EVALUATION:
+        return on_evaluation(m, &f->evaluation, e);
+    case FACT_CHECKPOINT:
+    case FACT_ARTIFACT:
+        return on_saved(m, f, e);
+    case FACT_TUNING:
+        on_tuning(m, f);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int on_own(struct monitor *m, const struct fact *f, struct err *e)
+{
+    switch (f->type) {
+    case FACT_RESTORED:
+        return on_restored(m, f->version, e);
+    case FACT_PROFILE:
+        on_profile(m, f);
+        return 0;
+    default:
+        return on_old(m, f, e);
+    }
+}
+
+/* `disk`: what came before it was taken. Its end is known even where the disk refuses that. */
+static int on_fact(struct monitor *m, const struct fact *f, bool old_attempt, bool disk,
+                   struct err *e)
+{
+    bool own = sender_is(&f->from, &m->ours);
+    if (own && f->type == FACT_ENDED) {
+        results_end(&m->results, &f->ended);
+        return 0;
+    }
+    if (own) {
+        return disk ? on_own(m, f, e) : 0;
+    }
+    if (old_attempt && strcmp(f->from.job, m->ours.job) == 0) {
+        return disk ? on_old(m, f, e) : 0;
+    }
+    if (disk) {
+        ranks_drop(&m->ranks, "fact", &f->from, "it is of another attempt");
+    }
+    return 0;
+}
+
+static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool disk, struct err *e)
+{
+    struct fact f;
+    struct err why = {0};
+    int rc = fact_read(&f, j, &why);
+    if (rc < 0) {
+        ranks_drop(&m->ranks, "fact", &f.from, why.message);
+        rc = 0;
+    } else {
+        rc = on_fact(m, &f, old_attempt, disk, e);
+    }
+    fact_release(&f);
+    return rc;
+}
+
+int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
+{
+    for (;;) {
+        char before[STORE_PLACE];
+        snprintf(before, sizeof before, "%s", m->feed.facts);
+        json_t *facts = store_facts_read(m->store, m->ours.job, m->feed.facts, FACTS_AT_ONCE, e),
+               *fact;
+        if (!facts) {
+            return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
+        }
+        size_t i, n = json_array_size(facts);
+        int rc = 0;
+        json_array_foreach(facts, i, fact) {
+            int one = read_fact(m, fact, old_attempt, rc >= 0, e);
+            rc = rc < 0 ? rc : one;
+        }
+        json_decref(facts);
+        if (rc < 0) { /* all of them again at the next turn */
+            snprintf(m->feed.facts, sizeof m->feed.facts, "%s", before);
+        } else if (strcmp(before, m->feed.facts) != 0) {
+            rc = monitor_save(m, e);
+        }
+        if (rc < 0 || n == 0) {
+            return rc;
+        }
+    }
+}
+
+/* Its keeper serves, and no fact "restored" came before that. A fact and a heartbeat made in the
+ * same turn may overtake each other, so a second heartbeat is waited for. */
+int monitor_watch_gate(struct monitor *m, struct err *e)
+{
+    const struct rank *keeper = &m->ranks.all[m->ranks.workers];
+    if (m->gate_open || !keeper->heard || keeper->beat.phase == PHASE_LOAD) {
+        return 0;
+    }
+    if (m->keeper_seen_at == 0) {
+        m->keeper_seen_at = keeper->beat.at;
+    }
+    if (keeper->beat.at == m->keeper_seen_at && !m->results.has_ended) {
+        return 0;
+    }
+    int rc = monitor_read_facts(m, false, e);
+    if (rc >= 0 && !m->gate_open) {
+        rc = history_supersede(m->feed.history, 0, e);
+        m->gate_open = rc >= 0;
+    }
+    return rc;
+}

@@ -1,0 +1,144 @@
+/* The monitor's arithmetic: see measure.h.
+ *
+ * Rows of different workers arrive in batches and out of order, so "the last 100 updates" goes by
+ * the rows' step numbers and never by arrival. Under `sync` a step has one row per worker, under a
+ * server one row in all; the same rule fits both.
+ */
+#include "coordinator/monitor/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool recent_init(struct recent_rows *r, int workers)
+{
+    memset(r, 0, sizeof *r);
+    r->size = 3 * MEASURE_UPDATES * (workers > 0 ? workers : 1);
+    r->rows = calloc((size_t)r->size, sizeof *r->rows);
+    return r->rows != NULL;
+}
+
+void recent_release(struct recent_rows *r)
+{
+    free(r->rows);
+    memset(r, 0, sizeof *r);
+}
+
+void recent_add(struct recent_rows *r, const struct row *row)
+{
+    r->rows[r->at] = *row;
+    r->at = (r->at + 1) % r->size;
+    r->count += r->count < r->size;
+    r->step = row->step > r->step ? row->step : r->step;
+    r->time = row->time > r->time ? row->time : r->time;
+}
+
+double recent_loss(const struct recent_rows *r)
+{
+    double sum = 0, samples = 0;
+    for (int i = 0; i < r->count; i++) {
+        const struct row *row = &r->rows[i];
+        if (row->step > r->step - MEASURE_UPDATES && row->batch > 0 && isfinite(row->loss)) {
+            sum += (double)row->loss * row->batch;
+            samples += row->batch;
+        }
+    }
+    return samples > 0 ? sum / samples : NAN;
+}
+
+double recent_speed(const struct recent_rows *r, double seconds)
+{
+    double samples = 0, first = r->time;
+    double first_samples = 0;
+    for (int i = 0; i < r->count; i++) {
+        const struct row *row = &r->rows[i];
+        if (row->time <= r->time - seconds) {
+            continue;
+        }
+        samples += row->batch;
+        if (row->time < first) {
+            first = row->time;
+            first_samples = row->batch;
+        }
+    }
+    /* the first row ends where the span begins: its samples were computed before */
+    return r->time > first ? (samples - first_samples) / (r->time - first) : 0;
+}
+
+void step_times_add(struct step_times *t, const struct row *row)
+{
+    double seconds = (double)row->compute_seconds + row->exchange_seconds + row->wait_seconds;
+    double beta = t->count == 0 ? 1.0 : 0.1;
+    t->seconds[t->at] = seconds;
+    t->at = (t->at + 1) % MEASURE_STEPS;
+    t->count += t->count < MEASURE_STEPS;
+    t->compute += beta * (row->compute_seconds - t->compute);
+    t->exchange += beta * (row->exchange_seconds - t->exchange);
+    t->wait += beta * (row->wait_seconds - t->wait);
+    if (row->compute_seconds > 0 && row->batch > 0) {
+        double speed = row->batch / (double)row->compute_seconds;
+        t->per_second += (t->per_second > 0 ? 0.1 : 1.0) * (speed - t->per_second);
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_of(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, ascending);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+double step_deadline(const struct step_times *t, double unknown)
+{
+    if (t->count < 5) {
+        return unknown;
+    }
+    double values[MEASURE_STEPS];
+    memcpy(values, t->seconds, sizeof(double) * (size_t)t->count);
+    double median = median_of(values, t->count);
+    for (int i = 0; i < t->count; i++) {
+        values[i] = fabs(t->seconds[i] - median);
+    }
+    double deadline = median + 10 * median_of(values, t->count);
+    return deadline > 3 ? deadline : 3;
+}
+
+void thin_reset(struct thinned *t, int most)
+{
+    t->count = 0;
+    t->most = most < 1 ? 1 : most > THIN_MOST ? THIN_MOST : most;
+    t->stride = 1;
+    t->seen = 0;
+}
+
+void thin_add(struct thinned *t, const struct row *row)
+{
+    if (t->seen++ % t->stride != 0) {
+        return;
+    }
+    if (t->count == t->most) { /* every other one stays, and from now on every other one comes in */
+        for (size_t i = 0; 2 * i < (size_t)t->count; i++) {
+            t->rows[i] = t->rows[2 * i];
+        }
+        t->count = (t->count + 1) / 2;
+        t->stride *= 2;
+        if ((t->seen - 1) % t->stride != 0 || t->count == t->most) {
+            return;
+        }
+    }
+    t->rows[t->count++] = *row;
+}
+
+bool measure_due(double *last, double now, double every)
+{
+    if (now - *last < every) {
+        return false;
+    }
+    *last = now;
+    return true;
+}

@@ -1,0 +1,182 @@
+/* The monitor's turn (see monitor.h): facts, rows and heartbeats are read, minibatches decided,
+ * documents written. parts.h shows the parts.
+ *
+ * A disk that refuses the history stops neither the minibatches nor what people see: rows wait in
+ * the store.
+ */
+#include "coordinator/monitor/parts.h"
+
+enum { READS_PER_TURN = 5 };
+static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0,
+                    beats_seconds = 0.4;
+
+/* ---- what is remembered ---------------------------------------------------------------------- */
+
+int monitor_save(struct monitor *m, struct err *e)
+{
+    struct bookmark b;
+    bookmark_init(&b, ranks_count(&m->ranks));
+    b.from = m->ours;
+    feed_note(&m->feed, &b);
+    b.gate_open = m->gate_open;
+    b.log_offset = m->logs.offset;
+    b.has_ended = m->results.has_ended;
+    b.ended = m->results.ended;
+    json_t *j = bookmark_json(&b);
+    int rc = store_doc_set(m->store, m->ours.job, "detail:monitor", j, e);
+    json_decref(j);
+    bookmark_release(&b);
+    return rc;
+}
+
+/* Rows leave the store only after they are on disk, and after their place was written down. */
+static int flush_rows(struct monitor *m, struct err *e)
+{
+    int rc = feed_settle(&m->feed, e);
+    if (rc < 0 || (rc = monitor_save(m, e)) < 0) {
+        return rc;
+    }
+    return feed_trim(&m->feed, e);
+}
+
+/* Readers of the history, and of the logs, see what has come; now and then it is synced, and leaves
+ * the store. */
+static int keep_rows(struct monitor *m, double now, struct err *e)
+{
+    long logs = m->logs.offset;
+    int rc = measure_due(&m->flush_at, now, flush_seconds) ? flush_rows(m, e)
+                                                           : history_show(m->feed.history, e);
+    logs_read(&m->logs, false);
+    return rc >= 0 && m->logs.offset != logs
+               ? monitor_save(m, e)
+               : rc; /* so that the next coordinator does not tell them apart again */
+}
+
+/* ---- the turn -------------------------------------------------------------------------------- */
+
+/* At most some reads of rows, so that a long backlog does not make one turn long: other jobs, and
+ * whoever cancels this one, wait for it. A fact is rare: rows tell on the way whether one waits.
+ * Then it goes first, and they are read after it. */
+static int read_all(struct monitor *m, double now, struct err *e)
+{
+    bool facts = !m->gate_open;
+    int rc = measure_due(&m->beats_at, now, beats_seconds)
+                 ? ranks_read_beats(&m->ranks, m->store, e)
+                 : 0;
+    if (rc >= 0 && m->gate_open) {
+        rc = feed_read(&m->feed, READS_PER_TURN, &facts, e);
+    }
+    if (rc < 0 || !facts) {
+        return rc;
+    }
+    if ((rc = monitor_read_facts(m, false, e)) < 0 || (rc = monitor_watch_gate(m, e)) < 0) {
+        return rc;
+    }
+    return m->gate_open ? feed_read(&m->feed, READS_PER_TURN, NULL, e) : 0;
+}
+
+static int publish(struct monitor *m, double now, struct err *e)
+{
+    struct publisher_view view = {.store = m->store,
+                                  .host = m->host,
+                                  .spec = m->spec,
+                                  .ranks = &m->ranks,
+                                  .orders = &m->orders,
+                                  .results = &m->results,
+                                  .rows_missing = history_missing(m->feed.history)};
+    return publisher_tick(&m->publisher, &view, now, e);
+}
+
+/* A failure of the disk is kept for the end of the turn. */
+static int put_off(int rc, struct err *disk, struct err *e)
+{
+    if (rc == -ERR_IO && e) {
+        *disk = *e;
+        return 0;
+    }
+    return rc;
+}
+
+int monitor_tick(struct monitor *m, double now, struct err *e)
+{
+    struct err disk = {0};
+    int rc = put_off(read_all(m, now, e), &disk, e);
+    if (rc < 0 || (rc = orders_balance(&m->orders, m->results.has_ended, e)) < 0) {
+        return rc;
+    }
+    if (measure_due(&m->show_at, now, show_seconds)) {
+        rc = put_off(keep_rows(m, now, e), &disk, e);
+    }
+    if (rc >= 0 && measure_due(&m->profile_at, now, profile_seconds_between)) {
+        rc = orders_keep_profiles(&m->orders, e);
+    }
+    if (rc < 0 || (rc = publish(m, now, e)) < 0) {
+        return rc;
+    }
+    if (disk.code) {
+        *e = disk;
+        return -(int)disk.code;
+    }
+    return rc;
+}
+
+int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
+{
+    m->beats_at = -1e9;
+    int rc = read_all(m, now, e);
+    /* all rows; where the gate is closed the attempt ended before anybody knew: its rows, if any,
+     * stand where they are */
+    if (rc >= 0) {
+        rc = feed_read(&m->feed, FEED_ALL, NULL, e);
+    }
+    if (rc >= 0) {
+        rc = flush_rows(m, e);
+    }
+    if (rc >= 0) {
+        rc = orders_keep_profiles(&m->orders, e);
+    }
+    logs_read(&m->logs, true);
+    publisher_finish(&m->publisher, finished);
+    return rc >= 0 ? publish(m, now, e) : rc;
+}
+
+/* ---- what others ask ------------------------------------------------------------------------- */
+
+bool monitor_stepped(const struct monitor *m)
+{
+    return ranks_stepped(&m->ranks);
+}
+
+double monitor_seconds(const struct monitor *m)
+{
+    return m->ranks.recent.time;
+}
+
+const struct ended *monitor_outcome(const struct monitor *m)
+{
+    return m->results.has_ended ? &m->results.ended : NULL;
+}
+
+bool monitor_lost(struct monitor *m, double now, struct failure *out)
+{
+    if (m->results.has_ended) {
+        watchdog_calm(&m->watchdog);
+        return false;
+    }
+    return watchdog_lost(&m->watchdog, &m->ranks, m->spec, now, out);
+}
+
+void monitor_grace(struct monitor *m, double until)
+{
+    watchdog_grace(&m->watchdog, until);
+}
+
+int monitor_ask(struct monitor *m, bool stop, bool pause, struct err *e)
+{
+    return orders_ask(&m->orders, stop, pause, e);
+}
+
+const char *monitor_node(const struct monitor *m, int rank)
+{
+    return rank >= 0 && rank < ranks_count(&m->ranks) ? m->ranks.all[rank].node : "";
+}

@@ -1,0 +1,57 @@
+/* The monitor of one attempt: rows, facts and heartbeats in; history, profiles, live document,
+ * minibatches, lost ranks out.
+ *
+ *   store: rows ──┬─► history on disk ─► rows leave the store
+ *                 └─► balancer ─► assignment, control
+ *   store: facts ───► evaluations, restored, ended
+ *   store: beats ───► counters, worker states, who is lost
+ *                     live document, events for the browsers
+ *
+ * It lives in the scheduler's thread and owns no connection. What it has read is remembered in the
+ * document "detail:monitor" (job/documents/bookmark.h), so a restarted coordinator goes on where the
+ * old one ended. A document of another attempt is dropped, counted and logged.
+ */
+#ifndef COORDINATOR_MONITOR_MONITOR_H
+#define COORDINATOR_MONITOR_MONITOR_H
+
+#include "job/documents/fact.h"
+#include "job/documents/failure.h"
+#include "job/documents/plan.h"
+#include "store/store.h"
+
+struct monitor;
+
+struct monitor_config {
+    struct store *store;        /* borrowed */
+    const char *data_dir;       /* logs are beneath it */
+    const char *host;           /* of the keeper */
+    const struct jobspec *spec; /* borrowed; must outlive the monitor */
+    const struct plan *plan;    /* borrowed for the call */
+    bool adopted;               /* the attempt was started by a coordinator that is gone */
+    double now;
+};
+
+/* For a new attempt this is called before the launch: it takes over what the old attempt left
+ * behind. */
+struct monitor *monitor_open(const struct monitor_config *config, struct err *e);
+void monitor_close(struct monitor *m);
+/* Reads what has come, decides, publishes. Negative: the store is away, nothing is lost by trying
+ * again. */
+int monitor_tick(struct monitor *m, double now, struct err *e);
+/* The last documents of an attempt that has ended; call it once nothing more can come. `finished`:
+ * the job succeeded. */
+int monitor_finish(struct monitor *m, double now, bool finished, struct err *e);
+
+bool monitor_stepped(const struct monitor *m);   /* every worker has made a step in this attempt */
+double monitor_seconds(const struct monitor *m); /* job time of the newest row */
+/* How the attempt ended, as its ranks tell it; NULL until they did. Borrowed. */
+const struct ended *monitor_outcome(const struct monitor *m);
+/* Is a rank over its deadline? Then *out says which, and why. */
+bool monitor_lost(struct monitor *m, double now, struct failure *out);
+/* Ages count from here on: the store was away, or this process was. */
+void monitor_grace(struct monitor *m, double until);
+/* What the workers are told. */
+int monitor_ask(struct monitor *m, bool stop, bool pause, struct err *e);
+const char *monitor_node(const struct monitor *m, int rank); /* "keeper" for servers; "" for none */
+
+#endif

@@ -1,0 +1,137 @@
+/* The monitor of one attempt is opened and closed here (see monitor.h), from its plan, from what
+ * the store remembers of it, and, for a new attempt, after what the old one left behind has been
+ * taken over.
+ */
+#include "coordinator/monitor/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "coordinator/launcher.h"
+
+static const double adopted_grace = 10;
+
+static void on_row(void *ctx, const struct row *row)
+{
+    struct monitor *m = ctx;
+    if (row->attempt == m->ours.attempt && ranks_see_row(&m->ranks, row)) {
+        orders_observe(&m->orders, row);
+    }
+}
+
+static int open_parts(struct monitor *m, const struct monitor_config *config, struct err *e)
+{
+    const struct plan *plan = config->plan;
+    int rc = ranks_open(&m->ranks, plan, e);
+    if (rc < 0) {
+        return rc;
+    }
+    struct feed_config feed = {.store = m->store,
+                               .job = m->ours.job,
+                               .job_dir = m->job_dir,
+                               .workers = m->ranks.workers,
+                               .ranks = ranks_count(&m->ranks),
+                               .names = m->ranks.names,
+                               .on_row = on_row,
+                               .ctx = m};
+    if ((rc = feed_open(&m->feed, &feed, e)) < 0 ||
+        (rc = orders_open(&m->orders, m->store, &m->ranks, m->spec, plan, e)) < 0) {
+        return rc;
+    }
+    results_open(&m->results, m->store, m->ours.job);
+    watchdog_init(&m->watchdog, config->now, config->adopted ? adopted_grace : 0);
+    m->logs.job_dir = m->job_dir;
+    m->logs.ranks = ranks_count(&m->ranks);
+    attempt_output(m->logs.output, config->data_dir, m->ours.job, m->ours.attempt);
+    return 0;
+}
+
+/* Goes on where an earlier coordinator had read to: of this attempt, if it is adopted, else of the
+ * one before. */
+static void resume(struct monitor *m, bool adopted, const struct bookmark *b)
+{
+    feed_resume(&m->feed, b);
+    if (adopted && sender_is(&b->from, &m->ours)) {
+        m->gate_open = b->gate_open;
+        m->logs.offset = (long)b->log_offset;
+        m->results.has_ended = b->has_ended;
+        m->results.ended = b->ended;
+    }
+}
+
+/* A bookmark that cannot be read is as good as none: everything is read again, and what the history
+ * has already it does not take twice. */
+static int load(struct monitor *m, bool adopted, struct err *e)
+{
+    struct bookmark b;
+    struct err why = {0};
+    char quoted[600];
+    json_t *j = store_doc_get(m->store, m->ours.job, "detail:monitor", &why);
+    if (!j && why.code) {
+        return err_set(e, why.code, "%s", why.message);
+    }
+    if (j && bookmark_read(&b, ranks_count(&m->ranks), j, &why) >= 0) {
+        resume(m, adopted, &b);
+    } else if (j) {
+        log_warn("monitor", "begins to read anew", "job=%s why=%s", m->ours.job,
+                 log_quote(quoted, sizeof quoted, why.message));
+    }
+    if (j) {
+        bookmark_release(&b);
+    }
+    json_decref(j);
+    m->gate_open |= m->ours.attempt == 1;
+    return 0;
+}
+
+/* Of a new attempt: what the one before left in the store. */
+static int take_over(struct monitor *m, struct err *e)
+{
+    int rc = feed_read(&m->feed, FEED_ALL, NULL, e);
+    if (rc < 0 || (rc = monitor_read_facts(m, true, e)) < 0 || (rc = monitor_save(m, e)) < 0) {
+        return rc;
+    }
+    m->gate_open = m->ours.attempt == 1;
+    return 0;
+}
+
+struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
+{
+    struct monitor *m = calloc(1, sizeof *m);
+    if (!m) {
+        err_set(e, ERR_MEMORY, "cannot open the monitor: memory ran out");
+        return NULL;
+    }
+    m->store = config->store;
+    m->spec = config->spec;
+    m->ours = config->plan->from;
+    snprintf(m->job_dir, sizeof m->job_dir, "%s", config->plan->job_dir);
+    snprintf(m->host, sizeof m->host, "%s", config->host);
+    int rc = open_parts(m, config, e);
+    if (rc >= 0) {
+        rc = load(m, config->adopted, e);
+    }
+    if (rc >= 0 && config->adopted) {
+        orders_adopt(&m->orders);
+    } else if (rc >= 0) {
+        rc = take_over(m, e);
+    }
+    if (rc < 0) {
+        monitor_close(m);
+        return NULL;
+    }
+    return m;
+}
+
+void monitor_close(struct monitor *m)
+{
+    if (!m) {
+        return;
+    }
+    feed_close(&m->feed);
+    orders_close(&m->orders);
+    results_close(&m->results);
+    ranks_close(&m->ranks);
+    free(m);
+}

@@ -1,0 +1,42 @@
+/* Orders: what the monitor tells the workers (the document "control": minibatches, stop, pause), and
+ * what it learns of their speed (profiles, kept across jobs).
+ *
+ * The balancer decides once. The store may be away when the decision is to be written down; then it
+ * is owed, and the next turn pays it before anything else is decided.
+ */
+#ifndef COORDINATOR_MONITOR_ORDERS_H
+#define COORDINATOR_MONITOR_ORDERS_H
+
+#include "coordinator/monitor/ranks.h"
+#include "coordinator/profiles.h"
+#include "job/assign.h"
+
+struct orders {
+    struct store *store;       /* borrowed */
+    const struct ranks *ranks; /* borrowed */
+    struct balancer balancer;
+    bool may_balance; /* minibatches follow the measured speeds */
+    bool owes;        /* an assignment was decided, and is not yet written down */
+    bool stop, pause; /* as last written */
+    char key[PROFILES_KEY];
+};
+
+int orders_open(struct orders *o, struct store *store, const struct ranks *ranks,
+                const struct jobspec *spec, const struct plan *plan, struct err *e);
+void orders_close(struct orders *o); /* also after a failed orders_open() */
+/* Takes over what an earlier coordinator had told this attempt. */
+void orders_adopt(struct orders *o);
+
+void orders_observe(struct orders *o, const struct row *row); /* a measured step */
+/* A worker measured its node at two sizes: where no profile is known that is the start of one. */
+void orders_calibrate(struct orders *o, int rank, double a, double k, int max_batch);
+/* Decides on minibatches, unless the attempt is about to end, and tells the workers. */
+int orders_balance(struct orders *o, bool ending, struct err *e);
+/* Tells the workers to stop or to pause; nothing is written where that has not changed. */
+int orders_ask(struct orders *o, bool stop, bool pause, struct err *e);
+int orders_keep_profiles(const struct orders *o, struct err *e);
+
+int orders_version(const struct orders *o); /* of the assignment in force */
+int orders_size(const struct orders *o, int rank);
+
+#endif

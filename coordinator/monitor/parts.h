@@ -1,0 +1,49 @@
+/* The monitor's parts, for the three files that put them together: open.c, monitor.c (the turn) and
+ * facts.c. Each part has its own header and file, which knows nothing of the others but what it is
+ * given:
+ *
+ *   monitor.c ─┬─► feed       rows: store → history on disk; how far they are
+ *   facts.c    ├─► ranks      what each rank said last; rows and heartbeats
+ *   open.c     ├─► orders     minibatches, stop and pause; profiles        ─► ranks
+ *              ├─► results    evaluations, how the attempt ended
+ *              ├─► watchdog   who is alive                                 ─► ranks
+ *              ├─► publisher  documents and events for people              ─► ranks, orders, results
+ *              └─► logs       the output, told apart by rank
+ */
+#ifndef COORDINATOR_MONITOR_PARTS_H
+#define COORDINATOR_MONITOR_PARTS_H
+
+#include "coordinator/monitor/feed.h"
+#include "coordinator/monitor/logs.h"
+#include "coordinator/monitor/monitor.h"
+#include "coordinator/monitor/publisher.h"
+#include "coordinator/monitor/watchdog.h"
+
+struct monitor {
+    struct store *store;
+    const struct jobspec *spec;
+    struct sender ours; /* job and attempt */
+    char host[256], job_dir[PATH_MAX];
+    struct ranks ranks;
+    struct feed feed;
+    struct orders orders;
+    struct results results;
+    struct watchdog watchdog;
+    struct publisher publisher;
+    struct logs logs;
+    /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
+     * started, because older rows past that are superseded first. */
+    bool gate_open;
+    int64_t keeper_seen_at; /* `at` of the first heartbeat that says it serves; 0: none */
+    double beats_at, show_at, flush_at, profile_at; /* when each was last done */
+};
+
+/* monitor.c: writes the bookmark down. */
+int monitor_save(struct monitor *m, struct err *e);
+/* facts.c: reads and follows the facts that wait. `old_attempt`: what attempts that are over left
+ * behind, of which only their results count. */
+int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e);
+/* facts.c: opens the gate of a restarted attempt that found no checkpoint. */
+int monitor_watch_gate(struct monitor *m, struct err *e);
+
+#endif

@@ -1,0 +1,179 @@
+/* See publisher.h. */
+#include "coordinator/monitor/publisher.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "job/documents/live.h"
+
+static const double live_seconds = 0.4, detail_seconds = 1.0, speed_seconds = 5.0,
+                    silent_seconds = 3.0;
+
+/* ---- workers and servers --------------------------------------------------------------------- */
+
+static const char *state_of(const struct publisher *p, const struct rank *w)
+{
+    return p->finished                    ? "done"
+           : !w->heard                    ? "starting"
+           : w->beat.age > silent_seconds ? "silent"
+                                          : phase_name(w->beat.phase);
+}
+
+static struct live_worker worker_of(const struct publisher *p, const struct publisher_view *v,
+                                    int r)
+{
+    const struct rank *w = &v->ranks->all[r];
+    int assigned = orders_size(v->orders, r);
+    return (struct live_worker){.rank = r,
+                                .node = w->node,
+                                .device = w->device,
+                                .state = state_of(p, w),
+                                .batch = assigned > 0 ? assigned : w->batch,
+                                .updates = w->beat.updates,
+                                .samples = w->beat.samples,
+                                .samples_per_second = w->times.per_second,
+                                .compute_seconds = w->times.compute,
+                                .exchange_seconds = w->times.exchange,
+                                .wait_seconds = w->times.wait,
+                                .staleness = &w->beat.staleness,
+                                .slowdown = w->slowdown,
+                                .heartbeat_age_seconds = w->beat.age,
+                                .received = w->beat.received,
+                                .receives = p->finished ? 0 : w->beat.receives};
+}
+
+static struct live_server server_of(const struct publisher *p, const struct publisher_view *v,
+                                    int r)
+{
+    const struct rank *w = &v->ranks->all[r];
+    return (struct live_server){.rank = r,
+                                .host = v->host,
+                                .state = state_of(p, w),
+                                .version = w->beat.step,
+                                .busy_fraction = w->beat.busy_fraction,
+                                .heartbeat_age_seconds = w->beat.age};
+}
+
+/* ---- the live document ----------------------------------------------------------------------- */
+
+/* Where a job ends that has succeeded: after its epochs, or at the evaluation that reached its
+ * target. */
+static double end_epoch(const struct publisher_view *v)
+{
+    const struct evaluation *last = evaluations_last(&v->results->evaluations);
+    double target = v->spec->target_accuracy;
+    bool reached = last && target > 0 && last->accuracy >= target;
+    return reached && last->epoch < v->spec->epochs ? last->epoch : v->spec->epochs;
+}
+
+static struct live_progress progress_of(const struct publisher *p, const struct publisher_view *v)
+{
+    double epochs = v->spec->epochs, so_far = v->ranks->epoch < epochs ? v->ranks->epoch : epochs,
+           epoch = p->finished ? end_epoch(v) : so_far;
+    return (struct live_progress){.epoch = epoch,
+                                  .epochs = epochs,
+                                  .step = v->ranks->step,
+                                  .samples = ranks_samples(v->ranks),
+                                  .fraction = p->finished  ? 1.0
+                                              : epochs > 0 ? epoch / epochs
+                                                           : 0.0};
+}
+
+static struct live_metrics metrics_of(const struct publisher_view *v)
+{
+    const struct evaluation *last = evaluations_last(&v->results->evaluations);
+    double speed = recent_speed(&v->ranks->recent, speed_seconds);
+    return (struct live_metrics){.train_loss = recent_loss(&v->ranks->recent),
+                                 .test_loss = last ? last->loss : NAN,
+                                 .test_accuracy = last ? last->accuracy : NAN,
+                                 .samples_per_second = speed,
+                                 .step_seconds =
+                                     speed > 0 ? v->spec->batching.global_batch / speed : 0.0};
+}
+
+static json_t *live_of(const struct publisher *p, const struct publisher_view *v,
+                       const struct live_worker *workers)
+{
+    int n = v->ranks->servers;
+    struct live_server *servers = calloc((size_t)n + 1, sizeof *servers);
+    for (int i = 0; servers && i < n; i++) {
+        servers[i] = server_of(p, v, v->ranks->workers + i);
+    }
+    struct live l = {.progress = progress_of(p, v),
+                     .metrics = metrics_of(v),
+                     .workers = workers,
+                     .n_workers = v->ranks->workers,
+                     .servers = servers,
+                     .n_servers = servers ? n : 0,
+                     .version = orders_version(v->orders),
+                     .global_batch = v->spec->batching.global_batch,
+                     .seconds = v->ranks->recent.time,
+                     .rows_dropped = ranks_rows_lost(v->ranks) + v->rows_missing};
+    json_t *j = live_json(&l);
+    free(servers);
+    return j;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static json_t *point_json(const struct ranks *r, const struct row *row)
+{
+    json_t *point = row_json(row, ROW_EVENTS);
+    json_object_set_new(point, "rank", json_integer(row->rank));
+    json_object_set_new(point, "node", json_string(r->all[row->rank].node));
+    return point;
+}
+
+/* Rows since the last event; NULL: there are none. */
+static json_t *take_points(struct ranks *r)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < r->workers; i++) {
+        struct thinned *points = &r->all[i].points;
+        for (int k = 0; k < points->count; k++) {
+            json_array_append_new(rows, point_json(r, &points->rows[k]));
+        }
+        thin_reset(points, points->most);
+    }
+    if (json_array_size(rows) > 0) {
+        return json_pack("{s:o, s:f}", "rows", rows, "samples", (double)ranks_samples(r));
+    }
+    json_decref(rows);
+    return NULL;
+}
+
+int publisher_tick(struct publisher *p, const struct publisher_view *v, double now, struct err *e)
+{
+    struct store_news news[3];
+    int n = 0, n_workers = v->ranks->workers;
+    bool live = measure_due(&p->live_at, now, live_seconds),
+         detail = measure_due(&p->detail_at, now, detail_seconds);
+    struct live_worker *workers =
+        live || detail ? calloc((size_t)n_workers, sizeof *workers) : NULL;
+    json_t *points = take_points(v->ranks);
+    for (int r = 0; workers && r < n_workers; r++) {
+        workers[r] = worker_of(p, v, r);
+    }
+    if (workers && live) {
+        news[n++] = (struct store_news){"live", "live", live_of(p, v, workers)};
+    }
+    if (points) {
+        news[n++] = (struct store_news){NULL, "rows", points};
+    }
+    if (workers && detail) {
+        news[n++] = (struct store_news){"detail:staleness", "staleness",
+                                        live_nodes_json(workers, n_workers)};
+    }
+    int rc = n ? store_publish(v->store, v->ranks->ours.job, news, n, e) : 0;
+    for (int i = 0; i < n; i++) {
+        json_decref((json_t *)news[i].body);
+    }
+    free(workers);
+    return rc;
+}
+
+void publisher_finish(struct publisher *p, bool finished)
+{
+    p->finished = finished;
+    p->live_at = p->detail_at = -1e9;
+}

@@ -1,0 +1,30 @@
+/* The publisher: what people see of a running attempt. It writes the live document
+ * (job/documents/live.h) some twice a second, and the events that carry it, thinned rows and
+ * staleness to the browsers. Every number is defined in SEMANTICS.md; nothing is decided here.
+ */
+#ifndef COORDINATOR_MONITOR_PUBLISHER_H
+#define COORDINATOR_MONITOR_PUBLISHER_H
+
+#include "coordinator/monitor/orders.h"
+#include "coordinator/monitor/results.h"
+
+struct publisher {
+    double live_at, detail_at; /* when each was last written */
+    bool finished;             /* the job has succeeded: the last documents say so */
+};
+
+/* What is shown; borrowed for the call. */
+struct publisher_view {
+    struct store *store;
+    const char *host; /* of the keeper */
+    const struct jobspec *spec;
+    struct ranks *ranks; /* the rows since the last event are taken */
+    const struct orders *orders;
+    const struct results *results;
+    int64_t rows_missing; /* of the history */
+};
+int publisher_tick(struct publisher *p, const struct publisher_view *v, double now, struct err *e);
+/* The next turn writes all documents; `finished`: the job has succeeded. */
+void publisher_finish(struct publisher *p, bool finished);
+
+#endif

@@ -1,0 +1,198 @@
+/* See ranks.h. */
+#include "coordinator/monitor/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "job/device_kind.h"
+
+enum { EVENT_POINTS = 32 };
+
+/* ---- from the plan --------------------------------------------------------------------------- */
+
+static void open_worker(struct rank *w, const struct plan_worker *from, int batch)
+{
+    snprintf(w->node, sizeof w->node, "%s", from->node);
+    snprintf(w->device, sizeof w->device, "%s", from->device);
+    w->slowdown = from->slowdown;
+    w->tuning = json_incref(from->tuning);
+    w->batch = batch;
+}
+
+int ranks_open(struct ranks *r, const struct plan *plan, struct err *e)
+{
+    memset(r, 0, sizeof *r);
+    r->ours = plan->from;
+    r->all = calloc((size_t)(plan->n_workers + plan->servers) + 1, sizeof *r->all);
+    r->names = calloc((size_t)plan->n_workers + 1, sizeof *r->names);
+    if (!r->all || !r->names || plan->n_workers < 1 || !recent_init(&r->recent, plan->n_workers)) {
+        return err_set(e, ERR_MEMORY, "cannot open the monitor of job '%s': memory ran out",
+                       plan->from.job);
+    }
+    r->workers = plan->n_workers;
+    r->servers = plan->servers;
+    for (int i = 0; i < ranks_count(r); i++) {
+        struct rank *w = &r->all[i];
+        w->slowdown = 1;
+        w->last_step = w->last_local = -1;
+        thin_reset(&w->points, EVENT_POINTS / r->workers > 0 ? EVENT_POINTS / r->workers : 1);
+        if (i < r->workers) {
+            open_worker(w, &plan->workers[i], plan->first_sizes[i]);
+            r->names[i] = w->node;
+        } else {
+            snprintf(w->node, sizeof w->node, "%s", i == r->workers ? "keeper" : "server");
+        }
+    }
+    return 0;
+}
+
+void ranks_close(struct ranks *r)
+{
+    for (int i = 0; i < ranks_count(r); i++) {
+        json_decref(r->all[i].tuning);
+        beat_release(&r->all[i].beat);
+    }
+    recent_release(&r->recent);
+    free(r->all);
+    free(r->names);
+    memset(r, 0, sizeof *r);
+}
+
+int ranks_count(const struct ranks *r)
+{
+    return r->workers + r->servers;
+}
+
+/* ---- what they tell -------------------------------------------------------------------------- */
+
+void ranks_drop(struct ranks *r, const char *what, const struct sender *from, const char *why)
+{
+    char quoted[600];
+    r->dropped++;
+    if ((r->dropped & (r->dropped - 1)) == 0) {
+        log_warn("monitor", "a document is dropped",
+                 "job=%s attempt=%d what=%s from_attempt=%d from_rank=%d times=%lld why=%s",
+                 r->ours.job, r->ours.attempt, what, from->attempt, from->rank,
+                 (long long)r->dropped, log_quote(quoted, sizeof quoted, why));
+    }
+}
+
+bool ranks_see_row(struct ranks *r, const struct row *row)
+{
+    struct rank *w = &r->all[row->rank];
+    if (row->step <= w->last_step && row->local_step <= w->last_local) {
+        return false; /* read again because the disk had refused another row of the same read */
+    }
+    w->last_step = row->step;
+    w->last_local = row->local_step;
+    recent_add(&r->recent, row);
+    r->step = row->step > r->step ? row->step : r->step;
+    r->epoch = row->epoch > r->epoch ? row->epoch : r->epoch;
+    w->rows++;
+    w->batch = row->batch;
+    thin_add(&w->points, row);
+    if (row->batch > 0) {
+        step_times_add(&w->times, row);
+    }
+    return true;
+}
+
+static void take_beat(struct ranks *r, struct rank *w, const struct beat *fresh)
+{
+    beat_release(&w->beat);
+    w->beat = *fresh;
+    w->heard = true;
+    r->step = fresh->step > r->step ? fresh->step : r->step;
+    r->epoch = fresh->epoch > r->epoch ? fresh->epoch : r->epoch;
+}
+
+/* It stays in the store until the rank writes its next one, and is counted once. */
+static void drop_beat(struct ranks *r, struct rank *w, const struct beat *beat, const char *why)
+{
+    if (beat->at == 0 || beat->at != w->stray_at) {
+        w->stray_at = beat->at;
+        ranks_drop(r, "heartbeat", &beat->from, why);
+    }
+}
+
+static void see_beat(struct ranks *r, int rank, const json_t *j)
+{
+    struct beat fresh;
+    struct err why = {0};
+    if (beat_read(&fresh, j, &why) >= 0 && sender_is(&fresh.from, &r->ours) &&
+        fresh.from.rank == rank) {
+        take_beat(r, &r->all[rank], &fresh);
+        return;
+    }
+    drop_beat(r, &r->all[rank], &fresh, why.code ? why.message : "it is of another attempt");
+    beat_release(&fresh);
+}
+
+int ranks_read_beats(struct ranks *r, struct store *store, struct err *e)
+{
+    json_t *beats = store_beats(store, r->ours.job, e), *j;
+    const char *key;
+    if (!beats) {
+        return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
+    }
+    json_object_foreach(beats, key, j) {
+        char *end;
+        long rank = strtol(key, &end, 10);
+        if (!*end && rank >= 0 && rank < ranks_count(r)) {
+            see_beat(r, (int)rank, j);
+        }
+    }
+    json_decref(beats);
+    return 0;
+}
+
+/* ---- over all of them ------------------------------------------------------------------------ */
+
+bool ranks_stepped(const struct ranks *r)
+{
+    for (int i = 0; i < r->workers; i++) {
+        if (r->all[i].rows == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int64_t ranks_samples(const struct ranks *r)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < r->workers; i++) {
+        sum += r->all[i].beat.samples;
+    }
+    return sum;
+}
+
+int64_t ranks_rows_lost(const struct ranks *r)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < ranks_count(r); i++) {
+        sum += r->all[i].beat.rows_dropped;
+    }
+    return sum;
+}
+
+double ranks_slowest_deadline(const struct ranks *r, double unknown)
+{
+    double slowest = 3;
+    for (int i = 0; i < r->workers; i++) {
+        double d = step_deadline(&r->all[i].times, unknown);
+        slowest = d > slowest ? d : slowest;
+    }
+    return slowest;
+}
+
+int ranks_quantum(const struct ranks *r)
+{
+    int least = 0;
+    for (int i = 0; i < r->workers; i++) {
+        least = device_kind_least_quantum(least, r->all[i].device);
+    }
+    return least;
+}

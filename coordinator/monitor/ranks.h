@@ -1,0 +1,59 @@
+/* The ranks of an attempt as they tell of themselves: rows of steps and heartbeats. Facts are in
+ * facts.c.
+ *
+ * Accounting never depends on rows, which may be dropped: samples, updates and staleness come from
+ * the cumulative counters in the heartbeats. Rows feed the charts, the loss and the balancer.
+ */
+#ifndef COORDINATOR_MONITOR_RANKS_H
+#define COORDINATOR_MONITOR_RANKS_H
+
+#include "coordinator/monitor/measure.h"
+#include "job/documents/beat.h"
+#include "job/documents/plan.h"
+#include "store/store.h"
+
+struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers follow */
+    char node[DOCUMENT_NODE]; /* "keeper", "server" where it has none */
+    char device[DOCUMENT_NODE];
+    double slowdown;
+    json_t *tuning;   /* what its device measured, in this attempt or before, or NULL; owned */
+    bool heard;       /* a heartbeat of this attempt came: */
+    struct beat beat; /* the newest; its counters are 0 before */
+    int64_t stray_at; /* when the dropped heartbeat came that was counted last */
+    int64_t rows;     /* of this attempt */
+    int64_t last_step, last_local; /* of the newest of them */
+    int batch;                     /* of the newest of them, or of the plan */
+    struct step_times times;
+    struct thinned points; /* rows since the last event */
+    bool overfull; /* its first minibatch did not fit its memory: the next attempt must know the
+                      limit */
+};
+
+struct ranks {
+    struct sender ours; /* job and attempt */
+    int workers, servers;
+    struct rank *all;   /* [workers + servers]; owned */
+    const char **names; /* [workers] nodes, into `all`; owned */
+    struct recent_rows recent;
+    int64_t step; /* the furthest of any rank */
+    double epoch;
+    int64_t dropped; /* documents that were none of this attempt's, or damaged */
+};
+
+int ranks_open(struct ranks *r, const struct plan *plan, struct err *e);
+void ranks_close(struct ranks *r); /* also after a failed ranks_open() */
+
+int ranks_count(const struct ranks *r); /* workers and servers */
+/* Takes a row of a worker of this attempt; false: it was seen before. */
+bool ranks_see_row(struct ranks *r, const struct row *row);
+int ranks_read_beats(struct ranks *r, struct store *store, struct err *e);
+/* Counts a document that is not taken, and logs it at the first time, the second, the fourth … */
+void ranks_drop(struct ranks *r, const char *what, const struct sender *from, const char *why);
+
+bool ranks_stepped(const struct ranks *r);      /* every worker has made a step */
+int64_t ranks_samples(const struct ranks *r);   /* of the job's surviving updates */
+int64_t ranks_rows_lost(const struct ranks *r); /* that ranks could not send */
+double ranks_slowest_deadline(const struct ranks *r, double unknown); /* of a step, seconds */
+int ranks_quantum(const struct ranks *r); /* minibatches are multiples of it */
+
+#endif

@@ -1,0 +1,50 @@
+/* See results.h. */
+#include "coordinator/monitor/results.h"
+
+#include <string.h>
+
+#include "common/log.h"
+
+void results_open(struct results *r, struct store *store, const char *job)
+{
+    struct err why = {0};
+    char quoted[600];
+    memset(r, 0, sizeof *r);
+    json_t *j = store_doc_get(store, job, "detail:evaluations", NULL);
+    if (j && evaluations_read(&r->evaluations, j, &why) < 0) {
+        log_warn("monitor", "the job's evaluations cannot be read", "job=%s why=%s", job,
+                 log_quote(quoted, sizeof quoted, why.message));
+        evaluations_release(&r->evaluations);
+    }
+    json_decref(j);
+}
+
+void results_close(struct results *r)
+{
+    evaluations_release(&r->evaluations);
+}
+
+int results_save(const struct results *r, struct store *store, const char *job, struct err *e)
+{
+    json_t *j = evaluations_json(&r->evaluations);
+    int rc = store_doc_set(store, job, "detail:evaluations", j, e);
+    json_decref(j);
+    return rc;
+}
+
+static int severity(const struct ended *end)
+{
+    if (end->outcome != OUTCOME_FAILED) {
+        return 1;
+    }
+    bool echo = end->code == ERR_PEER || end->code == ERR_CANCELLED || end->code == ERR_TIMEOUT;
+    return echo ? 2 : 3;
+}
+
+void results_end(struct results *r, const struct ended *end)
+{
+    if (!r->has_ended || severity(end) > severity(&r->ended)) {
+        r->has_ended = true;
+        r->ended = *end;
+    }
+}

@@ -1,0 +1,26 @@
+/* Results: what ranks told of the job itself, and stays: evaluations, and how the attempt ended.
+ */
+#ifndef COORDINATOR_MONITOR_RESULTS_H
+#define COORDINATOR_MONITOR_RESULTS_H
+
+#include "job/documents/evaluation.h"
+#include "job/documents/fact.h"
+#include "store/store.h"
+
+struct results {
+    struct evaluations evaluations; /* of the job's surviving steps, over all attempts; owned */
+    bool has_ended;
+    struct ended ended; /* if has_ended */
+};
+
+/* Reads the kept evaluations. A document that is damaged is logged, and begins anew. */
+void results_open(struct results *r, struct store *store, const char *job);
+void results_close(struct results *r);
+/* Writes the kept evaluations down. */
+int results_save(const struct results *r, struct store *store, const char *job, struct err *e);
+/* Takes what a rank said about the attempt's end. When one rank fails, the others fail too and say
+ * so ("a peer is lost"). The failure that counts is the one that is no echo, whichever came first;
+ * and a failure outweighs a "stopped" that mpirun's SIGTERM caused. */
+void results_end(struct results *r, const struct ended *end);
+
+#endif

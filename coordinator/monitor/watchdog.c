@@ -1,0 +1,215 @@
+/* See watchdog.h.
+ *
+ * While stepping the deadline is that of the measured steps, ten times that for a rank that works:
+ * whose speed halves is not lost, the balancer will see to it. Loading, preparing, evaluating and
+ * writing checkpoints have fixed ones.
+ *
+ * One stuck rank makes all others wait, and strategies differ in how long a healthy rank may wait
+ * for slower ones (a whole round of steps). So whoever waits in the exchange is suspected only once
+ * nobody in the attempt has made progress, and then the rank with the oldest sign of life is to
+ * blame, not the one that waits.
+ */
+#include "coordinator/monitor/watchdog.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20,
+                    unmeasured_limit = 60, comm_least = 5, confirm_seconds = 1.0;
+static const double fresh_seconds = 1.5; /* three heartbeats and more: who is older than that does
+                                            not just happen to be between two */
+static const double slow_times =
+    10; /* so much slower than before a step of a rank that works may be */
+
+enum kind { KIND_STARTING, KIND_SLOW, KIND_COMPUTING, KIND_WAITING, KIND_SERVING, KIND_DONE };
+enum fault { FAULT_NONE, FAULT_WAITS, FAULT_STUCK, FAULT_SILENT }; /* the last one weighs most */
+
+struct signs { /* of one rank */
+    int rank;
+    const char *phase;
+    enum kind kind;
+    double silence, progress, comm, work; /* ages in seconds */
+    enum fault fault;
+    double age, limit; /* what it is over */
+};
+
+static enum kind kind_of(enum phase phase)
+{
+    switch (phase) {
+    case PHASE_COMPUTE:
+        return KIND_COMPUTING;
+    case PHASE_EXCHANGE:
+        return KIND_WAITING;
+    case PHASE_SERVE:
+        return KIND_SERVING;
+    case PHASE_DONE:
+        return KIND_DONE;
+    default:
+        return KIND_SLOW;
+    }
+}
+
+static void accuse(struct signs *s, enum fault fault, double age, double limit)
+{
+    if (age > limit && fault > s->fault) {
+        s->fault = fault;
+        s->age = age;
+        s->limit = limit;
+    }
+}
+
+/* What can be told of a rank by itself; who waits for others is judged together with them. */
+static struct signs signs_of(const struct watchdog *dog, const struct ranks *ranks, int r,
+                             double slowest, double now)
+{
+    const struct rank *w = &ranks->all[r];
+    struct signs s = {.rank = r, .phase = "starting", .kind = KIND_STARTING};
+    if (!w->heard) {
+        s.silence = now - dog->launched_at;
+        accuse(&s, FAULT_SILENT, s.silence, start_limit);
+        return s;
+    }
+    s.phase = phase_name(w->beat.phase);
+    s.kind = kind_of(w->beat.phase);
+    s.silence = w->beat.age;
+    s.progress = w->beat.progress_age + s.silence;
+    s.comm = w->beat.comm_age;
+    s.work = w->beat.work_age + s.silence;
+    if (s.kind == KIND_DONE) {
+        return s; /* it has said all it had to say */
+    }
+    double own = r < ranks->workers ? step_deadline(&w->times, unmeasured_limit) : slowest;
+    bool steps = s.kind != KIND_SLOW || w->rows > 0; /* between two steps a rank may be loading */
+    double quiet = steps && own < silence_most ? own : silence_most;
+    accuse(&s, FAULT_SILENT, s.silence, quiet);
+    accuse(&s, FAULT_STUCK, s.comm, quiet > comm_least ? quiet : comm_least);
+    if (s.kind == KIND_COMPUTING || s.kind == KIND_SLOW) {
+        double working = s.work < fresh_seconds ? slow_times * own : own;
+        accuse(&s, FAULT_STUCK, s.progress, s.kind == KIND_COMPUTING ? working : slow_phase_limit);
+    }
+    return s;
+}
+
+/* Could the others be waiting for this rank, without anything being wrong? */
+static bool may_be_waited_for(const struct signs *s, double slowest)
+{
+    if (s->fault != FAULT_NONE || s->kind == KIND_DONE) {
+        return false;
+    }
+    return s->kind == KIND_STARTING || s->kind == KIND_SLOW || s->kind == KIND_COMPUTING ||
+           s->progress <= slowest;
+}
+
+static bool is_worse(const struct signs *a, const struct signs *b)
+{
+    return a->fault != b->fault ? a->fault > b->fault : a->age - a->limit > b->age - b->limit;
+}
+
+/* All wait for each other: whose sign of life is the oldest? `server`: the one that all of them may
+ * wait for, or NULL. */
+static void blame(const struct signs *s, int n, const struct signs *server, struct signs *worst)
+{
+    struct signs oldest = *worst;
+    oldest.silence = oldest.comm = 0;
+    for (int r = 0; r < n; r++) {
+        double a = s[r].silence > s[r].comm ? s[r].silence : s[r].comm,
+               b = oldest.silence > oldest.comm ? oldest.silence : oldest.comm;
+        if (s[r].kind != KIND_DONE && a > b) {
+            oldest = s[r];
+        }
+    }
+    if (oldest.silence > fresh_seconds || oldest.comm > fresh_seconds) {
+        oldest.age = oldest.silence > oldest.comm ? oldest.silence : oldest.comm;
+    } else if (server) {
+        oldest = *server;
+        oldest.age = oldest.progress;
+    } else {
+        return;
+    }
+    oldest.limit = worst->limit;
+    oldest.fault = FAULT_WAITS;
+    *worst = oldest;
+}
+
+/* The rank that is to blame, if any is over its deadline. */
+static bool find_worst(const struct watchdog *dog, const struct ranks *ranks, bool uses_server,
+                       double now, struct signs *worst)
+{
+    int n = ranks_count(ranks);
+    struct signs *s = calloc((size_t)n, sizeof *s);
+    double slowest = ranks_slowest_deadline(ranks, unmeasured_limit);
+    bool hope = !s;
+    *worst = (struct signs){.rank = -1};
+    for (int r = 0; s && r < n; r++) {
+        s[r] = signs_of(dog, ranks, r, slowest, now);
+        hope |= may_be_waited_for(&s[r], slowest);
+    }
+    for (int r = 0; s && r < n; r++) {
+        if (s[r].kind == KIND_WAITING && !hope) {
+            accuse(&s[r], FAULT_WAITS, s[r].progress, slowest);
+        }
+        if (s[r].fault != FAULT_NONE && (worst->rank < 0 || is_worse(&s[r], worst))) {
+            *worst = s[r];
+        }
+    }
+    if (worst->fault == FAULT_WAITS) {
+        blame(s, n, uses_server ? &s[ranks->workers] : NULL, worst);
+    }
+    free(s);
+    return worst->rank >= 0;
+}
+
+void watchdog_init(struct watchdog *w, double now, double grace)
+{
+    *w = (struct watchdog){
+        .launched_at = now, .grace_until = grace > 0 ? now + grace : 0, .suspect_since = -1};
+}
+
+void watchdog_grace(struct watchdog *w, double until)
+{
+    w->grace_until = until > w->grace_until ? until : w->grace_until;
+    w->suspect_since = -1;
+}
+
+void watchdog_calm(struct watchdog *w)
+{
+    w->suspect_since = -1;
+}
+
+static void describe(const struct ranks *ranks, const struct signs *worst, struct failure *out)
+{
+    bool silent = worst->silence > fresh_seconds;
+    const char *what = silent ? "no heartbeat"
+                       : worst->fault == FAULT_STUCK && worst->age == worst->comm
+                           ? "no turn of its communication thread"
+                           : "no progress";
+    const char *node = ranks->all[worst->rank].node;
+    *out = (struct failure){.code = ERR_PEER,
+                            .rank = worst->rank,
+                            .attempt = ranks->ours.attempt,
+                            .age_seconds = silent ? worst->silence : worst->age};
+    snprintf(out->node, sizeof out->node, "%s", node);
+    snprintf(out->phase, sizeof out->phase, "%s", worst->phase);
+    snprintf(out->message, sizeof out->message,
+             "rank %d on node '%s' is lost: %s for %.1f s while %s (the limit is %.1f s)",
+             worst->rank, node, what, out->age_seconds, worst->phase, worst->limit);
+}
+
+bool watchdog_lost(struct watchdog *w, const struct ranks *ranks, const struct jobspec *spec,
+                   double now, struct failure *out)
+{
+    struct signs worst;
+    if (now < w->grace_until || !find_worst(w, ranks, jobspec_uses_server(spec), now, &worst)) {
+        w->suspect_since = -1;
+        return false;
+    }
+    if (w->suspect_since < 0) {
+        w->suspect_since = now;
+    }
+    if (now - w->suspect_since < confirm_seconds) {
+        return false;
+    }
+    describe(ranks, &worst, out);
+    return true;
+}

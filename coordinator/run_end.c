@@ -1,0 +1,231 @@
+/* Where a job goes when its attempt has ended.
+ *
+ * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt is
+ * lost, whatever the code.
+ */
+#include "coordinator/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+static const double disk_patience = 60;
+
+bool run_is_draining(const struct attempts *a, const struct run *r)
+{
+    return a->draining || r->leaving;
+}
+
+static const struct ended *outcome_of(const struct run *r)
+{
+    return r->monitor ? monitor_outcome(r->monitor) : NULL;
+}
+
+/* ---- why it did not go well ------------------------------------------------------------------ */
+
+/* Open MPI: "mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed)."
+ */
+static int culprit(const char *why)
+{
+    const char *at = strstr(why, "process rank ");
+    return at ? (int)strtol(at + strlen("process rank "), NULL, 10) : -1;
+}
+
+/* A rank failed, and not only because another one did. */
+static bool told_why(const struct run *r)
+{
+    const struct ended *end = outcome_of(r);
+    return end && end->outcome == OUTCOME_FAILED && end->code != ERR_PEER &&
+           end->code != ERR_TIMEOUT;
+}
+
+/* What is told about an attempt that did not go well: what the coordinator saw, what a rank said,
+ * what mpirun said. */
+static struct failure attempt_failure(const struct run *r)
+{
+    const struct ended *end = outcome_of(r);
+    int number = r->attempt.number, rank = culprit(r->why);
+    char message[500];
+    if (r->failed) {
+        return r->failure;
+    }
+    if (end && end->outcome == OUTCOME_FAILED && (told_why(r) || rank < 0)) {
+        return failure_of(end->code, end->message, end->rank, end->node, number);
+    }
+    if (rank >= 0) {
+        const char *node = r->monitor ? monitor_node(r->monitor, rank) : "";
+        const char *how = strstr(r->why, "exited on signal");
+        snprintf(message, sizeof message, "rank %d on node '%s' is lost: it %.200s", rank, node,
+                 how ? how : r->why);
+        return failure_of(ERR_PEER, message, rank, node, number);
+    }
+    if (r->why[0]) {
+        snprintf(message, sizeof message, "attempt %d was lost: %s", number, r->why);
+    } else {
+        snprintf(message, sizeof message,
+                 "attempt %d was lost: %s ended with code %d and no rank said why", number,
+                 r->launcher->name, r->exit_code);
+    }
+    return failure_of(ERR_PEER, message, COORDINATOR, NULL, number);
+}
+
+/* Errors that another attempt meets again. */
+static bool is_incurable(enum err_code code)
+{
+    switch (code) {
+    case ERR_INVALID:
+    case ERR_SYNTAX:
+    case ERR_DATA:
+    case ERR_UNSUPPORTED:
+    case ERR_NOT_FOUND:
+    case ERR_TOO_LARGE:
+    case ERR_FORBIDDEN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- where its job goes ---------------------------------------------------------------------- */
+
+static int64_t field_number(struct attempts *a, const char *job, const char *field)
+{
+    char *text = store_job_field(a->store, job, field, NULL);
+    int64_t n = text ? strtoll(text, NULL, 10) : 0;
+    free(text);
+    return n;
+}
+
+static int move(struct attempts *a, const char *job, enum job_state from, enum job_state to,
+                const struct failure *why, struct err *e)
+{
+    int rc = attempts_move(a, job, from, to, why, e);
+    char quoted[500];
+    if (rc >= 0) {
+        log_info("sched", "attempt ended", "job=%s state=%s why=%s", job, jobstate_name(to),
+                 log_quote(quoted, sizeof quoted, why ? why->message : ""));
+    }
+    return rc;
+}
+
+int run_lost(struct attempts *a, const char *job, const struct jobspec *spec, enum job_state state,
+             const struct failure *why, struct err *e)
+{
+    bool may_restart =
+        field_number(a, job, "restarts") < spec->max_restarts && !is_incurable(why->code);
+    enum job_state to = state == JOB_CANCELLING ? JOB_CANCELLED
+                        : may_restart           ? JOB_QUEUED
+                                                : JOB_FAILED;
+    int rc = move(a, job, state, to, why, e);
+    if (rc >= 0 && to == JOB_QUEUED) {
+        store_job_increment(a->store, job, "restarts", NULL);
+    }
+    return rc;
+}
+
+/* `succeeded` has one arrow into it, from `running`: whatever the state, the job walks there. */
+static int succeed(struct attempts *a, struct run *r, enum job_state state, struct err *e)
+{
+    const char *job = r->attempt.job;
+    int rc = 0;
+    if (state == JOB_PAUSING) { /* it was done before it could pause */
+        rc = store_job_transition(a->store, job, JOB_PAUSING, JOB_QUEUED, NULL, e);
+        state = JOB_QUEUED;
+    }
+    if (rc >= 0 && state == JOB_QUEUED) {
+        rc = store_job_transition(a->store, job, JOB_QUEUED, JOB_LAUNCHING, NULL, e);
+        state = JOB_LAUNCHING;
+    }
+    if (rc >= 0 && state == JOB_LAUNCHING) {
+        rc = store_job_transition(a->store, job, JOB_LAUNCHING, JOB_RUNNING, NULL, e);
+    }
+    return rc >= 0 ? move(a, r->attempt.job, JOB_RUNNING, JOB_SUCCEEDED, NULL, e) : rc;
+}
+
+static int time_is_up(struct attempts *a, struct run *r, enum job_state state, struct err *e)
+{
+    char message[160];
+    snprintf(message, sizeof message, "the job has used the %g s that its max_seconds allows",
+             r->spec->max_seconds);
+    struct failure why = failure_of(ERR_TIMEOUT, message, COORDINATOR, NULL, r->attempt.number);
+    return move(a, r->attempt.job, state, JOB_FAILED, &why, e);
+}
+
+/* Where the job goes. Reads the state anew, so that a user's request of the last moment counts. */
+static int settle(struct attempts *a, struct run *r, const struct ended *end, struct err *e)
+{
+    enum job_state state;
+    int rc = store_job_state(a->store, r->attempt.job, &state, e);
+    if (rc == -ERR_NOT_FOUND) {
+        return 0; /* deleted under our hands */
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (jobstate_ended(state) || state == JOB_QUEUED || state == JOB_PAUSED) {
+        return 0; /* settled before, by us */
+    }
+    if (state == JOB_CANCELLING) {
+        return move(a, r->attempt.job, state, JOB_CANCELLED, NULL, e);
+    }
+    if (end && end->outcome == OUTCOME_FINISHED) {
+        return succeed(a, r, state, e);
+    }
+    if (r->expired) {
+        return time_is_up(a, r, state, e);
+    }
+    if (end && end->outcome == OUTCOME_PAUSED) {
+        return move(a, r->attempt.job, state, state == JOB_PAUSING ? JOB_PAUSED : JOB_QUEUED, NULL,
+                    e);
+    }
+    if (state == JOB_PAUSING &&
+        r->launcher == a->simulator) { /* it starts anew, and ends with the same bits */
+        return move(a, r->attempt.job, state, JOB_PAUSED, NULL, e);
+    }
+    if (run_is_draining(a, r) && !told_why(r)) { /* it was us who ended it */
+        return move(a, r->attempt.job, state, JOB_QUEUED, NULL, e);
+    }
+    struct failure why = attempt_failure(r);
+    return run_lost(a, r->attempt.job, r->spec, state, &why, e);
+}
+
+/* The last rows, facts and documents. A disk that refuses the history for long does not keep a job
+ * from ending: its rows stay in the store. */
+static int read_last(struct run *r, double now, struct err *e)
+{
+    int rc = monitor_tick(r->monitor, now, e);
+    const struct ended *end = outcome_of(r);
+    if (rc >= 0 || rc == -ERR_NOT_FOUND) {
+        rc = monitor_finish(r->monitor, now, end && end->outcome == OUTCOME_FINISHED, e);
+    }
+    bool give_up = rc == -ERR_NOT_FOUND ||
+                   (rc < 0 && !attempts_store_away(e) && now - r->over_at > disk_patience);
+    if (give_up) {
+        log_warn("sched", "the end of a job's history is missing", "job=%s code=%s", r->attempt.job,
+                 err_name((enum err_code) - rc));
+        err_clear(e);
+    }
+    return give_up ? 0 : rc;
+}
+
+int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
+{
+    static const struct ended finished = {.outcome = OUTCOME_FINISHED};
+    int rc = 0;
+    if (r->over_at == 0) {
+        r->over_at = now;
+    }
+    if (r->monitor && (rc = read_last(r, now, e)) < 0) {
+        return rc;
+    }
+    const struct ended *end = outcome_of(r);
+    if (r->launcher == a->simulator && run_virtual_finish(a, r)) {
+        end = &finished;
+    }
+    if ((rc = settle(a, r, end, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
+        return rc;
+    }
+    return 1;
+}

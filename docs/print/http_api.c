@@ -1,0 +1,17 @@
+/* Prints the part of docs/http-api.md that is made from the table of routes (http/routes.c) and the
+ * names of the documents (http/schemas.c). docs/generate puts it into the page.
+ */
+#include <stdio.h>
+
+#include "common/buf.h"
+#include "http/openapi.h"
+
+int main(void)
+{
+    struct buf text;
+    buf_init(&text, 4 << 20);
+    openapi_markdown(&text);
+    int rc = printf("\n%.*s", (int)text.len, text.data) > 0 && fflush(stdout) == 0 ? 0 : 1;
+    buf_release(&text);
+    return rc;
+}

@@ -1,0 +1,81 @@
+/* Prints the parts of docs and configuration that come from tables of the code: docs/print/tables NAME.
+ * docs/generate puts a table between `<!-- table: NAME -->` and `<!-- end -->` of a page, and
+ * rights into deploy/container/users.acl.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "job/row.h"
+#include "store/keys.h"
+
+static void print_rows(int unused)
+{
+    static const char *const merged[] = {
+        [ROW_SAME] = "the same",       [ROW_COUNT] = "how many ranks", [ROW_SUM] = "sum",
+        [ROW_LARGEST] = "the largest", [ROW_MEAN] = "mean by samples", [ROW_NEVER] = "",
+    };
+    static const char *const whose[] = {
+        [ROW_NONE] = "", [ROW_NODE] = ", a node's", [ROW_JOB] = ", the job's"};
+    (void)unused;
+    puts("| column | unit | what | a step of the job | series |\n|---|---|---|---|---|");
+    for (int c = 0; c < ROW_COLUMNS; c++) {
+        const struct row_column *column = &row_columns[c];
+        const char *mark = column->series_name ? "`" : "";
+        printf("| `%s` | %s | %s | %s | %s%s%s%s |\n", column->name, column->unit, column->help,
+               merged[column->merged], mark, column->series_name ? column->series_name : "", mark,
+               whose[column->series]);
+    }
+}
+
+static bool is_in(enum key_group group, int wanted)
+{
+    return (int)group == wanted ||
+           (wanted == KEYS_JOBS && (group == KEYS_JOB || group == KEYS_RANK));
+}
+
+static void print_keys(int group)
+{
+    puts("| key | type | what | who writes | who reads | lives |\n|---|---|---|---|---|---|");
+    for (int k = 0; k < KEY_COUNT; k++) {
+        const struct key_info *key = &store_keys[k];
+        if (is_in(key->group, group)) {
+            printf("| `%s` | %s | %s | %s | %s | %s |\n", key->pattern, key->type, key->what,
+                   key->writers, key->readers, key->lives);
+        }
+    }
+}
+
+static void print_rights(int user)
+{
+    struct buf out;
+    buf_init(&out, 4096);
+    key_rights(&out, (enum key_user)user);
+    puts(out.data);
+    buf_release(&out);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*print)(int which);
+        int which;
+    } tables[] = {
+        {"rows", print_rows, 0},
+        {"keys of jobs", print_keys, KEYS_JOBS},
+        {"keys of events", print_keys, KEYS_EVENTS},
+        {"keys of nodes", print_keys, KEYS_NODES},
+        {"keys of hosts", print_keys, KEYS_HOSTS},
+        {"keys of secrets", print_keys, KEYS_SECRETS},
+        {"rights of worker", print_rights, KEY_WORKER},
+        {"rights of agent", print_rights, KEY_AGENT},
+    };
+    for (size_t i = 0; argc == 2 && i < sizeof tables / sizeof *tables; i++) {
+        if (!strcmp(argv[1], tables[i].name)) {
+            tables[i].print(tables[i].which);
+            return 0;
+        }
+    }
+    fprintf(stderr, "docs/tables: there is no table '%s'\n", argc == 2 ? argv[1] : "");
+    return 2;
+}

@@ -1,0 +1,66 @@
+/* See bookmark.h. */
+#include "job/documents/bookmark.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void bookmark_init(struct bookmark *b, int ranks)
+{
+    memset(b, 0, sizeof *b);
+    b->ranks = ranks;
+    b->rows = calloc((size_t)ranks + 1, sizeof *b->rows);
+    BUG_ON(!b->rows);
+    snprintf(b->facts, sizeof b->facts, "0-0");
+    for (int r = 0; r < ranks; r++) {
+        snprintf(b->rows[r], sizeof b->rows[r], "0-0");
+    }
+}
+
+json_t *bookmark_json(const struct bookmark *b)
+{
+    json_t *j = document_new(BOOKMARK_FORMAT, &b->from), *rows = json_object();
+    for (int r = 0; r < b->ranks; r++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", r);
+        json_object_set_new(rows, key, json_string(b->rows[r]));
+    }
+    json_object_set_new(j, "facts", json_string(b->facts));
+    json_object_set_new(j, "rows", rows);
+    json_object_set_new(j, "gate_open", json_boolean(b->gate_open));
+    json_object_set_new(j, "log_offset", json_integer((json_int_t)b->log_offset));
+    if (b->has_ended) {
+        json_object_set_new(j, "outcome", ended_json(&b->ended));
+    }
+    return j;
+}
+
+int bookmark_read(struct bookmark *out, int ranks, const json_t *j, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    bookmark_init(out, ranks);
+    struct document d = document_open(j, BOOKMARK_FORMAT, &out->from, &problems);
+    document_text(&d, "facts", out->facts, sizeof out->facts);
+    struct document rows = document_within(&d, "rows");
+    for (int r = 0; r < ranks; r++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", r);
+        if (document_has(&rows, key)) { /* an attempt before may have had fewer */
+            document_text(&rows, key, out->rows[r], sizeof out->rows[r]);
+        }
+    }
+    out->gate_open = document_flag(&d, "gate_open");
+    out->log_offset = document_integer(&d, "log_offset", 0, INT64_MAX);
+    out->has_ended = document_has(&d, "outcome");
+    if (out->has_ended) {
+        struct document ended = document_within(&d, "outcome");
+        ended_parse(&ended, &out->ended);
+    }
+    return document_close(&d, "the monitor's bookmark", e);
+}
+
+void bookmark_release(struct bookmark *b)
+{
+    free(b->rows);
+    memset(b, 0, sizeof *b);
+}

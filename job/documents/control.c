@@ -1,0 +1,31 @@
+/* See control.h. */
+#include "job/documents/control.h"
+
+#include <string.h>
+
+json_t *control_json(const struct control *c)
+{
+    json_t *sizes = json_array(), *j = document_new(CONTROL_FORMAT, &c->from);
+    for (int i = 0; i < c->workers; i++) {
+        json_array_append_new(sizes, json_integer(c->sizes[i]));
+    }
+    json_object_set_new(j, "version", json_integer(c->version));
+    json_object_set_new(j, "sizes", sizes);
+    json_object_set_new(j, "stop", json_boolean(c->stop));
+    json_object_set_new(j, "pause", json_boolean(c->pause));
+    json_object_set_new(j, "checkpoint", json_boolean(c->checkpoint));
+    return j;
+}
+
+int control_read(struct control *out, const json_t *j, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    memset(out, 0, sizeof *out);
+    struct document d = document_open(j, CONTROL_FORMAT, &out->from, &problems);
+    out->version = (int)document_integer(&d, "version", 0, INT32_MAX);
+    out->workers = document_integers(&d, "sizes", out->sizes, 0, SPEC_WORKERS);
+    out->stop = document_flag(&d, "stop");
+    out->pause = document_flag(&d, "pause");
+    out->checkpoint = document_flag(&d, "checkpoint");
+    return document_close(&d, "the control document", e);
+}

@@ -1,0 +1,164 @@
+/* See fact.h. */
+#include "job/documents/fact.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "job/documents/failure.h"
+
+static const double longest = 1e12;
+
+static const char *const types[FACT_TYPES] = {
+    [FACT_EVALUATION] = "evaluation", [FACT_PROFILE] = "profile",   [FACT_TUNING] = "tuning",
+    [FACT_CHECKPOINT] = "checkpoint", [FACT_ARTIFACT] = "artifact", [FACT_RESTORED] = "restored",
+    [FACT_ENDED] = "ended",
+};
+static const char *const outcomes[OUTCOMES] = {
+    [OUTCOME_FINISHED] = "finished",
+    [OUTCOME_PAUSED] = "paused",
+    [OUTCOME_STOPPED] = "stopped",
+    [OUTCOME_FAILED] = "failed",
+};
+
+const char *outcome_name(enum outcome o)
+{
+    return outcomes[o];
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void write_ended(json_t *j, const struct ended *end)
+{
+    json_object_set_new(j, "outcome", json_string(outcome_name(end->outcome)));
+    json_object_set_new(j, "code", json_string(err_name(end->code)));
+    json_object_set_new(j, "message", jsonx_text(end->message));
+}
+
+static void write_saved(json_t *j, const struct fact *f, const char *file)
+{
+    json_object_set_new(j, f->type == FACT_CHECKPOINT ? "path" : "name", json_string(file));
+    json_object_set_new(j, "step", json_integer((json_int_t)f->saved.step));
+    json_object_set_new(j, "time", json_real(f->saved.time));
+}
+
+json_t *fact_json(const struct fact *f)
+{
+    json_t *j = document_new(FACT_FORMAT, &f->from);
+    json_object_set_new(j, "type", json_string(types[f->type]));
+    json_object_set_new(j, "node", json_string(f->node));
+    switch (f->type) {
+    case FACT_EVALUATION:
+        evaluation_write(j, &f->evaluation);
+        break;
+    case FACT_PROFILE:
+        json_object_set_new(j, "a", json_real(f->profile.a));
+        json_object_set_new(j, "k", json_real(f->profile.k));
+        json_object_set_new(j, "max_batch", json_integer(f->profile.max_batch));
+        break;
+    case FACT_TUNING:
+        json_object_set(j, "tuning", f->tuning);
+        break;
+    case FACT_CHECKPOINT:
+    case FACT_ARTIFACT:
+        write_saved(j, f, f->saved.file);
+        break;
+    case FACT_RESTORED:
+        json_object_set_new(j, "version", json_integer((json_int_t)f->version));
+        break;
+    case FACT_ENDED:
+        write_ended(j, &f->ended);
+        break;
+    }
+    return j;
+}
+
+json_t *fact_saved_json(const struct fact *f)
+{
+    json_t *j = json_pack("{s:s}", "type", types[f->type]);
+    const char *slash = strrchr(f->saved.file, '/');
+    write_saved(j, f, slash ? slash + 1 : f->saved.file);
+    return j;
+}
+
+json_t *ended_json(const struct ended *end)
+{
+    json_t *j = json_pack("{s:i, s:s}", "rank", end->rank, "node", end->node);
+    write_ended(j, end);
+    return j;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void read_ended(const struct document *d, struct ended *end)
+{
+    char code[24];
+    int outcome = document_choice(d, "outcome", outcomes, OUTCOMES);
+    end->outcome = outcome >= 0 ? (enum outcome)outcome : OUTCOME_FAILED;
+    document_text(d, "code", code, sizeof code);
+    end->code = failure_code(code);
+    if (document_has(d, "message")) {
+        const char *text = json_string_value(json_object_get(d->j, "message"));
+        snprintf(end->message, sizeof end->message, "%s", text ? text : "");
+    }
+}
+
+void ended_parse(const struct document *d, struct ended *out)
+{
+    read_ended(d, out);
+    out->rank = (int)document_integer(d, "rank", 0, INT32_MAX);
+    document_text(d, "node", out->node, sizeof out->node);
+}
+
+static void read_own(const struct document *d, struct fact *f)
+{
+    switch (f->type) {
+    case FACT_EVALUATION:
+        evaluation_parse(d, &f->evaluation);
+        break;
+    case FACT_PROFILE:
+        f->profile.a = document_number(d, "a", -longest, longest);
+        f->profile.k = document_number(d, "k", -longest, longest);
+        f->profile.max_batch = (int)document_integer(d, "max_batch", 0, INT32_MAX);
+        break;
+    case FACT_TUNING:
+        f->tuning = document_object(d, "tuning", true);
+        break;
+    case FACT_CHECKPOINT:
+    case FACT_ARTIFACT:
+        document_text(d, f->type == FACT_CHECKPOINT ? "path" : "name", f->saved.file,
+                      sizeof f->saved.file);
+        f->saved.step = document_integer(d, "step", 0, INT64_MAX);
+        f->saved.time = document_number(d, "time", -longest, longest);
+        break;
+    case FACT_RESTORED:
+        f->version = document_integer(d, "version", 0, INT64_MAX);
+        break;
+    case FACT_ENDED:
+        read_ended(d, &f->ended);
+        f->ended.rank = f->from.rank;
+        snprintf(f->ended.node, sizeof f->ended.node, "%s", f->node);
+        break;
+    }
+}
+
+int fact_read(struct fact *out, const json_t *j, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    memset(out, 0, sizeof *out);
+    struct document d = document_open(j, FACT_FORMAT, &out->from, &problems);
+    document_text(&d, "node", out->node, sizeof out->node);
+    int type = document_choice(&d, "type", types, FACT_TYPES);
+    if (type >= 0) {
+        out->type = (enum fact_type)type;
+        read_own(&d, out);
+    }
+    return document_close(&d, "the fact", e);
+}
+
+void fact_release(struct fact *f)
+{
+    if (f->type == FACT_TUNING) {
+        json_decref(f->tuning);
+    }
+    memset(f, 0, sizeof *f);
+}

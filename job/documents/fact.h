@@ -1,0 +1,82 @@
+/* Fact: what a rank tells once. Facts stand in the store in the stream `facts`, in the order in
+ * which they were told, and the monitor reads each.
+ *
+ *   {"format": 1, …, "type": "ended", "node": "n1", …}
+ *
+ *   type        told by     keys                                     meaning
+ *   evaluation  rank 0      step epoch time loss accuracy            figures of the test set
+ *                           samples final
+ *   profile     worker      a k max_batch                            step time, measured at the start
+ *   tuning      worker      tuning                                   what its device measured
+ *   checkpoint  keeper      path step time                           a checkpoint was written
+ *   artifact    keeper      name step time                           "model" or "best" was written
+ *   restored    keeper      version                                  it starts from a checkpoint
+ *   ended       any rank    outcome code message                     the attempt ended; of a failure
+ *                                                                    every rank tells its own
+ */
+#ifndef JOB_DOCUMENTS_FACT_H
+#define JOB_DOCUMENTS_FACT_H
+
+#include "job/documents/document.h"
+#include "job/documents/evaluation.h"
+
+enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
+
+enum fact_type {
+    FACT_EVALUATION,
+    FACT_PROFILE,
+    FACT_TUNING,
+    FACT_CHECKPOINT,
+    FACT_ARTIFACT,
+    FACT_RESTORED,
+    FACT_ENDED
+};
+enum { FACT_TYPES = FACT_ENDED + 1 };
+
+/* How an attempt ended, as its ranks tell it. */
+enum outcome { OUTCOME_FINISHED, OUTCOME_PAUSED, OUTCOME_STOPPED, OUTCOME_FAILED };
+enum { OUTCOMES = OUTCOME_FAILED + 1 };
+const char *outcome_name(enum outcome o); /* "finished", … */
+
+struct ended {
+    enum outcome outcome;
+    enum err_code code; /* ERR_NONE: it did not fail */
+    char message[DOCUMENT_MESSAGE];
+    int rank; /* that told it, and its node */
+    char node[DOCUMENT_NODE];
+};
+
+struct fact {
+    enum fact_type type;
+    struct sender from;
+    char node[DOCUMENT_NODE];
+    union {
+        struct evaluation evaluation;
+        struct {
+            double a, k;   /* seconds; k 0: its memory is too small for its first minibatch */
+            int max_batch; /* that fits; 0: no limit */
+        } profile;
+        json_t *tuning; /* owned */
+        struct {
+            char file[FACT_FILE]; /* path of a checkpoint, name of an artifact */
+            int64_t step;
+            double time;
+        } saved;         /* checkpoint, artifact */
+        int64_t version; /* restored: the step that it goes on from */
+        struct ended ended;
+    };
+};
+
+json_t *fact_json(const struct fact *f); /* new reference */
+/* Release it in any case. */
+int fact_read(struct fact *out, const json_t *j, struct err *e);
+void fact_release(struct fact *f);
+/* As the event "log" tells people of what was saved: the file's name without its folder, which the
+ * browser has no use for. New reference. */
+json_t *fact_saved_json(const struct fact *f);
+
+/* An outcome by itself, as a coordinator remembers it. */
+json_t *ended_json(const struct ended *end);
+void ended_parse(const struct document *d, struct ended *out);
+
+#endif

@@ -1,0 +1,37 @@
+/* See failure.h. */
+#include "job/documents/failure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct failure failure_of(enum err_code code, const char *message, int rank, const char *node,
+                          int attempt)
+{
+    struct failure f = {.code = code, .rank = rank, .attempt = attempt};
+    snprintf(f.message, sizeof f.message, "%s", message);
+    snprintf(f.node, sizeof f.node, "%s", node ? node : "");
+    return f;
+}
+
+json_t *failure_json(const struct failure *f)
+{
+    json_t *rank = f->rank == COORDINATOR ? json_null() : json_integer(f->rank),
+           *node = f->node[0] ? json_string(f->node) : json_null();
+    json_t *j =
+        json_pack("{s:s, s:o, s:o, s:o, s:i}", "code", err_name(f->code), "message",
+                  jsonx_text(f->message), "rank", rank, "node", node, "attempt", f->attempt);
+    if (f->phase[0]) {
+        json_object_set_new(j, "phase", json_string(f->phase));
+        json_object_set_new(j, "age_seconds", json_real(f->age_seconds));
+    }
+    return j;
+}
+
+enum err_code failure_code(const char *name)
+{
+    int code = ERR_NONE;
+    while (code < ERR_INTERNAL && strcmp(err_name((enum err_code)code), name) != 0) {
+        code++;
+    }
+    return (enum err_code)code;
+}

@@ -1,0 +1,27 @@
+/* Failure: why an attempt did not go well. It stands in the store as the job's `error`, and the API
+ * prints it: {"code", "message", "rank", "node", "attempt"}, and of a rank that was lost also
+ * {"phase", "age_seconds"}. The API's form has no format number.
+ */
+#ifndef JOB_DOCUMENTS_FAILURE_H
+#define JOB_DOCUMENTS_FAILURE_H
+
+#include "job/documents/document.h"
+
+struct failure {
+    enum err_code code;
+    char message[DOCUMENT_MESSAGE];
+    int rank;                 /* COORDINATOR: no rank is to blame */
+    char node[DOCUMENT_NODE]; /* of that rank; empty: none */
+    int attempt;
+    char phase[16];     /* in which a rank was lost; empty: it was not */
+    double age_seconds; /* for how long then */
+};
+
+/* rank COORDINATOR, node NULL or empty: none. */
+struct failure failure_of(enum err_code code, const char *message, int rank, const char *node,
+                          int attempt);
+json_t *failure_json(const struct failure *f); /* new reference */
+/* The code that err_name() prints so; ERR_INTERNAL for a name that none has. */
+enum err_code failure_code(const char *name);
+
+#endif

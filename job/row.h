@@ -1,0 +1,117 @@
+/* A row: what one worker reports of one step (SEMANTICS.md 11). The columns are those of
+ * job/row.def; this header makes the struct of them, and what every reader and writer of rows needs:
+ * packed bytes, values to summarize, JSON, and the merging of ranks' rows into steps of the job.
+ *
+ *   strategy ─► struct row ─► packed in Redis ─► packed on disk, with a pyramid ─► series, steps
+ *                                  └─► events of a running job
+ *
+ * Packed, columns stand at fixed bytes, little-endian. A row of an older version is shorter: a
+ * column that it has not is as in row_blank(). A row of a newer version is longer: what
+ * this version does not know is passed over. Little-endian hosts only.
+ */
+#ifndef JOB_ROW_H
+#define JOB_ROW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROW_C_INT64 int64_t
+#define ROW_C_UINT64 uint64_t
+#define ROW_C_INT32 int32_t
+#define ROW_C_INT16 int16_t
+#define ROW_C_DOUBLE double
+#define ROW_C_FLOAT float
+#define ROW_C_FLOAT_OR_NULL float
+
+struct row {
+#define COLUMN(name, type, byte, shown, merged, series, unit, help) ROW_C_##type name;
+#include "job/row.def"
+};
+
+union row_extent { /* as long as the packed row */
+#define COLUMN(name, type, byte, shown, merged, series, unit, help) \
+    char name[(byte) + sizeof(ROW_C_##type)];
+#include "job/row.def"
+};
+
+enum {
+    ROW_BYTES = sizeof(union row_extent), /* of a packed row, as this version writes it */
+    ROW_BYTES_FIRST = 80,                 /* of the first version's: there is none shorter */
+    ROW_BYTES_MOST = 4096
+};
+
+enum row_index { /* ROW_step, ROW_loss, …: columns, in the order of row.def */
+#define COLUMN(name, type, byte, shown, merged, series, unit, help) ROW_##name,
+#include "job/row.def"
+                 ROW_COLUMNS
+};
+
+/* Columns of which there are series: what a pyramid summarizes. ROW_VALUE_loss, … */
+#define ROW_VALUE_OF_NONE(name)
+#define ROW_VALUE_OF_NODE(name) ROW_VALUE_##name,
+#define ROW_VALUE_OF_JOB(name) ROW_VALUE_##name,
+enum row_value {
+#define COLUMN(name, type, byte, shown, merged, series, unit, help) ROW_VALUE_OF_##series(name)
+#include "job/row.def"
+    ROW_VALUES
+};
+
+enum row_type {
+    ROW_INT64,
+    ROW_UINT64,
+    ROW_INT32,
+    ROW_INT16,
+    ROW_DOUBLE,
+    ROW_FLOAT,
+    ROW_FLOAT_OR_NULL
+};
+enum row_shown { ROW_NOWHERE, ROW_STEPS, ROW_EVENTS };
+enum row_merged { ROW_SAME, ROW_COUNT, ROW_SUM, ROW_LARGEST, ROW_MEAN, ROW_NEVER };
+enum row_series { ROW_NONE, ROW_NODE, ROW_JOB };
+
+struct row_column {
+    const char *name, *unit, *help;
+    const char *series_name; /* "train_loss", "batch", …; NULL: there is no series */
+    enum row_type type;
+    int byte, end; /* in the packed row */
+    enum row_shown shown;
+    enum row_merged merged;
+    enum row_series series;
+    int value; /* enum row_value; -1: there is no series */
+};
+extern const struct row_column row_columns[ROW_COLUMNS];
+bool row_is_whole(const struct row_column *c); /* a whole number */
+/* A row that says nothing yet: NAN where a column may be null, else 0. */
+struct row row_blank(void);
+
+/* ---- packed ---------------------------------------------------------------------------------- */
+
+/* `bytes`: the length of the packed row, from ROW_BYTES_FIRST to ROW_BYTES_MOST. */
+void row_pack(const struct row *row, int bytes, void *out);
+void row_unpack(const void *packed, int bytes, struct row *out);
+/* How many values the rows of this length have: the first so many of enum row_value. */
+int row_values_in(int bytes);
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+void row_values(const struct row *row, float out[ROW_VALUES]);
+/* Values that are weighted by samples where they are averaged, as a loss is. */
+bool row_value_by_samples(int value);
+/* All columns as numbers, and a row of them; whole numbers beyond a column's range become its
+ * largest. */
+void row_to_numbers(const struct row *row, double out[ROW_COLUMNS]);
+void row_from_numbers(const double numbers[ROW_COLUMNS], struct row *out);
+/* Seven digits, as a float has them: 0.1f becomes 0.1. */
+double row_rounded(double v);
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* The columns that are shown at `where` (ROW_STEPS or ROW_EVENTS), by name; a new reference. */
+json_t *row_json(const struct row *row, enum row_shown where);
+/* All columns, in order, with commas between them and nothing around them. */
+enum { ROW_CSV_BYTES = 32 * ROW_COLUMNS };
+void row_csv(const struct row *row, char out[ROW_CSV_BYTES]);
+
+#endif

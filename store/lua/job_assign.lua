@@ -1,0 +1,5 @@
+-- KEYS job assignments; ARGV JSON most. Gives 1, or 0 if there is no such job.
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('RPUSH', KEYS[2], ARGV[1])
+redis.call('LTRIM', KEYS[2], -tonumber(ARGV[2]), -1)
+return 1

@@ -1,0 +1,7 @@
+-- KEYS claim events; ARGV name cap job. Gives 1, or 0 if another job has the node.
+local name, cap, job = unpack(ARGV)
+local old = redis.call('GET', KEYS[1])
+if old then return old == job and 1 or 0 end
+redis.call('SET', KEYS[1], job)
+tell(KEYS[2], cap, name, 'claimed')
+return 1

@@ -1,0 +1,89 @@
+"""Programs with PyTorch or Keras, and the ranks that they run on (rank.py)."""
+
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+from nursery import Nursery
+from rank import DEADLINE, Ranks
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def python_with(framework):
+    """An interpreter that has the framework: EVENSTEP_TEST_PYTHON (several by ':'), or
+    run/own-program, which deploy/setup own-program makes."""
+    named = os.environ.get("EVENSTEP_TEST_PYTHON", "").split(":")
+    for python in [*filter(None, named), os.path.join(ROOT, "run/own-program/bin/python")]:
+        if os.path.exists(python):
+            find = "import importlib.util as u; raise SystemExit(not u.find_spec('%s'))" % framework
+            if subprocess.run([python, "-c", find]).returncode == 0:
+                return python
+    pytest.skip("no interpreter with %s: deploy/setup own-program makes one" % framework)
+
+
+def environment():
+    build = os.environ.get("EVENSTEP_BUILD", os.path.join(ROOT, "build"))
+    return dict(
+        os.environ,
+        PYTHONPATH=os.path.join(ROOT, "client/python"),
+        EVENSTEP_LIBRARY=os.path.join(build, "libevenstep.so"),
+        OMP_NUM_THREADS="1",
+        PYTHONDONTWRITEBYTECODE="1",
+    )
+
+
+@pytest.fixture(scope="session")
+def torch_programs():
+    nursery = Nursery(python_with("torch"), "torch,numpy", environment())
+    yield nursery
+    nursery.close()
+
+
+class Job:
+    """What a run of programs left: an .npz of each, the stand-in ranks, exit codes, logs."""
+
+    def __init__(self, results, ranks, codes, logs):
+        self.results, self.ranks, self.codes, self.logs = results, ranks, codes, logs
+
+    @property
+    def sides(self):
+        return self.ranks.sides
+
+
+@pytest.fixture
+def run_programs(tmp_path):
+    def run(nursery, module, case, shares=None, epochs=1, fails=False, **options):
+        """shares None: one program, alone."""
+        folder = tmp_path / ("%s-%d" % (case, len(os.listdir(tmp_path))))
+        folder.mkdir()
+        n = len(shares(0) if callable(shares) else shares) if shares else 1
+        ranks = Ranks(folder, shares, epochs, **options) if shares else None
+        outputs = [folder / ("program-%d" % i) for i in range(n)]
+        pids = [
+            nursery.start(module, case, output, ranks and ranks.path(i))
+            for i, output in enumerate(outputs)
+        ]
+        problem = None
+        try:
+            if ranks:
+                ranks.join()
+        except BaseException as e:
+            problem = e
+            for pid in pids:
+                os.kill(pid, 9)
+        codes = [nursery.wait(pid) for pid in pids]
+        logs = [open(str(o) + ".log").read() for o in outputs]
+        assert problem is None, "%s\n%s" % (problem, "\n".join(logs))
+        if not fails:
+            assert codes == [0] * n, "\n".join(logs)
+        files = [str(o) + ".npz" for o in outputs]
+        results = [dict(np.load(f)) if os.path.exists(f) else None for f in files]
+        return Job(results, ranks, codes, logs)
+
+    return run
+
+
+__all__ = ["DEADLINE"]

@@ -1,0 +1,297 @@
+"""Programs with PyTorch: each is a training loop as a user writes it, with Evenstep's two lines.
+
+The data are drawn from a seed; each case writes its parameters to OUTPUT.npz. Full batches (`FULL`)
+make the order of samples irrelevant, so that a run alone and one on unequal ranks are comparable.
+"""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+import evenstep
+
+FULL, STEPS = 1200, 60
+
+
+def data(n=FULL, features=20, classes=5):
+    g = torch.Generator().manual_seed(3)
+    x = torch.randn(n, features, generator=g)
+    y = (x @ torch.randn(features, classes, generator=g)).argmax(1)
+    return TensorDataset(x, y)
+
+
+def images(n=FULL):
+    g = torch.Generator().manual_seed(4)
+    return TensorDataset(torch.randn(n, 3, 8, 8, generator=g), torch.arange(n) % 5)
+
+
+def mlp():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(20, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 5))
+
+
+def leave(output, model, **more):
+    values = {k.replace("/", "."): v.detach().float().numpy() for k, v in model.state_dict().items()}
+    np.savez(output + ".npz", **values, **more)
+
+
+def loop(output, model, opt, loader, step, epochs=STEPS, **options):
+    """prepare, then `step` for each batch."""
+    model, opt, loader = evenstep.prepare(model, opt, loader, **options)
+    for _ in evenstep.epochs(epochs):
+        for x, y in loader:
+            step(model, opt, x, y)
+    leave(output, model)
+
+
+def plain_step(model, opt, x, y):
+    opt.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    opt.step()
+
+
+def full(set_, **options):
+    return DataLoader(set_, batch_size=FULL, shuffle=True, **options)
+
+
+# ---- optimizers and what stands between backward and step
+
+
+def sgd_momentum(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
+    loop(output, model, opt, full(data()), plain_step)
+
+
+def adamw(output):
+    model = mlp()
+    loop(output, model, torch.optim.AdamW(model.parameters(), 1e-3, fused=True), full(data()), plain_step)
+
+
+def clipping(output):
+    def step(model, opt, x, y):
+        opt.zero_grad(set_to_none=False)
+        F.cross_entropy(model(x), y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.5, momentum=0.9), full(data()), step)
+
+
+def groups_and_scheduler(output):
+    model = mlp()
+    opt = torch.optim.AdamW(
+        [{"params": model[0].parameters(), "weight_decay": 0.0}, {"params": model[2:].parameters()}],
+        lr=2e-3,
+        eps=1e-3,
+    )
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(opt, 4e-3, total_steps=STEPS + 1)
+    model, opt, loader, scheduler = evenstep.prepare(model, opt, full(data()), scheduler)
+    for _ in evenstep.epochs(STEPS):
+        for x, y in loader:
+            plain_step(model, opt, x, y)
+            scheduler.step()
+    leave(output, model, rate=scheduler.get_last_lr()[0])
+
+
+def scaler(output):
+    grad_scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = F.cross_entropy(model(x).float(), y)
+        grad_scaler.scale(loss).backward()
+        grad_scaler.unscale_(opt)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        grad_scaler.step(opt)
+        grad_scaler.update()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+# ---- modules
+
+
+class Odd(nn.Module):
+    """Tied, frozen and unused parameters."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.a, self.b = nn.Linear(20, 20), nn.Linear(20, 20, bias=False)
+        self.b.weight = self.a.weight
+        self.frozen, self.unused = nn.Linear(20, 20), nn.Linear(7, 3)
+        self.frozen.requires_grad_(False)
+        self.out = nn.Linear(20, 5)
+
+    def forward(self, x):
+        return self.out(torch.tanh(self.b(torch.tanh(self.frozen(self.a(x))))))
+
+
+def odd_parameters(output):
+    model = Odd()
+    opt = torch.optim.AdamW(model.parameters(), 1e-3, eps=1e-3)
+    loop(output, model, opt, full(data()), plain_step)
+    assert model.unused.weight.grad is None
+    assert model.a.weight is model.b.weight
+
+
+class Conv(nn.Module):
+    def __init__(self, norm=False):
+        super().__init__()
+        torch.manual_seed(1)
+        self.conv1, self.conv2 = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8) if norm else nn.Identity()
+        self.out = nn.Linear(8 * 16, 5)
+
+    def forward(self, x):
+        x = F.max_pool2d(torch.relu(self.norm(self.conv1(x))), 2)
+        return self.out(torch.relu(self.conv2(x)).flatten(1))
+
+
+def channels_last(output):
+    def step(model, opt, x, y):
+        plain_step(model, opt, x.contiguous(memory_format=torch.channels_last), y)
+
+    model = Conv().to(memory_format=torch.channels_last)
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(images()), step)
+    assert model.conv2.weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def batch_norm(output):
+    model = Conv(norm=True)
+    opt = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9)
+    loop(output, model, opt, full(images()), plain_step)
+
+
+def compiled(output):
+    model = torch.compile(mlp(), backend="aot_eager")
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loop(output, model, opt, full(data()), plain_step)
+
+
+def moved(output):
+    count = 0
+
+    def step(model, opt, x, y):
+        nonlocal count
+        count += 1
+        if count == 20:
+            model.to(torch.float64).to(torch.float32)
+        plain_step(model, opt, x, y)
+
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, foreach=True)
+    loop(output, model, opt, full(data()), step)
+
+
+def bfloat16(output):
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        F.cross_entropy(model(x.bfloat16()).float(), y).backward()
+        opt.step()
+
+    model = mlp().bfloat16()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), step)
+
+
+# ---- passes
+
+
+def two_backwards(output):
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        out = model(x)
+        F.cross_entropy(out, y).backward(retain_graph=True)
+        (0.1 * out.pow(2).mean()).backward()
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+def checkpointed(output):
+    from torch.utils.checkpoint import checkpoint
+
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        hidden = checkpoint(model[:3], x.requires_grad_(), use_reentrant=True)
+        F.cross_entropy(checkpoint(model[3:], hidden, use_reentrant=True), y).backward()
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+def double_backward(output):
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        x.requires_grad_()
+        loss = F.cross_entropy(model(x), y)
+        slope = torch.autograd.grad(loss * len(x), x, create_graph=True)[0]
+        (loss + 0.1 * slope.pow(2).sum(1).mean()).backward()
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+def _accumulate(output, held):
+    """Four batches a step; the order of samples is fixed, so that alone and ranks are comparable."""
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loader = DataLoader(data(), batch_size=100)
+    model, opt, loader = evenstep.prepare(model, opt, loader)
+    for _ in evenstep.epochs(10):
+        for i, (x, y) in enumerate(loader):
+            last = i % 4 == 3
+            with evenstep.no_sync() if held and not last else torch.enable_grad():
+                (F.cross_entropy(model(x), y) / 4).backward()
+            if last:
+                opt.step()
+                opt.zero_grad()
+    leave(output, model)
+
+
+def accumulation(output):
+    _accumulate(output, held=False)
+
+
+def accumulation_no_sync(output):
+    _accumulate(output, held=True)
+
+
+def minibatches(output):
+    """Epochs whose last batch is smaller, prefetched by workers; no shuffling, so comparable."""
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loader = DataLoader(data(), batch_size=64, num_workers=2, prefetch_factor=2)
+    loop(output, model, opt, loader, plain_step, epochs=3)
+
+
+def sum_reduced(output):
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y, reduction="sum").backward()
+        opt.step()
+
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05 / 1200, momentum=0.9)
+    loop(output, model, opt, full(data()), step, reduction="sum")
+
+
+def token_weights(output):
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        counted = y != 0
+        evenstep.weight(int(counted.sum()))
+        F.cross_entropy(model(x)[counted], y[counted]).backward()
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)

@@ -1,0 +1,437 @@
+/* libevenstep against a stand-in rank: each test forks the program and plays the rank itself. */
+#include "tests/unit/client/standin.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#define MUST(what)                                                                       \
+    do {                                                                                 \
+        if (!(what)) {                                                                   \
+            fprintf(stderr, "%s:%d: %s: '%s'\n", __FILE__, __LINE__, #what, es_error()); \
+            return 1;                                                                    \
+        }                                                                                \
+    } while (0)
+
+static const int64_t matrix[] = {2, 2}, three[] = {3};
+static const float first_matrix[] = {1, 2, 3, 4}, first_three[] = {5, 6, 7};
+
+/* A program of 8 parameters: tensors of 4, 3 and 1. */
+static int join(struct es_run *run, int has_state)
+{
+    const struct es_tensor params[] = {
+        {.name = "w \"quoted\"", .dims = 2, .shape = matrix, .initial = first_matrix},
+        {.name = "b", .dims = 1, .shape = three, .initial = first_three, .no_decay = 1},
+        {.name = "scale", .initial = first_matrix},
+    };
+    const struct es_about about = {.abi = ES_ABI,
+                                   .samples = 20,
+                                   .global_batch = BATCH,
+                                   .ahead = 2,
+                                   .has_state = has_state,
+                                   .epochs = 2,
+                                   .n_params = 3,
+                                   .params = params,
+                                   .optimizer = {.name = "SGD", .learning_rate = 0.5}};
+
+    return es_join(&about, run);
+}
+
+static void start(struct standin *r)
+{
+    standin_welcome(r, 8, WIRE_VERSION);
+    standin_get(r, WIRE_READY, NULL);
+    standin_say(r, WIRE_START, 0);
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+static int joins(void)
+{
+    struct es_run run;
+
+    MUST(es_alone() == 0);
+    MUST(join(&run, 0) == 0);
+    MUST(run.rank == 1 && run.workers == 3 && run.n_params == 8 && run.global_batch == BATCH);
+    MUST(run.params[0] == 10 && run.params[7] == 1);
+    MUST(join(&run, 0) < 0 && strstr(es_error(), "joined already"));
+    return es_leave();
+}
+
+static void test_a_program_joins_once_and_gets_everybodys_parameters(void **state)
+{
+    struct standin r;
+
+    standin_run(&r, joins);
+    standin_welcome(&r, 8, WIRE_VERSION);
+    standin_get(&r, WIRE_READY, NULL);
+    assert_non_null(strstr(r.description,
+                           "{\"name\": \"w \\u0022quoted\\u0022\", \"shape\": [2, 2]"
+                           ", \"decay\": true}"));
+    assert_non_null(strstr(r.description, "\"shape\": [], \"decay\": true"));
+    assert_non_null(strstr(r.description, "\"learning_rate\": 0.5"));
+    assert_int_equal(r.join.join.pid, r.program);
+    assert_true(r.params[0] == 1 && r.params[6] == 7 && r.params[7] == 1);
+    r.params[0] = 10;
+    standin_say(&r, WIRE_START, 0);
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+static int other_version(void)
+{
+    struct es_run run;
+
+    MUST(join(&run, 0) < 0 && strstr(es_error(), "speaks version 77 of the protocol"));
+    return 0;
+}
+
+static void test_another_version_of_the_protocol_is_a_sentence(void **state)
+{
+    struct standin r;
+
+    standin_run(&r, other_version);
+    standin_welcome(&r, 8, 77);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+static int is_refused(void)
+{
+    struct es_run run;
+
+    MUST(join(&run, 0) < 0 && strstr(es_error(), "optimizer 'Rprop' is not for servers"));
+    return 0;
+}
+
+static void test_a_refusal_gives_the_ranks_sentence(void **state)
+{
+    struct standin r;
+    int file = memfd_create("text", 0);
+
+    standin_run(&r, is_refused);
+    standin_get(&r, WIRE_JOIN, NULL);
+    assert_true(write(file, "optimizer 'Rprop' is not for servers", 36) == 36);
+    standin_put(&r, (struct wire_message){.type = WIRE_REFUSED}, file);
+    close(file);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static int steps(void)
+{
+    struct es_run run;
+    struct es_slice a, b;
+    const struct es_result result = {.samples = 3, .loss = 0.25, .correct = -1};
+
+    MUST(join(&run, 0) == 0);
+    MUST(es_next(&a) == 1 && a.number == 0 && a.count == 3 && a.indices[2] == 2);
+    MUST(es_next(&b) == 1 && b.number == 1 && b.epoch_last && b.indices[0] == 100);
+    MUST(es_ready(0) < 0 && strstr(es_error(), "no slice was begun"));
+    MUST(es_begin(0) == 0);
+    MUST(es_begin(2) < 0 && strstr(es_error(), "slice 2 follows slice 0"));
+    MUST(es_weight(2.5) == 0);
+    MUST(es_ready(2) == 0 && es_ready(1) == 0);
+    MUST(es_ready(1) < 0 && strstr(es_error(), "ready before"));
+    run.grads[0] = 3;
+    MUST(es_gradients(&result) == ES_GO_STEP && run.grads[0] == 6);
+    MUST(es_again() == 0 && es_gradients(NULL) == ES_GO_STEP);
+    MUST(es_begin(1) == 0 && es_gradients(NULL) == ES_GO_DIFFERENCE);
+    MUST(es_difference() == 0);
+    MUST(es_next(&a) == 0);
+    return es_leave();
+}
+
+static void gets_bucket(struct standin *r, int index, double weight)
+{
+    struct wire_message m = standin_get(r, WIRE_BUCKET, NULL);
+
+    assert_int_equal(m.bucket.index, index);
+    assert_true(m.bucket.weight == weight);
+}
+
+static void test_a_bucket_goes_out_with_the_last_of_its_tensors(void **state)
+{
+    struct wire_message m;
+    struct standin r;
+
+    /* tensors [0,4) [4,7) [7,8); buckets 0: [6,8), 1: [4,6), 2: [2,4), 3: [0,2) */
+    standin_run(&r, steps);
+    start(&r);
+    standin_slice(&r, 0, 3, 0);
+    standin_slice(&r, 1, 4, WIRE_EPOCH_LAST | WIRE_RUN_LAST);
+    assert_int_equal(standin_get(&r, WIRE_BEGIN, NULL).slice.number, 0);
+    gets_bucket(&r, 0, 2.5);
+    gets_bucket(&r, 1, 2.5);
+    gets_bucket(&r, 2, 2.5);
+    gets_bucket(&r, 3, 2.5);
+    m = standin_get(&r, WIRE_GRADIENTS, NULL);
+    assert_true(m.gradients.samples == 3 && m.gradients.loss == 0.25 && m.gradients.weight == 2.5);
+    r.grads[0] *= 2;
+    standin_say(&r, WIRE_GO, 0);
+    m = standin_get(&r, WIRE_BEGIN, NULL);
+    assert_true(m.slice.number == 0 && m.flags == WIRE_AGAIN);
+    for (int i = 0; i < 4; i++) {
+        gets_bucket(&r, i, 3);
+    }
+    standin_get(&r, WIRE_GRADIENTS, NULL);
+    standin_say(&r, WIRE_GO, 0);
+    standin_get(&r, WIRE_BEGIN, NULL);
+    for (int i = 0; i < 4; i++) {
+        gets_bucket(&r, i, 4);
+    }
+    standin_get(&r, WIRE_GRADIENTS, NULL);
+    standin_say(&r, WIRE_GO, WIRE_DIFFERENCE);
+    assert_int_equal(standin_get(&r, WIRE_GRADIENTS, NULL).flags, WIRE_DIFFERENCE);
+    standin_say(&r, WIRE_GO, WIRE_SKIP_STEP);
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+static int gives_up(void)
+{
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(join(&run, 0) == 0);
+    MUST(es_next(&a) == 1 && es_begin(0) == 0 && es_ready(0) == 0);
+    MUST(es_next(&a) == 1 && es_begin(1) == 0);
+    MUST(es_held_back(NULL) == ES_GO_STEP);
+    MUST(es_next(&a) == 1 && a.number == -1 && a.epoch_last);
+    MUST(es_next(&a) == 0);
+    MUST(es_epoch_end(0) == 0);
+    return es_leave();
+}
+
+static void test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket(void **state)
+{
+    struct standin r;
+
+    standin_run(&r, gives_up);
+    start(&r);
+    standin_slice(&r, 0, 3, 0);
+    standin_slice(&r, 1, 3, 0);
+    standin_slice(&r, -1, 0, WIRE_EPOCH_LAST | WIRE_NO_STEP);
+    standin_slice(&r, -1, 0, WIRE_RUN_LAST | WIRE_NO_STEP);
+    standin_get(&r, WIRE_BEGIN, NULL);
+    gets_bucket(&r, 2, 3);
+    gets_bucket(&r, 3, 3);
+    assert_int_equal(standin_get(&r, WIRE_GRADIENTS, NULL).flags, WIRE_VOID);
+    standin_say(&r, WIRE_GO, WIRE_SKIP_STEP);
+    assert_int_equal(standin_get(&r, WIRE_BEGIN, NULL).slice.number, 1);
+    assert_int_equal(standin_get(&r, WIRE_GRADIENTS, NULL).flags, WIRE_HELD_BACK);
+    standin_say(&r, WIRE_GO, 0);
+    standin_get(&r, WIRE_EPOCH_END, NULL);
+    standin_say(&r, WIRE_CONTINUE, 0);
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+static int saves(void)
+{
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(join(&run, 1) == 0);
+    MUST(es_next(&a) == 1 && es_begin(0) == 0 && es_gradients(NULL) == ES_GO_STEP);
+    MUST(es_state("x", 1) < 0);
+    MUST(es_next(&a) == 1);
+    MUST(es_begin(1) == ES_SAVE);
+    MUST(es_state("mine", 4) == 0);
+    MUST(es_begin(1) == 0 && run.params[0] == 99);
+    MUST(es_gradients(NULL) == ES_GO_SKIP);
+    MUST(es_next(&a) == 0);
+    return es_leave();
+}
+
+static void test_a_hold_saves_the_programs_state_and_changes_parameters(void **state)
+{
+    struct standin r;
+    char text[8] = "";
+    int file;
+
+    standin_run(&r, saves);
+    start(&r);
+    standin_slice(&r, 0, 3, 0);
+    standin_slice(&r, 1, 3, 0);
+    for (int step = 0; step < 2; step++) {
+        standin_get(&r, WIRE_BEGIN, NULL);
+        if (step == 1) {
+            standin_slice(&r, 2, 1, 0);
+            standin_say(&r, WIRE_SAVE, 0);
+            standin_get(&r, WIRE_STATE, &file);
+            assert_true(pread(file, text, sizeof(text), 0) == 4 && !memcmp(text, "mine", 4));
+            close(file);
+            r.params[0] = 99;
+            standin_say(&r, WIRE_CONTINUE, 0);
+        }
+        for (int i = 3; i >= 0; i--) {
+            standin_get(&r, WIRE_BUCKET, NULL);
+        }
+        standin_get(&r, WIRE_GRADIENTS, NULL);
+        standin_say(&r, WIRE_GO, step == 0 ? WIRE_HOLD : WIRE_SKIP_STEP | WIRE_STOP);
+    }
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+/* ---- ends, forks, signals -------------------------------------------------------------------- */
+
+static int outlives_the_rank(void)
+{
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(join(&run, 0) == 0);
+    MUST(es_next(&a) < 0 && strstr(es_error(), "has ended"));
+    MUST(es_log("{}") < 0);
+    return 0;
+}
+
+static void test_the_ranks_end_is_a_sentence(void **state)
+{
+    struct standin r;
+
+    standin_run(&r, outlives_the_rank);
+    start(&r);
+    close(r.fd);
+    r.fd = -1;
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+/* The child of the program says by its exit status whether it was refused, and lives on until the
+ * test has seen the program's socket end. */
+static int forks(void)
+{
+    struct es_run run;
+    struct es_slice a;
+    pid_t child;
+
+    MUST(join(&run, 0) == 0);
+    child = fork();
+    if (child == 0) {
+        sleep(es_next(&a) < 0 && strstr(es_error(), "forked child") ? 20 : 0);
+        _exit(0);
+    }
+    MUST(es_next(&a) == 1);
+    printf("%d\n", (int)child);
+    run.params[0] = (float)child;
+    return 0;
+}
+
+static void test_a_forked_child_is_refused_and_holds_no_socket(void **state)
+{
+    struct wire_message m;
+    struct standin r;
+    pid_t child;
+
+    standin_run(&r, forks);
+    start(&r);
+    standin_slice(&r, 0, 1, 0);
+    assert_int_equal(recv(r.fd, &m, sizeof(m), 0), 0);
+    assert_int_equal(standin_exit(&r), 0);
+    child = (pid_t)r.params[0];
+    assert_int_equal(kill(child, 0), 0);
+    kill(child, SIGKILL);
+    standin_end(&r);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int signal)
+{
+    alarms++;
+}
+
+static int is_interrupted(void)
+{
+    const struct sigaction action = {.sa_handler = on_alarm}; /* without SA_RESTART */
+    const struct itimerval often = {{0, 500}, {0, 500}};
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+    MUST(join(&run, 0) == 0);
+    for (int64_t i = 0; i < 50; i++) {
+        MUST(es_next(&a) == 1 && a.number == i && es_begin(i) == 0 && es_gradients(NULL) == 0);
+    }
+    MUST(alarms > 5);
+    return es_leave();
+}
+
+static void test_signals_do_not_end_a_wait(void **state)
+{
+    struct standin r;
+
+    standin_run(&r, is_interrupted);
+    start(&r);
+    for (int64_t i = 0; i < 50; i++) {
+        usleep(1000);
+        standin_slice(&r, i, 1, 0);
+        standin_get(&r, WIRE_BEGIN, NULL);
+        for (int b = 0; b < 4; b++) {
+            standin_get(&r, WIRE_BUCKET, NULL);
+        }
+        standin_get(&r, WIRE_GRADIENTS, NULL);
+        standin_say(&r, WIRE_GO, 0);
+    }
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+/* ---- alone ----------------------------------------------------------------------------------- */
+
+static void test_alone_every_sample_of_an_epoch_comes_once(void **state)
+{
+    int seen[2][20] = {{0}}, steps = 0, rc;
+    struct es_run run;
+    struct es_slice s;
+
+    unsetenv("EVENSTEP_SOCKET");
+    assert_int_equal(es_alone(), 1);
+    assert_int_equal(join(&run, 0), 0);
+    assert_true(run.workers == 1 && run.params[5] == 6);
+    while ((rc = es_step(&s)) == 1) {
+        for (int64_t i = 0; i < s.count; i++) {
+            seen[s.epoch][s.indices[i]]++;
+        }
+        run.grads[0] = (float)++steps;
+        assert_int_equal(es_gradients(NULL), ES_GO_STEP);
+        assert_true(run.grads[0] == (float)steps);
+        assert_int_equal(s.epoch_last, steps % 3 == 0);
+    }
+    assert_int_equal(rc, 0);
+    assert_int_equal(steps, 6);
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(seen[i / 20][i % 20], 1);
+    }
+    assert_int_equal(es_leave(), 0);
+    assert_true(es_next(&s) < 0 && strstr(es_error(), "has left"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_program_joins_once_and_gets_everybodys_parameters),
+        cmocka_unit_test(test_another_version_of_the_protocol_is_a_sentence),
+        cmocka_unit_test(test_a_refusal_gives_the_ranks_sentence),
+        cmocka_unit_test(test_a_bucket_goes_out_with_the_last_of_its_tensors),
+        cmocka_unit_test(test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket),
+        cmocka_unit_test(test_a_hold_saves_the_programs_state_and_changes_parameters),
+        cmocka_unit_test(test_the_ranks_end_is_a_sentence),
+        cmocka_unit_test(test_a_forked_child_is_refused_and_holds_no_socket),
+        cmocka_unit_test(test_signals_do_not_end_a_wait),
+        /* last: this process then is the one that joined */
+        cmocka_unit_test(test_alone_every_sample_of_an_epoch_comes_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

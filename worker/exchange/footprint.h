@@ -1,0 +1,36 @@
+/* What a strategy keeps in memory and what its all-reduces carry, told from a job's spec alone,
+ * before anything is allocated. The simulator adds the blocks up (simulator/memory.c) and charges
+ * for all-reduces that have no numbers (evenstep-simulate --timing-only). Each strategy fills it in
+ * beside the code that allocates: strategy_ops.footprint. */
+#ifndef WORKER_EXCHANGE_FOOTPRINT_H
+#define WORKER_EXCHANGE_FOOTPRINT_H
+
+#include "job/spec.h"
+
+enum { FOOTPRINT_BLOCKS = 8 };
+
+struct footprint {
+    const struct jobspec *spec; /* borrowed */
+    /* Floats of the job's blocks; of the words by which ranks agree; of a ring's scratch for one
+     * block of parameters. */
+    double workers, params, optim, stats, words, chunk;
+    /* What the strategy tells. */
+    struct footprint_block {
+        const char *name; /* static */
+        double floats;
+        double times;    /* how many there are in the job */
+        bool of_workers; /* each worker has one */
+    } blocks[FOOTPRINT_BLOCKS];
+    int n_blocks;
+    size_t summed;  /* floats of an all-reduce over all workers, words not counted */
+    bool by_bucket; /* instead of that, each bucket of gradients is an all-reduce */
+};
+
+/* The job's part; `summed` is one block of parameters until the strategy tells something else. */
+void footprint_init(struct footprint *f, const struct jobspec *spec);
+/* A block that every worker has. */
+void footprint_add_workers(struct footprint *f, const char *name, double floats);
+/* A block that is there `times` times in the job. */
+void footprint_add(struct footprint *f, const char *name, double floats, double times);
+
+#endif

@@ -1,0 +1,62 @@
+/* The ways in which the gradients of a step are summed and used, behind gradients.h. Inside
+ * worker/exchange/gradients only.
+ *
+ *   alone       one worker: nothing is summed
+ *   host        sums in host memory, used when all have ended
+ *   by_part     as host, but parts of the parameters are updated while other sums are under way
+ *   lent        one sum, which the update reads in the transport's memory
+ *   on_device   sums in the device's memory
+ *
+ * The last bucket has a trailer behind it: running statistics, then the caller's words. */
+#ifndef WORKER_EXCHANGE_GRADIENTS_WAYS_H
+#define WORKER_EXCHANGE_GRADIENTS_WAYS_H
+
+#include "worker/exchange/gradients/device_buffer.h"
+#include "worker/exchange/gradients/gradients.h"
+
+struct bucket {
+    struct allreduce sum; /* sum.comm NULL: not seen yet */
+    size_t first, floats; /* of the flat block */
+};
+
+struct gradients {
+    const struct gradients_way *way;
+    struct rank_env *env;
+    struct bucket *buckets; /* [n_buckets]; owned */
+    int n_buckets;
+    size_t words, trailer; /* floats; the trailer's: statistics and words */
+    float *last;           /* [last bucket + trailer] on the host; owned; NULL: on the device */
+    float *written;        /* [trailer] as the host writes it: behind `last`, or pinned memory */
+    const float *sums;     /* [trailer] summed: as `written`, or memory of the transport */
+    struct device_buffer buffer; /* [trailer + n_params], of on_device */
+};
+
+struct gradients_way {
+    const char *name;
+    /* A bucket's first time: room for its sum. */
+    int (*lay_out)(struct gradients *g, struct bucket *b, struct err *e);
+    /* Fetches a bucket's gradients, weighs them, and starts their sum, but that of the last. */
+    int (*add)(struct gradients *g, struct bucket *b, float share, struct err *e);
+    /* Starts the last sum with the trailer, ends all, updates; leaves `sums`. */
+    int (*update)(struct gradients *g, double learning_rate, struct err *e);
+};
+
+extern const struct gradients_way gradients_host, gradients_by_part, gradients_lent,
+    gradients_on_device;
+
+static inline struct bucket *gradients_last(const struct gradients *g)
+{
+    return &g->buckets[g->n_buckets - 1];
+}
+
+/* ---- host.c, for the ways that sum in host memory -------------------------------------------- */
+int gradients_host_lay_out(struct gradients *g, struct bucket *b, struct err *e);
+int gradients_host_add(struct gradients *g, struct bucket *b, float share, struct err *e);
+/* The last bucket's sum starts, with the trailer. */
+void gradients_host_send_last(struct gradients *g);
+/* Waits for all sums. */
+int gradients_wait(struct gradients *g, struct err *e);
+/* The last bucket's sums to those of the others, the trailer's to `sums`. */
+void gradients_host_take_last(struct gradients *g);
+
+#endif

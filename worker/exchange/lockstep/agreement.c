@@ -1,0 +1,78 @@
+/* How ranks that step together agree without a collective of their own: words behind a reduction's
+ * floats (SEMANTICS.md 7). Rank 0 alone reads the store and contributes version, sizes, stop, pause
+ * and checkpoint; everybody contributes its time and whether it is not ready for new sizes.
+ *
+ *      step      s             s+1                      s+2
+ *      words     announced     not ready: 0 of W        in use
+ *
+ * All ranks see the same sums, so all adopt new sizes at the same step. */
+#include "worker/exchange/lockstep/lockstep.h"
+
+#include <string.h>
+
+size_t lockstep_words(const struct lockstep *l)
+{
+    return WORDS + 2 * (size_t)l->env->comm->workers;
+}
+
+void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead)
+{
+    struct rank_env *env = l->env;
+    int W = env->comm->workers, rank = env->comm->rank;
+    memset(words, 0, lockstep_words(l) * sizeof(float));
+    l->known = l->next_version != 0;
+    words[WORD_NOT_READY] =
+        l->known && l->next_sizes[rank] > 0 && !env->ready(env->ctx, l->next_sizes[rank]);
+    words[WORDS + W + rank] = (float)time;
+    if (rank == 0) {
+        struct control control;
+        memset(&control, 0, sizeof control);
+        env->control(env->ctx, &control);
+        words[WORD_VERSION] = (float)control.version;
+        words[WORD_STOP] = control.stop;
+        words[WORD_PAUSE] = control.pause;
+        words[WORD_CHECKPOINT] =
+            control.checkpoint ||
+            agenda_checkpoint(&l->agenda, l->step + ahead, comm_now(env->comm));
+        for (int i = 0; i < W; i++) {
+            words[WORDS + i] = (float)control.sizes[i];
+        }
+    }
+}
+
+float lockstep_slowest(const struct lockstep *l, const float *words)
+{
+    int W = l->env->comm->workers;
+    const float *times = words + WORDS + W;
+    float a = 0, b = 0, c = 0, d = 0; /* four at a time: each rank of many asks at every step */
+    int i = 0;
+    for (; i + 4 <= W; i += 4) {
+        a = times[i] > a ? times[i] : a;
+        b = times[i + 1] > b ? times[i + 1] : b;
+        c = times[i + 2] > c ? times[i + 2] : c;
+        d = times[i + 3] > d ? times[i + 3] : d;
+    }
+    for (; i < W; i++) {
+        a = times[i] > a ? times[i] : a;
+    }
+    a = a > b ? a : b;
+    c = c > d ? c : d;
+    return a > c ? a : c;
+}
+
+void lockstep_agree(struct lockstep *l, const float *words)
+{
+    int W = l->env->comm->workers, announced = (int)words[WORD_VERSION];
+    if (l->known && announced == l->next_version && words[WORD_NOT_READY] == 0) {
+        lockstep_adopt(l, l->next_version, l->next_sizes);
+        l->next_version = 0;
+    } else if (announced > l->version && announced != l->next_version) {
+        l->next_version = announced;
+        for (int i = 0; i < W; i++) {
+            l->next_sizes[i] = (int)words[WORDS + i];
+        }
+    }
+    l->stop = words[WORD_STOP] > 0;
+    l->pause = words[WORD_PAUSE] > 0;
+    l->checkpoint = words[WORD_CHECKPOINT] > 0;
+}

@@ -1,0 +1,360 @@
+/* Averaging of parameters, for `local-sgd`, `hier-sgd` and their like: see averaging.h.
+ *
+ * Every worker steps by itself with its own optimizer; the policy says after which steps who
+ * averages. Parameters weigh as the samples that each worker took since the last average
+ * (SEMANTICS.md 3, 6). Optimizer state is averaged with the parameters over all workers only, where
+ * words travel too: sizes change and a job pauses there. The job ends with an average over all. An
+ * evaluation or the best checkpoint between two such averages is made of an average that changes no
+ * replica. */
+#include "worker/exchange/lockstep/averaging.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/flat.h"
+#include "worker/exchange/moments.h"
+
+struct averaging {
+    struct strategy base;
+    struct lockstep l;
+    const struct averaging_policy *policy;
+    double group_samples, all_samples; /* taken since the last average: by the group, by all */
+    double mine_in_group, mine_in_all; /* by this rank */
+    struct allreduce group, all;
+    float *sum; /* [n] what is summed: parameters, optimizer state, statistics, words; owned */
+    float *own; /* [n_params + n_stats] this rank's replica while the average is evaluated; owned */
+    size_t n_params, n_optim, n_stats;
+    float distance; /* of this rank's replica from the last average over all, just before it; NaN:
+                       none at this step */
+    bool average_loaded; /* the replica's blocks hold the average, `own` the replica */
+};
+
+/* Groups of `group_size`; else those of the cluster or of the hosts, as the comm has them. */
+static int set_groups(const struct rank_env *env, struct err *e)
+{
+    int groups[SPEC_WORKERS], size = env->spec->strategy.group_size;
+    if (size <= 0) {
+        return 0;
+    }
+    for (int i = 0; i < env->comm->workers; i++) {
+        groups[i] = i / size;
+    }
+    return comm_set_groups(env->comm, groups, e);
+}
+
+static int init(struct averaging *s, struct rank_env *env, const struct run_state *state,
+                struct err *e)
+{
+    const struct dev_replica *r = env->replica;
+    lockstep_init(&s->l, env, state);
+    s->n_params = r->count[DEV_PARAMS];
+    s->n_optim = r->count[DEV_OPTIM];
+    s->n_stats = r->count[DEV_STATS];
+    size_t all = s->n_params + s->n_optim + s->n_stats + lockstep_words(&s->l);
+    s->sum = malloc(all * sizeof(float));
+    s->own = malloc((s->n_params + s->n_stats + 1) * sizeof(float));
+    if (!s->sum || !s->own) {
+        return err_set(e, ERR_MEMORY, "cannot average %zu parameters: memory ran out", s->n_params);
+    }
+    allreduce_init(&s->all, env->comm, COMM_ALL, all);
+    int rc = set_groups(env, e);
+    if (rc >= 0 && env->comm->n_members[COMM_MINE] > 1) {
+        allreduce_init(&s->group, env->comm, COMM_MINE, s->n_params + s->n_stats);
+    }
+    return rc;
+}
+
+struct strategy *averaging_start(const struct strategy_ops *ops,
+                                 const struct averaging_policy *policy, struct rank_env *env,
+                                 const struct run_state *state, struct err *e)
+{
+    struct averaging *s = calloc(1, sizeof *s);
+    if (!s) {
+        err_set(e, ERR_MEMORY, "cannot start the strategy: memory ran out");
+        return NULL;
+    }
+    s->base.ops = ops;
+    s->policy = policy;
+    if (init(s, env, state, e) < 0) {
+        averaging_free(&s->base);
+        return NULL;
+    }
+    return &s->base;
+}
+
+void averaging_free(struct strategy *base)
+{
+    struct averaging *s = (struct averaging *)base;
+    allreduce_release(&s->all);
+    allreduce_release(&s->group);
+    lockstep_release(&s->l);
+    free(s->sum);
+    free(s->own);
+    free(s);
+}
+
+/* ---- averages -------------------------------------------------------------------------------- */
+
+static int fetch(struct averaging *s, bool optim, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    const struct device_ops *ops = r->dev->ops;
+    int rc = ops->fetch(r, DEV_PARAMS, 0, s->n_params, e);
+    if (rc >= 0 && optim && s->n_optim > 0) {
+        rc = ops->fetch(r, DEV_OPTIM, 0, s->n_optim, e);
+    }
+    return rc < 0 || s->n_stats == 0 ? rc : ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
+}
+
+/* Blocks, weighed by this rank's share, into the buffer; *floats: how many. */
+static int gather(struct averaging *s, bool optim, double share, size_t *floats, struct err *e)
+{
+    const struct dev_replica *r = s->l.env->replica;
+    size_t n = s->n_params;
+    int rc = fetch(s, optim, e);
+    if (rc < 0) {
+        return rc;
+    }
+    flat_scale(s->sum, r->host[DEV_PARAMS], (float)share, s->n_params);
+    if (optim) {
+        flat_scale(s->sum + n, r->host[DEV_OPTIM], (float)share, s->n_optim);
+        n += s->n_optim;
+    }
+    moments_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, (float)share);
+    *floats = n + s->n_stats;
+    return 0;
+}
+
+/* What was summed, into the replica. */
+static int load(struct averaging *s, bool optim, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    const struct device_ops *ops = r->dev->ops;
+    size_t n = s->n_params;
+    memcpy(r->host[DEV_PARAMS], s->sum, s->n_params * sizeof(float));
+    int rc = ops->store(r, DEV_PARAMS, 0, s->n_params, e);
+    if (rc >= 0 && optim && s->n_optim > 0) {
+        memcpy(r->host[DEV_OPTIM], s->sum + n, s->n_optim * sizeof(float));
+        rc = ops->store(r, DEV_OPTIM, 0, s->n_optim, e);
+        n += s->n_optim;
+    }
+    if (rc >= 0 && s->n_stats > 0) {
+        moments_settle(r->host[DEV_STATS], s->sum + n, s->l.env->mean_of, s->n_stats);
+        rc = ops->store(r, DEV_STATS, 0, s->n_stats, e);
+    }
+    return rc;
+}
+
+static double share_of(double mine, double all)
+{
+    return all > 0 ? mine / all : 0;
+}
+
+static int average_group(struct averaging *s, struct err *e)
+{
+    struct comm *c = s->l.env->comm;
+    size_t n;
+    if (c->n_members[COMM_MINE] < 2 || s->group_samples <= 0) {
+        return 0;
+    }
+    int rc = gather(s, false, share_of(s->mine_in_group, s->group_samples), &n, e);
+    if (rc < 0) {
+        return rc;
+    }
+    allreduce_start(&s->group, s->sum, n, 0);
+    if ((rc = comm_wait(c, &s->group.op, e)) < 0) {
+        return rc;
+    }
+    s->group_samples = s->mine_in_group = 0;
+    return load(s, false, e);
+}
+
+static int average_all(struct averaging *s, double step_seconds, struct err *e)
+{
+    size_t n, n_words = lockstep_words(&s->l);
+    int rc = gather(s, true, share_of(s->mine_in_all, s->all_samples), &n, e);
+    if (rc < 0) {
+        return rc;
+    }
+    float *words = s->sum + n;
+    lockstep_write(&s->l, words, step_seconds, 0);
+    allreduce_start(&s->all, s->sum, n + n_words, n_words);
+    if ((rc = comm_wait(s->l.env->comm, &s->all.op, e)) < 0) {
+        return rc;
+    }
+    s->group_samples = s->mine_in_group = s->all_samples = s->mine_in_all = 0;
+    lockstep_agree(&s->l, words);
+    if (s->n_params > 0) { /* else there are no numbers */
+        const float *own = s->l.env->replica->host[DEV_PARAMS];
+        s->distance = (float)flat_distance(own, s->sum, s->n_params);
+    }
+    return load(s, true, e);
+}
+
+/* The average into the device's blocks for an evaluation; the replica waits in `own`. */
+static int load_average(struct averaging *s, struct err *e)
+{
+    struct rank_env *env = s->l.env;
+    const struct dev_replica *r = env->replica;
+    size_t n;
+    if (s->all_samples <= 0) {
+        return 0; /* the replicas are equal */
+    }
+    int rc = gather(s, false, share_of(s->mine_in_all, s->all_samples), &n, e);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(s->own, r->host[DEV_PARAMS], s->n_params * sizeof(float));
+    if (s->n_stats > 0) {
+        memcpy(s->own + s->n_params, r->host[DEV_STATS], s->n_stats * sizeof(float));
+    }
+    env->aside(env->ctx, true);
+    allreduce_start(&s->all, s->sum, n, 0);
+    rc = comm_wait(env->comm, &s->all.op, e);
+    env->aside(env->ctx, false);
+    s->average_loaded = true;
+    return rc < 0 ? rc : load(s, false, e);
+}
+
+static int load_own(struct averaging *s, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    const struct device_ops *ops = r->dev->ops;
+    if (!s->average_loaded) {
+        return 0;
+    }
+    s->average_loaded = false;
+    memcpy(r->host[DEV_PARAMS], s->own, s->n_params * sizeof(float));
+    int rc = ops->store(r, DEV_PARAMS, 0, s->n_params, e);
+    if (rc >= 0 && s->n_stats > 0) {
+        memcpy(r->host[DEV_STATS], s->own + s->n_params, s->n_stats * sizeof(float));
+        rc = ops->store(r, DEV_STATS, 0, s->n_stats, e);
+    }
+    return rc;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+int averaging_next(struct strategy *base, struct work *out, struct err *e)
+{
+    struct averaging *s = (struct averaging *)base;
+    struct lockstep *l = &s->l;
+    int rc;
+    if (lockstep_leaves(l, out)) {
+        return 0;
+    }
+    if (lockstep_over(l) && s->all_samples > 0) { /* the target came between two averages */
+        if ((rc = average_all(s, 0, e)) < 0) {
+            return rc;
+        }
+        l->evaluated_here = false;
+    }
+    if (lockstep_evaluates(l, out)) {
+        return load_average(s, e);
+    }
+    if ((rc = lockstep_checkpoint(l, NULL, 0, e)) >= 0) {
+        lockstep_train(l, out);
+    }
+    return rc;
+}
+
+void averaging_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+{
+    (void)base; /* gradients stay here */
+    (void)b;
+    (void)index;
+    (void)n_buckets;
+}
+
+static void count_samples(struct averaging *s)
+{
+    const struct lockstep *l = &s->l;
+    const struct comm *c = l->env->comm;
+    double mine = (double)l->counts[c->rank];
+    s->mine_in_group += mine;
+    s->mine_in_all += mine;
+    s->all_samples += (double)l->slice.count;
+    for (int i = 0; i < c->n_members[COMM_MINE]; i++) {
+        s->group_samples += (double)l->counts[c->members[COMM_MINE][i]];
+    }
+}
+
+bool averaging_is_alone(const struct comm *c)
+{
+    (void)c;
+    return true; /* what is summed are parameters */
+}
+
+static int update(struct averaging *s, const struct work *w, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    bool done = w->updated || w->slice.count == 0;
+    return done ? 0 : r->dev->ops->update(r, w->learning_rate, 1.0, e);
+}
+
+/* The average that the step ends with; *floats: of each replica that were averaged. */
+static int average(struct averaging *s, double step_seconds, size_t *floats, struct err *e)
+{
+    const struct lockstep *l = &s->l;
+    double epoch = (double)l->applied / (double)l->env->train_samples;
+    bool last = cursor_done(&l->cursor);
+    switch (last ? AVERAGE_ALL : s->policy->after(l->env->spec, l->step, epoch)) {
+    case AVERAGE_ALL:
+        *floats = s->n_params + s->n_optim + s->n_stats;
+        return average_all(s, step_seconds, e);
+    case AVERAGE_GROUP:
+        *floats = s->n_params + s->n_stats;
+        return average_group(s, e);
+    case AVERAGE_NONE:
+        break;
+    }
+    *floats = 0;
+    return 0;
+}
+
+int averaging_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        double compute_s, struct err *e)
+{
+    struct averaging *s = (struct averaging *)base;
+    struct lockstep *l = &s->l;
+    double begin = comm_now(l->env->comm);
+    size_t floats;
+    int rc = update(s, w, e);
+    if (rc < 0) {
+        return rc;
+    }
+    count_samples(s);
+    s->distance = NAN;
+    lockstep_done(l);
+    if ((rc = average(s, compute_s, &floats, e)) < 0) {
+        return rc;
+    }
+    struct row row = lockstep_row(l, w, r, compute_s, begin);
+    row.bytes = 2 * floats * sizeof(float);
+    row.strategy_value = s->distance;
+    l->env->row(l->env->ctx, &row);
+    return 0;
+}
+
+int averaging_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        struct err *e)
+{
+    struct averaging *s = (struct averaging *)base;
+    int rc = lockstep_evaluated(&s->l, w, r, e);
+    return rc < 0 ? rc : load_own(s, e);
+}
+
+int averaging_finish(struct strategy *base, struct err *e)
+{
+    return lockstep_finish(&((struct averaging *)base)->l, NULL, 0, e);
+}
+
+void averaging_footprint(const struct averaging_policy *policy, struct footprint *f)
+{
+    double all = f->params + f->optim + f->stats;
+    footprint_add_workers(f, "what is summed", all + f->words);
+    footprint_add_workers(f, "replicas set aside", f->params + f->stats);
+    footprint_add_workers(f, "chunks of rings", 2 * f->chunk + (policy->groups ? all / 2 : 0));
+    f->summed += (size_t)f->optim;
+}

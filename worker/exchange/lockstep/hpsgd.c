@@ -1,0 +1,393 @@
+/* Strategy `hpsgd` (Zhou, Ye, Zhang, Lv 2020): the reduction of one round's gradients runs while
+ * the next round trains on a replica.
+ *
+ *      round          0            1                2
+ *      compute    ▇ G⁰ from w⁰ │ ▇ G¹ from w¹=w⁰ │ ▇▇▇ G² from w²
+ *      reduction               │ ──── G⁰ ─────►  │ ──── G¹ ────►
+ *
+ *      compute: K_r local steps x ← x − eta·g on the replica
+ *      w² = w¹ − eta·Σ(n_j/n)·G⁰_j        w³ = w² − eta·Σ(n_j/n)·G¹_j
+ *
+ * So a gradient is always one round old, and an exchange costs nothing as long as it takes no
+ * longer than K_r steps. With `k: auto` the reduction that starts with round r carries the slowest
+ * time of the last finished reduction and of a step, from which K of round r+1 follows, the same on
+ * all ranks; rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end
+ * only, where evaluations and checkpoints happen too: there every rank has the same w. The last
+ * round is reduced as well.
+ *
+ * The learning rate goes into G with each gradient, because rounds may straddle a change of the
+ * rate. A checkpoint holds the sum that is under way, as its optimizer state, so that a restart
+ * goes on to the same numbers. Running statistics travel with each reduction and come back a round
+ * late: what a rank's own have moved since is put on top of what was merged. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/flat.h"
+#include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/moments.h"
+
+struct hpsgd {
+    struct strategy base;
+    struct lockstep l;
+    size_t n, n_stats;
+    float *w;        /* [n] at this round's start, the same on all ranks */
+    float *g;        /* [n] this rank's part of the round's G, rate and share included */
+    float *flying;   /* [n + n_stats + words + W] the sum under way: G, statistics, words, times of
+                        reductions */
+    float *launched; /* [n_stats] this rank's statistics when they were launched */
+    struct allreduce sum;
+    bool in_flight; /* launched and not merged */
+    bool landed;    /* it needs no waiting */
+    bool restored;  /* it is a checkpoint's and brings no statistics */
+    bool gathered;  /* g holds a round's gradients that were not launched */
+    int64_t round;  /* since the start of this attempt */
+    int given_k;    /* 0: auto */
+    int k, done;    /* local steps of this round; done of them */
+    double step_seconds, reduction_seconds;
+};
+
+static void release(struct strategy *base)
+{
+    struct hpsgd *s = (struct hpsgd *)base;
+    allreduce_release(&s->sum);
+    lockstep_release(&s->l);
+    free(s->w);
+    free(s->g);
+    free(s->flying);
+    free(s->launched);
+    free(s);
+}
+
+static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *state, struct err *e)
+{
+    size_t n = env->replica->count[DEV_PARAMS];
+    s->n = n;
+    s->n_stats = env->n_stats;
+    lockstep_init(&s->l, env, state);
+    size_t all = n + s->n_stats + lockstep_words(&s->l) + (size_t)env->comm->workers;
+    s->w = malloc(n * sizeof(float) + 1);
+    s->g = calloc(n + 1, sizeof(float));
+    s->flying = calloc(all, sizeof(float));
+    s->launched = calloc(s->n_stats + 1, sizeof(float));
+    if (!s->w || !s->g || !s->flying || !s->launched) {
+        return err_set(e, ERR_MEMORY, "cannot hold a round of %zu parameters: memory ran out", n);
+    }
+    allreduce_init(&s->sum, env->comm, COMM_ALL, all);
+    memcpy(s->w, env->replica->host[DEV_PARAMS], n * sizeof(float));
+    s->given_k = (int)strategy_param(&env->spec->strategy, "k");
+    s->k = s->given_k > 0 ? s->given_k : 1;
+    if (state->n_optim == n && state->optim) { /* under way when the checkpoint was written */
+        memcpy(s->flying, state->optim, n * sizeof(float));
+        s->in_flight = s->landed = s->restored = true;
+    }
+    return 0;
+}
+
+static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
+{
+    struct hpsgd *s = calloc(1, sizeof *s);
+    if (!s) {
+        err_set(e, ERR_MEMORY, "cannot start the strategy: memory ran out");
+        return NULL;
+    }
+    s->base.ops = &strategy_HPSGD;
+    if (init(s, env, state, e) < 0) {
+        release(&s->base);
+        return NULL;
+    }
+    return &s->base;
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static float *words_of(const struct hpsgd *s)
+{
+    return s->flying + s->n + s->n_stats;
+}
+
+/* Launches the sum of the last round's gradients; with round 0 there is none. */
+static int launch(struct hpsgd *s, struct err *e)
+{
+    struct lockstep *l = &s->l;
+    struct dev_replica *r = l->env->replica;
+    int W = l->env->comm->workers;
+    float *words = words_of(s), *reductions = words + lockstep_words(l);
+    if (s->n_stats > 0) {
+        int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
+        if (rc < 0) {
+            return rc;
+        }
+        memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
+        moments_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
+                      (float)(l->step > 0 ? lockstep_share(l) : 1.0 / W));
+    }
+    memcpy(s->flying, s->g, s->n * sizeof(float));
+    memset(s->g, 0, s->n * sizeof(float));
+    lockstep_write(l, words, s->step_seconds, 0);
+    memset(reductions, 0, (size_t)W * sizeof(float));
+    reductions[l->env->comm->rank] = (float)s->reduction_seconds;
+    s->in_flight = true;
+    s->landed = s->gathered = s->restored = false;
+    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W,
+                    lockstep_words(l) + (size_t)W);
+    return 0;
+}
+
+static int land(struct hpsgd *s, struct err *e)
+{
+    int rc = s->landed ? 0 : comm_wait(s->l.env->comm, &s->sum.op, e);
+    if (rc >= 0 && !s->landed) {
+        s->landed = true;
+        s->reduction_seconds = s->sum.op.finished - s->sum.op.started;
+    }
+    return rc;
+}
+
+static float largest(const float *x, int n)
+{
+    float max = 0;
+    for (int i = 0; i < n; i++) {
+        max = x[i] > max ? x[i] : max;
+    }
+    return max;
+}
+
+static int next_k(const struct hpsgd *s)
+{
+    const struct rank_env *env = s->l.env;
+    int W = env->comm->workers;
+    const float *words = words_of(s);
+    double step = largest(words + WORDS + W, W),
+           reduction = largest(words + lockstep_words(&s->l), W);
+    double k = step > 0 ? ceil(reduction / step - 0.001) : 1;
+    if (s->given_k > 0) {
+        return s->given_k;
+    }
+    return s->round < 3 || !(k > 1) ? 1 : k > 1e6 ? 1000000 : (int)k;
+}
+
+static int merge_stats(struct hpsgd *s, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    const int32_t *mean_of = s->l.env->mean_of;
+    float *merged = s->flying + s->n, *own = r->host[DEV_STATS];
+    int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
+    if (rc < 0) {
+        return rc;
+    }
+    moments_settle(merged, merged, mean_of, s->n_stats);
+    for (size_t i = 0; i < s->n_stats; i++) {
+        own[i] += merged[i] - s->launched[i];
+        own[i] = mean_of[i] >= 0 && own[i] < 0 ? 0 : own[i];
+    }
+    return r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
+}
+
+/* Waits for the sum under way, moves w by it, and puts w in place of the replica. Without one w
+ * stays: round 0 ends where it began. */
+static int merge(struct hpsgd *s, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
+    bool summed = s->in_flight;
+    int rc;
+    if (summed) {
+        if ((rc = land(s, e)) < 0) {
+            return rc;
+        }
+        flat_subtract(s->w, s->flying, s->n);
+    }
+    s->in_flight = false;
+    memcpy(r->host[DEV_PARAMS], s->w, s->n * sizeof(float));
+    if ((rc = r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e)) < 0) {
+        return rc;
+    }
+    return s->n_stats > 0 && summed && !s->restored ? merge_stats(s, e) : 0;
+}
+
+static int end_round(struct hpsgd *s, struct err *e)
+{
+    bool summed = s->in_flight;
+    int rc = merge(s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    s->round++;
+    s->done = 0;
+    s->gathered = true;
+    if (summed) {
+        lockstep_agree(&s->l, words_of(s));
+        s->k = next_k(s);
+    }
+    return 0;
+}
+
+/* The last round is reduced too. */
+static int drain(struct hpsgd *s, struct err *e)
+{
+    int rc = launch(s, e);
+    s->l.evaluated_here = false;
+    return rc < 0 ? rc : merge(s, e);
+}
+
+/* ---- the strategy ---------------------------------------------------------------------------- */
+
+/* A state holds the sum under way, so it has to be there: launched before its time, it is merged
+ * when it would have been. */
+static int prepare_state(struct hpsgd *s, struct err *e)
+{
+    struct rank_env *env = s->l.env;
+    int rc = 0;
+    env->aside(env->ctx, true);
+    if (!s->in_flight && s->gathered && (rc = launch(s, e)) >= 0) {
+        rc = land(s, e);
+    }
+    env->aside(env->ctx, false);
+    return rc;
+}
+
+/* What a state has in place of an optimizer state. */
+static float *state_of(const struct hpsgd *s, size_t *n)
+{
+    *n = s->in_flight ? s->n : 0;
+    return s->in_flight ? s->flying : NULL;
+}
+
+static int checkpoint(struct hpsgd *s, struct err *e)
+{
+    int rc = prepare_state(s, e);
+    size_t n;
+    float *sum = state_of(s, &n);
+    return rc < 0 ? rc : lockstep_checkpoint(&s->l, sum, n, e);
+}
+
+/* After the last step: the rounds that are not merged yet. */
+static int end_rounds(struct hpsgd *s, struct err *e)
+{
+    if (s->in_flight) {
+        return merge(s, e); /* a restart from the very end */
+    }
+    return s->gathered ? drain(s, e) : 0; /* the target was reached; else it is done already */
+}
+
+static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
+{
+    struct lockstep *l = &s->l;
+    bool over = lockstep_over(l);
+    int rc;
+    if (lockstep_leaves(l, out)) {
+        return prepare_state(s, e);
+    }
+    if (over && (rc = end_rounds(s, e)) < 0) {
+        return rc;
+    }
+    if (lockstep_evaluates(l, out)) {
+        return 0;
+    }
+    if (!over && l->checkpoint && (rc = checkpoint(s, e)) < 0) {
+        return rc;
+    }
+    if (!over && !s->in_flight && s->gathered && (rc = launch(s, e)) < 0) {
+        return rc;
+    }
+    lockstep_train(l, out);
+    return 0;
+}
+
+static int next(struct strategy *base, struct work *out, struct err *e)
+{
+    struct hpsgd *s = (struct hpsgd *)base;
+    if (s->done == 0) {
+        return between_rounds(s, out, e);
+    }
+    lockstep_train(&s->l, out);
+    return 0;
+}
+
+static void on_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+{
+    struct dev_replica *r = ((struct hpsgd *)base)->l.env->replica;
+    (void)index;
+    (void)n_buckets;
+    r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
+}
+
+/* One step on the replica, and its gradient into the round's sum. */
+static int local_step(struct hpsgd *s, double rate, struct err *e)
+{
+    const struct rank_env *env = s->l.env;
+    struct dev_replica *r = env->replica;
+    float *x = r->host[DEV_PARAMS];
+    const float *g = r->host[DEV_GRADS];
+    double clip = dev_clip(g, s->n, 1, env->spec->optimizer.clip_norm);
+    struct flat_step step = {.scale = (float)clip,
+                             .decay = (float)env->spec->optimizer.weight_decay,
+                             .rate = (float)rate,
+                             .weight = (float)(rate * lockstep_share(&s->l))};
+    flat_descend(x, s->g, g, env->decay, &step, s->n);
+    return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
+}
+
+static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        double compute_s, struct err *e)
+{
+    struct hpsgd *s = (struct hpsgd *)base;
+    struct lockstep *l = &s->l;
+    double begin = comm_now(l->env->comm);
+    int rc = w->slice.count > 0 ? local_step(s, w->learning_rate, e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    bool first = s->done == 0 && s->in_flight;
+    int k = s->k; /* of this round */
+    s->step_seconds = compute_s;
+    s->done++;
+    lockstep_done(l);
+    bool last = cursor_done(&l->cursor);
+    if ((s->done == s->k || last) && (rc = end_round(s, e)) < 0) {
+        return rc;
+    }
+    if (last && !l->stop && !l->pause && (rc = drain(s, e)) < 0) {
+        return rc;
+    }
+    struct row row = lockstep_row(l, w, r, compute_s, begin);
+    row.staleness = 1;
+    row.bytes = first ? 2 * s->n * sizeof(float) : 0;
+    row.strategy_value = (float)k;
+    l->env->row(l->env->ctx, &row);
+    return 0;
+}
+
+static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        struct err *e)
+{
+    return lockstep_evaluated(&((struct hpsgd *)base)->l, w, r, e);
+}
+
+static int finish(struct strategy *base, struct err *e)
+{
+    struct hpsgd *s = (struct hpsgd *)base;
+    size_t n;
+    float *sum = state_of(s, &n);
+    return lockstep_finish(&s->l, sum, n, e);
+}
+
+static void footprint(struct footprint *f)
+{
+    footprint_add_workers(f, "rounds' starts and sums", 2 * f->params);
+    footprint_add_workers(f, "sums under way", f->params + 2 * f->stats + f->words);
+    footprint_add_workers(f, "chunks of rings", f->chunk);
+}
+
+const struct strategy_ops strategy_HPSGD = {
+    .id = CAT_STRATEGY_HPSGD,
+    .start = start,
+    .next = next,
+    .on_bucket = on_bucket,
+    .on_gradients = on_gradients,
+    .on_evaluated = on_evaluated,
+    .finish = finish,
+    .free = release,
+    .serve = lockstep_serve,
+    .footprint = footprint,
+};

@@ -1,0 +1,270 @@
+/* Steps in common, each rank's part of them, and evaluation: see lockstep.h. */
+#include "worker/exchange/lockstep/lockstep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* The parts of a full step are the sizes themselves: known once per assignment, since a thousand
+ * ranks ask at every step. */
+void lockstep_adopt(struct lockstep *l, int version, const int *sizes)
+{
+    const struct comm *c = l->env->comm;
+    l->version = version;
+    memcpy(l->sizes, sizes, sizeof l->sizes);
+    sample_split(l->env->spec->batching.global_batch, l->sizes, c->workers, l->full);
+    l->full_before = 0;
+    for (int i = 0; i < c->rank; i++) {
+        l->full_before += l->full[i];
+    }
+}
+
+static int init_advance(struct advance *a, const struct rank_env *env, const struct cursor *from)
+{
+    size_t room = 1 + (size_t)env->ahead;
+    if (env->ahead == 0) {
+        return 0;
+    }
+    *a = (struct advance){.cut = *from,
+                          .behind = calloc(room, sizeof *a->behind),
+                          .wholes = calloc(room, sizeof *a->wholes),
+                          .counts = calloc(room * (size_t)env->comm->workers, sizeof *a->counts),
+                          .parts = calloc(room, sizeof *a->parts),
+                          .room = (int)room};
+    return a->behind && a->wholes && a->counts && a->parts ? 0 : -ERR_MEMORY;
+}
+
+void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state)
+{
+    memset(l, 0, sizeof *l);
+    l->env = env;
+    l->cursor = state->cursor;
+    l->step = state->version;
+    l->applied = state->applied_samples;
+    lockstep_adopt(l, env->first_version, env->first_sizes);
+    l->counts = l->full;
+    l->best = run_state_best(state);
+    agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
+                comm_now(env->comm));
+    allreduce_init(&l->sums, env->comm, COMM_ALL, 3);
+    BUG_ON(init_advance(&l->advance, env, &l->cursor) < 0);
+}
+
+void lockstep_release(struct lockstep *l)
+{
+    allreduce_release(&l->sums);
+    free(l->advance.behind);
+    free(l->advance.wholes);
+    free(l->advance.counts);
+    free(l->advance.parts);
+}
+
+bool lockstep_leaves(const struct lockstep *l, struct work *out)
+{
+    if (l->stop || l->pause) {
+        out->action = l->stop ? DO_STOP : DO_PAUSE;
+    }
+    return l->stop || l->pause;
+}
+
+bool lockstep_over(const struct lockstep *l)
+{
+    return cursor_done(&l->cursor) || l->target_reached;
+}
+
+static struct slice my_part(struct lockstep *l, const struct slice *whole, const int64_t **counts)
+{
+    struct slice mine = *whole;
+    int rank = l->env->comm->rank;
+    if (whole->count == l->env->spec->batching.global_batch) {
+        *counts = l->full;
+        mine.start += l->full_before;
+        mine.count = l->full[rank];
+        return mine;
+    }
+    sample_split(whole->count, l->sizes, l->env->comm->workers, l->part);
+    *counts = l->part;
+    for (int i = 0; i < rank; i++) {
+        mine.start += l->part[i];
+    }
+    mine.count = l->part[rank];
+    return mine;
+}
+
+/* Cuts one more step by the sizes of now; false at the run's end. */
+static bool cut_step(struct lockstep *l)
+{
+    struct advance *a = &l->advance;
+    int W = l->env->comm->workers, at = (a->first + a->n) % a->room;
+    struct slice *whole = &a->wholes[at];
+    const int64_t *counts;
+    if (!cursor_take(&a->cut, l->env->spec->batching.global_batch, whole)) {
+        return false;
+    }
+    a->parts[a->n] = (struct part){.slice = my_part(l, whole, &counts),
+                                   .whole = whole->count,
+                                   .last = whole->start + whole->count == a->cut.samples};
+    memcpy(a->counts + (size_t)at * (size_t)W, counts, (size_t)W * sizeof *counts);
+    a->behind[at] = a->cut;
+    a->n++;
+    return true;
+}
+
+/* The step that was cut first is under way from now on, and the ring is filled up behind it. */
+static void take_cut(struct lockstep *l, struct work *out)
+{
+    struct advance *a = &l->advance;
+    if (a->n > 0) {
+        a->first = (a->first + 1) % a->room;
+        memmove(a->parts, a->parts + 1, (size_t)--a->n * sizeof *a->parts);
+    }
+    while (a->n < a->room && cut_step(l)) {
+    }
+    l->slice = a->wholes[a->first];
+    l->cursor = a->behind[a->first];
+    l->counts = a->counts + (size_t)a->first * (size_t)l->env->comm->workers;
+    out->slice = a->parts[0].slice;
+    out->parts = a->parts;
+    out->n_parts = a->n;
+}
+
+static void take_next(struct lockstep *l, struct work *out)
+{
+    int B = l->env->spec->batching.global_batch;
+    BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
+    struct cursor ahead = l->cursor; /* what probably comes next, for the loader */
+    struct slice next;
+    if (cursor_take(&ahead, B, &next)) {
+        out->hint = my_part(l, &next, &l->counts);
+    }
+    out->slice =
+        my_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
+}
+
+void lockstep_train(struct lockstep *l, struct work *out)
+{
+    int rank = l->env->comm->rank;
+    if (lockstep_over(l)) {
+        out->action = DO_END;
+        return;
+    }
+    l->began = comm_now(l->env->comm);
+    if (l->advance.room > 0) {
+        take_cut(l, out);
+    } else {
+        take_next(l, out);
+    }
+    out->action = DO_TRAIN;
+    out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
+    out->learning_rate =
+        jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
+    out->next_batch = l->next_version ? l->next_sizes[rank] : 0;
+    if (out->batch < out->slice.count) {
+        out->batch = (int)out->slice.count;
+    }
+}
+
+double lockstep_share(const struct lockstep *l)
+{
+    return (double)l->counts[l->env->comm->rank] / (double)l->slice.count;
+}
+
+void lockstep_done(struct lockstep *l)
+{
+    l->step++;
+    l->local_step += l->counts[l->env->comm->rank] > 0;
+    l->applied += l->slice.count;
+    l->evaluated_here = false;
+    l->evaluate = agenda_evaluate(&l->agenda, l->applied, l->step) || l->evaluate;
+}
+
+/* ---- evaluation ------------------------------------------------------------------------------ */
+
+/* By speed. */
+static void test_part(const struct lockstep *l, struct work *out)
+{
+    const struct rank_env *env = l->env;
+    double sum = 0, before = 0;
+    for (int i = 0; i < env->comm->workers; i++) {
+        double v = env->speeds[i] > 0 ? env->speeds[i] : 1;
+        before += i < env->comm->rank ? v : 0;
+        sum += v;
+    }
+    double mine = env->speeds[env->comm->rank] > 0 ? env->speeds[env->comm->rank] : 1;
+    int64_t n = env->test_samples, a = (int64_t)((double)n * before / sum + 0.5),
+            b = (int64_t)((double)n * (before + mine) / sum + 0.5);
+    out->action = DO_EVALUATE;
+    out->eval_first = a;
+    out->eval_count = (env->comm->rank == env->comm->workers - 1 ? n : b) - a;
+    out->batch = l->sizes[env->comm->rank];
+}
+
+bool lockstep_evaluates(const struct lockstep *l, struct work *out)
+{
+    bool due = l->evaluate || (lockstep_over(l) && !l->evaluated_here);
+    if (!due || l->env->test_samples <= 0) {
+        return false;
+    }
+    test_part(l, out);
+    return true;
+}
+
+int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
+                       struct err *e)
+{
+    struct rank_env *env = l->env;
+    l->sum_words[0] = (float)r->loss;
+    l->sum_words[1] = (float)r->correct;
+    l->sum_words[2] = (float)w->eval_count;
+    allreduce_start(&l->sums, l->sum_words, 3, 3);
+    int rc = comm_wait(env->comm, &l->sums.op, e);
+    if (rc < 0) {
+        return rc;
+    }
+    double n = l->sum_words[2];
+    l->evaluate = false;
+    l->evaluated_here = true;
+    if (!(n > 0)) {
+        return 0; /* a user's program has measured nothing */
+    }
+    l->last_loss = l->sum_words[0] / n;
+    l->last_accuracy = l->sum_words[1] / n;
+    l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 &&
+                                              l->last_accuracy >= env->spec->target_accuracy);
+    struct evaluation ev = {.step = l->step,
+                            .epoch = (double)l->applied / (double)env->train_samples,
+                            .time = comm_now(env->comm) - env->job_start,
+                            .loss = l->last_loss,
+                            .accuracy = l->last_accuracy,
+                            .samples = (int64_t)n,
+                            .final = lockstep_over(l)};
+    if (env->comm->rank == 0) {
+        env->evaluated(env->ctx, &ev);
+    }
+    if (l->last_accuracy > l->best) {
+        l->best = l->last_accuracy;
+        return lockstep_send_state(l, NULL, 0, SAVE_BEST, RUN_GOES_ON, e);
+    }
+    return 0;
+}
+
+struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
+                        double compute_s, double since)
+{
+    const struct rank_env *env = l->env;
+    double now = comm_now(env->comm), n = w->slice.count > 0 ? (double)w->slice.count : 1;
+    struct row row = row_blank();
+    row.rank = (int16_t)env->comm->rank;
+    row.step = l->step;
+    row.local_step = l->local_step;
+    row.epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0;
+    row.batch = (int)w->slice.count;
+    row.loss = r ? (float)(r->loss / n) : 0;
+    row.accuracy = r ? (float)((double)r->correct / n) : 0;
+    row.compute_seconds = (float)compute_s;
+    row.exchange_seconds = (float)(now - since);
+    row.time = now - env->job_start;
+    return row;
+}

@@ -1,0 +1,121 @@
+/* What strategies without a parameter server have in common: all ranks go through the same steps,
+ * cut each step's samples by the same assignment, and agree by words that travel with a reduction.
+ * Rank 0 gives states to the keeper, whose half stands here too.
+ *
+ *   lockstep.c    steps, each rank's part of them, evaluation
+ *   agreement.c   the words
+ *   states.c      states from rank 0 to the keeper
+ *
+ * Inside worker/exchange only. */
+#ifndef WORKER_EXCHANGE_LOCKSTEP_H
+#define WORKER_EXCHANGE_LOCKSTEP_H
+
+#include "worker/exchange/agenda.h"
+#include "worker/exchange/footprint.h"
+#include "worker/exchange/strategy_table.h"
+
+/* Words behind a reduction's floats; then W sizes, then W times. A sum over ranks makes them common
+ * knowledge. */
+enum {
+    WORD_LOSS,
+    WORD_CORRECT,
+    WORD_NOT_READY,
+    WORD_VERSION,
+    WORD_STOP,
+    WORD_PAUSE,
+    WORD_CHECKPOINT,
+    WORDS
+};
+
+/* Steps that were cut before their turn (rank_env.ahead): their samples hold, whatever the
+ * assignment is by then. */
+struct advance {
+    struct cursor cut;     /* behind the last step that was cut */
+    struct cursor *behind; /* [1 + ahead] a ring of steps: the cursor behind each; owned, as all */
+    struct slice *wholes;  /* [1 + ahead] */
+    int64_t *counts;       /* [1 + ahead][workers] */
+    struct part *parts;    /* [1 + ahead] this rank's, the step under way first */
+    int first, n, room;    /* of the ring; room 0: nothing is cut in advance */
+};
+
+struct lockstep {
+    struct rank_env *env; /* borrowed */
+    struct cursor cursor;
+    struct agenda agenda;
+    int64_t step, applied; /* steps done, samples they took */
+    int64_t local_step;    /* steps in which this rank had samples */
+    double began;          /* comm_now() when the step under way was taken */
+    int version, sizes[SPEC_WORKERS];
+    int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
+    bool known;                 /* the announced one was known when the words were written */
+    struct slice slice;         /* of the whole step under way */
+    const int64_t *counts;      /* [workers] of it, by rank: one of the two below, or cut before */
+    int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
+    int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
+    int64_t full_before;        /* samples of lower ranks in a full step */
+    struct advance advance;     /* where slices are told before their turn */
+    struct allreduce sums;      /* of an evaluation */
+    float sum_words[3];
+    double last_loss, last_accuracy, best;
+    bool evaluated_here; /* this very version was evaluated */
+    bool evaluate;       /* an evaluation is due */
+    bool stop, pause, checkpoint, target_reached;
+};
+
+void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state);
+void lockstep_release(struct lockstep *l);
+
+/* sizes[SPEC_WORKERS] are the minibatches from the next step on. */
+void lockstep_adopt(struct lockstep *l, int version, const int *sizes);
+
+/* ---- lockstep.c: what comes next ------------------------------------------------------------- */
+
+/* True, and *out says so, if the job was asked to stop or to pause. */
+bool lockstep_leaves(const struct lockstep *l, struct work *out);
+/* Nothing more will be trained. */
+bool lockstep_over(const struct lockstep *l);
+/* True, and *out is this rank's part of the test set (shared out by speed), if an evaluation is due
+ * and there is a test set. */
+bool lockstep_evaluates(const struct lockstep *l, struct work *out);
+/* Takes the next step from the cursor: *out is this rank's part of it, or the end. */
+void lockstep_train(struct lockstep *l, struct work *out);
+/* This rank's part of a step's samples: what its gradient weighs. */
+double lockstep_share(const struct lockstep *l);
+/* The step under way is done. */
+void lockstep_done(struct lockstep *l);
+/* Sums the parts' results over all ranks. Rank 0 reports them, and saves the state if it is the
+ * best so far. */
+int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
+                       struct err *e);
+/* The row of a step that is done, which took compute_s and has been exchanged since then; loss and
+ * accuracy are those of this rank's slice, if `r` tells them. Strategies add what is theirs. */
+struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
+                        double compute_s, double since);
+
+/* ---- agreement.c ----------------------------------------------------------------------------- */
+
+size_t lockstep_words(const struct lockstep *l); /* how many */
+/* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that
+ * will be done when they are summed. */
+void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead);
+/* Takes the sums: adopts what was announced earlier if everybody was ready for it, takes note of
+ * what is announced now. */
+void lockstep_agree(struct lockstep *l, const float *words);
+/* The largest of the ranks' times among the summed words. */
+float lockstep_slowest(const struct lockstep *l, const float *words);
+
+/* ---- states.c -------------------------------------------------------------------------------- */
+
+/* Rank 0 gives the keeper a state: the replica's blocks, `optim` in place of its optimizer state if
+ * that is not NULL. `outcome` is RUN_GOES_ON, or how the run ended with it. Other ranks do nothing.
+ */
+int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
+                        enum run_outcome outcome, struct err *e);
+/* A checkpoint, if one was asked for. */
+int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct err *e);
+/* The last state, after DO_END, DO_PAUSE or DO_STOP. */
+int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err *e);
+/* The keeper's half: strategy_ops.serve. */
+int lockstep_serve(struct rank_env *env, const struct run_state *from, struct err *e);
+
+#endif

@@ -1,0 +1,190 @@
+/* States of a run, from rank 0 to the keeper, which writes them: a header, then up to three blocks
+ * (parameters, optimizer state, running statistics). See lockstep.h. */
+#include <stdlib.h>
+
+#include "worker/exchange/lockstep/lockstep.h"
+
+enum { TAG_STATE = 10, TAG_BLOCK };
+
+struct state_head { /* of a state that rank 0 gives to the keeper; its blocks follow */
+    int64_t version, applied;
+    struct cursor cursor;
+    int64_t n_params, n_optim, n_stats;
+    double accuracy, loss;
+    int32_t why;     /* enum save_why */
+    int32_t outcome; /* enum run_outcome: RUN_GOES_ON, or what serve() returns after this state */
+};
+
+/* ---- rank 0 ---------------------------------------------------------------------------------- */
+
+static int send_block(struct comm *c, float *data, size_t n, struct err *e)
+{
+    struct message m;
+    char none = 0;
+    if (n == 0) {
+        return 0;
+    }
+    message_send(&m, c, c->workers, TAG_BLOCK, &none, 1, data, n);
+    return comm_wait(c, &m.op, e);
+}
+
+static int fetch_blocks(struct dev_replica *r, struct err *e)
+{
+    static const enum dev_block blocks[] = {DEV_PARAMS, DEV_OPTIM, DEV_STATS};
+    int rc = 0;
+    for (int i = 0; i < 3 && rc >= 0; i++) {
+        size_t n = r->count[blocks[i]];
+        rc = n > 0 ? r->dev->ops->fetch(r, blocks[i], 0, n, e) : 0;
+    }
+    return rc;
+}
+
+static int send_all(struct comm *c, struct state_head *head, const struct dev_replica *r,
+                    float *optim, struct err *e)
+{
+    struct message m;
+    int rc;
+    message_send(&m, c, c->workers, TAG_STATE, head, sizeof *head, NULL, 0);
+    if ((rc = comm_wait(c, &m.op, e)) < 0 ||
+        (rc = send_block(c, r->host[DEV_PARAMS], (size_t)head->n_params, e)) < 0 ||
+        (rc = send_block(c, optim, (size_t)head->n_optim, e)) < 0) {
+        return rc;
+    }
+    return send_block(c, r->host[DEV_STATS], (size_t)head->n_stats, e);
+}
+
+int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
+                        enum run_outcome outcome, struct err *e)
+{
+    struct rank_env *env = l->env;
+    struct dev_replica *r = env->replica;
+    if (env->comm->rank != 0) {
+        return 0;
+    }
+    struct state_head head = {.version = l->step,
+                              .applied = l->applied,
+                              .cursor = l->cursor,
+                              .n_params = (int64_t)r->count[DEV_PARAMS],
+                              .n_optim = (int64_t)(optim ? n_optim : r->count[DEV_OPTIM]),
+                              .n_stats = (int64_t)r->count[DEV_STATS],
+                              .accuracy = l->evaluated_here ? l->last_accuracy : -1,
+                              .loss = l->last_loss,
+                              .why = why,
+                              .outcome = outcome};
+    int rc = fetch_blocks(r, e);
+    if (rc < 0) {
+        return rc;
+    }
+    env->aside(env->ctx, true);
+    rc = send_all(env->comm, &head, r, optim ? optim : r->host[DEV_OPTIM], e);
+    env->aside(env->ctx, false);
+    return rc;
+}
+
+int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct err *e)
+{
+    if (!l->checkpoint) {
+        return 0;
+    }
+    l->checkpoint = false;
+    return lockstep_send_state(l, optim, n_optim, SAVE_CHECKPOINT, RUN_GOES_ON, e);
+}
+
+int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err *e)
+{
+    if (l->stop) {
+        return lockstep_send_state(l, optim, n_optim, SAVE_CHECKPOINT, RUN_STOPPED, e);
+    }
+    if (l->pause) {
+        return lockstep_send_state(l, optim, n_optim, SAVE_PAUSE, RUN_PAUSED, e);
+    }
+    return lockstep_send_state(l, optim, n_optim, SAVE_FINAL, RUN_ENDED, e);
+}
+
+/* ---- the keeper ------------------------------------------------------------------------------ */
+
+struct keeping {
+    struct rank_env *env;
+    float *params, *optim, *stats; /* those of the last state; owned */
+    json_t *extra;                 /* owned */
+    double best;                   /* accuracy */
+    struct run_state *state;       /* owned: too large for a fiber's stack */
+};
+
+static int take_block(struct rank_env *env, float **block, int64_t n, struct err *e)
+{
+    struct message m;
+    char none;
+    if (n <= 0) {
+        return 0;
+    }
+    if (!*block && !(*block = malloc((size_t)n * sizeof(float)))) {
+        return err_set(e, ERR_MEMORY, "cannot hold a state of %lld floats: memory ran out",
+                       (long long)n);
+    }
+    message_recv(&m, env->comm, 0, TAG_BLOCK, &none, 1, *block, (size_t)n);
+    return comm_wait(env->comm, &m.op, e);
+}
+
+static int take_state(struct keeping *k, struct state_head *head, struct err *e)
+{
+    struct comm *c = k->env->comm;
+    struct message m;
+    int rc;
+    message_recv(&m, c, 0, TAG_STATE, head, sizeof *head, NULL, 0);
+    if ((rc = comm_wait(c, &m.op, e)) < 0 ||
+        (rc = take_block(k->env, &k->params, head->n_params, e)) < 0 ||
+        (rc = take_block(k->env, &k->optim, head->n_optim, e)) < 0) {
+        return rc;
+    }
+    return take_block(k->env, &k->stats, head->n_stats, e);
+}
+
+static int save_state(struct keeping *k, const struct state_head *head, struct err *e)
+{
+    if (head->why == SAVE_BEST && head->accuracy > k->best) {
+        k->best = head->accuracy;
+    }
+    json_object_set_new(k->extra, "best", json_real(k->best));
+    *k->state = (struct run_state){.params = k->params,
+                                   .optim = k->optim,
+                                   .stats = k->stats,
+                                   .n_params = (size_t)head->n_params,
+                                   .n_optim = (size_t)head->n_optim,
+                                   .n_stats = (size_t)head->n_stats,
+                                   .version = head->version,
+                                   .applied_samples = head->applied,
+                                   .cursor = head->cursor,
+                                   .extra = k->extra,
+                                   .why = (enum save_why)head->why,
+                                   .test_accuracy = head->accuracy,
+                                   .test_loss = head->loss};
+    return k->env->save ? k->env->save(k->env->ctx, k->state, e) : 0;
+}
+
+int lockstep_serve(struct rank_env *env, const struct run_state *from, struct err *e)
+{
+    struct keeping k = {.env = env,
+                        .extra = json_object(),
+                        .state = calloc(1, sizeof *k.state),
+                        .best = run_state_best(from)};
+    struct state_head head = {.outcome = RUN_GOES_ON};
+    double deadline = env->comm->deadline;
+    int rc = k.state && k.extra ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+    env->comm->deadline = 0; /* the next state may be hours away; heartbeats tell who is alive */
+    while (rc >= 0 && head.outcome == RUN_GOES_ON) {
+        if ((rc = take_state(&k, &head, e)) >= 0) {
+            rc = save_state(&k, &head, e);
+        }
+    }
+    env->comm->deadline = deadline;
+    if (rc < 0) {
+        comm_abandon(env->comm); /* a block may still be coming */
+    }
+    json_decref(k.extra);
+    free(k.params);
+    free(k.optim);
+    free(k.stats);
+    free(k.state);
+    return rc < 0 ? rc : head.outcome;
+}

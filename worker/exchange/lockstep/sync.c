@@ -1,0 +1,137 @@
+/* Strategy `sync`: the sample-weighted mean gradient over all workers at every step, one update,
+ * the same on every rank.
+ *
+ *      rank 0   ▇▇▇▇▇▇▇▇ compute 93 ┐ buckets, last layers first, leave while the rest is computed
+ *      rank 1   ▇▇▇▇▇▇▇▇ compute 93 ├─► sum over ranks of (n_i / n) g_i ─► w <- update(w)
+ *      rank 2   ▇▇▇▇▇▇▇▇ compute 46 ┘                            n = samples of this step
+ *
+ * Whatever the minibatches, an update equals the one a single worker with the whole batch would
+ * make (SEMANTICS.md 1, 3). Words travel with the gradients: rank 0 alone reads the store and
+ * contributes the assignment and what was asked; everybody contributes its loss, its time and
+ * whether it is not ready for a new minibatch. All ranks see the same sums and so agree without a
+ * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on,
+ * or later while anyone is not ready.
+ *
+ * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "worker/exchange/gradients/gradients.h"
+#include "worker/exchange/lockstep/lockstep.h"
+
+struct sync {
+    struct strategy base;
+    struct lockstep l;
+    struct gradients *gradients;
+};
+
+static void release(struct strategy *base)
+{
+    struct sync *s = (struct sync *)base;
+    gradients_free(s->gradients);
+    lockstep_release(&s->l);
+    free(s);
+}
+
+static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
+{
+    struct sync *s = calloc(1, sizeof *s);
+    if (!s) {
+        err_set(e, ERR_MEMORY, "cannot start the strategy: memory ran out");
+        return NULL;
+    }
+    s->base.ops = &strategy_SYNC;
+    lockstep_init(&s->l, env, state);
+    s->gradients = gradients_new(env, lockstep_words(&s->l), e);
+    if (!s->gradients) {
+        release(&s->base);
+        return NULL;
+    }
+    return &s->base;
+}
+
+static int next(struct strategy *base, struct work *out, struct err *e)
+{
+    struct lockstep *l = &((struct sync *)base)->l;
+    if (lockstep_leaves(l, out) || lockstep_evaluates(l, out)) {
+        return 0;
+    }
+    int rc = lockstep_checkpoint(l, NULL, 0, e);
+    if (rc >= 0) {
+        lockstep_train(l, out);
+    }
+    return rc;
+}
+
+static void on_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+{
+    struct sync *s = (struct sync *)base;
+    gradients_add(s->gradients, b, index, n_buckets, lockstep_share(&s->l), &base->failed);
+}
+
+/* A rank's own share of the exchange is what is left when the slowest rank's gradients are there.
+ */
+static void report(struct sync *s, const struct work *w, const float *words, double compute_s,
+                   double ready)
+{
+    const struct lockstep *l = &s->l;
+    struct rank_env *env = l->env;
+    struct row row = lockstep_row(l, w, NULL, compute_s, ready);
+    float wait = lockstep_slowest(l, words) - words[WORDS + env->comm->workers + row.rank];
+    row.wait_seconds = wait < 0 ? 0 : wait > row.exchange_seconds ? row.exchange_seconds : wait;
+    row.exchange_seconds -= row.wait_seconds;
+    row.loss = words[WORD_LOSS] / (float)l->slice.count;
+    row.accuracy = words[WORD_CORRECT] / (float)l->slice.count;
+    row.bytes = gradients_bytes(s->gradients);
+    env->row(env->ctx, &row);
+}
+
+static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        double compute_s, struct err *e)
+{
+    struct sync *s = (struct sync *)base;
+    struct lockstep *l = &s->l;
+    double ready = comm_now(l->env->comm);
+    float *words = gradients_words(s->gradients);
+    const float *sums;
+    lockstep_write(l, words, ready - l->began, 1);
+    words[WORD_LOSS] = (float)r->loss;
+    words[WORD_CORRECT] = (float)r->correct;
+    int rc = gradients_update(s->gradients, w, lockstep_share(l), &sums, e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!isfinite(sums[WORD_LOSS])) {
+        return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld",
+                       (long long)(l->step + 1));
+    }
+    lockstep_done(l);
+    lockstep_agree(l, sums);
+    report(s, w, sums, compute_s, ready);
+    return 0;
+}
+
+static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        struct err *e)
+{
+    return lockstep_evaluated(&((struct sync *)base)->l, w, r, e);
+}
+
+static int finish(struct strategy *base, struct err *e)
+{
+    return lockstep_finish(&((struct sync *)base)->l, NULL, 0, e);
+}
+
+const struct strategy_ops strategy_SYNC = {
+    .id = CAT_STRATEGY_SYNC,
+    .alone = gradients_are_alone,
+    .start = start,
+    .next = next,
+    .on_bucket = on_bucket,
+    .on_gradients = on_gradients,
+    .on_evaluated = on_evaluated,
+    .finish = finish,
+    .free = release,
+    .serve = lockstep_serve,
+    .footprint = gradients_footprint,
+};

@@ -1,0 +1,15 @@
+/* Strategy `asgd` (Downpour, Dean et al. 2012, with one push per pull): the server applies every
+ * gradient on arrival.
+ *
+ *   v <- m*v + factor * (g + decay*w)     w <- w - eta*v
+ *
+ * Factor: SEMANTICS.md 1, rule: kernels/rules/sgd.h.
+ *
+ * Nobody waits for anybody; the price is staleness: W - 1 versions on average over updates,
+ * whatever the speeds, but for a slow node V/v_i - 1 (V the sum of all rates). Minibatches that fit
+ * the speeds make it W - 1 for every node. */
+#include "worker/exchange/server/push_worker.h"
+
+static const struct server_policy policy = {0};
+
+SERVER_STRATEGY(ASGD);

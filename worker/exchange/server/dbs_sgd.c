@@ -1,0 +1,18 @@
+/* Strategy `dbs-sgd` (Ji, Zhang, Fu, Gao, Li 2019): minibatches that follow each node's measured
+ * speed, so that all need the same time for a gradient, exchanged as asgd (c = 1) or softsync does.
+ * What is its own is the batching policy, `dynamic` (job/assign.c); every sample weighs the same by
+ * default (SEMANTICS.md 1). The staleness of every node comes to W - 1 with c = 1, to about 1 with
+ * c = W. */
+#include "worker/exchange/server/softsync.h"
+
+static int group(const struct rank_env *env)
+{
+    const struct strategy_spec *s = &env->spec->strategy;
+    int W = env->comm->workers, c = s->n > 0 ? W / s->n : s->c;
+    return c < 1 ? 1 : c > W ? W : c; /* a restart may have fewer workers */
+}
+
+static const struct server_policy policy = {
+    .group = group, .blocking = softsync_blocking, .factor = softsync_factor};
+
+SERVER_STRATEGY(DBS_SGD);

@@ -1,0 +1,24 @@
+/* Strategy `dc-asgd` (Zheng et al., ICML 2017): asgd whose server corrects each gradient for the
+ * way that the weights went since the worker pulled them: kernels/rules/dc_asgd.h. The server keeps
+ * what each worker pulled; one mean square if `adaptive`. */
+#include "worker/exchange/server/push_worker.h"
+
+static void parameters(const struct rank_env *env, struct rule_args *a)
+{
+    const struct strategy_spec *s = &env->spec->strategy;
+    a->p0 = (float)strategy_param(s, "lambda");
+    a->p1 = (float)strategy_param(s, "m");
+    a->p2 = (float)strategy_param(s, "eps");
+}
+
+static bool adaptive(const struct jobspec *spec)
+{
+    return strategy_param(&spec->strategy, "adaptive") != 0;
+}
+
+static const struct server_policy policy = {.rule = CAT_STRATEGY_DC_ASGD,
+                                            .parameters = parameters,
+                                            .mean_square = adaptive,
+                                            .compensates = true};
+
+SERVER_STRATEGY(DC_ASGD);

@@ -1,0 +1,19 @@
+/* Strategy `dc-asgdk`: the momentum that asynchrony brings with it, 1 - 1/W (Mitliagkas et al.
+ * 2016), made explicit and bound to the number of workers (ALGORITHMS.md 4.2, MDC-ASGD):
+ *
+ *   d <- (1 - 1/W)*d - (1/W)*eta*g        w <- w + d        kernels/rules/trust.h */
+#include "worker/exchange/server/push_worker.h"
+
+static void parameters(const struct rank_env *env, struct rule_args *a)
+{
+    double W = env->comm->workers;
+    a->p0 = (float)((W - 1) / W);
+    a->p1 = (float)(1 / W);
+}
+
+static const struct server_policy policy = {.rule = CAT_STRATEGY_DC_ASGDK,
+                                            .parameters = parameters,
+                                            .own_velocity = true,
+                                            .compensates = true};
+
+SERVER_STRATEGY(DC_ASGDK);

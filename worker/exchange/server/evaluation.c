@@ -1,0 +1,63 @@
+/* Evaluation by a server (SEMANTICS.md 4): it sets the weights aside at the boundary, and test
+ * slices are handed out until all are done. */
+#include "worker/exchange/server/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int server_begin_evaluation(struct server *s, struct err *e)
+{
+    s->due = false;
+    if (s->env->test_samples == 0) {
+        s->evaluated_version = s->updates.version;
+        return 0;
+    }
+    updates_hold(&s->updates, &s->snapshot, s->updates.now);
+    memcpy(s->snapshot_stats, s->stats, s->n_stats * sizeof(float));
+    s->evaluating = true;
+    s->eval_next = s->eval_done = 0;
+    s->eval_loss = s->eval_correct = 0;
+    s->eval_step = s->updates.version;
+    s->eval_epoch =
+        s->env->train_samples > 0 ? (double)s->applied / (double)s->env->train_samples : 0;
+    s->eval_time = comm_now(s->env->comm) - s->env->job_start;
+    return server_order(s, ORDER_SET_ASIDE, 0, e);
+}
+
+static int end_evaluation(struct server *s, struct err *e)
+{
+    const struct rank_env *env = s->env;
+    double n = (double)env->test_samples;
+    s->evaluating = false;
+    s->evaluated_version = s->eval_step;
+    s->last_loss = s->eval_loss / n;
+    s->last_accuracy = s->eval_correct / n;
+    s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 &&
+                                              s->last_accuracy >= env->spec->target_accuracy);
+    struct evaluation ev = {
+        .step = s->eval_step,
+        .epoch = s->eval_epoch,
+        .time = s->eval_time,
+        .loss = s->last_loss,
+        .accuracy = s->last_accuracy,
+        .samples = env->test_samples,
+        .final = s->target_reached ||
+                 (s->eval_step == s->updates.version && server_nothing_left(s) && s->n_out == 0)};
+    env->evaluated(env->ctx, &ev);
+    if (s->last_accuracy > s->best) {
+        s->best = s->last_accuracy;
+        return server_save(s, SAVE_BEST, e);
+    }
+    return 0;
+}
+
+int server_evaluated(struct server *s, const struct push_head *push, struct err *e)
+{
+    struct client *k = &s->clients[push->rank];
+    s->eval_loss += push->loss;
+    s->eval_correct += (double)push->correct;
+    s->eval_done += push->slice.count;
+    server_set_evaluating(s, k, 0);
+    k->reply.staleness = -1;
+    return s->eval_done == s->env->test_samples ? end_evaluation(s, e) : 0;
+}

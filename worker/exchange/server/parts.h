@@ -1,0 +1,91 @@
+/* The server's own picture, shared by server.c, slices.c, evaluation.c and states.c.
+ */
+#ifndef WORKER_EXCHANGE_SERVER_PARTS_H
+#define WORKER_EXCHANGE_SERVER_PARTS_H
+
+#include "worker/exchange/server/shard.h"
+
+struct client {        /* a worker as the server sees it */
+    struct slice out;  /* count 0: none; this, kept and evaluating change by server_set_… alone,
+                          which count */
+    struct slice kept; /* its next one, while it evaluates (slices go in the order of pulls), or
+                          that it was told in advance (rank_env.ahead) */
+    bool grouped;      /* its last gradient is in a group that is not complete */
+    int64_t pushes;
+    bool parked, ended;
+    double parked_at;
+    struct reply_head reply;
+    struct message head, weights, stats_sent;
+    bool sending;
+    struct version *held; /* the weights that it has, or gets */
+    float *stats;         /* [n_stats] the statistics beside them */
+    struct staleness staleness;
+    int64_t evaluating; /* samples of a test slice that is out */
+};
+
+struct server {
+    const struct server_policy *policy;
+    struct rank_env *env;
+    struct updates updates;
+    float *g;                 /* [n] of the push under way */
+    struct version *snapshot; /* under evaluation; NULL: nothing was evaluated yet */
+    float *stats, *pushed_stats, *snapshot_stats; /* [n_stats] running statistics: merged, of the
+                                                     push under way, under evaluation */
+    size_t n, n_stats;                            /* n: this server's own range of the block */
+    float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL
+                                 with one server */
+    struct cursor cursor;
+    struct slice *redo; /* [RUN_SLICES] to be handed out again */
+    int n_redo;
+    int64_t taken;                      /* gradients since the start of this attempt */
+    struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
+    int grouped_by[SPEC_WORKERS];       /* and whose they are */
+    int n_grouped;
+    int n_out, n_kept, n_evaluating,
+        n_ended;                        /* clients with a slice, a kept one, a test slice, an end */
+    int parked[SPEC_WORKERS], n_parked; /* clients that wait, ascending */
+    int64_t least;                      /* pushes of the slowest client, -1: to be found */
+    struct client *clients;
+    int64_t applied;
+    struct agenda agenda;
+    struct control control;
+    /* evaluation */
+    bool evaluating, due;
+    int64_t eval_next, eval_done, eval_step;
+    double eval_epoch, eval_time, eval_loss, eval_correct;
+    int64_t evaluated_version; /* -1: none */
+    double last_accuracy, last_loss, best;
+    bool target_reached;
+    double busy; /* share of time */
+    enum run_outcome outcome;
+    struct run_state *state;
+};
+
+/* states.c */
+int server_init(struct server *s, struct rank_env *env, const struct run_state *from,
+                struct err *e);
+void server_release(struct server *s);
+/* What the further servers have to do as well. */
+int server_order(struct server *s, enum order_kind kind, int rank, struct err *e);
+/* A state of all servers goes to the keeper: the newest weights, or those under evaluation
+ * (SAVE_BEST). */
+int server_save(struct server *s, enum save_why why, struct err *e);
+
+/* slices.c */
+/* Nothing is left to be handed out; slices are kept for workers who evaluate. */
+bool server_nothing_left(const struct server *s);
+bool server_slices_kept(const struct server *s);
+/* A client's slice that is out, that is kept, its test slice; NULL and 0: none any more. */
+void server_set_out(struct server *s, struct client *k, const struct slice *slice);
+void server_set_kept(struct server *s, struct client *k, const struct slice *slice);
+void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
+/* A worker waits from now on; all who wait get what there is for them. */
+void server_park(struct server *s, int rank);
+int server_serve_parked(struct server *s, struct err *e);
+
+/* evaluation.c */
+int server_begin_evaluation(struct server *s, struct err *e);
+/* A worker's result of a test slice. */
+int server_evaluated(struct server *s, const struct push_head *push, struct err *e);
+
+#endif

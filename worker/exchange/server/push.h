@@ -1,0 +1,53 @@
+/* What workers and servers say to each other: the headers of a push and of its reply. Host byte
+ * order: all ranks of a job run the same build. */
+#ifndef WORKER_EXCHANGE_PUSH_H
+#define WORKER_EXCHANGE_PUSH_H
+
+#include "job/sample.h"
+#include "worker/exchange/transport/transport.h"
+
+/* Gradients and weights are lent: a worker computes no other gradient before its push is answered,
+ * and a server does not touch what it gave a worker before that one pushes again. */
+enum {
+    TAG_PUSH = 20,
+    TAG_REPLY = 21,
+    TAG_WEIGHTS = 22 | TRANSPORT_LENT,
+    TAG_GRADIENT = 23 | TRANSPORT_LENT,
+    TAG_STATS = 24,
+    TAG_ORDER = 25,
+    TAG_STATE_RANGE = 26
+};
+
+enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
+
+enum push_kind { PUSH_GRADIENT, PUSH_EVALUATION };
+
+struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and running statistics
+                      where the network has any */
+    int32_t kind, rank;
+    int64_t version; /* the gradient was computed on */
+    struct slice slice;
+    double loss; /* sum over the samples */
+    int64_t correct;
+    double compute_s;
+    double learning_rate; /* the worker's: the reply's, or what a user's program steps with */
+};
+
+struct reply_head { /* server → worker; weights (and statistics) follow unless the action ends the
+                       job */
+    int32_t action; /* enum action */
+    int32_t batch, next_batch;
+    int32_t staleness;  /* of the gradient that this answers, -1: it answers none */
+    int64_t version;    /* of the weights that follow */
+    int64_t step;       /* version after that gradient was applied */
+    double epoch, time; /* at that moment; time in seconds since the job's start */
+    /* of that gradient's update: how long the step is beside the plain gradient's; NaN: the rule
+     * compensates nothing */
+    float strategy_value;
+    double parked_s; /* how long the server let the worker wait */
+    double learning_rate;
+    struct slice slice, hint; /* hint: fixed where rank_env.ahead is not 0, else a guess */
+    int64_t eval_first, eval_count;
+};
+
+#endif

@@ -1,0 +1,286 @@
+/* The server of server strategies (SEMANTICS.md 1, 3, 4, 5): it has the weights and the cursor,
+ * takes gradients in the order of arrival (updates.c makes versions of them), and answers each with
+ * the newest weights and the next slice.
+ *
+ *      pushes in order of arrival     A   B   A   C   A   B          four workers, c = 1: between
+ *      version after it               1   2   3   4   5   6          a worker's pull and its push
+ *      staleness                      0   1   1   3   1   3          the others' updates come
+ *
+ * C pulled version 0 and is applied as the 4th: 3 versions late.
+ *
+ * A slice is done when its gradient was applied; slices that are out are in every checkpoint and
+ * are handed out again after a restart. There is no barrier at an epoch's end. At an evaluation's
+ * boundary the weights are set aside and test slices are handed out before training slices, which
+ * are kept for the evaluating workers, so that an evaluation changes nobody's samples. A worker for
+ * whom there is nothing, or who has to wait by the strategy's policy, is parked: it gets no answer
+ * until there is one. Several that are released at one moment are answered by rank.
+ *
+ * Here is the loop; what is handed out stands in slices.c, evaluation in evaluation.c,
+ * start, end and states in states.c. */
+#include "worker/exchange/server/server.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/exchange/moments.h"
+#include "worker/exchange/server/parts.h"
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+/* The slices of an update that was made are done. */
+static void settle(struct server *s)
+{
+    for (int i = 0; i < s->n_grouped; i++) {
+        s->applied += s->grouped[i].count;
+        s->clients[s->grouped_by[i]].grouped = false;
+    }
+    s->n_grouped = 0;
+    s->due = agenda_evaluate(&s->agenda, s->applied, s->updates.version) || s->due;
+}
+
+static int take_gradient(struct server *s, const struct push_head *push, const float *g,
+                         struct err *e)
+{
+    struct rank_env *env = s->env;
+    struct client *k = &s->clients[push->rank];
+    int64_t tau = s->updates.version - push->version;
+    if (!isfinite(push->loss)) {
+        return err_set(e, ERR_DATA, "the loss is not finite any more: worker %d at version %lld",
+                       push->rank, (long long)push->version);
+    }
+    if (s->n_stats > 0) {
+        double share = (double)push->slice.count / env->spec->batching.global_batch;
+        moments_blend(s->stats, s->pushed_stats, env->mean_of, s->n_stats,
+                      share < 1 ? (float)share : 1);
+    }
+    struct order further = {.kind = ORDER_APPLY, .rank = push->rank, .tau = tau, .push = *push};
+    int rc = shard_order(env->comm, &further, e);
+    if (rc < 0) {
+        return rc;
+    }
+    bool updated = updates_add(&s->updates, g, k->held->w, &push->slice, push->learning_rate, tau);
+    BUG_ON(s->n_grouped == SPEC_WORKERS);
+    s->grouped_by[s->n_grouped] = push->rank;
+    s->grouped[s->n_grouped++] = push->slice;
+    k->grouped = true;
+    server_set_out(s, k, NULL);
+    k->pushes++;
+    s->taken++;
+    s->least = -1;
+    staleness_add(&k->staleness, (int)tau, (int)push->slice.count);
+    if (updated) {
+        settle(s);
+    }
+    k->reply.staleness = (int32_t)tau;
+    k->reply.strategy_value = s->updates.stretch;
+    k->reply.step = s->updates.version + !updated;
+    k->reply.epoch = env->train_samples > 0 ? (double)s->applied / (double)env->train_samples : 0;
+    k->reply.time = comm_now(env->comm) - env->job_start;
+    return 0;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+/* The job is over: every gradient is applied, and the weights are evaluated where they can be. */
+static int end_job(struct server *s, struct err *e)
+{
+    int rc;
+    if (updates_flush(&s->updates)) {
+        settle(s); /* no other gradient will come to complete the group */
+        if ((rc = server_order(s, ORDER_FLUSH, 0, e)) < 0) {
+            return rc;
+        }
+    }
+    /* of a target that was reached the weights are the best artifact's; gradients that were out
+     * then came after it */
+    if (!s->target_reached && s->evaluated_version != s->updates.version) {
+        if ((rc = server_begin_evaluation(s, e)) < 0 || s->evaluating) {
+            return rc;
+        }
+    }
+    s->outcome = RUN_ENDED;
+    return server_save(s, SAVE_FINAL, e);
+}
+
+/* It was asked to stop or to pause, and no gradient is out any more. */
+static int leave_job(struct server *s, struct err *e)
+{
+    bool stop = s->control.stop;
+    s->outcome = stop ? RUN_STOPPED : RUN_PAUSED;
+    return server_save(s, stop ? SAVE_CHECKPOINT : SAVE_PAUSE, e);
+}
+
+static bool checkpoint_due(struct server *s)
+{
+    return s->outcome == RUN_GOES_ON &&
+           (s->control.checkpoint ||
+            agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)));
+}
+
+/* After every push: is something due, or is it over? */
+static int decide(struct server *s, struct err *e)
+{
+    bool asked = s->control.pause || s->control.stop, idle = s->n_out == 0 && s->n_evaluating == 0;
+    bool over = server_nothing_left(s) && idle && !server_slices_kept(s);
+    int rc = 0;
+    if (asked && idle) {
+        rc = leave_job(s, e);
+    } else if (!asked && !s->evaluating && over) {
+        rc = end_job(s, e);
+    } else if (!asked && !s->evaluating && s->due) {
+        rc = server_begin_evaluation(s, e);
+    }
+    return rc >= 0 && checkpoint_due(s) ? server_save(s, SAVE_CHECKPOINT, e) : rc;
+}
+
+/* Who speaks next: whoever comes, unless the order was given. */
+static int whose_turn(const struct server *s, int *rank, struct err *e)
+{
+    const json_t *next = json_array_get(s->env->order, (size_t)s->taken);
+    *rank = next ? (int)json_integer_value(next) : TRANSPORT_ANY;
+    if (next && (*rank < 0 || *rank >= s->env->comm->workers || s->clients[*rank].parked)) {
+        return err_set(e, ERR_INVALID,
+                       "gradient %lld cannot be rank %d's, as the order has it: it computes none",
+                       (long long)s->taken + 1, *rank);
+    }
+    return 0;
+}
+
+/* *g: where the gradient is. */
+static int receive_gradient(struct server *s, int rank, const float **g, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    struct message gradient, stats;
+    char none, no_head;
+    message_recv(&gradient, c, rank, TAG_GRADIENT, &none, 1, s->g, s->n);
+    if (s->n_stats > 0) {
+        message_recv(&stats, c, rank, TAG_STATS, &no_head, 1, s->pushed_stats, s->n_stats);
+    }
+    int rc = comm_wait(c, &gradient.op, e), of_stats = 0;
+    if (s->n_stats > 0) { /* waited for in any case: it lies on this stack */
+        of_stats = comm_wait(c, &stats.op, rc < 0 ? NULL : e);
+    }
+    *g = gradient.body;
+    return rc < 0 ? rc : of_stats;
+}
+
+/* `g`: where the gradient is, if it is one. */
+static int receive(struct server *s, struct push_head *push, const float **g, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    struct message head;
+    int from, rc = whose_turn(s, &from, e);
+    if (rc < 0) {
+        return rc;
+    }
+    message_recv(&head, c, from, TAG_PUSH, push, sizeof *push, NULL, 0);
+    if ((rc = comm_wait(c, &head.op, e)) < 0) {
+        return rc;
+    }
+    if (push->rank < 0 || push->rank >= c->workers) {
+        return err_set(e, ERR_PEER, "a push came from rank %d, which is no worker", push->rank);
+    }
+    return push->kind == PUSH_GRADIENT ? receive_gradient(s, push->rank, g, e) : 0;
+}
+
+static int answer(struct server *s, const struct push_head *push, const float *g, struct err *e)
+{
+    int rc =
+        push->kind == PUSH_GRADIENT ? take_gradient(s, push, g, e) : server_evaluated(s, push, e);
+    if (rc < 0) {
+        return rc;
+    }
+    server_park(s, push->rank);
+    s->env->control(s->env->ctx, &s->control);
+    if ((rc = decide(s, e)) < 0) {
+        return rc;
+    }
+    return server_serve_parked(s, e);
+}
+
+/* The last answers must have left before the buffers go. */
+static int flush(struct server *s, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0; i < s->env->comm->workers && rc >= 0; i++) {
+        struct client *k = &s->clients[i];
+        rc = k->sending ? comm_wait(s->env->comm, &k->head.op, e) : 0;
+    }
+    return rc;
+}
+
+/* The share of the last second or so that went into answers. */
+static void tell_busy(struct server *s, double waited, double worked)
+{
+    double all = waited + worked, keep = exp(-all);
+    s->busy = all > 0 ? keep * s->busy + (1 - keep) * worked / all : s->busy;
+    if (s->env->served) {
+        s->env->served(s->env->ctx, s->updates.version, s->busy);
+    }
+}
+
+/* What every worker waits for at the start: its first weights and slice. */
+static int greet(struct server *s, struct err *e)
+{
+    s->env->control(s->env->ctx, &s->control);
+    int rc = decide(s, e); /* a restart may find that everything was done */
+    if (rc < 0) {
+        return rc;
+    }
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        s->clients[i].reply.staleness = -1;
+        server_park(s, i);
+    }
+    return server_serve_parked(s, e);
+}
+
+static int serve_pushes(struct server *s, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    struct push_head push;
+    const float *g = s->g;
+    int rc = 0;
+    while (rc >= 0 && s->n_ended < c->workers) {
+        double before = comm_now(c);
+        if ((rc = receive(s, &push, &g, e)) < 0) {
+            break;
+        }
+        double came = comm_now(c);
+        rc = answer(s, &push, g, e);
+        tell_busy(s, came - before, comm_now(c) - came);
+    }
+    return rc;
+}
+
+static int order_end(struct server *s, struct err *e)
+{
+    struct order end = {.kind = ORDER_END, .outcome = s->outcome};
+    return shard_order(s->env->comm, &end, e);
+}
+
+int server_serve(const struct server_policy *policy, struct rank_env *env,
+                 const struct run_state *from, struct err *e)
+{
+    if (env->comm->rank > env->comm->workers) {
+        return shard_serve(policy, env, from, e);
+    }
+    struct server *s = calloc(1, sizeof *s);
+    if (!s) {
+        return err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+    }
+    s->policy = policy;
+    double deadline = env->comm->deadline;
+    env->comm->deadline = 0; /* the next push may be long in coming; heartbeats tell who is alive */
+    int rc;
+    if ((rc = server_init(s, env, from, e)) < 0 || (rc = greet(s, e)) < 0 ||
+        (rc = serve_pushes(s, e)) < 0 || (rc = flush(s, e)) < 0 || (rc = order_end(s, e)) < 0) {
+        comm_abandon(env->comm); /* answers that are on their way lie in what goes now */
+    } else {
+        rc = s->outcome;
+    }
+    env->comm->deadline = deadline;
+    server_release(s);
+    free(s);
+    return rc;
+}

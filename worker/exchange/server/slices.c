@@ -1,0 +1,267 @@
+/* What a server hands out: training slices in the order of pulls, test slices at an evaluation's
+ * boundary, an end; and who waits for what. */
+#include "worker/exchange/server/parts.h"
+
+#include <string.h>
+
+enum { EVAL_SLICES_PER_WORKER = 4, EVAL_SLICE_MIN = 64 };
+
+static int size_of(const struct server *s, int rank)
+{
+    int size = s->control.version > 0 ? s->control.sizes[rank] : s->env->first_sizes[rank];
+    return size > 0 ? size : 1;
+}
+
+/* The next slice of at most `want` samples: first what has to be done again, then the cursor's. */
+static bool take_slice(struct server *s, int64_t want, struct slice *out)
+{
+    if (s->n_redo > 0) {
+        *out = s->redo[0];
+        if (out->count > want) {
+            out->count = want;
+            s->redo[0].start += want;
+            s->redo[0].count -= want;
+        } else {
+            memmove(s->redo, s->redo + 1, (size_t)--s->n_redo * sizeof *s->redo);
+        }
+        return true;
+    }
+    return cursor_take(&s->cursor, want, out);
+}
+
+bool server_nothing_left(const struct server *s)
+{
+    return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor));
+}
+
+/* For one worker: what was kept for it is left to it. */
+static bool nothing_left_for(const struct server *s, int rank)
+{
+    return s->target_reached || (s->clients[rank].kept.count == 0 && server_nothing_left(s));
+}
+
+bool server_slices_kept(const struct server *s)
+{
+    return !s->target_reached && s->n_kept > 0;
+}
+
+/* Counted at each change, because a thousand clients would have to be asked after every push. */
+static void set_slice(struct slice *of_client, int *n, const struct slice *slice)
+{
+    bool is = slice && slice->count > 0;
+    *n += (int)is - (of_client->count > 0);
+    of_client->count = 0;
+    if (is) {
+        *of_client = *slice;
+    }
+}
+
+void server_set_out(struct server *s, struct client *k, const struct slice *slice)
+{
+    set_slice(&k->out, &s->n_out, slice);
+}
+
+void server_set_kept(struct server *s, struct client *k, const struct slice *slice)
+{
+    set_slice(&k->kept, &s->n_kept, slice);
+}
+
+void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
+{
+    s->n_evaluating += (samples > 0) - (k->evaluating > 0);
+    k->evaluating = samples;
+}
+
+/* The client pushed again, so its last answer is through: this only takes note of it. */
+static int settle_reply(struct comm *c, struct client *k, struct err *e)
+{
+    int rc = comm_wait(c, &k->head.op, e);
+    if (rc >= 0 && k->weights.op.step) {
+        rc = comm_wait(c, &k->weights.op, e);
+    }
+    return rc >= 0 && k->stats_sent.op.step ? comm_wait(c, &k->stats_sent.op, e) : rc;
+}
+
+/* Starts sending an answer with these weights, which the client holds from now on; NULL: the header
+ * alone. */
+static int send_reply(struct server *s, int rank, struct version *weights, const float *stats,
+                      struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    struct comm *c = s->env->comm;
+    static char none;
+    int rc = k->sending ? settle_reply(c, k, e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    k->reply.parked_s = k->parked ? comm_now(c) - k->parked_at : 0;
+    k->parked = false;
+    k->sending = true;
+    memset(&k->weights, 0, sizeof k->weights);
+    memset(&k->stats_sent, 0, sizeof k->stats_sent);
+    message_send(&k->head, c, rank, TAG_REPLY, &k->reply, sizeof k->reply, NULL, 0);
+    if (weights) {
+        updates_hold(&s->updates, &k->held, weights);
+        message_send(&k->weights, c, rank, TAG_WEIGHTS, &none, 1, weights->w, s->n);
+        rc = server_order(s, weights == s->snapshot ? ORDER_SEND_EVAL : ORDER_SEND, rank, e);
+        if (rc < 0) {
+            return rc;
+        }
+        if (s->n_stats > 0) {
+            memcpy(k->stats, stats, s->n_stats * sizeof(float));
+            message_send(&k->stats_sent, c, rank, TAG_STATS, &none, 1, k->stats, s->n_stats);
+        }
+    }
+    return 0;
+}
+
+static int hand_test_slice(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    int64_t total = s->env->test_samples,
+            part = total / (EVAL_SLICES_PER_WORKER * s->env->comm->workers) + 1;
+    part = part < EVAL_SLICE_MIN ? EVAL_SLICE_MIN : part;
+    part = part < total - s->eval_next ? part : total - s->eval_next;
+    k->reply.action = DO_EVALUATE;
+    k->reply.version = s->eval_step;
+    k->reply.eval_first = s->eval_next;
+    k->reply.eval_count = part;
+    k->reply.slice = k->reply.hint = (struct slice){0};
+    server_set_evaluating(s, k, part);
+    s->eval_next += part;
+    s->env->aside(s->env->ctx, true);
+    int rc = send_reply(s, rank, s->snapshot, s->snapshot_stats, e);
+    s->env->aside(s->env->ctx, false);
+    return rc;
+}
+
+/* A user's program is told its next slice in advance, so that slice is no other worker's. */
+static void keep_next(struct server *s, struct client *k, int size)
+{
+    struct slice next;
+    if (take_slice(s, size, &next)) {
+        server_set_kept(s, k, &next);
+        k->reply.hint = next;
+    }
+}
+
+static int hand_slice(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    int size = size_of(s, rank);
+    if (k->kept.count > 0) { /* while it evaluated, or in advance */
+        server_set_out(s, k, &k->kept);
+        server_set_kept(s, k, NULL);
+        size = size > k->out.count ? size : (int)k->out.count;
+    } else {
+        struct slice slice;
+        BUG_ON(!take_slice(s, size, &slice));
+        server_set_out(s, k, &slice);
+    }
+    struct cursor ahead = s->cursor;
+    k->reply.action = DO_TRAIN;
+    k->reply.version = s->updates.version;
+    k->reply.slice = k->out;
+    k->reply.batch = size;
+    k->reply.next_batch = 0;
+    k->reply.learning_rate =
+        jobspec_rate(&s->env->spec->optimizer, slice_epoch(&k->out, s->env->train_samples));
+    k->reply.hint = (struct slice){0};
+    if (s->env->ahead > 0) {
+        keep_next(s, k, size);
+        return send_reply(s, rank, s->updates.now, s->stats, e);
+    }
+    /* a guess: what would come if all others pulled once before; loading it early is never wrong,
+     * only useless */
+    int64_t others = s->env->spec->batching.global_batch - size;
+    if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) ||
+        !cursor_take(&ahead, size, &k->reply.hint)) {
+        k->reply.hint.count = 0;
+    }
+    return send_reply(s, rank, s->updates.now, s->stats, e);
+}
+
+static int end_client(struct server *s, int rank, struct err *e)
+{
+    struct client *k = &s->clients[rank];
+    k->reply.action = s->outcome == RUN_ENDED    ? DO_END
+                      : s->outcome == RUN_PAUSED ? DO_PAUSE
+                                                 : DO_STOP;
+    s->n_ended += !k->ended;
+    k->ended = true;
+    s->least = -1;
+    return send_reply(s, rank, NULL, NULL, e);
+}
+
+/* Does the strategy let this worker go on? */
+static bool may_pull(struct server *s, int rank)
+{
+    const struct server_policy *policy = s->policy;
+    if (policy->blocking && policy->blocking(s->env) && s->clients[rank].grouped) {
+        return false;
+    }
+    if (!policy->lead) {
+        return true;
+    }
+    if (s->least < 0) {
+        s->least = INT64_MAX;
+        for (int i = 0; i < s->env->comm->workers; i++) {
+            s->least = s->clients[i].ended || s->clients[i].pushes > s->least
+                           ? s->least
+                           : s->clients[i].pushes;
+        }
+    }
+    int64_t pushes = s->clients[rank].pushes, least = s->least < pushes ? s->least : pushes;
+    return pushes - least <= policy->lead(s->env);
+}
+
+void server_park(struct server *s, int rank)
+{
+    if (!s->clients[rank].parked) {
+        int i = s->n_parked++;
+        for (; i > 0 && s->parked[i - 1] > rank; i--) {
+            s->parked[i] = s->parked[i - 1];
+        }
+        s->parked[i] = rank;
+    }
+    s->clients[rank].parked = true;
+    s->clients[rank].parked_at = comm_now(s->env->comm);
+}
+
+/* Answers a worker with what there is for it, if there is anything. */
+static int serve_client(struct server *s, int rank, struct err *e)
+{
+    bool asked = s->control.pause || s->control.stop;
+    if (s->outcome != RUN_GOES_ON) {
+        return end_client(s, rank, e);
+    }
+    bool trains = !asked && !nothing_left_for(s, rank) && may_pull(s, rank);
+    if (s->evaluating && !asked && s->eval_next < s->env->test_samples) {
+        if (trains && s->clients[rank].kept.count == 0) {
+            struct slice slice;
+            if (take_slice(s, size_of(s, rank), &slice)) {
+                server_set_kept(s, &s->clients[rank], &slice);
+            }
+        }
+        return hand_test_slice(s, rank, e);
+    }
+    if (trains) {
+        return hand_slice(s, rank, e);
+    }
+    return 0; /* it stays parked */
+}
+
+int server_serve_parked(struct server *s, struct err *e)
+{
+    int rc = 0, n = s->n_parked, still = 0;
+    for (int i = 0; i < n && rc >= 0; i++) {
+        int rank = s->parked[i];
+        rc = serve_client(s, rank, e);
+        if (s->clients[rank].parked) { /* nobody parks meanwhile: who was answered speaks again
+                                          through the loop alone */
+            s->parked[still++] = rank;
+        }
+    }
+    s->n_parked = rc < 0 ? s->n_parked : still;
+    return rc;
+}

@@ -1,0 +1,177 @@
+/* How a server starts and ends, and the states that it writes (SEMANTICS.md 3): weights, rule
+ * state, cursor, and the slices that are out. */
+#include "worker/exchange/server/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t blocks_of(const struct server *s)
+{
+    return s->n > 0 ? s->updates.n_optim / s->n : 0;
+}
+
+/* What the further servers have to do as well. */
+int server_order(struct server *s, enum order_kind kind, int rank, struct err *e)
+{
+    struct order o = {.kind = kind, .rank = rank};
+    return shard_order(s->env->comm, &o, e);
+}
+
+/* Room for the ranges of all servers. */
+static int hold_full_state(struct server *s, struct err *e)
+{
+    size_t n = s->env->n_params;
+    s->full = malloc(n * sizeof(float) + 1);
+    s->full_optim = malloc(blocks_of(s) * n * sizeof(float) + 1);
+    return s->full && s->full_optim
+               ? 0
+               : err_set(e, ERR_MEMORY, "cannot hold a state of %zu parameters: memory ran out", n);
+}
+
+int server_init(struct server *s, struct rank_env *env, const struct run_state *from, struct err *e)
+{
+    int W = env->comm->workers;
+    s->env = env;
+    s->n = shard_count(env->n_params, env->comm->servers, 0);
+    s->n_stats = env->n_stats;
+    s->g = malloc(s->n * sizeof(float) + 1);
+    s->stats = calloc(3 * s->n_stats + 1, sizeof(float));
+    s->redo = calloc(RUN_SLICES, sizeof *s->redo);
+    s->clients = calloc((size_t)W, sizeof *s->clients);
+    s->state = calloc(1, sizeof *s->state);
+    bool ok = s->g && s->stats && s->redo && s->clients && s->state;
+    for (int i = 0; ok && i < W; i++) {
+        s->clients[i].stats = malloc(s->n_stats * sizeof(float) + 1);
+        staleness_init(&s->clients[i].staleness);
+        ok = s->clients[i].stats != NULL;
+    }
+    if (!ok) {
+        return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out",
+                       W, s->n);
+    }
+    s->pushed_stats = s->stats + s->n_stats;
+    s->snapshot_stats = s->pushed_stats + s->n_stats;
+    if (from->stats && from->n_stats == s->n_stats) {
+        memcpy(s->stats, from->stats, s->n_stats * sizeof(float));
+    }
+    s->cursor = from->cursor;
+    s->applied = from->applied_samples;
+    memcpy(s->redo, from->out, (size_t)from->n_out * sizeof *s->redo);
+    s->n_redo = from->n_out;
+    s->evaluated_version = -1;
+    s->outcome = RUN_GOES_ON;
+    const json_t *told =
+        json_is_object(from->extra) ? json_object_get(from->extra, "staleness") : NULL;
+    for (int i = 0; i < W; i++) {
+        staleness_restore(&s->clients[i].staleness, told, i, W);
+    }
+    s->best = run_state_best(from);
+    agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version,
+                comm_now(env->comm));
+    int rc = updates_init(&s->updates, s->policy, env, 0, s->n, from, e);
+    return rc < 0 || env->comm->servers == 1 ? rc : hold_full_state(s, e);
+}
+
+void server_release(struct server *s)
+{
+    for (int i = 0; s->clients && i < s->env->comm->workers; i++) {
+        free(s->clients[i].stats);
+        staleness_release(&s->clients[i].staleness);
+    }
+    updates_release(&s->updates);
+    free(s->clients);
+    free(s->redo);
+    free(s->full);
+    free(s->full_optim);
+    free(s->g);
+    free(s->stats);
+    free(s->state);
+}
+
+static json_t *extra_json(const struct server *s)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        json_array_append_new(list, staleness_dump(&s->clients[i].staleness));
+    }
+    return json_pack("{s:o, s:f}", "staleness", list, "best", s->best);
+}
+
+/* A slice that is not done; pieces of one that was split come together again. */
+static void add_out(struct run_state *state, const struct slice *slice)
+{
+    struct slice *last = state->n_out > 0 ? &state->out[state->n_out - 1] : NULL;
+    if (slice->count == 0) {
+        return;
+    }
+    if (last && last->epoch == slice->epoch && last->start + last->count == slice->start) {
+        last->count += slice->count;
+        return;
+    }
+    BUG_ON(state->n_out == RUN_SLICES);
+    state->out[state->n_out++] = *slice;
+}
+
+/* All ranges into one block. `params` is this server's, of the newest weights or those under
+ * evaluation; on return all of them, as is `optim`. */
+static int collect(struct server *s, bool evaluated, const float **params, const float **optim,
+                   struct err *e)
+{
+    size_t n = s->env->n_params, blocks = blocks_of(s);
+    if (s->env->comm->servers == 1) {
+        return 0;
+    }
+    int rc = server_order(s, evaluated ? ORDER_STATE_EVAL : ORDER_STATE, 0, e);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(s->full, *params, s->n * sizeof(float));
+    for (size_t b = 0; b < blocks; b++) {
+        memcpy(s->full_optim + b * n, s->updates.optim + b * s->n, s->n * sizeof(float));
+    }
+    *params = s->full;
+    *optim = blocks > 0 ? s->full_optim : NULL;
+    return shard_collect(s->env->comm, s->full, s->full_optim, n, (int)blocks, e);
+}
+
+int server_save(struct server *s, enum save_why why, struct err *e)
+{
+    struct run_state *state = s->state;
+    bool evaluated = why == SAVE_BEST;
+    const float *params = evaluated ? s->snapshot->w : s->updates.now->w,
+                *stats = evaluated ? s->snapshot_stats : s->stats;
+    const float *optim = s->updates.optim;
+    int rc = collect(s, evaluated, &params, &optim, e);
+    if (rc < 0 || !s->env->save) {
+        return rc;
+    }
+    *state = (struct run_state){
+        .params = params,
+        .optim = optim,
+        .stats = stats,
+        .n_params = s->env->n_params,
+        .n_optim = blocks_of(s) * s->env->n_params,
+        .n_stats = s->n_stats,
+        .version = s->updates.version,
+        .applied_samples = s->applied,
+        .cursor = s->cursor,
+        .why = why,
+        .test_accuracy =
+            why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
+        .test_loss = s->last_loss};
+    for (int i = 0; i < s->n_redo; i++) {
+        add_out(state, &s->redo[i]);
+    }
+    for (int i = 0; i < s->n_grouped; i++) {
+        add_out(state, &s->grouped[i]);
+    }
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        add_out(state, &s->clients[i].out);
+        add_out(state, &s->clients[i].kept);
+    }
+    state->extra = extra_json(s);
+    rc = s->env->save(s->env->ctx, state, e);
+    json_decref(state->extra);
+    state->extra = NULL;
+    return rc;
+}

@@ -1,0 +1,60 @@
+/* How gradients become versions: the server's weights, the state of its rule, and the group that is
+ * being collected. Knows nothing of workers, messages or slices; server.c does.
+ *
+ * A version that somebody holds stays as it is: the next one is written elsewhere, so that nothing
+ * is copied when it is handed out.
+ *
+ *      update   5 ──────► 6 ──────► 7 ──► 7       6 stands where nobody was; A's push lets go of 4, whose place 8 may have
+ *      held     by A: 4, by B: 5    by B: 5, by A: 7 */
+#ifndef WORKER_EXCHANGE_UPDATES_H
+#define WORKER_EXCHANGE_UPDATES_H
+
+#include "worker/exchange/server/server.h"
+
+struct version {
+    float *w; /* [n] */
+    int holders;
+};
+
+struct updates {
+    const struct server_policy *policy; /* borrowed, as is env */
+    const struct rank_env *env;
+    struct rule_state rule; /* w: those of `now`; v, m2: into the block below */
+    struct version *now;    /* the newest weights, of this server's range of the block */
+    struct version *places; /* [n_places] as many as may be held at once, and one; owned */
+    struct version **spare; /* [n_spare] those that nobody needs, used last first; owned */
+    int n_places, n_spare;
+    float *optim; /* [n_optim] velocity, then mean square; owned; NULL if there is none */
+    float *sum;   /* [n] of the group; owned; NULL if each gradient makes an update of its own */
+    size_t n, n_optim;
+    int group;        /* gradients of a full update */
+    int collected;    /* in `sum` by now */
+    float group_rate; /* learning rate of the group's first gradient */
+    int64_t version;
+    float stretch; /* length of the last step beside that of its plain gradient, where the rule
+                      compensates; else NaN */
+    float
+        *before; /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
+};
+
+/* Lengths are compared on so many weights, spread evenly: enough for two digits, and nothing beside
+ * a pass over all. */
+enum { UPDATES_SAMPLE = 4096 };
+
+/* Of the range [first, first + n) of the flat block. */
+int updates_init(struct updates *u, const struct server_policy *policy, const struct rank_env *env,
+                 size_t first, size_t n, const struct run_state *from, struct err *e);
+void updates_release(struct updates *u);
+/* *holder (NULL at first) has v, the newest weights or some that are held, in place of what it had:
+ * they stay as they are until it gets others. Each worker may be a holder, and an evaluation. */
+void updates_hold(struct updates *u, struct version **holder, struct version *v);
+/* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights
+ * it was computed on; `rate`: the learning rate that belongs to it. True if it completed an update,
+ * so that the version went up. */
+bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice,
+                 double rate, int64_t tau);
+/* Applies a group that was left incomplete, with the weights its gradients have; true if there was
+ * one. */
+bool updates_flush(struct updates *u);
+
+#endif

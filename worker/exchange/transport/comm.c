@@ -1,0 +1,286 @@
+/* Comm, the front that strategies see: groups, messages, broadcast. It holds no thread and no
+ * library: an operation is a small state machine that the transport runs (transport.h).
+ *
+ * Tags: strategies use 0 … 999. Above them stand the collectives, with a serial number in the tag
+ * so that two of them under way at once never take each other's messages. */
+#include "worker/exchange/transport/comm.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BROADCAST_TAG = 1000, MEET_TAG }; /* strategies use 0 … 999 */
+
+/* On a virtual clock there is one way for every message. */
+static bool leaves_host(const struct comm *c, enum comm_group group)
+{
+    const struct transport_ops *ops = c->t->ops;
+    bool leaves = false;
+    for (int i = 1; i < c->n_members[group] && !leaves && !ops->weigh; i++) {
+        leaves = strcmp(ops->host(c->t, c->members[group][i]),
+                        ops->host(c->t, c->members[group][0])) != 0;
+    }
+    return leaves;
+}
+
+int comm_init(struct comm *c, struct transport *t, int workers, int servers, struct err *e)
+{
+    memset(c, 0, sizeof *c);
+    c->t = t;
+    c->rank = t->ops->rank(t);
+    c->workers = workers;
+    c->servers = servers;
+    c->deadline = 120;
+    if (workers < 1 || servers < 1 || t->ops->size(t) != workers + servers) {
+        return err_set(e, ERR_INTERNAL,
+                       "%d ranks were started, %d workers and %d servers are needed",
+                       t->ops->size(t), workers, servers);
+    }
+    c->members[COMM_ALL] = calloc((size_t)workers, sizeof(int));
+    if (!c->members[COMM_ALL]) {
+        return err_set(e, ERR_MEMORY, "cannot hold the list of %d ranks: memory ran out", workers);
+    }
+    for (int i = 0; i < workers; i++) {
+        c->members[COMM_ALL][i] = i;
+    }
+    c->n_members[COMM_ALL] = c->rank < workers ? workers : 0;
+    c->place[COMM_ALL] = c->rank < workers ? c->rank : 0;
+    c->remote[COMM_ALL] = leaves_host(c, COMM_ALL);
+    return 0;
+}
+
+int comm_set_groups(struct comm *c, const int *groups, struct err *e)
+{
+    int *mine = calloc((size_t)c->workers, sizeof(int)),
+        *leaders = calloc((size_t)c->workers, sizeof(int));
+    int n_mine = 0, n_leaders = 0;
+    bool leader = false;
+    if (!mine || !leaders) {
+        free(mine);
+        free(leaders);
+        return err_set(e, ERR_MEMORY, "cannot hold the groups of %d ranks: memory ran out",
+                       c->workers);
+    }
+    for (int i = 0; i < c->workers; i++) {
+        bool first = true;
+        for (int j = 0; j < i; j++) {
+            first = first && groups[j] != groups[i];
+        }
+        if (first) {
+            c->place[COMM_LEADERS] = i == c->rank ? n_leaders : c->place[COMM_LEADERS];
+            leaders[n_leaders++] = i;
+            leader = leader || i == c->rank;
+        }
+        if (c->rank < c->workers && groups[i] == groups[c->rank]) {
+            c->place[COMM_MINE] = i == c->rank ? n_mine : c->place[COMM_MINE];
+            mine[n_mine++] = i;
+        }
+    }
+    free(c->members[COMM_MINE]);
+    free(c->members[COMM_LEADERS]);
+    c->members[COMM_MINE] = mine;
+    c->n_members[COMM_MINE] = n_mine;
+    c->members[COMM_LEADERS] = leaders;
+    c->n_members[COMM_LEADERS] = leader ? n_leaders : 0;
+    c->remote[COMM_MINE] = leaves_host(c, COMM_MINE);
+    c->remote[COMM_LEADERS] = leaves_host(c, COMM_LEADERS);
+    return 0;
+}
+
+void comm_release(struct comm *c)
+{
+    for (int g = 0; g < COMM_GROUPS; g++) {
+        free(c->members[g]);
+    }
+    memset(c, 0, sizeof *c);
+}
+
+double comm_now(struct comm *c)
+{
+    return c->t->ops->now(c->t);
+}
+
+void comm_pace(struct comm *c, double share, int count)
+{
+    c->t->ops->pace(c->t, share, count);
+}
+
+int comm_test(struct comm_op *op)
+{
+    return atomic_load_explicit(&op->state, memory_order_acquire);
+}
+
+int comm_wait(struct comm *c, struct comm_op *op, struct err *e)
+{
+    return comm_wait_parts(c, op, INT_MAX, e);
+}
+
+int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e)
+{
+    double deadline = c->deadline > 0 ? comm_now(c) + c->deadline : 0;
+    int rc = c->t->ops->wait(c->t, op, parts, deadline);
+    if (rc == 0) {
+        comm_abandon(c);
+        return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank,
+                       c->deadline);
+    }
+    if (rc < 0) {
+        if (op->err.code) {
+            return err_set(e, op->err.code, "%s", op->err.message);
+        }
+        return err_set(e, ERR_PEER, "an exchange of rank %d failed", c->rank);
+    }
+    return 0;
+}
+
+void comm_abandon(struct comm *c)
+{
+    if (c->t->ops->abandon) {
+        c->t->ops->abandon(c->t);
+    }
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+enum { PHASE_BEGIN, PHASE_HEAD, PHASE_BODY };
+
+static int fail(struct message *m, const char *what)
+{
+    return err_set(&m->op.err, ERR_PEER, "%s rank %d failed (tag %d)", what, m->peer, m->tag);
+}
+
+static bool has_body(const struct message *m)
+{
+    return m->body_bytes > 0 || m->hollow > 0;
+}
+
+static int head_tag(const struct message *m)
+{
+    return (m->tag & ~TRANSPORT_LENT) | TRANSPORT_CONTROL;
+}
+
+/* The header and the body go as two messages, both under way at once. Both sides agree whether
+ * there is a body. */
+static int send_step(struct comm_op *op, struct transport *t)
+{
+    struct message *m = (struct message *)op;
+    if (m->phase == PHASE_BEGIN) {
+        if (t->ops->send(t, m->peer, head_tag(m), m->head, m->head_bytes, &m->r[0]) < 0) {
+            return fail(m, "sending to");
+        }
+        if (m->hollow) {
+            t->ops->weigh(t, m->hollow * sizeof(float));
+        }
+        if (has_body(m) && t->ops->send(t, m->peer, m->tag, m->body, m->body_bytes, &m->r[1]) < 0) {
+            return fail(m, "sending to");
+        }
+        m->phase = PHASE_HEAD;
+    }
+    if (m->phase == PHASE_HEAD) {
+        int rc = t->ops->test(t, &m->r[0]);
+        if (rc <= 0) {
+            return rc < 0 ? fail(m, "sending to") : 0;
+        }
+        m->phase = PHASE_BODY;
+    }
+    int rc = has_body(m) ? t->ops->test(t, &m->r[1]) : 1;
+    return rc < 0 ? fail(m, "sending to") : rc;
+}
+
+/* Who sent the header also sends the body. */
+static int recv_step(struct comm_op *op, struct transport *t)
+{
+    struct message *m = (struct message *)op;
+    if (m->phase == PHASE_BEGIN) {
+        if (t->ops->recv(t, m->peer, head_tag(m), m->head, m->head_bytes, &m->r[0]) < 0) {
+            return fail(m, "receiving from");
+        }
+        m->phase = PHASE_HEAD;
+    }
+    if (m->phase == PHASE_HEAD) {
+        int rc = t->ops->test(t, &m->r[0]);
+        if (rc <= 0) {
+            return rc < 0 ? fail(m, "receiving from") : 0;
+        }
+        m->peer = m->r[0].from;
+        if (!has_body(m)) {
+            return 1;
+        }
+        if (t->ops->recv(t, m->peer, m->tag, m->body, m->body_bytes, &m->r[1]) < 0) {
+            return fail(m, "receiving from");
+        }
+        m->phase = PHASE_BODY;
+    }
+    int rc = t->ops->test(t, &m->r[1]);
+    if (rc > 0) {
+        m->body_bytes = m->r[1].bytes;
+        m->body = m->r[1].at;
+    }
+    return rc < 0 ? fail(m, "receiving from") : rc;
+}
+
+static void begin(struct message *m, struct comm *c, int peer, int tag, void *head,
+                  size_t head_bytes, void *body, size_t body_bytes, bool sending)
+{
+    memset(m, 0, sizeof *m);
+    m->op.step = sending ? send_step : recv_step;
+    m->comm = c;
+    m->peer = peer;
+    m->tag = tag;
+    m->sending = sending;
+    m->head = head;
+    m->head_bytes = head_bytes;
+    m->body = body;
+    m->body_bytes = body_bytes;
+    m->hollow = body && body_bytes == 0 ? c->hollow_body : 0;
+    c->t->ops->start(c->t, &m->op);
+}
+
+void message_send(struct message *m, struct comm *c, int to, int tag, void *head, size_t head_bytes,
+                  float *body, size_t floats)
+{
+    begin(m, c, to, tag, head, head_bytes, body, floats * sizeof(float), true);
+}
+
+void message_recv(struct message *m, struct comm *c, int from, int tag, void *head,
+                  size_t head_bytes, float *body, size_t floats)
+{
+    begin(m, c, from, tag, head, head_bytes, body, floats * sizeof(float), false);
+}
+
+/* ---- broadcast ------------------------------------------------------------------------------- */
+
+/* A binomial tree over ranks counted from the root:  0 ─► 1, then 0 ─► 2, 1 ─► 3, then 0 ─► 4 …
+ * Each rank receives once. */
+int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct err *e)
+{
+    int size = c->workers + c->servers, me = (c->rank - root + size) % size, rc = 0;
+    char none = 0;
+    struct message m;
+    for (int reach = 1; reach < size && rc >= 0; reach *= 2) { /* ranks below it have the data */
+        bool gives = me < reach && me + reach < size, takes = me >= reach && me < 2 * reach;
+        int peer = ((gives ? me + reach : me - reach) + root + size) % size;
+        if (gives || takes) {
+            begin(&m, c, peer, BROADCAST_TAG, &none, 1, data, bytes, gives);
+            rc = comm_wait(c, &m.op, e);
+        }
+    }
+    return rc < 0 ? err_prefix(e, "cannot hand out the start") : 0;
+}
+
+/* Dissemination (Hensgen, Finkel & Manber, 1988): after round k everybody has heard of the 2^k
+ * ranks before it. */
+int comm_meet(struct comm *c, struct err *e)
+{
+    int size = c->workers + c->servers, rc = 0;
+    char none = 0, any;
+    for (int reach = 1; reach < size && rc >= 0; reach *= 2) {
+        struct message out, in;
+        message_send(&out, c, (c->rank + reach) % size, MEET_TAG, &none, 1, NULL, 0);
+        message_recv(&in, c, (c->rank - reach + size) % size, MEET_TAG, &any, 1, NULL, 0);
+        int came = comm_wait(c, &in.op, e); /* both, since both lie on this stack */
+        rc = comm_wait(c, &out.op, came < 0 ? NULL : e);
+        rc = came < 0 ? came : rc;
+    }
+    return rc < 0 ? err_prefix(e, "cannot meet the other ranks") : 0;
+}

@@ -1,0 +1,124 @@
+/* Comm: what a strategy may use to talk to other ranks. Works on any transport.
+ *
+ * Ranks 0..W-1 are workers, rank W is the keeper and first server, more servers follow
+ * (SEMANTICS.md 9). Groups: all workers; the workers of my group (one host, or S in a row); the
+ * first worker of each group.
+ */
+#ifndef WORKER_EXCHANGE_COMM_H
+#define WORKER_EXCHANGE_COMM_H
+
+#include "worker/exchange/transport/transport.h"
+
+enum comm_group { COMM_ALL, COMM_MINE, COMM_LEADERS, COMM_GROUPS };
+
+struct device; /* kernels/device.h */
+
+struct comm {
+    struct transport *t;           /* borrowed */
+    int rank, workers, servers;    /* servers >= 1: rank W is always there */
+    int *members[COMM_GROUPS];     /* ranks, ascending; owned */
+    int n_members[COMM_GROUPS];    /* 0: I am not in it */
+    int place[COMM_GROUPS];        /* mine among them */
+    bool remote[COMM_GROUPS];      /* they are on several hosts, whose links are real */
+    bool native;                   /* exchange.allreduce is "mpi" */
+    uint32_t serials[COMM_GROUPS]; /* all-reduces started per group: their tags */
+    /* On a virtual clock without numbers (evenstep-simulate --timing-only): floats that cost time
+     * but do not exist, at the head of every all-reduce of a group, and of a message whose body has
+     * no floats. Else 0. */
+    size_t hollow[COMM_GROUPS], hollow_body;
+    double deadline; /* seconds that any wait may take, 120 by default; 0 none */
+};
+
+int comm_init(struct comm *c, struct transport *t, int workers, int servers, struct err *e);
+/* groups[i] is the group number of worker i. */
+int comm_set_groups(struct comm *c, const int *groups, struct err *e);
+void comm_release(struct comm *c);
+
+double comm_now(struct comm *c);
+void comm_pace(struct comm *c, double share, int count);
+
+/* Sum over a group, in place. One ring with fixed chunks (recursive doubling below 4096 floats):
+ * the order of additions depends on rank numbers and n alone, so every rank and every transport
+ * gets the same bits. Calls on one group must be started in the same order by all its members.
+ * `data` belongs to the op until it ended. The last `light` floats are control words: on a virtual
+ * link they cost nothing, as a few words beside a gradient do on a real one (SEMANTICS.md 7). */
+enum { ALLREDUCE_WINDOW = 4 };
+struct allreduce {
+    struct comm_op op;
+    struct comm *comm;
+    struct device *dev; /* whose memory data and scratch are (allreduce_place); NULL: the host's */
+    enum comm_group group;
+    float *data,
+        *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
+    float *sum;   /* once done: data, or of a `lent` one perhaps memory of the transport, only to be
+                     read */
+    bool lent;   /* the caller takes it so, and is done with it before it begins another one in this
+                    group; all members alike */
+    bool shares; /* the caller has others go beside it, for which it leaves room on a link */
+    size_t n, hollow, light;
+    uint32_t serial;
+    int round, mine, size;
+    struct transport_req ins[ALLREDUCE_WINDOW],
+        outs[ALLREDUCE_WINDOW]; /* of a ring; else the first ones */
+    int pieces, window; /* of a ring: messages of a chunk; how many may be under way at once in one
+                           direction */
+    int ahead;          /* how many may have gone out beyond those that came */
+    int sent, sent_done, got, got_done; /* begun and ended, in the order of the ring's messages */
+    int taken;                          /* parts that the caller has been given */
+    size_t slot;                        /* floats of scratch for one that is added */
+    bool in_busy, out_busy, begun, adds, whole,
+        own_scratch; /* whole: the transport runs the ring as one event */
+    size_t scratch_n;
+};
+void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
+void allreduce_release(struct allreduce *a);
+/* From now on `data` is in the memory of this device, which adds it. Other members need not do the
+ * same: messages and the order of additions stay what they are. Never with comm.native. Negative:
+ * it has no memory for it, and nothing has changed. */
+int allreduce_place(struct allreduce *a, struct device *dev, struct err *e);
+void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light);
+/* Waits for the next part of the sum, n floats of `data` from `first`, which may be read from then
+ * on, and returns how many parts there are from this one on; when all have been given it waits for
+ * the end, and returns 0. Each rank has an order of its own. */
+int allreduce_next_part(struct allreduce *a, size_t *first, size_t *n, struct err *e);
+/* 1 done, 0 not yet, negative failed. */
+int comm_test(struct comm_op *op);
+/* At the deadline (ERR_TIMEOUT) the exchange is abandoned, since `op` may lie on the caller's
+ * stack. */
+int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
+/* As comm_wait, but until so many parts have come. */
+int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e);
+/* The end of all exchange of a rank that failed: nothing under way is touched any more, so that it
+ * may be freed; whatever is started fails. */
+void comm_abandon(struct comm *c);
+
+/* Messages: a fixed header and a body of floats, a transfer each, both under way at once. Both
+ * sides agree whether there is a body. Tags are below 1000, with TRANSPORT_LENT if the body stays
+ * as it is until the receiver has answered. */
+struct message {
+    struct comm_op op;
+    struct comm *comm;
+    int peer, tag; /* peer: TRANSPORT_ANY to receive from whoever comes first; then who it was */
+    bool sending;
+    void *head;
+    size_t head_bytes;
+    float *body;       /* of a receive: room; then where it is, which of a lent one is perhaps the
+                          sender's block */
+    size_t body_bytes; /* of a receive: room; then what came */
+    size_t hollow;
+    struct transport_req r[2];
+    int phase;
+};
+void message_send(struct message *m, struct comm *c, int to, int tag, void *head, size_t head_bytes,
+                  float *body, size_t floats);
+void message_recv(struct message *m, struct comm *c, int from, int tag, void *head,
+                  size_t head_bytes, float *body, size_t floats);
+
+/* Rank `root` of all ranks gives data[bytes] to all others (workers, keeper, servers), blocking. All
+ * name the same number of bytes. */
+int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct err *e);
+/* Returns when all ranks (workers, keeper, servers) have called it, at nearly the same moment
+ * everywhere. */
+int comm_meet(struct comm *c, struct err *e);
+
+#endif

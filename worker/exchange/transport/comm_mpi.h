@@ -1,0 +1,27 @@
+/* Transport over Open MPI: the only code besides worker/main.c that includes mpi.h. Its
+ * communication thread owns all MPI traffic and never blocks in MPI: non-blocking point-to-point,
+ * MPI_Test, 20 to 200 microseconds of sleep between polls once a short spin found nothing
+ * (SEMANTICS.md 12); where all peers are reached over TCP, until a socket has something. */
+#ifndef WORKER_EXCHANGE_COMM_MPI_H
+#define WORKER_EXCHANGE_COMM_MPI_H
+
+#include "worker/exchange/transport/transport.h"
+
+/* After MPI_Init_thread(MULTIPLE). Duplicates MPI_COMM_WORLD and starts the thread. */
+struct transport *comm_mpi_open(struct err *e);
+/* Settings of the library that our way of polling needs, where the user gave none; before MPI_Init.
+ */
+void comm_mpi_prepare(void);
+void comm_mpi_close(struct transport *t);
+/* Sums over the workers (ranks 0 to workers-1) may be MPI's own from now on (comm.native). Every
+ * rank calls it, before anything is under way. */
+int comm_mpi_use_native(struct transport *t, int workers, struct err *e);
+/* This node is emulated as slower: a step over b samples lasts at least seconds_fixed +
+ * b*seconds_per_sample of wall time from step start (comm_mpi_step_begin), spread by pace(share).
+ * 0, 0: no slowdown. */
+void comm_mpi_set_slowdown(struct transport *t, double fixed_seconds, double seconds_per_sample);
+void comm_mpi_step_begin(struct transport *t);
+/* Age in seconds of the communication thread's last turn (heartbeat). */
+double comm_mpi_thread_age(struct transport *t);
+
+#endif
