@@ -40,6 +40,8 @@ const struct opt serve_options[] = {
      "ports that Open MPI may listen on between hosts (default: any)"},
     {"allow-host", "NAME", OPT_LIST, NULL, 0, 0,
      "a name besides the listen address under which browsers may come"},
+    {"allow-programs", NULL, OPT_FLAG, NULL, 0, 0,
+     "jobs may run programs of users: code on the nodes, as the agent's user (docs/security.md)"},
     {"virtual-jobs", "N", OPT_INT, "1", 1, 64, "virtual jobs that run at a time"},
     {"keep-jobs", "N", OPT_INT, "0", 0, 1000000,
      "finished jobs that keep their history and checkpoints; of older ones record, logs and artifacts stay (0: all)"},

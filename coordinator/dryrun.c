@@ -14,6 +14,7 @@
 #include "common/proc.h"
 #include "coordinator/planner.h"
 #include "coordinator/profiles.h"
+#include "coordinator/programs.h"
 #include "job/documents/checked.h"
 #include "job/node.h"
 
@@ -239,6 +240,12 @@ json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *proble
     bool starts_from_file = false;
     struct err why = {0};
     if (!spec || !store || jobspec_parse(spec, json, problems) < 0) {
+        goto out;
+    }
+    if (spec->program
+            .given) { /* it brings network and samples, which nobody knows before it runs */
+        programs_check(spec, d->data_dir, d->allow_programs, problems);
+        plan = place(d, store, spec, &checked, problems, e);
         goto out;
     }
     if (spec->init[0]) {

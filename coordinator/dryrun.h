@@ -10,8 +10,9 @@
 
 struct dryrun {
     const char *store_url, *store_password, *data_dir, *roots, *local_host, *worker,
-        *simulator; /* borrowed; simulator NULL: none */
-    bool alone;     /* the store is this service's own: what nodes there are, its own options say,
+        *simulator;      /* borrowed; simulator NULL: none */
+    bool allow_programs; /* of users, beyond those that an operator put there */
+    bool alone; /* the store is this service's own: what nodes there are, its own options say,
                        unless an agent of this machine joined */
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coordinator/profiles.h"
+#include "coordinator/programs.h"
 #include "job/device_kind.h"
 
 /* Minibatches are multiples of the smallest quantum among the workers' devices. */
@@ -181,6 +182,18 @@ static int first_sizes(struct plan *plan, const struct planner_ask *ask,
     return 0;
 }
 
+/* The plan's spec has the command of the program that the job names. */
+static int note_program(struct plan *plan, const struct planner_ask *ask, struct err *e)
+{
+    json_t *full = programs_resolve(ask->spec, ask->data_dir, plan->program_folder, e);
+    if (!full) {
+        return -(int)e->code;
+    }
+    json_decref(plan->spec);
+    plan->spec = full;
+    return 0;
+}
+
 struct plan *planner_make(const struct planner_ask *ask, struct assignment *first, struct err *e)
 {
     const struct jobspec *spec = ask->spec;
@@ -198,6 +211,9 @@ struct plan *planner_make(const struct planner_ask *ask, struct assignment *firs
             : err_set(e, ERR_MEMORY, "cannot make the plan of job '%s': memory ran out", ask->job);
     if (rc >= 0 && spec->init[0]) {
         rc = planner_find_init(spec->init, ask->roots, ask->data_dir, plan->init_path, e);
+    }
+    if (rc >= 0 && spec->program.given) {
+        rc = note_program(plan, ask, e);
     }
     if (rc >= 0) {
         rc = first_sizes(plan, ask, profiles, first, e);

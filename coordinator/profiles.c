@@ -5,10 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* FNV-1a, 64 bits. */
+static uint64_t hash_text(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325ull;
+    for (; text && *text; text++) {
+        h = (h ^ (unsigned char)*text) * 0x100000001b3ull;
+    }
+    return h;
+}
+
 void profiles_key(const struct jobspec *spec, char out[PROFILES_KEY])
 {
     bool usual = !spec->precision[0] || strcmp(spec->precision, "fp32") == 0;
     char hash[17];
+    if (spec->program.given) { /* its network is not known before it runs */
+        char *text =
+            json_dumps(json_object_get(spec->json, "program"), JSON_COMPACT | JSON_SORT_KEYS);
+        snprintf(out, PROFILES_KEY, "program-%016llx", (unsigned long long)hash_text(text));
+        free(text);
+        return;
+    }
     network_hash(&spec->network, hash);
     snprintf(out, PROFILES_KEY, "%s%s%s", hash, usual ? "" : "-", usual ? "" : spec->precision);
 }

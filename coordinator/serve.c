@@ -188,6 +188,7 @@ static int start_http(struct service *s, struct err *e)
                                 c->host,
                                 c->worker,
                                 s->simulates ? c->simulator : NULL,
+                                opt_flag(c->options, "allow-programs"),
                                 s->is_private};
     struct http_config hc = {.listen = c->listen,
                              .data_dir = c->data_dir,

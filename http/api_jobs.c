@@ -49,8 +49,12 @@ static json_t *ask_prediction(struct request *q, const struct jobspec *spec, con
     const struct http_hooks *hooks = &q->server->hooks;
     struct err why = {0};
     int64_t samples = json_integer_value(json_object_get(plan, "samples"));
-    json_t *prediction =
-        hooks->predict ? hooks->predict(hooks->ctx, spec->json, samples, &why) : NULL;
+    json_t *prediction = NULL;
+    if (spec->program.given) {
+        err_set(&why, ERR_UNSUPPORTED, "what a program computes is not known before it ran");
+    } else if (hooks->predict) {
+        prediction = hooks->predict(hooks->ctx, spec->json, samples, &why);
+    }
     if (!prediction && hooks->predict) {
         prediction =
             json_pack("{s:b, s:s, s:[]}", "approximate", 1, "reason", why.message, "strategies");

@@ -59,12 +59,14 @@ struct tensor {
     size_t first, count; /* floats, in the flat block */
     int fan_in, fan_out;
     bool he;    /* weights before a relu: He normal, else Glorot; biases are zero */
+    int mean;   /* of a statistic that is a variance: 1 + the index of its mean; else 0 */
     bool decay; /* weight decay applies: to every parameter, as PyTorch's optimizers do unless told
                    otherwise */
 };
 
 enum loss_type { LOSS_SOFTMAX_CROSS_ENTROPY, LOSS_MSE };
 
+/* A user's program has tensors and statistics here, and neither layers nor shapes. */
 struct network {
     char preset[NET_NAME]; /* or "" */
     struct shape input;

@@ -105,6 +105,12 @@ void network_hash(const struct network *net, char out[17])
             h = hash_int(h, l->window);
         }
     }
+    for (int i = 0; net->n_layers == 0 && i < net->n_tensors; i++) { /* a program's: no layers */
+        h = hash_text(h, net->tensors[i].name);
+        for (int k = 0; k < net->tensors[i].rank; k++) {
+            h = hash_int(h, net->tensors[i].dim[k]);
+        }
+    }
     snprintf(out, 17, "%016llx", (unsigned long long)h);
 }
 

@@ -93,10 +93,13 @@ static void read_every(struct fields *in, const struct catalog_param *rows, doub
 static void read_when(struct jobspec *spec, struct fields *f)
 {
     struct fields in;
-    spec_open(&in, f, "evaluate", false);
-    read_every(&in, spec_evaluate_params, 1, &spec->evaluate_every_epochs,
-               &spec->evaluate_every_steps);
-    fields_close(&in);
+    spec->evaluate_every_epochs = 1; /* of a program: it evaluates at the end of each epoch */
+    if (!spec->program.given) {
+        spec_open(&in, f, "evaluate", false);
+        read_every(&in, spec_evaluate_params, 1, &spec->evaluate_every_epochs,
+                   &spec->evaluate_every_steps);
+        fields_close(&in);
+    }
     spec_open(&in, f, "checkpoint", false);
     read_every(&in, spec_checkpoint_params, 30, &spec->checkpoint_every_seconds,
                &spec->checkpoint_every_steps);
@@ -245,12 +248,18 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
         return -ERR_INVALID;
     }
     read_top(spec, &f);
-    read_model(spec, &f);
-    spec_read_data(&spec->data, &f);
-    spec_read_augment(spec, &f);
-    spec_read_optimizer(&spec->optimizer, &f);
+    spec_read_program(spec, &f);
+    if (!spec->program.given) {
+        read_model(spec, &f);
+        spec_read_data(&spec->data, &f);
+        spec_read_augment(spec, &f);
+        spec_read_optimizer(&spec->optimizer, &f);
+    } else {
+        spec->optimizer.type = CAT_OPTIMIZER_SGD; /* until the program tells */
+        spec->data.shuffle = true;
+    }
     spec_read_strategy(&spec->strategy, &f);
-    spec_read_batching(&spec->batching, &f);
+    spec_read_batching(&spec->batching, spec->program.given, &f);
     read_when(spec, &f);
     read_exchange(spec, &f);
     read_nodes(spec, &f);

@@ -84,7 +84,7 @@ struct init_spec {
 };
 
 struct batching_spec {
-    int global_batch;
+    int global_batch; /* 0, of a program only: what its loader asks for */
     enum batching_policy policy;
     int sizes[SPEC_WORKERS];      /* static; n_sizes may be 0 */
     double weights[SPEC_WORKERS]; /* static */
@@ -92,8 +92,20 @@ struct batching_spec {
     int min_batch, max_batch; /* 1; 0: no limit */
 };
 
+/* A user's own program in place of model and data. The arrays and the object are borrowed from
+ * jobspec.json; NULL: not given. */
+struct program_spec {
+    bool given;
+    char name[64], digest[72];    /* of a folder that the service has; "" */
+    const json_t *command, *args; /* arrays of texts */
+    const json_t *env;            /* texts by name */
+    double patience_seconds;
+};
+
 struct jobspec {
     char name[SPEC_NAME];
+    struct program_spec program; /* given: network, data and optimizer are the program's, and empty
+                                    until it has joined (worker/program) */
     struct network network;
     struct data_spec data;
     struct optimizer_spec optimizer;
@@ -130,6 +142,9 @@ int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
 void jobspec_release(struct jobspec *spec);
 /* Learning rate at an epoch (fraction allowed), schedule applied. */
 double jobspec_rate(const struct optimizer_spec *o, double epoch);
+/* What `batching` asks of the number of workers; for who learns the global batch later (a program's).
+ */
+void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
 bool jobspec_uses_server(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

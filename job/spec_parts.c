@@ -122,18 +122,19 @@ const struct catalog_param spec_batching_params[] = {
     {.name = NULL},
 };
 
-void spec_read_batching(struct batching_spec *b, struct fields *f)
+void spec_read_batching(struct batching_spec *b, bool of_program, struct fields *f)
 {
     double numbers[SPEC_WORKERS]; /* 8 KB */
     static const enum batching_policy policies[] = {BATCH_EQUAL, BATCH_STATIC, BATCH_DYNAMIC};
     struct fields in;
-    spec_open(&in, f, "batching", true);
-    if (in.given == NULL) {
+    spec_open(&in, f, "batching", !of_program);
+    if (in.given == NULL && !of_program) {
         return;
     }
     const struct catalog_entry *policy = fields_entry(&in, "policy", CATALOG_BATCHING, "dynamic");
     b->policy = policy != NULL ? policies[policy->id - CAT_BATCHING_EQUAL] : BATCH_DYNAMIC;
-    fields_params(&in, spec_batching_params);
+    bool of_loader = of_program && json_object_get(in.given, spec_batching_params[0].name) == NULL;
+    fields_params(&in, spec_batching_params + of_loader);
     b->global_batch = (int)fields_int(in.full, "global_batch");
     b->min_batch = (int)fields_int(in.full, "min_batch");
     b->max_batch = (int)fields_int(in.full, "max_batch");
@@ -156,6 +157,9 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
     const struct batching_spec *b = &spec->batching;
     int64_t W = spec->workers, B = b->global_batch, sum = 0;
     double weights = 0;
+    if (B == 0 && spec->program.given) {
+        return; /* worker/program checks it when the loader has told it */
+    }
     if (B < W * b->min_batch) {
         jsonx_problem(
             problems, "/batching/global_batch",

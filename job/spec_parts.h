@@ -14,12 +14,14 @@ void spec_read_data(struct data_spec *d, struct fields *f);
 void spec_read_augment(struct jobspec *spec, struct fields *f);
 /* `init`: a path, or {"path", "allow", "continue"}. */
 void spec_read_init(struct jobspec *spec, struct fields *f);
+/* `program`, before what it takes the place of. */
+void spec_read_program(struct jobspec *spec, struct fields *f);
 void spec_read_optimizer(struct optimizer_spec *o, struct fields *f);
 void spec_read_strategy(struct strategy_spec *s, struct fields *f);
-void spec_read_batching(struct batching_spec *b, struct fields *f);
+/* of_program: the global batch may be left to the program's loader. */
+void spec_read_batching(struct batching_spec *b, bool of_program, struct fields *f);
 /* What a strategy asks of the rest of the spec (job/strategies). */
 void spec_check_strategy(const struct jobspec *spec, struct jsonx_problems *problems);
-void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
 
 /* Opens the object under `key` of `f` as fields of its own; what is read goes into a new object
  * under the same key of f->full. A missing key is read as {} (or reported, if required). */
@@ -37,6 +39,6 @@ bool spec_is(const json_t *full, const char *key, const char *text);
  * described by spec_schema.c. */
 extern const struct catalog_param spec_top_params[], spec_data_params[], spec_batching_params[],
     spec_evaluate_params[], spec_checkpoint_params[], spec_exchange_params[], spec_keep_param,
-    spec_accuracy_param, spec_init_params[];
+    spec_accuracy_param, spec_init_params[], spec_program_params[];
 
 #endif

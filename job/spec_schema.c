@@ -193,16 +193,33 @@ static json_t *params_schema(const struct catalog_param *params)
     return object;
 }
 
+static json_t *program_schema(void)
+{
+    json_t *object = params_schema(spec_program_params),
+           *texts = json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
+    add(object, "name", text("of a program that an operator put on the nodes"), false);
+    add(object, "digest", text("of a program that was uploaded"), false);
+    add(object, "command", json_incref(texts), false);
+    add(object, "args", texts, false);
+    add(object, "env",
+        json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type", "string"),
+        false);
+    json_object_set_new(object, "description",
+                        json_string("a user's own program, in place of model and data"));
+    return object;
+}
+
 json_t *jobspec_schema(void)
 {
     json_t *spec = closed_object(), *schedule = one_of(CATALOG_SCHEDULE, "type", false, NULL);
     add(spec, "name", text("shown in lists"), false);
-    add(spec, "model", model_schema(), true);
-    add(spec, "data", one_of(CATALOG_FORMAT, "format", true, NULL), true);
+    add(spec, "model", model_schema(), false);
+    add(spec, "data", one_of(CATALOG_FORMAT, "format", true, NULL), false);
+    add(spec, "program", program_schema(), false);
     add(spec, "augment", augment_schema(), false);
     add(spec, "optimizer", one_of(CATALOG_OPTIMIZER, "type", false, schedule), false);
     add(spec, "strategy", one_of(CATALOG_STRATEGY, "type", false, NULL), false);
-    add(spec, "batching", batching_schema(), true);
+    add(spec, "batching", batching_schema(), false);
     add_params(spec, spec_top_params);
     json_t *init = params_schema(spec_init_params);
     add(init, "path",
@@ -222,6 +239,9 @@ json_t *jobspec_schema(void)
     add(spec, "cluster",
         json_pack("{s:s, s:s}", "type", "object", "description", "a virtual cluster to run on"),
         false);
+    json_object_set_new(spec, "anyOf",
+                        json_pack("[{s:[s, s, s]}, {s:[s]}]", "required", "model", "data",
+                                  "batching", "required", "program"));
     json_decref(schedule);
     return spec;
 }

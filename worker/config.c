@@ -141,6 +141,11 @@ static int take_host(struct worker_config *c, struct err *e)
                *roots = own && *own        ? own
                         : c->plan.roots[0] ? NULL
                                            : c->roots;
+    const char *programs = getenv("EVENSTEP_PROGRAMS");
+    if (c->plan.program_folder[0] && programs && *programs) {
+        snprintf(c->plan.program_folder, sizeof(c->plan.program_folder), "%s/%s", programs,
+                 c->spec->program.name);
+    }
     c->cache = getenv("EVENSTEP_NODE_CACHE");
     c->cache_bytes = bytes ? strtoll(bytes, NULL, 10) : 0;
     if (roots && (size_t)snprintf(c->plan.roots, sizeof(c->plan.roots), "%s", roots) >=
@@ -172,10 +177,30 @@ int config_read_plan(struct worker_config *c, const json_t *j, struct err *e)
     return check_sizes(c, e);
 }
 
+int config_size_batches(struct worker_config *c, struct err *e)
+{
+    const struct jobspec *spec = c->spec;
+    int64_t sum = 0;
+    for (int i = 0; i < spec->workers; i++) {
+        sum += c->plan.first_sizes[i];
+    }
+    if (spec->batching.global_batch == 0 || sum > 0) {
+        return 0;
+    }
+    struct assignment *first = calloc(1, sizeof(*first));
+    int rc = first ? assign_first(first, &spec->batching, spec->workers, NULL, 4, e)
+                   : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
+    if (rc >= 0) {
+        memcpy(c->plan.first_sizes, first->sizes, sizeof(c->plan.first_sizes));
+    }
+    free(first);
+    return rc;
+}
+
 /* ---- without a store ------------------------------------------------------------------------- */
 
 /* One node per worker, all of the device that was asked for. */
-static void local_workers(struct worker_config *c, const struct assignment *first)
+static void local_workers(struct worker_config *c)
 {
     const char *factor = opt_string(c->options, "slowdown");
     for (int i = 0; i < c->plan.n_workers; i++) {
@@ -186,7 +211,6 @@ static void local_workers(struct worker_config *c, const struct assignment *firs
         snprintf(node->node, sizeof(node->node), "local-%d", i + 1);
         snprintf(node->device, sizeof(node->device), "%s", opt_string(c->options, "device"));
         node->slowdown = f > 1 ? f : 1;
-        c->plan.first_sizes[i] = first->sizes[i];
         c->plan.speeds[i] = 1 / node->slowdown;
     }
     c->plan.first_version = 1;
@@ -206,18 +230,16 @@ static int local_order(struct worker_config *c, struct err *e)
 static int local_plan(struct worker_config *c, struct err *e)
 {
     struct plan *p = &c->plan;
-    struct assignment *first = calloc(1, sizeof(*first));
     p->workers = calloc((size_t)c->spec->workers, sizeof(*p->workers));
     p->n_workers = p->workers ? c->spec->workers : 0;
     p->servers = c->spec->strategy.servers > 0 ? c->spec->strategy.servers : 1;
     snprintf(p->roots, sizeof(p->roots), "%s", c->roots);
     snprintf(p->job_dir, sizeof(p->job_dir), "%s", c->out ? c->out : "");
-    int rc = first && p->workers ? assign_first(first, &c->spec->batching, p->n_workers, NULL, 4, e)
-                                 : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
+    int rc = p->workers ? config_size_batches(c, e)
+                        : err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
     if (rc >= 0) {
-        local_workers(c, first);
+        local_workers(c);
     }
-    free(first);
     return rc;
 }
 

@@ -39,6 +39,9 @@ int config_make_local(struct worker_config *c, struct err *e);
 /* Loads and validates a spec; every problem goes into `problems`. The caller frees with
  * jobspec_release and free. NULL on failure. */
 struct jobspec *config_load_spec(const char *path, struct jsonx_problems *problems, struct err *e);
+/* Once a program has told its global batch, which the spec had left to it: the first minibatches.
+ * They stay where they are known already. */
+int config_size_batches(struct worker_config *c, struct err *e);
 void config_release(struct worker_config *c);
 
 #endif

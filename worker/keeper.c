@@ -171,6 +171,7 @@ int keeper_run(struct trainer_env *env, struct err *e)
     }
     start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples,
                    env->data ? env->data->test.samples : 0, decay, mean_of);
+    k->rank.ahead = env->ahead;
     k->rank.ctx = k;
     k->rank.row = tell_row;
     k->rank.evaluated = tell_evaluated;

@@ -26,6 +26,7 @@
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
+#include "worker/program/program.h"
 #include "worker/pulse.h"
 #include "worker/trainer.h"
 
@@ -49,6 +50,7 @@ struct process {
     struct local local;
     struct dataset data;
     bool data_there;
+    struct program program; /* of a spec with one */
     int rank;
 };
 
@@ -205,6 +207,45 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
     return 0;
 }
 
+static int fetch_samples(struct process *w, struct err *e)
+{
+    struct worker_config *c = &w->config;
+    struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
+                      c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
+    int rc = fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
+    w->data_there = rc == 0;
+    return rc;
+}
+
+/* Programs bring samples and network with them; the first minibatches follow if the job left the
+ * batch to them. */
+static int join_programs(struct process *w, const char *node, struct err *e)
+{
+    struct worker_config *c = &w->config;
+    char output[4096];
+    const char *device = w->rank < c->spec->workers ? c->plan.workers[w->rank].device : "cpu:1";
+    int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
+    const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
+               *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
+    bool has_job_dir = job_dir && access(job_dir, W_OK) == 0; /* another host has none */
+    snprintf(output, sizeof(output), "%.4000s/artifacts", c->plan.job_dir);
+    const struct program_ask ask = {.comm = &w->comm,
+                                    .telemetry = &w->telemetry,
+                                    .spec = c->spec,
+                                    .job = c->job,
+                                    .node = node,
+                                    .job_dir = job_dir,
+                                    .folder = folder,
+                                    .output = has_job_dir ? output : NULL,
+                                    .threads = threads > 0 ? threads : 1};
+    if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
+        return rc;
+    }
+    memcpy(w->local.control.sizes, c->plan.first_sizes, sizeof(c->plan.first_sizes));
+    w->data.train.samples = w->program.about.samples;
+    return 0;
+}
+
 static int open_rank(struct process *w, struct err *e)
 {
     struct worker_config *c = &w->config;
@@ -231,10 +272,7 @@ static int open_rank(struct process *w, struct err *e)
     }
     if (rc == 0) {
         w->telemetry.phase(w->telemetry.ctx, PHASE_LOAD);
-        struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
-                          c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
-        rc = fetch_dataset(&f, trains, &w->data, e);
-        w->data_there = rc == 0;
+        rc = c->spec->program.given ? join_programs(w, node, e) : fetch_samples(w, e);
     }
     return rc;
 }
@@ -260,8 +298,23 @@ static int run_rank(struct process *w, struct err *e)
     env->step_begin = step_begin;
     env->calibrated = calibrated;
     env->step_ctx = w;
+    env->ahead = w->program.ahead;
+    env->first_params = w->program.params;
+    env->first_stats = w->program.stats;
     if (w->rank >= c->spec->workers) {
-        return keeper_run(env, e);
+        rc = keeper_run(env, e);
+        program_leave(&w->program);
+        return rc;
+    }
+    if (c->spec->program.given) {
+        log_info("worker", "ready", "node=%s device=program slowdown=%g",
+                 c->plan.workers[w->rank].node, c->plan.workers[w->rank].slowdown);
+        env->engine = program_engine(&w->program, env, e);
+        rc = env->engine ? trainer_run(env, e) : -ERR_MEMORY;
+        if (rc < 0) {
+            program_leave(&w->program);
+        }
+        return rc;
     }
     env->dev = dev_open(c->plan.workers[w->rank].device, e);
     if (!env->dev) {

@@ -187,7 +187,12 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
     cursor_init(&s->from.state.cursor, samples, (int64_t)spec->epochs);
     rc = blocks_alloc(s, e);
     if (rc == 0) {
-        network_init(net, spec->seed, s->from.params, s->from.stats);
+        if (env->first_params) {
+            memcpy(s->from.params, env->first_params, net->n_params * sizeof(float));
+            memcpy(s->from.stats, env->first_stats, net->n_stat_floats * sizeof(float));
+        } else {
+            network_init(net, spec->seed, s->from.params, s->from.stats);
+        }
         rc = env->init_path ? artifact_read(env->init_path, net, &spec->init_how, s->from.params,
                                             s->from.stats, e)
                             : 0;
@@ -375,13 +380,12 @@ int32_t *start_mean_of(const struct network *net, struct err *e)
         err_set(e, ERR_MEMORY, "cannot hold the statistics: memory ran out");
         return NULL;
     }
-    for (int i = 0; i < net->n_stats; i++) { /* each running_mean stands before its running_var */
-        const struct tensor *t = &net->stats[i];
-        const char *end = strrchr(t->name, '.');
-        bool var = end && strcmp(end, ".running_var") == 0;
-        BUG_ON(var && (i == 0 || net->stats[i - 1].count != t->count));
+    for (int i = 0; i < net->n_stats; i++) {
+        const struct tensor *t = &net->stats[i],
+                            *mean = t->mean > 0 ? &net->stats[t->mean - 1] : NULL;
+        BUG_ON(mean && mean->count != t->count);
         for (size_t k = 0; k < t->count; k++) {
-            mean_of[t->first + k] = var ? (int32_t)(net->stats[i - 1].first + k) : -1;
+            mean_of[t->first + k] = mean ? (int32_t)(mean->first + k) : -1;
         }
     }
     return mean_of;

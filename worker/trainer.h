@@ -8,10 +8,13 @@
 #include "worker/exchange/strategy.h"
 #include "worker/telemetry.h"
 
+struct engine; /* worker/engine.h */
+
 struct trainer_env {
     const struct jobspec *spec;
     const struct dataset *data; /* on keeper and servers its counts are enough (dataset_peek) */
-    struct device *dev;         /* NULL on keeper and servers */
+    struct device *dev;         /* NULL on keeper and servers, and where a program computes */
+    struct engine *engine;      /* NULL: our own network's. trainer_run frees it */
     struct comm *comm;
     struct telemetry *telemetry;
     int first_sizes[SPEC_WORKERS];
@@ -21,8 +24,11 @@ struct trainer_env {
     /* start (keeper only; others receive it): parameters come from here */
     const char *job_dir;   /* where checkpoints and artifacts go (keeper); NULL: none are written */
     const char *init_path; /* resolved path of `init`, or NULL */
-    const json_t *order;   /* of gradients at the server, see rank_env; or NULL */
-    void (*step_begin)(void *ctx); /* before compute; may be NULL */
+    int ahead;             /* as rank_env.ahead, for servers */
+    const float *first_params, *first_stats; /* of a user's program, in place of random ones; NULL:
+                                                there is none */
+    const json_t *order;                     /* of gradients at the server, see rank_env; or NULL */
+    void (*step_begin)(void *ctx);           /* before compute; may be NULL */
     /* The node's reference time was measured; makes *p what a step really takes (emulated
      * slowdown). May be NULL. */
     void (*calibrated)(void *ctx, struct profile *p);

@@ -32,6 +32,13 @@ enum {
 
 enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
 
+/* This rank's samples in a step, which are fixed. */
+struct part {
+    struct slice slice;
+    int64_t whole; /* samples of all ranks in that step; 0: not known (a server hands them out) */
+    bool last;     /* no other slice of its epoch comes to this rank */
+};
+
 struct work {
     enum action action;
     struct slice slice;             /* DO_TRAIN: count may be 0 (make no step, still take part) */
@@ -40,7 +47,12 @@ struct work {
     int batch;         /* the minibatch to have a program for (slice.count <= batch) */
     struct slice hint; /* what probably comes next (count 0: unknown), so that loading overlaps */
     int next_batch;    /* a size to prepare in the background, 0: none */
-    bool updated;      /* the trainer's: the device has made the update, in one with computing
+    const struct part
+        *parts; /* [n_parts] this step's and those after it, at most 1 + rank_env.ahead,
+                                 fewer only at the run's end; NULL if that is 0. Borrowed until the
+                                 next `next` */
+    int n_parts;
+    bool updated; /* the trainer's: the device has made the update, in one with computing
                           (strategy_ops.alone) */
 };
 
@@ -97,6 +109,7 @@ struct rank_env {
     /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the
      * call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
+    int ahead;        /* steps whose slices are told before their turn, and then hold; 0: none */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* servers: after an update; may be NULL */

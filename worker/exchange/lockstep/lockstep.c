@@ -2,6 +2,7 @@
 #include "worker/exchange/lockstep/lockstep.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -20,6 +21,21 @@ void lockstep_adopt(struct lockstep *l, int version, const int *sizes)
     }
 }
 
+static int init_advance(struct advance *a, const struct rank_env *env, const struct cursor *from)
+{
+    size_t room = 1 + (size_t)env->ahead;
+    if (env->ahead == 0) {
+        return 0;
+    }
+    *a = (struct advance){.cut = *from,
+                          .behind = calloc(room, sizeof *a->behind),
+                          .wholes = calloc(room, sizeof *a->wholes),
+                          .counts = calloc(room * (size_t)env->comm->workers, sizeof *a->counts),
+                          .parts = calloc(room, sizeof *a->parts),
+                          .room = (int)room};
+    return a->behind && a->wholes && a->counts && a->parts ? 0 : -ERR_MEMORY;
+}
+
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state)
 {
     memset(l, 0, sizeof *l);
@@ -33,11 +49,16 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
                 comm_now(env->comm));
     allreduce_init(&l->sums, env->comm, COMM_ALL, 3);
+    BUG_ON(init_advance(&l->advance, env, &l->cursor) < 0);
 }
 
 void lockstep_release(struct lockstep *l)
 {
     allreduce_release(&l->sums);
+    free(l->advance.behind);
+    free(l->advance.wholes);
+    free(l->advance.counts);
+    free(l->advance.parts);
 }
 
 bool lockstep_leaves(const struct lockstep *l, struct work *out)
@@ -72,20 +93,47 @@ static struct slice my_part(struct lockstep *l, const struct slice *whole, const
     return mine;
 }
 
-void lockstep_train(struct lockstep *l, struct work *out)
+/* Cuts one more step by the sizes of now; false at the run's end. */
+static bool cut_step(struct lockstep *l)
 {
-    int rank = l->env->comm->rank, B = l->env->spec->batching.global_batch;
-    if (lockstep_over(l)) {
-        out->action = DO_END;
-        return;
+    struct advance *a = &l->advance;
+    int W = l->env->comm->workers, at = (a->first + a->n) % a->room;
+    struct slice *whole = &a->wholes[at];
+    const int64_t *counts;
+    if (!cursor_take(&a->cut, l->env->spec->batching.global_batch, whole)) {
+        return false;
     }
-    l->began = comm_now(l->env->comm);
+    a->parts[a->n] = (struct part){.slice = my_part(l, whole, &counts),
+                                   .whole = whole->count,
+                                   .last = whole->start + whole->count == a->cut.samples};
+    memcpy(a->counts + (size_t)at * (size_t)W, counts, (size_t)W * sizeof *counts);
+    a->behind[at] = a->cut;
+    a->n++;
+    return true;
+}
+
+/* The step that was cut first is under way from now on, and the ring is filled up behind it. */
+static void take_cut(struct lockstep *l, struct work *out)
+{
+    struct advance *a = &l->advance;
+    if (a->n > 0) {
+        a->first = (a->first + 1) % a->room;
+        memmove(a->parts, a->parts + 1, (size_t)--a->n * sizeof *a->parts);
+    }
+    while (a->n < a->room && cut_step(l)) {
+    }
+    l->slice = a->wholes[a->first];
+    l->cursor = a->behind[a->first];
+    l->counts = a->counts + (size_t)a->first * (size_t)l->env->comm->workers;
+    out->slice = a->parts[0].slice;
+    out->parts = a->parts;
+    out->n_parts = a->n;
+}
+
+static void take_next(struct lockstep *l, struct work *out)
+{
+    int B = l->env->spec->batching.global_batch;
     BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
-    out->action = DO_TRAIN;
-    out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
-    out->learning_rate =
-        jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
-    out->next_batch = l->next_version ? l->next_sizes[rank] : 0;
     struct cursor ahead = l->cursor; /* what probably comes next, for the loader */
     struct slice next;
     if (cursor_take(&ahead, B, &next)) {
@@ -93,6 +141,26 @@ void lockstep_train(struct lockstep *l, struct work *out)
     }
     out->slice =
         my_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
+}
+
+void lockstep_train(struct lockstep *l, struct work *out)
+{
+    int rank = l->env->comm->rank;
+    if (lockstep_over(l)) {
+        out->action = DO_END;
+        return;
+    }
+    l->began = comm_now(l->env->comm);
+    if (l->advance.room > 0) {
+        take_cut(l, out);
+    } else {
+        take_next(l, out);
+    }
+    out->action = DO_TRAIN;
+    out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
+    out->learning_rate =
+        jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
+    out->next_batch = l->next_version ? l->next_sizes[rank] : 0;
     if (out->batch < out->slice.count) {
         out->batch = (int)out->slice.count;
     }
@@ -155,11 +223,14 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     if (rc < 0) {
         return rc;
     }
-    double n = l->sum_words[2] > 0 ? l->sum_words[2] : 1;
-    l->last_loss = l->sum_words[0] / n;
-    l->last_accuracy = l->sum_words[1] / n;
+    double n = l->sum_words[2];
     l->evaluate = false;
     l->evaluated_here = true;
+    if (!(n > 0)) {
+        return 0; /* a user's program has measured nothing */
+    }
+    l->last_loss = l->sum_words[0] / n;
+    l->last_accuracy = l->sum_words[1] / n;
     l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 &&
                                               l->last_accuracy >= env->spec->target_accuracy);
     struct evaluation ev = {.step = l->step,

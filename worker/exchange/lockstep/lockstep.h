@@ -28,6 +28,17 @@ enum {
     WORDS
 };
 
+/* Steps that were cut before their turn (rank_env.ahead): their samples hold, whatever the
+ * assignment is by then. */
+struct advance {
+    struct cursor cut;     /* behind the last step that was cut */
+    struct cursor *behind; /* [1 + ahead] a ring of steps: the cursor behind each; owned, as all */
+    struct slice *wholes;  /* [1 + ahead] */
+    int64_t *counts;       /* [1 + ahead][workers] */
+    struct part *parts;    /* [1 + ahead] this rank's, the step under way first */
+    int first, n, room;    /* of the ring; room 0: nothing is cut in advance */
+};
+
 struct lockstep {
     struct rank_env *env; /* borrowed */
     struct cursor cursor;
@@ -39,10 +50,11 @@ struct lockstep {
     int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
     bool known;                 /* the announced one was known when the words were written */
     struct slice slice;         /* of the whole step under way */
-    const int64_t *counts;      /* [workers] of it, by rank: one of the two below */
+    const int64_t *counts;      /* [workers] of it, by rank: one of the two below, or cut before */
     int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
     int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
     int64_t full_before;        /* samples of lower ranks in a full step */
+    struct advance advance;     /* where slices are told before their turn */
     struct allreduce sums;      /* of an evaluation */
     float sum_words[3];
     double last_loss, last_accuracy, best;

@@ -8,7 +8,8 @@
 struct client {        /* a worker as the server sees it */
     struct slice out;  /* count 0: none; this, kept and evaluating change by server_set_… alone,
                           which count */
-    struct slice kept; /* its next one, while it evaluates: slices go in the order of pulls */
+    struct slice kept; /* its next one, while it evaluates (slices go in the order of pulls), or
+                          that it was told in advance (rank_env.ahead) */
     bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
     bool parked, ended;

@@ -30,6 +30,7 @@ struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and r
     double loss; /* sum over the samples */
     int64_t correct;
     double compute_s;
+    double learning_rate; /* the worker's: the reply's, or what a user's program steps with */
 };
 
 struct reply_head { /* server → worker; weights (and statistics) follow unless the action ends the
@@ -45,7 +46,7 @@ struct reply_head { /* server → worker; weights (and statistics) follow unless
     float strategy_value;
     double parked_s; /* how long the server let the worker wait */
     double learning_rate;
-    struct slice slice, hint;
+    struct slice slice, hint; /* hint: fixed where rank_env.ahead is not 0, else a guess */
     int64_t eval_first, eval_count;
 };
 

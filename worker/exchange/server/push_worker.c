@@ -32,6 +32,7 @@ struct push_worker {
     struct rank_env *env;
     struct device_buffer buffer; /* [n_params] weights, then the gradient on them */
     struct reply_head reply;
+    struct part parts[2];
     struct transfer transfer;
     int64_t local_step;
     bool waiting; /* a gradient was pushed and is not answered */
@@ -154,6 +155,20 @@ static int receive_reply(struct push_worker *s, struct err *e)
     return rc;
 }
 
+/* The slice and the one that is kept for this worker: without one nothing else will come. */
+static void tell_parts(struct push_worker *s, struct work *out)
+{
+    const struct slice *now = &s->reply.slice, *next = &s->reply.hint;
+    if (s->env->ahead == 0 || s->reply.action != DO_TRAIN) {
+        return;
+    }
+    bool more = next->count > 0;
+    s->parts[0] = (struct part){.slice = *now, .last = !more || next->epoch != now->epoch};
+    s->parts[1] = (struct part){.slice = *next};
+    out->parts = s->parts;
+    out->n_parts = 1 + more;
+}
+
 int push_worker_next(struct strategy *base, struct work *out, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
@@ -173,6 +188,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     out->action = (enum action)reply->action;
     out->slice = reply->slice;
     out->hint = reply->hint;
+    tell_parts(s, out);
     out->batch = reply->batch;
     out->next_batch = reply->next_batch;
     out->learning_rate = reply->learning_rate;
@@ -234,7 +250,8 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
                              .slice = w->slice,
                              .loss = r->loss,
                              .correct = r->correct,
-                             .compute_s = compute_s};
+                             .compute_s = compute_s,
+                             .learning_rate = w->learning_rate};
     float n = w->slice.count > 0 ? (float)w->slice.count : 1;
     s->row = row_blank();
     s->row.rank = (int16_t)env->comm->rank;

@@ -135,11 +135,21 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     return rc;
 }
 
+/* A user's program is told its next slice in advance, so that slice is no other worker's. */
+static void keep_next(struct server *s, struct client *k, int size)
+{
+    struct slice next;
+    if (take_slice(s, size, &next)) {
+        server_set_kept(s, k, &next);
+        k->reply.hint = next;
+    }
+}
+
 static int hand_slice(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
     int size = size_of(s, rank);
-    if (k->kept.count > 0) {
+    if (k->kept.count > 0) { /* while it evaluated, or in advance */
         server_set_out(s, k, &k->kept);
         server_set_kept(s, k, NULL);
         size = size > k->out.count ? size : (int)k->out.count;
@@ -156,9 +166,13 @@ static int hand_slice(struct server *s, int rank, struct err *e)
     k->reply.next_batch = 0;
     k->reply.learning_rate =
         jobspec_rate(&s->env->spec->optimizer, slice_epoch(&k->out, s->env->train_samples));
+    k->reply.hint = (struct slice){0};
+    if (s->env->ahead > 0) {
+        keep_next(s, k, size);
+        return send_reply(s, rank, s->updates.now, s->stats, e);
+    }
     /* a guess: what would come if all others pulled once before; loading it early is never wrong,
      * only useless */
-    k->reply.hint = (struct slice){0};
     int64_t others = s->env->spec->batching.global_batch - size;
     if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) ||
         !cursor_take(&ahead, size, &k->reply.hint)) {

@@ -175,11 +175,10 @@ static void apply_one(struct updates *u, const struct rule_args *args)
 }
 
 bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice,
-                 int64_t tau)
+                 double rate, int64_t tau)
 {
     const struct optimizer_spec *o = &u->env->spec->optimizer;
-    double rate = jobspec_rate(o, slice_epoch(slice, u->env->train_samples)),
-           factor = factor_of(u, slice->count, tau);
+    double factor = factor_of(u, slice->count, tau);
     struct rule_args args = {.g = g,
                              .pulled = pulled,
                              .lr = (float)rate,

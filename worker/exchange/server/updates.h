@@ -51,9 +51,10 @@ void updates_release(struct updates *u);
  * they stay as they are until it gets others. Each worker may be a holder, and an evaluation. */
 void updates_hold(struct updates *u, struct version **holder, struct version *v);
 /* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights
- * it was computed on. True if it completed an update, so that the version went up. */
+ * it was computed on; `rate`: the learning rate that belongs to it. True if it completed an update,
+ * so that the version went up. */
 bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice,
-                 int64_t tau);
+                 double rate, int64_t tau);
 /* Applies a group that was left incomplete, with the weights its gradients have; true if there was
  * one. */
 bool updates_flush(struct updates *u);

@@ -1,0 +1,82 @@
+"""Users' own programs as jobs of the service: which may run, where they lie, and what is seen of them."""
+import json
+import os
+
+import pytest
+
+from programs import ROOT
+from service import Service
+
+PROGRAMS = ROOT / "tests/program"
+
+
+def put(folder):
+    """As an operator does: a folder beneath DIR/programs with a manifest."""
+    place = folder / "programs/counting"
+    place.mkdir(parents=True)
+    for name in ("wire.py", "counting.py"):
+        os.symlink(PROGRAMS / name, place / name)
+    (place / "manifest.json").write_text(json.dumps({"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text"}}))
+
+
+def job(**program):
+    return {"program": program, "workers": 2, "epochs": 2, "batching": {"global_batch": 64, "policy": "equal"}, "strategy": {"type": "sync"}}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("service")
+    put(folder)
+    with Service(folder=folder) as s:
+        yield s
+
+
+def refused(service, spec, pointer):
+    answer = service.post("jobs", spec)
+    assert answer.status_code == 422, answer.text
+    messages = [e["message"] for e in answer.json()["errors"] if e["pointer"] == pointer]
+    assert messages, answer.text
+    return messages[0]
+
+
+def test_a_program_that_the_operator_put_there_runs_and_is_seen(service):
+    id = service.submit(job(name="counting", args=["--rate", "0.25"]))
+    done = service.wait(id, "succeeded")
+    assert done["progress"]["samples"] == 2 * 256 and done["progress"]["fraction"] == 1
+    assert done["metrics"]["test_accuracy"] == 0.375
+    log = service.get(f"jobs/{id}/logs", params={"rank": 1}).text
+    assert "rank 1 of 2" in log
+    names = {a["name"] for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]}
+    assert {"model.safetensors", "rank-0.json"} <= names
+    assert sorted(i for r in (0, 1) for i in json.loads(service.artifact(id, f"rank-{r}.json"))["seen"]["1"]) == list(range(256))
+
+
+@pytest.mark.parametrize("strategy", ["asgd", "dbs-sgd", "local-sgd", "hpsgd"])
+def test_every_kind_of_strategy_runs_it(service, strategy):
+    id = service.submit({**job(name="counting"), "strategy": {"type": strategy}})
+    assert service.wait(id, "succeeded")["progress"]["samples"] == 2 * 256
+
+
+def test_a_crash_of_the_program_is_the_jobs_error(service):
+    id = service.submit({**job(name="counting", args=["--fault", "exit"]), "max_restarts": 0})
+    error = service.wait(id, "failed")["error"]
+    assert "exit code 3" in error["message"] and "about to exit" in error["message"]
+    assert error["node"] in ("a", "b") and error["rank"] in (0, 1)
+
+
+def test_without_leave_only_named_programs_run_with_the_arguments_of_their_manifest(service):
+    assert "--allow-programs" in refused(service, job(command=["/bin/sh", "-c", "id"]), "/program")
+    assert "--allow-programs" in refused(service, job(name="counting", command=["/bin/sh"]), "/program/command")
+    assert "--allow-programs" in refused(service, job(name="counting", env={"LD_PRELOAD": "x"}), "/program/env")
+    assert "no argument '--epochs'" in refused(service, job(name="counting", args=["--epochs", "3"]), "/program/args/0")
+    assert "number" in refused(service, job(name="counting", args=["--rate", "fast"]), "/program/args/1")
+    assert "no program 'other'" in refused(service, job(name="other"), "/program/name")
+    assert "cannot be the name" in refused(service, job(name="../programs/counting"), "/program/name")
+    assert "uploaded" in refused(service, job(digest="00ff"), "/program/digest")
+    assert "loader" in refused(service, {**job(name="counting"), "batching": {"policy": "equal"}}, "/batching/global_batch")
+
+
+def test_with_leave_a_job_may_bring_its_command(tmp_path):
+    with Service(folder=tmp_path, options=["--allow-programs"]) as s:
+        id = s.submit(job(command=["/usr/bin/python3", str(PROGRAMS / "counting.py")], args=["--rate", "0.5"]))
+        assert s.wait(id, "succeeded")["progress"]["samples"] == 2 * 256

@@ -1,0 +1,156 @@
+"""A program whose gradients are whole numbers over powers of two, so that sums are exact in any order: what the rank's side makes of it is compared
+bit for bit. It keeps a list of the samples it has seen, per epoch, beneath $EVENSTEP_OUTPUT.
+
+    counting.py [--samples N] [--batch B] [--epochs E] [--optimizer sgd|momentum|adaptive] [--fault NAME] [--after STEPS] …
+"""
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+import wire
+
+SHAPES = {"first.weight": [40, 50], "first.bias": [40], "second.weight": [10, 40], "second.bias": [10]}
+N = sum(int(np.prod(s)) for s in SHAPES.values())
+
+
+def gradient(indices, params):
+    """Mean over the samples of a gradient of whole numbers, and a part that depends on the parameters."""
+    j = np.arange(N, dtype=np.int64)
+    total = np.zeros(N, np.float64)
+    for i in indices:
+        total += (int(i) * 7 + j * 3) % 17 - 8
+    mean = (total / max(len(indices), 1)).astype(np.float32)
+    return mean + np.float32(0.25) * params if ARGS.curved else mean
+
+
+class Optimizer:
+    """As the user's: plain SGD, with momentum, or one that the server's rule cannot make (the sign of the gradient)."""
+
+    def __init__(self, kind, rate):
+        self.kind, self.rate, self.velocity = kind, np.float32(rate), np.zeros(N, np.float32)
+
+    def step(self, params, grads):
+        if self.kind == "adaptive":
+            params -= self.rate * np.sign(grads)
+            return
+        if self.kind == "momentum":
+            self.velocity *= np.float32(0.5)
+            self.velocity += grads
+            grads = self.velocity
+        params -= self.rate * grads
+
+    def about(self):
+        return {"type": "other" if self.kind == "adaptive" else "sgd", "name": self.kind, "learning_rate": float(self.rate),
+                "momentum": 0.5 if self.kind == "momentum" else 0, "nesterov": False, "weight_decay": 0}
+
+
+def describe(optimizer):
+    return {"framework": "plain", "samples": ARGS.samples, "global_batch": ARGS.batch, "ahead": ARGS.ahead, "shuffle": True, "epochs": ARGS.epochs,
+            "reduction": "mean", "optimizer": optimizer.about(), "statistics": [{"name": "mean", "shape": [3], "mean_of": -1}],
+            "parameters": [{"name": k, "shape": s, "decay": True} for k, s in SHAPES.items()]}
+
+
+def fault(w, name, s):
+    if name == "crash":
+        print("about to crash", flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if name == "exit":
+        print("about to exit", flush=True)
+        os._exit(3)
+    if name == "hang":
+        time.sleep(1000)
+    if name == "leave":
+        w.leave()
+        sys.exit(0)
+    if name == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name == "epoch":
+        w.epoch_end(s.epoch)
+    if name == "twice":
+        try:
+            wire.Wire(describe(Optimizer("sgd", 1)))
+        except wire.Refused as why:
+            print(f"refused: {why}", flush=True)
+
+
+def one_step(w, s, optimizer):
+    grads = gradient(s.indices, w.params)
+    if ARGS.fault == "nan" and s.number == ARGS.after:
+        return w.gradients(s, float("nan"), flags=wire.NOT_FINITE)
+    samples = s.count + 1 if ARGS.fault == "samples" and s.number == ARGS.after else None
+    w.grads[:] = grads
+    w.stats[:] = s.number
+    for b in range(len(w.buckets)):
+        if s.count:
+            w.bucket(b, s.count)
+    go = w.gradients(s, float(np.abs(grads).mean()), float(optimizer.rate), s.count // 2, samples=samples)
+    if go & wire.DIFFERENCE:
+        before = w.params.copy()
+        optimizer.step(w.params, w.grads.copy())
+        w.grads[:] = before - w.params
+        w.params[:] = before
+        go = w.gradients(s, float("nan"), flags=wire.DIFFERENCE)
+    if not go & wire.SKIP_STEP:
+        optimizer.step(w.params, w.grads.copy())
+    return go
+
+
+def train(w, optimizer):
+    seen = {}
+    while True:
+        s = w.next()
+        if not s.flags & wire.NO_STEP:
+            if ARGS.fault and s.number == ARGS.after:
+                fault(w, ARGS.fault, s)
+            if s.flags & wire.STOP or not w.begin(s):
+                return seen
+            seen.setdefault(s.epoch, []).extend(int(i) for i in s.indices)
+            if one_step(w, s, optimizer) & wire.STOP:
+                return seen
+        if s.flags & wire.STOP or (s.flags & wire.EPOCH_LAST and not w.epoch_end(s.epoch)):
+            return seen
+        if s.flags & wire.EPOCH_LAST and (w.rank == 0 or ARGS.everyone):
+            w.log(test_accuracy=ARGS.accuracy + 0.125 * s.epoch, test_loss=float(np.abs(w.params).sum()))
+        if s.flags & wire.RUN_LAST:
+            return seen
+
+
+def main():
+    rank = int(os.environ["EVENSTEP_RANK"])
+    print(f"rank {rank} of {os.environ['EVENSTEP_WORLD_SIZE']}", flush=True)
+    optimizer = Optimizer(ARGS.optimizer, ARGS.rate)
+    about = describe(optimizer)
+    if ARGS.fault == "differs" and rank == 1:
+        about["parameters"][1]["shape"] = [41]
+    if ARGS.fault == "never":
+        return
+    w = wire.Wire(about, 99 if ARGS.fault == "version" else wire.VERSION)
+    w.params[:] = np.arange(N) % 5 + rank  # those of rank 0 are everybody's
+    w.start()
+    seen = train(w, optimizer)
+    out = os.path.join(os.environ["EVENSTEP_OUTPUT"], f"rank-{rank}.json")
+    with open(out, "w") as f:
+        json.dump({"seen": seen, "params": w.params.tolist(), "resumed": w.resumed}, f)
+    w.leave()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--samples", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--epochs", type=float)
+    parser.add_argument("--ahead", type=int, default=1)
+    parser.add_argument("--optimizer", default="sgd")
+    parser.add_argument("--rate", type=float, default=0.125)
+    parser.add_argument("--curved", action="store_true")
+    parser.add_argument("--everyone", action="store_true")
+    parser.add_argument("--accuracy", type=float, default=0.25)
+    parser.add_argument("--fault")
+    parser.add_argument("--after", type=int, default=3)
+    ARGS = parser.parse_args()
+    main()

@@ -1,0 +1,122 @@
+"""The program's side of client/protocol.h in plain Python, for programs that test the rank's side: no library of ours is in between, so a test
+can say things that the library never would."""
+import array
+import json
+import mmap
+import os
+import socket
+import struct
+
+import numpy as np
+
+SIZE, VERSION, MAGIC = 136, 1, 0x45564e53
+JOIN, READY, BEGIN, BUCKET, GRADIENTS, EPOCH_END, EPOCHS, LOG, STATE, LEAVE, FAILED = range(1, 12)
+WELCOME, START, SLICE, GO, SAVE, CONTINUE, REFUSED = range(64, 71)
+HAS_STATE, RESUMED, SKIP_STEP, HOLD, DIFFERENCE, EPOCH_LAST, RUN_LAST, STOP, NOT_FINITE, NO_STEP, AGAIN, HELD_BACK, VOID = (1 << i for i in range(13))
+
+
+class Refused(Exception):
+    pass
+
+
+class Slice:
+    def __init__(self, flags, body, indices):
+        self.flags = flags
+        self.epoch, self.number, self.start, self.count, self.step_count, self.slot = struct.unpack_from("<qqqqqi", body)
+        self.indices = None if indices is None or flags & NO_STEP else indices[self.slot, :self.count].copy()
+
+
+class Wire:
+    """A program that has joined: `params`, `grads`, `stats` are arrays in the block."""
+
+    def __init__(self, description, version=VERSION):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.connect(os.environ["EVENSTEP_SOCKET"])
+        self.indices, self.slices, self.held = None, [], False
+        self.send(JOIN, body=struct.pack("<IIii", MAGIC, version, os.getpid(), 0), text=json.dumps(description))
+        flags, body, fds = self.receive(WELCOME)
+        (_, _, self.rank, self.workers, self.global_batch, size, params, grads, stats, buckets, indices, n, m, n_buckets, slots, self.ahead, self.epoch,
+         self.step, self.seed) = struct.unpack_from("<IIiiqqqqqqqqqiiixxxxqqQ", body)
+        self.resumed = bool(flags & RESUMED)
+        block = mmap.mmap(fds[0], size)
+        os.close(fds[0])
+
+        def view(kind, at, count):
+            return np.frombuffer(block, kind, count, at)
+        self.params, self.grads, self.stats = view("<f4", params, n), view("<f4", grads, n), view("<f4", stats, m)
+        self.buckets = view("<i8", buckets, 2 * n_buckets).reshape(-1, 2)
+        self.indices = view("<i8", indices, slots * self.global_batch).reshape(slots, -1)
+
+    def send(self, kind, flags=0, body=b"", text=None):
+        packet = struct.pack("<II", kind, flags) + body
+        packet += bytes(SIZE - len(packet))
+        if text is None:
+            self.socket.send(packet)
+            return
+        fd = os.memfd_create("text")
+        os.write(fd, text.encode())
+        self.socket.sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+        os.close(fd)
+
+    def receive(self, *kinds):
+        """The next message but slices, which are kept."""
+        while True:
+            packet, control, _, _ = self.socket.recvmsg(SIZE, socket.CMSG_SPACE(8))
+            if len(packet) != SIZE:
+                raise SystemExit("the rank is gone")
+            fds = array.array("i")
+            for _, _, data in control:
+                fds.frombytes(data[:len(data) // 4 * 4])
+            kind, flags = struct.unpack_from("<II", packet)
+            if kind == REFUSED:
+                raise Refused(os.pread(fds[0], 10000, 0).decode())
+            if kind == SLICE:
+                self.slices.append(Slice(flags, packet[8:], self.indices))
+            if kind in kinds:
+                return flags, packet[8:], list(fds)
+            if kind != SLICE:
+                raise SystemExit(f"message {kind} came where one of {kinds} was due")
+
+    def start(self):
+        self.send(READY)
+        return self.receive(START)[0]
+
+    def next(self):
+        while not self.slices:
+            self.receive(SLICE)
+        return self.slices.pop(0)
+
+    def hold(self):
+        """Waits if the last GO or CONTINUE said so; true if the job goes on."""
+        if not self.held:
+            return True
+        flags, _, _ = self.receive(CONTINUE)
+        self.held = bool(flags & HOLD)
+        return not flags & STOP
+
+    def begin(self, s):
+        self.send(BEGIN, body=struct.pack("<q", s.epoch) + struct.pack("<q", s.number))
+        return self.hold()
+
+    def bucket(self, index, weight):
+        self.send(BUCKET, body=struct.pack("<di", weight, index))
+
+    def gradients(self, s, loss, rate=float("nan"), correct=-1, flags=0, samples=None):
+        n = s.count if samples is None else samples
+        self.send(GRADIENTS, flags, struct.pack("<qqdddd", s.number, n, n, loss, correct, rate))
+        go, _, _ = self.receive(GO)
+        self.held = bool(go & HOLD)
+        return go
+
+    def epoch_end(self, epoch):
+        self.send(EPOCH_END, body=struct.pack("<q", epoch))
+        flags, _, _ = self.receive(CONTINUE)
+        self.held = bool(flags & HOLD)
+        return not flags & STOP
+
+    def log(self, **metrics):
+        self.send(LOG, text=json.dumps(metrics))
+
+    def leave(self):
+        self.send(LEAVE)
+        self.hold()

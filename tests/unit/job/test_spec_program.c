@@ -1,0 +1,56 @@
+/* The key `program` of a job spec. */
+#include "tests/unit/job/parsed.h"
+
+static const char example[] =
+    "{\"program\": {\"command\": [\"/usr/bin/python3\", \"train.py\"], \"args\": [\"--lr\", \"0.1\"],"
+    "\"env\": {\"DATA\": \"/data\"}}, \"workers\": 2, \"epochs\": 3}";
+
+static struct parsed *parse_with(const char *patch)
+{
+    return parse_patched(example, patch);
+}
+
+static void refused(const char *patch, const char *pointer, const char *part)
+{
+    refused_with(parse_with(patch), patch, pointer, part);
+}
+
+static void a_program_takes_the_place_of_model_data_and_global_batch(void **state)
+{
+    struct parsed *p = parse_with("{}");
+    assert_int_equal(p->rc, 0);
+    const struct program_spec *g = &p->spec.program;
+    assert_true(g->given && p->spec.network.n_layers == 0);
+    assert_int_equal(json_array_size(g->command), 2);
+    assert_string_equal(json_string_value(json_array_get(g->args, 1)), "0.1");
+    assert_string_equal(json_string_value(json_object_get(g->env, "DATA")), "/data");
+    assert_true(g->patience_seconds == 120 && p->spec.batching.global_batch == 0);
+    struct parsed *again = parse_json(p->spec.json);
+    assert_int_equal(again->rc, 0);
+    assert_true(json_equal(p->spec.json, again->spec.json));
+    done(again);
+    done(p);
+}
+
+static void what_a_program_brings_itself_is_refused_with_its_place(void **state)
+{
+    refused("{\"model\": \"mlp\"}", "/model", "brings its own");
+    refused("{\"optimizer\": {\"type\": \"sgd\"}}", "/optimizer", "brings its own");
+    refused("{\"precision\": \"bf16\"}", "/precision", "bf16");
+    refused("{\"program\": {}}", "/program", "'name', a 'digest' or a 'command'");
+    refused("{\"program\": {\"command\": \"train.py\"}}", "/program/command", "array");
+    refused("{\"program\": {\"command\": [\"a\"], \"args\": [1]}}", "/program/args", "texts");
+    refused("{\"program\": {\"command\": [\"a\"], \"env\": {\"EVENSTEP_SOCKET\": \"x\"}}}",
+            "/program/env", "EVENSTEP_SOCKET");
+    refused("{\"program\": {\"name\": \"a\", \"digest\": \"b\"}}", "/program/digest", "exclude");
+    refused("{\"program\": {\"comand\": [\"a\"]}}", "/program/comand", "command");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_takes_the_place_of_model_data_and_global_batch),
+        cmocka_unit_test(what_a_program_brings_itself_is_refused_with_its_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* A user's program as its rank sees it: the description, the block, the process. */
+#include "tests/unit/worker/fixture.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "worker/program/block.h"
+#include "worker/program/child.h"
+#include "worker/program/describe.h"
+
+static const char good[] =
+    "{\"framework\": \"torch\", \"samples\": 1000, \"global_batch\": 64, \"ahead\": 500, \"epochs\": null,"
+    " \"optimizer\": {\"type\": \"sgd\", \"name\": \"SGD\", \"learning_rate\": 0.1, \"momentum\": 0.9,"
+    "  \"nesterov\": false, \"weight_decay\": 0.01},"
+    " \"parameters\": [{\"name\": \"a.weight\", \"shape\": [3, 4], \"decay\": true},"
+    "                  {\"name\": \"a.bias\", \"shape\": [3], \"decay\": false}],"
+    " \"statistics\": [{\"name\": \"n.mean\", \"shape\": [3], \"mean_of\": -1},"
+    "                  {\"name\": \"n.var\", \"shape\": [3], \"mean_of\": 0}]}";
+
+/* The description with its first `from` replaced; the caller frees. */
+static char *changed(const char *from, const char *to)
+{
+    const char *at = strstr(good, from);
+    char *out = malloc(sizeof(good) + strlen(to));
+    assert_non_null(at);
+    snprintf(out, sizeof(good) + strlen(to), "%.*s%s%s", (int)(at - good), good, to,
+             at + strlen(from));
+    return out;
+}
+
+static void refuses(const char *from, const char *to, const char *part)
+{
+    struct description d;
+    char *text = changed(from, to);
+    FAILS(description_read(&d, text, strlen(text), &err_), err_.code, part);
+    free(text);
+}
+
+static void a_description_becomes_a_network_of_tensors(void **state)
+{
+    struct description d;
+    OK(description_read(&d, good, strlen(good), &err_));
+    assert_int_equal(d.samples, 1000);
+    assert_int_equal(d.ahead, AHEAD_MOST);
+    assert_true(d.plain && d.shuffle && !d.sums && d.epochs == 0);
+    assert_int_equal(d.net.n_params, 15);
+    assert_int_equal(d.net.n_layers, 0);
+    assert_string_equal(d.net.tensors[1].name, "a.bias");
+    assert_true(d.net.tensors[1].first == 12 && !d.net.tensors[1].decay);
+    assert_true(d.net.stats[0].mean == 0 && d.net.stats[1].mean == 1);
+    description_release(&d);
+}
+
+static void every_mistake_of_a_description_is_named(void **state)
+{
+    refuses("\"shape\": [3, 4]", "\"shape\": [3, 0]", "dimension 1 of tensor 'a.weight'");
+    refuses("\"shape\": [3, 4]", "\"shape\": [4294967296, 4294967296]", "tensor 'a.weight'");
+    refuses("\"shape\": [3, 4]", "\"shape\": 12", "no shape");
+    refuses("a.bias", "a.weight", "two tensors are named 'a.weight'");
+    refuses("\"name\": \"a.bias\"", "\"name\": \"\"", "tensor 1 needs a name");
+    refuses("\"mean_of\": 0", "\"mean_of\": 1", "'n.var' cannot be the variance");
+    refuses("\"mean_of\": 0", "\"mean_of\": 7", "'mean_of' must be a whole number");
+    refuses("\"samples\": 1000", "\"samples\": null", "stream");
+    refuses("\"samples\": 1000", "\"samples\": -1", "'samples'");
+    refuses("\"global_batch\": 64", "\"global_batch\": 1e3", "'global_batch'");
+    refuses("\"framework\"", "framework", "cannot be used");
+}
+
+static void differs(const char *from, const char *to, const char *part)
+{
+    struct description first, mine;
+    char *text = changed(from, to);
+    OK(description_read(&first, good, strlen(good), &err_));
+    OK(description_read(&mine, text, strlen(text), &err_));
+    FAILS(description_compare(&mine, &first, 3, &err_), ERR_PEER, part);
+    OK(description_compare(&first, &first, 3, &err_));
+    description_release(&first);
+    description_release(&mine);
+    free(text);
+}
+
+static void programs_that_differ_are_told_by_rank_and_tensor(void **state)
+{
+    differs("a.bias", "b.bias", "tensor 1 is 'b.bias' in rank 3 and 'a.bias' in rank 0");
+    differs("\"shape\": [3], \"decay\"", "\"shape\": [5], \"decay\"",
+            "'a.bias' has 5 floats in rank 3");
+    differs("\"samples\": 1000", "\"samples\": 999", "999 training samples and rank 0 1000");
+    differs("\"global_batch\": 64", "\"global_batch\": 32", "batch of 32");
+    differs("0.1", "0.2", "optimizer");
+}
+
+static struct network three_tensors(size_t a, size_t b, size_t c)
+{
+    static struct tensor tensors[3];
+    size_t counts[] = {a, b, c}, first = 0;
+    for (int i = 0; i < 3; i++) {
+        tensors[i] = (struct tensor){.first = first, .count = counts[i]};
+        first += counts[i];
+    }
+    return (struct network){
+        .tensors = tensors, .n_tensors = 3, .n_params = first, .n_stat_floats = 5};
+}
+
+static void the_block_is_sealed_and_its_parts_do_not_overlap(void **state)
+{
+    struct network net = three_tensors(1000, 100, 10);
+    struct block b;
+    OK(block_init(&b, &net, 4096, 3, 64, &err_));
+    assert_int_equal(fcntl(b.fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    assert_true(ftruncate(b.fd, 10) < 0);
+    uint8_t *ends[] = {(uint8_t *)(b.params + 1110), (uint8_t *)(b.grads + 1110),
+                       (uint8_t *)(b.stats + 5), (uint8_t *)(b.wire + b.n_buckets),
+                       (uint8_t *)(b.indices + 3 * 64)};
+    uint8_t *begins[] = {(uint8_t *)b.grads, (uint8_t *)b.stats, (uint8_t *)b.wire,
+                         (uint8_t *)b.indices, b.at + b.bytes};
+    for (int i = 0; i < 5; i++) {
+        assert_true(ends[i] <= begins[i]);
+    }
+    block_release(&b);
+    assert_int_equal(b.fd, -1);
+}
+
+static void buckets_begin_with_the_last_tensors_and_hold_every_float_once(void **state)
+{
+    const size_t least[] = {1, 400, 4096, 1 << 20};
+    struct network net = three_tensors(1000, 100, 2000);
+    for (size_t k = 0; k < sizeof(least) / sizeof(least[0]); k++) {
+        struct block b;
+        size_t end = net.n_params;
+        OK(block_init(&b, &net, least[k], 2, 8, &err_));
+        for (int i = 0; i < b.n_buckets; i++) {
+            assert_int_equal(b.buckets[i].first + b.buckets[i].count, end);
+            assert_true(b.wire[i].first == (int64_t)b.buckets[i].first);
+            end = b.buckets[i].first;
+        }
+        assert_int_equal(end, 0);
+        assert_true(b.buckets[b.n_buckets - 1].work_done == 1);
+        block_release(&b);
+    }
+}
+
+static struct child_ask ask_of(struct program_spec *p, const char *script)
+{
+    static json_t *command;
+    json_decref(command);
+    command = json_pack("[s, s, s]", "/bin/sh", "-c", script);
+    *p = (struct program_spec){.given = true, .command = command};
+    return (struct child_ask){.program = p,
+                              .socket = "none",
+                              .job = "j",
+                              .output = "/tmp",
+                              .library = "none",
+                              .workers = 1,
+                              .threads = 1};
+}
+
+static void await_end(struct child *c)
+{
+    while (!child_ended(c)) {
+        usleep(1000);
+    }
+}
+
+static void how_a_program_ended_is_said_with_its_last_lines(void **state)
+{
+    struct program_spec p;
+    struct child_ask ask = ask_of(&p, "echo one; echo two >&2; exit 5");
+    struct child c;
+    char text[400];
+    OK(child_start(&c, &ask, &err_));
+    await_end(&c);
+    assert_string_equal(child_epitaph(&c, text, sizeof(text)),
+                        "ended with exit code 5; its last lines: one | two");
+    child_stop(&c, 1);
+    ask = ask_of(&p, "kill -9 $$");
+    OK(child_start(&c, &ask, &err_));
+    await_end(&c);
+    assert_non_null(strstr(child_epitaph(&c, text, sizeof(text)), "signal 9 (Killed)"));
+    child_stop(&c, 1);
+}
+
+static void what_a_program_started_ends_with_it(void **state)
+{
+    struct program_spec p;
+    struct child_ask ask = ask_of(&p, "sleep 1000 & echo $!; wait");
+    struct child c;
+    OK(child_start(&c, &ask, &err_));
+    while (c.n_lines == 0) {
+        usleep(1000);
+    }
+    pid_t grandchild = (pid_t)strtol(c.lines[0], NULL, 10);
+    assert_int_equal(kill(grandchild, 0), 0);
+    child_stop(&c, 0.1);
+    char path[64], line[256] = "";
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)grandchild);
+    for (int i = 0; i < 2000; i++) { /* gone, or a zombie that somebody else has to reap */
+        FILE *f = fopen(path, "r");
+        char *got = f ? fgets(line, sizeof(line), f) : NULL;
+        if (f) {
+            fclose(f);
+        }
+        if (!got || strstr(line, ") Z ")) {
+            return;
+        }
+        usleep(1000);
+    }
+    fail_msg("the program's child is still there: %s", line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_description_becomes_a_network_of_tensors),
+        cmocka_unit_test(every_mistake_of_a_description_is_named),
+        cmocka_unit_test(programs_that_differ_are_told_by_rank_and_tensor),
+        cmocka_unit_test(the_block_is_sealed_and_its_parts_do_not_overlap),
+        cmocka_unit_test(buckets_begin_with_the_last_tensors_and_hold_every_float_once),
+        cmocka_unit_test(how_a_program_ended_is_said_with_its_last_lines),
+        cmocka_unit_test(what_a_program_started_ends_with_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

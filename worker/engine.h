@@ -1,0 +1,53 @@
+/* Engine: what computes a rank's gradients. The trainer's loop over a strategy is one; behind this
+ * seam stand our own networks (worker/model/engine.c: loader, network, device) and a user's own
+ * program (worker/program/engine.c: a child process that computes).
+ *
+ *     open ─► prepare ─► ┌ load ─► compute, marks each bucket ─┐ … evaluate … ─► end ─► free
+ *                        └──────────────◄──────────────────────┘
+ *
+ * All calls come from the main thread (or fiber). Negative results say why in `e`.
+ */
+#ifndef WORKER_ENGINE_H
+#define WORKER_ENGINE_H
+
+#include "worker/trainer.h"
+
+struct engine_ops;
+
+struct engine {
+    const struct engine_ops *ops;
+    struct trainer_env *env;          /* borrowed */
+    struct dev_replica *replica;      /* what the strategy works on; there once prepared */
+    const struct dev_bucket *buckets; /* [n_buckets] of the step that is loaded */
+    int n_buckets;
+    int64_t test_samples; /* that the strategy shares out for an evaluation; 0: it asks for none */
+    int ahead;            /* steps of which slices are fixed before their turn; 0: none */
+    double job_start;     /* comm_now() at the job's time 0; there once the strategy has begun */
+    double idle;          /* seconds of the last `compute` that were no computing */
+};
+
+struct engine_ops {
+    /* Puts the start into the replica and measures the node. Blocks of `from` are borrowed for the
+     * call. */
+    int (*prepare)(struct engine *g, const struct run_state *from, struct err *e);
+    /* As rank_env.ready. */
+    bool (*ready)(struct engine *g, int batch);
+    /* Fetches what the step needs and makes `buckets` hold; no part of its computing time. */
+    int (*load)(struct engine *g, const struct work *w, struct err *e);
+    /* Gradients of w->slice, a mean over its samples, into the replica; of an empty slice they are
+     * zero. Calls mark for each bucket in order. Sets w->updated if the update is made too, and
+     * w->learning_rate if the rate is not the spec's. */
+    int (*compute)(struct engine *g, struct work *w, struct dev_result *out, dev_mark_fn *mark,
+                   void *ctx, struct err *e);
+    /* Sums of loss and correct over the range of the test set; may change w->eval_count to what it
+     * really had. */
+    int (*evaluate)(struct engine *g, struct work *w, struct dev_result *sum, struct err *e);
+    /* NULL, or: the strategy has finished with this action. */
+    int (*end)(struct engine *g, enum action why, struct err *e);
+    void (*free)(struct engine *g);
+};
+
+/* Our own networks. NULL: memory ran out. */
+struct engine *engine_of_network(struct trainer_env *env, struct err *e);
+
+#endif

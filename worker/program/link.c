@@ -1,0 +1,363 @@
+/* The socket to the program: see link.h. */
+#include "worker/program/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/proc.h"
+#include "worker/program/describe.h"
+
+/* A process that uses less of a CPU than this share, and says nothing, waits for something; unless
+ * it, or one that it started, waits for a core. */
+static const double idle_share = 0.02;
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static int died(struct link *l, struct err *e)
+{
+    char how[400];
+    return err_set(e, ERR_PEER, "%s %s", l->who, child_epitaph(l->child, how, sizeof(how)));
+}
+
+/* The process has ended, or closed the socket; in the second case it is given a moment to end. */
+static int lost(struct link *l, struct err *e)
+{
+    char lines[300];
+    for (int i = 0; i < 100 && !child_ended(l->child); i++) {
+        clock_sleep(0.01);
+    }
+    return child_ended(l->child)
+               ? died(l, e)
+               : err_set(e, ERR_PEER, "%s closed its connection but did not end; %s", l->who,
+                         child_last_lines(l->child, lines, sizeof(lines)));
+}
+
+static int hangs(struct link *l, struct err *e)
+{
+    char lines[300];
+    kill(l->child->pid, l->stack_signal > 0 ? l->stack_signal : SIGABRT);
+    clock_sleep(0.5); /* its stacks are written */
+    err_set(e, ERR_TIMEOUT, "%s has neither reported nor computed for %g s; %s", l->who,
+            l->patience, child_last_lines(l->child, lines, sizeof(lines)));
+    err_hint(e, "its stacks are in the rank's log; 'program.patience_seconds' gives it longer");
+    return -ERR_TIMEOUT;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+char *link_read_text(int fd, size_t most, size_t *n)
+{
+    struct stat is;
+    char *text = NULL;
+    size_t have = 0;
+    if (fd < 0 || fstat(fd, &is) < 0 || is.st_size < 0 || (size_t)is.st_size > most) {
+        return NULL;
+    }
+    text = malloc((size_t)is.st_size + 1);
+    while (text && have < (size_t)is.st_size) {
+        ssize_t got = pread(fd, text + have, (size_t)is.st_size - have, (off_t)have);
+        if (got <= 0 && errno != EINTR) {
+            free(text);
+            return NULL;
+        }
+        have += got > 0 ? (size_t)got : 0;
+    }
+    if (text) {
+        text[have] = '\0';
+        *n = have;
+    }
+    return text;
+}
+
+static int text_fd(const char *text)
+{
+    int fd = memfd_create("evenstep-text", MFD_CLOEXEC);
+    size_t n = strlen(text);
+    if (fd >= 0 && pwrite(fd, text, n, 0) != (ssize_t)n) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* ---- packets --------------------------------------------------------------------------------- */
+
+static ssize_t send_packet(int socket, const struct wire_message *m, const int *fds)
+{
+    char room[CMSG_SPACE(2 * sizeof(int))] = {0};
+    struct iovec one = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};
+    struct msghdr h = {.msg_iov = &one, .msg_iovlen = 1};
+    size_t n = 0;
+    while (fds && n < 2 && fds[n] >= 0) {
+        n++;
+    }
+    if (n > 0) {
+        h.msg_control = room;
+        h.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(n * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+    }
+    ssize_t sent;
+    do {
+        sent = sendmsg(socket, &h, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent;
+}
+
+/* 1 a packet, 0 none is there, -1 the other end is gone or sent no packet of ours. Takes one
+ * descriptor; others are closed. */
+static int take_packet(int socket, struct wire_message *m, int *fd)
+{
+    char room[CMSG_SPACE(4 * sizeof(int))];
+    struct iovec one = {.iov_base = m, .iov_len = sizeof(*m)};
+    struct msghdr h = {
+        .msg_iov = &one, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    *fd = -1;
+    ssize_t got = recvmsg(socket, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (got < 0) {
+        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    }
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
+        size_t n = c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+        for (size_t i = 0; i < n; i++) {
+            int each;
+            memcpy(&each, CMSG_DATA(c) + i * sizeof(int), sizeof(each));
+            if (*fd < 0) {
+                *fd = each;
+            } else {
+                close(each);
+            }
+        }
+    }
+    return got == (ssize_t)sizeof(*m) ? 1 : -1;
+}
+
+int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e)
+{
+    return send_packet(l->fd, m, fds) == (ssize_t)sizeof(*m) ? 0 : lost(l, e);
+}
+
+static void refuse(int socket, const char *why)
+{
+    struct wire_message m = {.type = WIRE_REFUSED};
+    int fds[2] = {text_fd(why), -1};
+    send_packet(socket, &m, fds);
+    if (fds[0] >= 0) {
+        close(fds[0]);
+    }
+}
+
+void link_refuse(struct link *l, const char *why)
+{
+    if (l->fd >= 0) {
+        refuse(l->fd, why);
+    }
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void begin_wait(struct link *l)
+{
+    l->silent_since = clock_now();
+    l->cpu_then = child_cpu(l->child);
+}
+
+/* Looks at the process every second of a wait; negative: it hangs. */
+static int look(struct link *l, struct err *e)
+{
+    double now = clock_now(), cpu = child_cpu(l->child);
+    double silent = now - l->silent_since;
+    if (l->watch) {
+        l->watch(l->watch_ctx);
+    }
+    if (cpu < 0 || cpu - l->cpu_then > idle_share * silent || child_works(l->child)) {
+        begin_wait(l);
+        return 0;
+    }
+    return silent > l->patience ? hangs(l, e) : 0;
+}
+
+/* Closing a socket with a packet that was not read would take back what was sent. */
+static void drop_join(int socket)
+{
+    struct pollfd packet = {.fd = socket, .events = POLLIN};
+    struct wire_message m;
+    int fd = -1;
+    if (poll(&packet, 1, 1000) == 1) {
+        take_packet(socket, &m, &fd);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* The listener has somebody. The first becomes the link; another one is refused. */
+static int meet(struct link *l, struct err *e)
+{
+    int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0) {
+        return errno == EAGAIN || errno == EINTR ? 0
+                                                 : err_errno(e, ERR_IO, "cannot meet %s", l->who);
+    }
+    if (l->fd < 0) {
+        l->fd = fd;
+        return 1;
+    }
+    log_warn("program", "a second process wanted to join", "who=\"%s\"", l->who);
+    drop_join(fd);
+    refuse(fd,
+           "the program of this rank has joined already: one process is the program, and what "
+           "it forks does not join again");
+    close(fd);
+    return 0;
+}
+
+/* Waits until the link (or, without one, the listener) has something, at most a second: 1 it has, 0
+ * not yet, negative. */
+static int wait_once(struct link *l, struct err *e)
+{
+    struct pollfd fds[] = {{.fd = l->listener, .events = POLLIN},
+                           {.fd = l->child->pidfd, .events = POLLIN},
+                           {.fd = l->fd, .events = POLLIN}};
+    bool joined = l->fd >= 0;
+    int n = poll(fds, 3, 1000);
+    if (n < 0 && errno != EINTR) {
+        return err_errno(e, ERR_IO, "cannot wait for %s", l->who);
+    }
+    if (n > 0 && fds[0].revents) {
+        int met = meet(l, e);
+        if (met != 0) {
+            return met;
+        }
+    }
+    if (joined && n > 0 && fds[2].revents) {
+        return 1; /* also what a process that has ended said last */
+    }
+    if (n > 0 && fds[1].revents && child_ended(l->child)) {
+        return died(l, e);
+    }
+    return n > 0 ? 0 : look(l, e);
+}
+
+int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e)
+{
+    int rc = take_packet(l->fd, m, fd);
+    if (rc == 0) {
+        begin_wait(l);
+    }
+    while (rc == 0) {
+        rc = wait_once(l, e);
+        if (rc < 0) {
+            return rc;
+        }
+        rc = rc == 1 ? take_packet(l->fd, m, fd) : 0;
+    }
+    return rc < 0 ? lost(l, e) : 0;
+}
+
+int link_await_end(struct link *l, struct err *e)
+{
+    struct pollfd end = {.fd = l->child->pidfd, .events = POLLIN};
+    begin_wait(l);
+    while (!child_ended(l->child)) {
+        if (poll(&end, 1, 1000) == 0) {
+            int rc = look(l, e);
+            if (rc < 0) {
+                return rc;
+            }
+        }
+    }
+    return l->child->status == 0 ? 0 : died(l, e);
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+int link_open(struct link *l, struct child *child, int rank, const char *node, double patience,
+              struct err *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    *l = (struct link){.listener = -1, .fd = -1, .child = child, .patience = patience};
+    snprintf(l->who, sizeof(l->who), "the program of rank %d on '%.60s'", rank, node);
+    snprintf(l->folder, sizeof(l->folder), "/tmp/evenstep-program-XXXXXX");
+    if (!mkdtemp(l->folder)) {
+        l->folder[0] = '\0';
+        return err_errno(e, ERR_IO, "cannot make a folder for %s", l->who);
+    }
+    snprintf(l->path, sizeof(l->path), "%s/socket", l->folder);
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s", l->path);
+    l->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->listener < 0 || bind(l->listener, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+        listen(l->listener, 4) < 0) {
+        return err_errno(e, ERR_IO, "cannot make a socket for %s", l->who);
+    }
+    return 0;
+}
+
+static int check_join(struct link *l, const struct wire_message *m, struct err *e)
+{
+    char why[200];
+    if (m->type != WIRE_JOIN || m->join.magic != WIRE_MAGIC) {
+        return err_set(e, ERR_PEER, "%s speaks another protocol than ours", l->who);
+    }
+    if (m->join.version != WIRE_VERSION) {
+        snprintf(why, sizeof(why), "the program speaks version %u of the protocol, the rank %d",
+                 m->join.version, WIRE_VERSION);
+        link_refuse(l, why);
+        err_set(e, ERR_PEER, "%s speaks version %u of the protocol, and this rank version %d",
+                l->who, m->join.version, WIRE_VERSION);
+        err_hint(e, "the program found another libevenstep than the one that belongs to the rank");
+        return -ERR_PEER;
+    }
+    return 0;
+}
+
+int link_accept(struct link *l, struct wire_message *join, char **description, size_t *n,
+                struct err *e)
+{
+    int rc = 0, fd = -1;
+    begin_wait(l);
+    while (l->fd < 0 && rc >= 0) {
+        rc = wait_once(l, e);
+        if (rc < 0 && child_ended(l->child) && l->child->status == 0) {
+            err_prefix(e, "it never joined");
+            err_hint(e, "does it call evenstep.prepare, or es_join?");
+        }
+    }
+    *description = NULL;
+    if (rc < 0 || (rc = link_receive(l, join, &fd, e)) < 0 || (rc = check_join(l, join, e)) < 0) {
+        return rc;
+    }
+    *description = link_read_text(fd, DESCRIPTION_BYTES, n);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return *description ? 0 : err_set(e, ERR_PEER, "%s joined without a description", l->who);
+}
+
+void link_close(struct link *l)
+{
+    if (l->fd >= 0) {
+        close(l->fd);
+    }
+    if (l->listener >= 0) {
+        close(l->listener);
+    }
+    if (l->folder[0]) {
+        proc_remove_tree(l->folder, NULL);
+    }
+    *l = (struct link){.listener = -1, .fd = -1};
+}

@@ -1,0 +1,48 @@
+/* The socket to the program: packets of client/protocol.h, descriptors beside them. Whoever waits
+ * for a message also watches the process, so that a program that ends is noticed at once, and its
+ * use of the CPU, so that one that hangs is told from one that computes.
+ *
+ * Every failure is a sentence about the program: who (rank and node), what, its last lines.
+ */
+#ifndef WORKER_PROGRAM_LINK_H
+#define WORKER_PROGRAM_LINK_H
+
+#include "client/protocol.h"
+#include "worker/program/child.h"
+
+struct link {
+    char folder[64], path[96]; /* of the socket; a folder that only we may enter */
+    int listener, fd;          /* -1: none */
+    struct child *child;       /* borrowed */
+    char who[128];             /* "the program of rank 1 on 'fast-1'" */
+    double patience;           /* seconds */
+    int stack_signal;          /* makes the program print its stacks; 0: SIGABRT does */
+    void (*watch)(void *ctx);  /* every second of a wait; NULL: nothing */
+    void *watch_ctx;
+    /* of the wait under way */
+    double silent_since, cpu_then;
+};
+
+/* Makes the socket. l needs link_close either way. */
+int link_open(struct link *l, struct child *child, int rank, const char *node, double patience,
+              struct err *e);
+/* Waits for the program to connect and takes its JOIN; *description: its text, n bytes, the
+ * caller's. Another protocol's version is refused. */
+int link_accept(struct link *l, struct wire_message *join, char **description, size_t *n,
+                struct err *e);
+/* Waits for the next message. *fd: the descriptor that came with it, the caller's, or -1. A second
+ * program that wants to join is refused meanwhile. */
+int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e);
+/* fds: up to two descriptors that go along, ended by -1; NULL: none. */
+int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e);
+/* Tells the program why it cannot go on. */
+void link_refuse(struct link *l, const char *why);
+/* Waits until the process has ended, at most `patience`; an exit code but 0 is an error. */
+int link_await_end(struct link *l, struct err *e);
+void link_close(struct link *l);
+
+/* The whole text of a descriptor that came with a message, NUL-terminated, the caller's; NULL if it
+ * is longer than `most` or cannot be read. */
+char *link_read_text(int fd, size_t most, size_t *n);
+
+#endif

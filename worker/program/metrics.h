@@ -1,0 +1,34 @@
+/* What a program logs: numbers by name (WIRE_LOG). All go into the rank's log; test_accuracy and
+ * test_loss are an evaluation as well.
+ *
+ * In lockstep strategies an evaluation is every rank's business: the strategy puts the average into
+ * place, each program may measure it, and the mean over those that did is the result, which decides
+ * about `target` and the best checkpoint. Server strategies know no such point: there what rank 0's
+ * program measures on the server's weights is reported as it comes.
+ */
+#ifndef WORKER_PROGRAM_METRICS_H
+#define WORKER_PROGRAM_METRICS_H
+
+#include "worker/trainer.h"
+
+/* Of the test set, as a strategy counts it: a program says means and not how many samples, so a
+ * rank that measured stands for so many. A float holds their sum over 16 ranks exactly. */
+enum { METRICS_SAMPLES = 1 << 20 };
+
+struct metrics {
+    const struct trainer_env *env; /* borrowed */
+    bool at_once;                  /* an evaluation is reported as it comes */
+    int64_t step;                  /* the engine's, for such a report */
+    double epoch, time;
+    bool measured;
+    double accuracy, loss; /* that were told since the last evaluation; NaN: not told */
+};
+
+void metrics_init(struct metrics *m, const struct trainer_env *env, bool at_once);
+/* A JSON object of numbers; fd is closed. */
+void metrics_take(struct metrics *m, int fd);
+/* An evaluation: fills sums as of METRICS_SAMPLES samples and returns that number, or 0 if the
+ * program has measured nothing since the last one. */
+int64_t metrics_take_result(struct metrics *m, struct dev_result *sum);
+
+#endif

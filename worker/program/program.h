@@ -1,0 +1,74 @@
+/* A user's own program in a rank: the process, the link to it, the block it shares, and what it
+ * said of itself. The rank is ours, the program is its child (docs/decisions/0010).
+ *
+ *     program_join   every rank of the attempt: programs start and describe themselves, ranks
+ *                    compare, all get network, batch and epochs, the keeper the first parameters
+ *     program_engine a worker's: the engine that trainer_run computes with
+ *     program_leave  ends it
+ */
+#ifndef WORKER_PROGRAM_PROGRAM_H
+#define WORKER_PROGRAM_PROGRAM_H
+
+#include "worker/engine.h"
+#include "worker/program/block.h"
+#include "worker/program/describe.h"
+#include "worker/program/link.h"
+
+struct program_ask {
+    struct comm *comm; /* borrowed, as all */
+    struct telemetry *telemetry;
+    struct jobspec *spec; /* gets what the program brings (description_apply) */
+    const char *job;      /* its id; NULL: none */
+    const char *node;     /* of this rank */
+    const char *job_dir;  /* the keeper's, for a checkpoint to go on from; or NULL */
+    const char *output;   /* what the program may write to; NULL: nothing is kept */
+    const char *folder;   /* to run in; NULL: ours */
+    int threads;          /* of the node's device */
+};
+
+struct program {
+    struct telemetry *telemetry; /* borrowed */
+    enum phase phase;            /* told again while the rank waits for the program */
+    struct child child;
+    struct link link;
+    struct block block;
+    struct description about; /* its network is the spec's by now */
+    bool there;               /* a worker's: there is a process */
+    int threads;              /* of the node, which its CPU time is divided by */
+    int ahead, slots;         /* slices in advance; places for their indices */
+    bool resumed;             /* a checkpoint is there */
+    double epochs;            /* that the program told after its description; 0: none */
+    /* the first parameters and statistics, of rank 0's program; NULL on workers (they are in the
+     * block); owned */
+    float *params, *stats;
+};
+
+/* Collective: every rank of the attempt calls it. On workers it starts the program. */
+int program_join(struct program *p, const struct program_ask *ask, struct err *e);
+/* The engine of a worker whose program has joined; trainer_run frees it. NULL: memory ran out. */
+struct engine *program_engine(struct program *p, struct trainer_env *env, struct err *e);
+void program_leave(struct program *p);
+
+/* A packet of this type, everything else zero. */
+struct wire_message program_message(uint32_t type, uint32_t flags);
+/* The rank's phase from now on. A rank that waits for its program is alive, whatever the program
+ * does: the rank itself finds a program that hangs (link.h), so it goes on to tell progress. */
+void program_phase(struct program *p, enum phase phase);
+/* What may come at any time is done here (FAILED, EPOCHS): 1 if it was that, 0 if m is the
+ * caller's, negative if the program cannot go on. Closes fd if it was that. */
+int program_aside(struct program *p, const struct wire_message *m, int fd, struct err *e);
+
+/* The program as a device (device.c): `settle` is called before parameters are read, `step` when a
+ * strategy has the summed gradients where the optimizer finds them. */
+struct program_device {
+    struct device base;
+    void *ctx;
+    int (*settle)(void *ctx, struct err *e);
+    void (*step)(void *ctx, double scale);
+    char name[128];
+};
+void program_device_init(struct program_device *d, struct program *p);
+void program_replica_init(struct dev_replica *r, struct program_device *d, const struct program *p,
+                          const struct jobspec *spec);
+
+#endif
