@@ -32,7 +32,7 @@ def prepare(*objects, **options):
     if not objects:
         raise TypeError("prepare() needs at least a model and a loader")
     if not alone():
-        if any(type(o).__module__.split(".")[0] == "keras" or _is_keras(o) for o in objects):
+        if any(_is_keras(o) for o in objects):
             from . import keras
 
             if len(objects) != 1:

@@ -131,7 +131,6 @@ class _Steps:
         self.params = np.frombuffer(run.params, np.float32)
         self.grads = np.frombuffer(run.grads, np.float32)
         self.stats = np.frombuffer(run.stats, np.float32)
-        self.before = None  # parameters before the step of which the difference is sent
         self.kind = None  # what the rank answered last; None: nothing yet
         self.merged = None  # statistics as they were when the step began
         self.stream = Stream(run, self)
@@ -184,9 +183,6 @@ class _Steps:
         if self.norms:
             self._gather(self.stats, [v for _, v, _ in self.norms])
             self.merged = self.stats.copy()
-        if self.kind in (None, DIFFERENCE):
-            self.hand_over()
-            self.before = self.params.copy()
         self.begun = piece
         return True
 
@@ -203,6 +199,11 @@ class _Steps:
         rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
         self.answer = self.kind = self.run.gradients(piece.count, float(loss), rate)
         self.begun = None
+        if self.kind == DIFFERENCE:
+            raise Error(
+                "under a server strategy a Keras program trains with keras.optimizers.SGD without "
+                "decay and clipping: the difference of another optimizer's step is not sent yet"
+            )
         # TensorFlow keeps the array that it is given, and the rank writes to the block
         return self.grads.copy() if self.answer == STEP else np.array(flat, np.float32)
 
@@ -223,16 +224,11 @@ class _Steps:
         return apply_summed
 
     def finish_step(self):
-        """After the train function: what a server, a difference or other ranks' statistics change."""
+        """After the train function: what a server or other ranks' statistics change."""
         if self.begun is not None:
             self.run.abort()
             self.begun = None
         answer, self.answer = self.answer, STEP
-        if answer == DIFFERENCE:
-            self._gather(self.grads, self.variables)
-            np.subtract(self.before, self.grads, out=self.grads)
-            self.params[:] = self.before
-            self.run.difference()
         if answer != STEP:
             self.take_over()
         if self.merged is not None:

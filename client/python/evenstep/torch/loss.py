@@ -13,10 +13,10 @@ import torch
 
 class _Seen:
     depth = 0
-    scaled = None  # (the loss that a GradScaler has scaled, by how much)
+    scaled = None  # (the loss that a GradScaler has scaled, the scaler)
 
 
-def _factor_of(tensor):
+def _scaler_of(tensor):
     scaled = _Seen.scaled
     return scaled[1] if scaled and scaled[0]() is tensor else None
 
@@ -28,7 +28,7 @@ def _watch_scaler(kind):
     def scale_and_tell(self, outputs):
         scaled = scale(self, outputs)
         if isinstance(scaled, torch.Tensor) and self.is_enabled():
-            _Seen.scaled = (weakref.ref(scaled), self.get_scale())
+            _Seen.scaled = (weakref.ref(scaled), self)
         return scaled
 
     kind.scale = scale_and_tell
@@ -46,7 +46,7 @@ def watch(passes):
     def backward_and_exchange(tensors, *args, **kwargs):
         if _Seen.depth == 0:
             loss = _loss_in(tensors)
-            passes.scale = _factor_of(loss) if loss is not None else None
+            passes.scaler = _scaler_of(loss) if loss is not None else None
             passes.begin(None if loss is None else loss.detach())
         _Seen.depth += 1
         try:
@@ -63,4 +63,4 @@ def watch(passes):
     # torch.compile leaves its graph here; the mark alone, since the decorator imports its compiler
     backward_and_exchange._torchdynamo_disable = True
     torch.autograd.backward = backward_and_exchange
-    _watch_scaler(torch.amp.GradScaler)
+    _watch_scaler(getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler)

@@ -40,7 +40,7 @@ class Passes:
         self.mine = 0.0  # weight of this slice
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
         self.open = False
-        self.loss = self.scale = None
+        self.loss = self.scaler = None
         self._stash = None
         self._fired = [False] * len(blocks.slots)
         self._hooked = [False] * len(blocks.slots)
@@ -115,7 +115,7 @@ class Passes:
     def begin(self, loss=None):
         if self.slice is None:
             return
-        if self.settled:
+        if self.settled and not self.keeping:
             self.run.again()
         self.open = True
         self.loss = loss
@@ -166,7 +166,7 @@ class Passes:
         self.kept = 0.0
         if self.answer == STEP:
             self._give_back()
-        elif self.scale is not None:
+        elif self.scaler is not None:
             raise Error(
                 "a GradScaler's gradients are scaled, and a server's rule cannot know by how much: "
                 "train in bfloat16 without a scaler, or under a synchronous strategy"
@@ -232,8 +232,8 @@ class Passes:
         if self.loss is None:
             return math.nan
         loss = float(self.loss)
-        if self.scale is not None:
-            loss /= self.scale
+        if self.scaler is not None:
+            loss /= self.scaler.get_scale()
         return loss / self.samples if self.sums and self.samples else loss
 
     def _rate(self):
