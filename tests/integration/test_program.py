@@ -9,7 +9,6 @@ import subprocess
 import numpy as np
 import pytest
 
-
 import rowtable
 from programs import AT_ROOT, BUILD, ROOT
 from test_exchange import tensors
