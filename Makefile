@@ -58,7 +58,7 @@ D_client      := client
 PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate) $(if $(wildcard agent/main.c),evenstep-agent) $(if $(wildcard agent/main_launch.c),evenstep-launch))
 
 .DEFAULT_GOAL := all
-.PHONY: all help clean install lint format check-format layers docs check-docs bundle demo check
+.PHONY: all help clean install lint format check-format check-size check-types layers docs check-docs bundle demo check mutants
 all: $(PROGRAMS) ## builds every program into $(BUILD)
 
 $(BUILD)/%.o: %.c
@@ -154,10 +154,10 @@ $(BUILD)/reports:
 $(PROGRAMS) $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests): $(SAN_OPTIONS)
 endif
 endif
-check-build: all $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
+check-build: all client $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-cluster check-deploy
 SUITES ?= all
-check: check-build cuda-host fuzz layers check-docs check-format ## every test; closes with a line that counts what ran
+check: check-build cuda-host fuzz layers check-size check-docs check-format ## every test; closes with a line that counts what ran
 	tests/run $(SUITES) BUILD=$(BUILD)
 check-unit: $(unit_tests) $(doc_programs) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)
@@ -196,13 +196,20 @@ reproduce: all ## the papers' tables into docs/results (hours; QUICK=1: minutes;
 
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup
+mutants: ## changes the code in N places (100), one at a time, and counts what no test notices
+	tests/mutate/run -n $(or $(N),100) --seed $(or $(SEED),1)
 layers: ## checks that the arrows between rooms run down only
 	@tests/layers
+check-size: ## checks that no function, file or line is too long
+	@tests/sizes
+check-types: ## types of the page's JavaScript (JSDoc, TypeScript's checker)
+	@tests/run types
 lint: ## clang-tidy over every room
 	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
 compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
-formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS) client) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e)))))
+formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS) client) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e))))) \
+    $(wildcard static/js/*.js static/js/*/*.js static/js/*/*/*.js)
 format: ## clang-format over everything
 	@clang-format-14 -i $(formatted)
 check-format: ## nothing that `make format` would change, where clang-format 14 is (other versions differ)

@@ -27,7 +27,9 @@ static const struct opt table[] = {
     {"secret-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the cluster's secret; the coordinator's is DIR/secret"},
     {"node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
-     "a node on this host: NAME=cpu:THREADS, cuda:INDEX or auto, then ,slowdown=F to emulate a slower one (default: one per GPU, else HOST=auto)"},
+     "a node on this host: NAME="
+#include "job/device_forms.def"
+     "or auto, then ,slowdown=F to emulate a slower one (default: one per GPU, else HOST=auto)"},
     {"label", "K=V", OPT_LIST, NULL, 0, 0,
      "a label of every node of this host, which a spec's `nodes` can name"},
     {"host", "NAME", OPT_STRING, NULL, 0, 0,

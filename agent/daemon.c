@@ -189,8 +189,8 @@ int daemons_answer(struct store *s, const struct sign_key *key, const char *nonc
                    const char *state, int code, const char *message, struct err *e)
 {
     char box[96];
-    json_t *body = json_pack("{s:s, s:s, s:i, s:s}", "nonce", nonce, "state", state, "code", code,
-                             "message", message);
+    struct request_answer a = {.nonce = nonce, .state = state, .message = message, .code = code};
+    json_t *body = request_answer_json(&a);
     char *text = body ? sign_seal(key, "answer", body, e) : NULL;
     snprintf(box, sizeof box, "answer.%s", nonce);
     int rc = text ? store_mail_put(s, box, text, ANSWER_SECONDS, e) : -ERR_MEMORY;

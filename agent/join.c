@@ -9,26 +9,25 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "job/documents/joining.h"
 #include "job/hostkey.h"
 
 static int take_welcome(const json_t *body, const struct sign_key *secret, const char *nonce,
                         struct welcome *out, struct err *e)
 {
-    const char *salt = json_string_value(json_object_get(body, "salt")),
-               *wrapped = json_string_value(json_object_get(body, "key"));
-    const char *coordinator = json_string_value(json_object_get(body, "coordinator"));
-    if (!json_is_true(json_object_get(body, "accepted"))) {
-        const char *why = json_string_value(json_object_get(body, "message")),
-                   *hint = json_string_value(json_object_get(body, "hint"));
-        err_set(e, ERR_FORBIDDEN, "%s", why ? why : "the coordinator refused this host");
-        return hint && *hint ? err_hint(e, "%s", hint) : -ERR_FORBIDDEN;
+    struct joining_answer a;
+    joining_answer_read(&a, body);
+    if (!a.accepted) {
+        err_set(e, ERR_FORBIDDEN, "%s",
+                a.message[0] ? a.message : "the coordinator refused this host");
+        return a.hint[0] ? err_hint(e, "%s", a.hint) : -ERR_FORBIDDEN;
     }
-    if (!salt || strlen(salt) != SIGN_HEX - 1 || !wrapped ||
-        sign_unhex(wrapped, &out->key, NULL) < 0 || !coordinator) {
+    if (strlen(a.salt) != SIGN_HEX - 1 || sign_unhex(a.key, &out->key, NULL) < 0 ||
+        !a.coordinator[0]) {
         return err_set(e, ERR_SYNTAX, "the coordinator's answer is malformed");
     }
-    hostkey_wrap(secret, nonce, salt, &out->key);
-    snprintf(out->coordinator, sizeof out->coordinator, "%s", coordinator);
+    hostkey_wrap(secret, nonce, a.salt, &out->key);
+    snprintf(out->coordinator, sizeof out->coordinator, "%s", a.coordinator);
     return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "agent/join.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "job/documents/joining.h"
 #include "job/hostkey.h"
 #include "job/node.h"
 
@@ -52,16 +53,26 @@ struct agent {
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
-static json_t *who(const struct agent *a)
+/* fault: why this agent cannot start, or NULL. */
+static json_t *who(const struct agent *a, const struct err *fault)
 {
     json_t *names = json_array(), *node;
     size_t i;
     json_array_foreach(a->config.nodes, i, node) {
         json_array_append_new(names, json_string(node_name(node)));
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o}", "host", a->config.host, "instance",
-                     a->instance, "address", a->config.address, "network", a->config.network,
-                     "versions", a->config.versions, "nodes", names);
+    struct joining_ask ask = {.host = a->config.host,
+                              .instance = a->instance,
+                              .address = a->config.address,
+                              .network = a->config.network,
+                              .versions = a->config.versions,
+                              .nodes = names,
+                              .faulty = fault != NULL,
+                              .message = fault ? fault->message : "",
+                              .hint = fault ? fault->hint : ""};
+    json_t *j = joining_ask_json(&ask);
+    json_decref(names);
+    return j;
 }
 
 static void wait_a_little(double seconds)
@@ -76,7 +87,7 @@ static int join_once(struct agent *a, struct err *e)
 {
     int rc = agent_config_find_address(&a->config, e);
     if (rc == 0) {
-        json_t *me = who(a);
+        json_t *me = who(a, NULL);
         rc =
             join_ask(a->store, &a->config.secret, me, join_patience, &told_to_stop, &a->welcome, e);
         json_decref(me);
@@ -258,10 +269,8 @@ static void tell_fault(struct agent *a, const struct err *fault)
 {
     struct err e = {0};
     json_t *me =
-        agent_config_find_address(&a->config, &e) == 0 && start(a, &e) == 0 ? who(a) : NULL;
+        agent_config_find_address(&a->config, &e) == 0 && start(a, &e) == 0 ? who(a, fault) : NULL;
     if (me) {
-        json_object_set_new(
-            me, "fault", json_pack("{s:s, s:s}", "message", fault->message, "hint", fault->hint));
         join_ask(a->store, &a->config.secret, me, fault_patience, &told_to_stop, &a->welcome, &e);
         json_decref(me);
     }

@@ -110,26 +110,25 @@ static int take_answer(struct launch *l, int *code, struct err *e)
     snprintf(box, sizeof box, "answer.%s", l->nonce);
     char *text = store_mail_take(l->store, box, 0, NULL);
     json_t *body = text ? sign_open(&l->key, "answer", text, NULL) : NULL;
-    const char *state = json_string_value(json_object_get(body, "state")),
-               *nonce = json_string_value(json_object_get(body, "nonce"));
-    const char *message = json_string_value(json_object_get(body, "message"));
+    struct request_answer a;
     int over = 0;
     free(text);
-    if (!state || !nonce || strcmp(nonce, l->nonce) != 0) {
+    request_answer_read(&a, body);
+    if (!a.state[0] || strcmp(a.nonce, l->nonce) != 0) {
         json_decref(body);
         return 0;
     }
-    if (strcmp(state, "started") == 0) {
+    if (strcmp(a.state, "started") == 0) {
         l->started = true;
     } else {
         over = 1;
-        *code = (int)json_integer_value(json_object_get(body, "code"));
-        if (strcmp(state, "refused") == 0) {
+        *code = a.code;
+        if (strcmp(a.state, "refused") == 0) {
             err_set(e, ERR_FORBIDDEN, "the agent of host '%s' refused to start a daemon: %s",
-                    l->host, message ? message : "");
-        } else if (*code != 0) {
+                    l->host, a.message);
+        } else if (a.code != 0) {
             err_set(e, ERR_PEER, "Open MPI's daemon on host '%s' ended with code %d: %s", l->host,
-                    *code, message ? message : "");
+                    a.code, a.message);
         }
     }
     json_decref(body);

@@ -156,3 +156,25 @@ json_t *request_from_command(int argc, char *const *argv, struct err *e)
     }
     return body;
 }
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+json_t *request_answer_json(const struct request_answer *a)
+{
+    return json_pack("{s:s, s:s, s:i, s:s}", "nonce", a->nonce, "state", a->state, "code", a->code,
+                     "message", a->message);
+}
+
+static const char *text_of(const json_t *body, const char *key)
+{
+    const char *text = json_string_value(json_object_get(body, key));
+    return text ? text : "";
+}
+
+void request_answer_read(struct request_answer *out, const json_t *body)
+{
+    *out = (struct request_answer){.nonce = text_of(body, "nonce"),
+                                   .state = text_of(body, "state"),
+                                   .message = text_of(body, "message"),
+                                   .code = (int)json_integer_value(json_object_get(body, "code"))};
+}

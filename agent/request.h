@@ -1,7 +1,9 @@
 /* What may be asked of an agent: Open MPI's daemon for one attempt of a job, in named fields, each
- * checked. Pure.
+ * checked; and what it answers. Both are sealed (common/sign.h). Pure.
  *
- *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun"}     + "kind", "nonce", "at" (common/sign.h)
+ *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun"}
+ *                                                    + "kind", "nonce", "at" (common/sign.h)
+ *   {"nonce", "state", "code", "message"}            state: "started", "refused" or "ended"
  */
 #ifndef AGENT_REQUEST_H
 #define AGENT_REQUEST_H
@@ -26,5 +28,14 @@ int request_read(struct request *out, const json_t *body, const char *host, stru
 /* From the command that mpirun gives its launch agent ("orted -mca ess_base_jobid …"), the fields
  * without host, job and attempt. */
 json_t *request_from_command(int argc, char *const *argv, struct err *e);
+
+/* What the agent answers to the request of this nonce. Texts are borrowed; one that was not told is
+ * "". */
+struct request_answer {
+    const char *nonce, *state, *message;
+    int code; /* of the daemon that has ended */
+};
+json_t *request_answer_json(const struct request_answer *a); /* new reference */
+void request_answer_read(struct request_answer *out, const json_t *body);
 
 #endif

@@ -27,7 +27,9 @@ static const struct opt options[] = {
     {"part", "NAME", OPT_STRING, "test", 0, 0, "test or train"},
     {"spec", "FILE", OPT_STRING, NULL, 0, 0,
      "job spec with 'model' and 'data', for files that do not say them"},
-    {"device", "NAME", OPT_STRING, "auto", 0, 0, "cpu:THREADS, cuda:INDEX or auto"},
+    {"device", "NAME", OPT_STRING, "auto", 0, 0,
+#include "job/device_forms.def"
+     "or auto"},
     {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time"},
     {"outputs", "FILE", OPT_STRING, NULL, 0, 0,
      "writes the network's outputs, one row per sample, as .npy"},

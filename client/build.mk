@@ -4,6 +4,7 @@ ES_RELEASE := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' client/python/even
 es_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/lib/*.c)))
 es_library := $(BUILD)/libevenstep.so
 $(BUILD)/client/lib/%.o: EXTRA = -fvisibility=hidden
+$(BUILD)/client/examples/%.o: EXTRA = -Iclient/include
 
 $(BUILD)/libclient.a: $(es_objects)
 	@rm -f $@

@@ -1,10 +1,11 @@
 /* The attempts in hand, and what every file of the scheduler's turn needs to work on them. The turn
  * is a line: each file calls only those to its right.
  *
- *   scheduler.c ─┬─► recover.c ─────────┐
- *                ├─► run.c ─► run_virtual.c
- *                │     └────────────────┴─► run_end.c ─┐
- *                └─► queue.c ─► launch.c ──────────────┴─► attempts.c ─► monitor, launchers, store
+ *   scheduler.c ─┬─► recover.c ──────────┐
+ *                ├─► run.c ──────────────┴─► run_end.c ─► run_virtual.c ─┐
+ *                └─► queue.c ─► launch.c ────────────────────────────────┴─► attempts.c
+ *
+ * Below it are the monitor, the launchers and the store.
  *
  * The store is the truth about a job. What is here can be rebuilt from it (recover.c).
  */

@@ -25,7 +25,9 @@ const struct opt serve_options[] = {
     {"token-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the admin's token, made if absent (default: DIR/token)"},
     {"local-node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
-     "a node on this host: NAME=cpu:THREADS, cuda:INDEX or auto, then ,slowdown=F to emulate a slower one"},
+     "a node on this host: NAME="
+#include "job/device_forms.def"
+     "or auto, then ,slowdown=F to emulate a slower one"},
     {"no-local-node", NULL, OPT_FLAG, NULL, 0, 0,
      "this host offers no node; all nodes are those of agents"},
     {"label", "K=V", OPT_LIST, NULL, 0, 0,

@@ -1,10 +1,26 @@
 /* The coordinator: `evenstep serve`. Policy and processes; the facts are in the store.
  *
- *   scheduler  one function, sched_tick(now), driven by a loop; tested with a fake clock and a fake launcher
- *   placement  which nodes a job gets
- *   launcher   how an attempt comes to life
- *   monitor    rows and heartbeats → profiles, staleness, live document, history, minibatches, lost ranks
- *   recover    what was running when the coordinator died: adopted or resumed
+ *   serve.c ─► scheduler ─┬─► recover ─────────┐
+ *                         ├─► run ─────────────┴─► run_end ─► run_virtual ─┐
+ *                         └─► queue ─► launch ─► planner ──────────────────┴─► attempts
+ *
+ *   recover  jobs that nobody has in hand      run      an attempt's turn
+ *   run_end  where its job goes                queue    which jobs start now
+ *   launch   how a job's next attempt starts   planner  its plan
+ *   attempts the attempts in hand; each file above calls only what stands right of it
+ *
+ * Below them:
+ *
+ *   monitor/   rows, facts and heartbeats → profiles, staleness, live document, history,
+ *              minibatches, lost ranks (monitor/parts.h has its picture)
+ *   placement  which nodes a job gets         profiles  what is known of nodes from earlier jobs
+ *   launcher   how an attempt comes to life: mpirun, or the simulator
+ *
+ * Outside the turn: dryrun and predict (what http/ asks), hosts (who may join), localnodes,
+ * retention.
+ *
+ * The scheduler is one function, sched_tick(now), driven by a loop; tests drive it with a fake clock
+ * and a fake launcher.
  */
 #ifndef COORDINATOR_COORDINATOR_H
 #define COORDINATOR_COORDINATOR_H

@@ -1,6 +1,6 @@
 /* Hosts that join: see hosts.h.
  *
- * What a newcomer would get wrong: a join may be sent again by whoever can write to the store. A
+ * A join may be sent again by whoever can write to the store. A
  * second one with the same nonce, or one from before this process started, would give the host
  * another key and shut out its agent; so both are refused.
  */
@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "common/proc.h"
 #include "common/version.h"
+#include "job/documents/joining.h"
 #include "job/hostkey.h"
 #include "job/node.h"
 #include "store/store.h"
@@ -44,77 +45,76 @@ static const char *text_of(const json_t *j, const char *key)
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
-static int check_instance(struct hosts *h, const json_t *join, struct err *e)
+static int check_instance(struct hosts *h, const struct joining_ask *ask, struct err *e)
 {
-    json_t *host = store_host_get(h->store, text_of(join, "host"), NULL);
+    json_t *host = store_host_get(h->store, ask->host, NULL);
     int rc = 0;
     if (host && !json_is_true(json_object_get(host, "lost")) &&
-        strcmp(text_of(host, "instance"), text_of(join, "instance")) != 0) {
+        strcmp(text_of(host, "instance"), ask->instance) != 0) {
         rc = err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already, from %s",
-                     text_of(join, "host"), text_of(host, "address"));
+                     ask->host, text_of(host, "address"));
         err_hint(e, "stop it, or give this one another name: --host");
     }
     json_decref(host);
     return rc;
 }
 
-static int check_nodes(struct hosts *h, const json_t *join, struct err *e)
+/* Does another host that lives offer this node? */
+static bool is_theirs(const json_t *node, const char *host)
 {
-    size_t i;
-    json_t *name;
-    json_array_foreach(json_object_get(join, "nodes"), i, name) {
-        const char *text = json_string_value(name);
-        json_t *node = text ? store_node_get(h->store, text, NULL) : NULL;
-        bool theirs = node && strcmp(text_of(node, "state"), "lost") != 0 &&
-                      json_number_value(json_object_get(node, "heartbeat_age_seconds")) < 4 &&
-                      (strcmp(text_of(node, "host"), text_of(join, "host")) != 0 ||
-                       !json_is_true(json_object_get(node, "agent")));
-        if (theirs) {
-            err_set(e, ERR_CONFLICT,
-                    "the node '%s' of the host '%s' is offered by the host '%s' already", text,
-                    text_of(join, "host"), text_of(node, "host"));
+    return strcmp(node_state(node), "lost") != 0 && node_beat_age(node) < 4 &&
+           (strcmp(node_host(node), host) != 0 || !node_has_agent(node));
+}
+
+static int check_nodes(struct hosts *h, const struct joining_ask *ask, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < json_array_size(ask->nodes); i++) {
+        const char *name = json_string_value(json_array_get(ask->nodes, i));
+        json_t *node = name ? store_node_get(h->store, name, NULL) : NULL;
+        if (node && is_theirs(node, ask->host)) {
+            rc = err_set(e, ERR_CONFLICT,
+                         "the node '%s' of the host '%s' is offered by the host '%s' already", name,
+                         ask->host, node_host(node));
             err_hint(e, "give one of them another name: --node");
         }
         json_decref(node);
-        if (theirs) {
-            return -ERR_CONFLICT;
-        }
     }
-    return 0;
+    return rc;
 }
 
-static int check_join(struct hosts *h, const json_t *join, struct err *e)
+/* `join`: the ask as it was sealed, with its nonce and time. */
+static int check_join(struct hosts *h, const json_t *join, const struct joining_ask *ask,
+                      struct err *e)
 {
-    const char *host = text_of(join, "host");
     char mismatch[300];
-    if (!node_valid_name(host, strlen(host), HOST_NAME, false) ||
-        strlen(text_of(join, "instance")) != SIGN_HEX - 1) {
-        return err_set(e, ERR_INVALID, "'%.60s' is no name of a host", host);
+    if (!node_valid_name(ask->host, strlen(ask->host), HOST_NAME, false) ||
+        strlen(ask->instance) != SIGN_HEX - 1) {
+        return err_set(e, ERR_INVALID, "'%.60s' is no name of a host", ask->host);
     }
     int rc = sign_fresh(&h->seen, join, clock_wall_ms(), e);
     if (rc < 0) {
-        return err_prefix(e, "the host '%s' is refused", host);
+        return err_prefix(e, "the host '%s' is refused", ask->host);
     }
-    if (hostkey_mismatch(host, json_object_get(join, "versions"), h->versions, mismatch)[0]) {
+    if (hostkey_mismatch(ask->host, ask->versions, h->versions, mismatch)[0]) {
         err_set(e, ERR_UNSUPPORTED, "%s", mismatch);
         return err_hint(e, "install the same versions on both");
     }
-    const json_t *fault = json_object_get(join, "fault");
-    if (fault) {
-        err_set(e, ERR_DEVICE, "the agent of host '%s' cannot start: %s", host,
-                text_of(fault, "message"));
-        return err_hint(e, "%s", text_of(fault, "hint"));
+    if (ask->faulty) {
+        err_set(e, ERR_DEVICE, "the agent of host '%s' cannot start: %s", ask->host, ask->message);
+        return err_hint(e, "%s", ask->hint);
     }
-    rc = check_instance(h, join, e);
-    return rc < 0 ? rc : check_nodes(h, join, e);
+    rc = check_instance(h, ask, e);
+    return rc < 0 ? rc : check_nodes(h, ask, e);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void answer(struct hosts *h, const char *nonce, json_t *body)
+static void answer(struct hosts *h, const char *nonce, const struct joining_answer *a)
 {
     struct sign_key key, check;
     char box[96];
+    json_t *body = joining_answer_json(a);
     if (body && sign_unhex(nonce, &check, NULL) == 0) {
         hostkey_welcome(&h->secret, nonce, &key);
         char *text = sign_seal(&key, "welcome", body, NULL);
@@ -128,19 +128,20 @@ static void answer(struct hosts *h, const char *nonce, json_t *body)
 }
 
 /* What a host calls itself, if that is a name: anybody may have said it. */
-static const char *name_of(const json_t *join)
+static const char *name_of(const struct joining_ask *ask)
 {
-    const char *host = text_of(join, "host");
+    const char *host = ask->host;
     return node_valid_name(host, strlen(host), HOST_NAME, false) ? host : "?";
 }
 
-static void refuse(struct hosts *h, const json_t *join, const char *cause, const struct err *why)
+static void refuse(struct hosts *h, const struct joining_ask *ask, const char *cause,
+                   const struct err *why)
 {
     char quoted[700], counter[48];
-    const char *address = text_of(join, "address");
-    json_t *refusal =
-        json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(join), "address",
-                  strlen(address) < 64 ? address : "", "message", why->message, "hint", why->hint);
+    struct joining_answer no = {.message = why->message, .hint = why->hint};
+    json_t *refusal = json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(ask), "address",
+                                strlen(ask->address) < 64 ? ask->address : "", "message",
+                                why->message, "hint", why->hint);
     store_refusal_put(h->store, refusal,
                       NULL); /* for the page; with the store away nobody asked either */
     json_decref(refusal);
@@ -148,8 +149,7 @@ static void refuse(struct hosts *h, const json_t *join, const char *cause, const
     log_warn("hosts", "a host was refused", "cause=%s why=%s", cause,
              log_quote(quoted, sizeof quoted, why->message));
     store_refused_add(h->store, counter, NULL);
-    answer(h, text_of(join, "nonce"),
-           json_pack("{s:b, s:s, s:s}", "accepted", 0, "message", why->message, "hint", why->hint));
+    answer(h, ask->nonce, &no);
 }
 
 static int write_key(struct hosts *h, const char *host, const struct sign_key *key, struct err *e)
@@ -161,15 +161,14 @@ static int write_key(struct hosts *h, const char *host, const struct sign_key *k
     return proc_write_file(path, hex, SIGN_HEX, 0600, e);
 }
 
-static int welcome(struct hosts *h, const json_t *join, struct err *e)
+static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e)
 {
     struct sign_key key, salt;
     char salt_hex[SIGN_HEX], wrapped[SIGN_HEX];
-    const char *host = text_of(join, "host");
-    json_t *document = json_pack(
-        "{s:s, s:s, s:s, s:s, s:O, s:O}", "name", host, "instance", text_of(join, "instance"),
-        "address", text_of(join, "address"), "network", text_of(join, "network"), "versions",
-        json_object_get(join, "versions"), "nodes", json_object_get(join, "nodes"));
+    const char *host = ask->host;
+    json_t *document = json_pack("{s:s, s:s, s:s, s:s, s:O, s:O}", "name", host, "instance",
+                                 ask->instance, "address", ask->address, "network", ask->network,
+                                 "versions", ask->versions, "nodes", ask->nodes);
     int rc = document ? store_host_put(h->store, document, e)
                       : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
     json_decref(document);
@@ -178,41 +177,44 @@ static int welcome(struct hosts *h, const json_t *join, struct err *e)
         return rc;
     }
     sign_hex(&salt, salt_hex);
-    hostkey_wrap(&h->secret, text_of(join, "nonce"), salt_hex, &key);
+    hostkey_wrap(&h->secret, ask->nonce, salt_hex, &key);
     sign_hex(&key, wrapped);
-    answer(h, text_of(join, "nonce"),
-           json_pack("{s:b, s:s, s:s, s:s}", "accepted", 1, "coordinator", h->id, "salt", salt_hex,
-                     "key", wrapped));
+    struct joining_answer yes = {
+        .accepted = true, .coordinator = h->id, .salt = salt_hex, .key = wrapped};
+    answer(h, ask->nonce, &yes);
     store_refusal_remove(h->store, host, NULL);
-    log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, text_of(join, "address"),
-             json_array_size(json_object_get(join, "nodes")));
+    log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, ask->address,
+             json_array_size(ask->nodes));
     return 0;
 }
 
 static void take_join(struct hosts *h, const char *text)
 {
     struct sign_key key;
+    struct joining_ask ask;
     struct err e = {0};
     hostkey_join(&h->secret, &key);
     json_t *join = sign_open(&key, "join", text, &e);
     if (!join) {
         json_t *claimed = sign_peek(text);
+        joining_ask_read(&ask, claimed);
         if (e.code == ERR_FORBIDDEN) {
             err_set(&e, ERR_FORBIDDEN,
                     "a host that calls itself '%s' does not know the cluster's secret",
-                    name_of(claimed));
+                    name_of(&ask));
             err_hint(&e, "give its agent the coordinator's secret: --secret-file");
         }
-        refuse(h, claimed, "forged", &e);
+        refuse(h, &ask, "forged", &e);
         json_decref(claimed);
         return;
     }
-    int rc = check_join(h, join, &e);
+    joining_ask_read(&ask, join);
+    int rc = check_join(h, join, &ask, &e);
     if (rc == 0) {
-        rc = welcome(h, join, &e);
+        rc = welcome(h, &ask, &e);
     }
     if (rc < 0) {
-        refuse(h, join,
+        refuse(h, &ask,
                rc == -ERR_UNSUPPORTED ? "version"
                : rc == -ERR_TIMEOUT   ? "expired"
                : rc == -ERR_CONFLICT  ? "taken"

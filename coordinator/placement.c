@@ -1,6 +1,6 @@
 /* Which nodes an attempt gets: see placement.h.
  *
- * What a newcomer would get wrong: a restart does not grab what is free at once. It takes fewer
+ * A restart does not grab what is free at once. It takes fewer
  * workers than the spec asks for only if that many nodes are not alive at all; otherwise it waits
  * for busy ones like everybody else.
  */

@@ -18,10 +18,10 @@
 #include "coordinator/launch.h"
 #include "job/node.h"
 
-enum { LOOKED_AT = 64 };
+enum { WINDOW = 64 };
 static const double queue_seconds = 5, patience_seconds = 60;
 
-/* One look at the queue. */
+/* One pass over the queue. */
 struct round {
     struct queue *queue;
     struct attempts *attempts;
@@ -230,11 +230,11 @@ static char *fingerprint(const json_t *nodes, const json_t *ids, int runs)
 /* The head of the queue, and the window of the rest whose turn it is. */
 static bool is_due(const struct queue *q, size_t i, size_t n)
 {
-    if (i < LOOKED_AT || n <= (size_t)2 * LOOKED_AT) {
+    if (i < WINDOW || n <= (size_t)2 * WINDOW) {
         return true;
     }
-    size_t rest = n - LOOKED_AT, place = (i - LOOKED_AT + rest - q->from % rest) % rest;
-    return place < LOOKED_AT;
+    size_t rest = n - WINDOW, place = (i - WINDOW + rest - q->from % rest) % rest;
+    return place < WINDOW;
 }
 
 static int try_all(struct round *round, const json_t *ids, struct err *e)
@@ -259,13 +259,13 @@ static int try_all(struct round *round, const json_t *ids, struct err *e)
             return -(int)e->code;
         }
     }
-    round->queue->from += LOOKED_AT;
+    round->queue->from += WINDOW;
     return 0;
 }
 
-/* As long as nodes and queue stay the same, so does the answer: then it is enough to look now and
+/* As long as nodes and queue stay the same, so does the answer: then it is enough to try now and
  * then. */
-static int look(struct round *round, const json_t *ids, struct err *e)
+static int try_if_due(struct round *round, const json_t *ids, struct err *e)
 {
     struct queue *q = round->queue;
     char *now = fingerprint(round->nodes, ids, round->attempts->n_runs);
@@ -296,7 +296,7 @@ int queue_tick(struct queue *q, struct attempts *a, const json_t *ids, double no
                           .nodes = store_nodes(a->store, e),
                           .reserved = json_object(),
                           .wanted = json_array()};
-    int rc = round.nodes ? look(&round, ids, e) : -(int)e->code;
+    int rc = round.nodes ? try_if_due(&round, ids, e) : -(int)e->code;
     json_decref(round.nodes);
     json_decref(round.reserved);
     json_decref(round.wanted);

@@ -5,10 +5,9 @@
  *                              └─ --keep-jobs 3, or as many as --max-disk has room for
  *
  * `pruned` is set first, then the files go: whoever comes after a death in between finds a pruned
- * job with files, and removes them. What a newcomer would get wrong: a job that ended may still be
- * needed: another one that waits or runs may begin from its checkpoints
- * (`init`). Such a job is passed over. And a job that runs is never touched, however much it takes:
- * then only a warning is left.
+ * job with files, and removes them. A job that ended may still be needed: another one that waits or
+ * runs may begin from its checkpoints (`init`). Such a job is passed over. And a job that runs is
+ * never touched, however much it takes: then only a warning is left.
  */
 #include "coordinator/retention.h"
 

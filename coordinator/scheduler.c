@@ -19,7 +19,7 @@
 #include "job/node.h"
 
 static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3,
-                    complain_seconds = 30, leaving_seconds = 1, look_seconds = 0.5;
+                    complain_seconds = 30, leaving_seconds = 1, overview_seconds = 0.5;
 
 struct sched {
     struct attempts attempts;
@@ -28,9 +28,10 @@ struct sched {
     double
         quiet_until; /* nothing starts before: nodes have still to report to a store that is back */
     bool store_away;
-    json_t *look; /* store_overview() as of look_at, or NULL: what was seen does not hold any more;
-                     owned */
-    double look_at;
+    json_t
+        *overview; /* store_overview() as of overview_at, or NULL: what was seen does not hold any
+                         more; owned */
+    double overview_at;
 };
 
 struct sched *sched_new(const struct sched_config *c, struct err *e)
@@ -57,7 +58,7 @@ void sched_free(struct sched *s)
     if (s) {
         attempts_release(&s->attempts);
         queue_release(&s->queue);
-        json_decref(s->look);
+        json_decref(s->overview);
     }
     free(s);
 }
@@ -91,7 +92,7 @@ static void tick_runs(struct sched *s, double now)
     for (struct run *r = s->attempts.runs, *next; r; r = next) {
         struct err e = {0};
         next = r->next;
-        const json_t *states = json_object_get(s->look, "states");
+        const json_t *states = json_object_get(s->overview, "states");
         int rc = run_tick(&s->attempts, r, states, now, &e);
         if (rc > 0) {
             attempts_drop(&s->attempts, r);
@@ -156,20 +157,20 @@ static void give_grace(struct sched *s, double until)
 /* The queue, who is cancelled, and the state of each job in hand. They change by what we do
  * ourselves, and by requests, after which we are woken; so it is enough to look twice a second
  * otherwise. */
-static int look_at_store(struct sched *s, double now, struct err *e)
+static int read_overview(struct sched *s, double now, struct err *e)
 {
     json_t *ids = json_array();
     for (struct run *r = s->attempts.runs; r; r = r->next) {
         json_array_append_new(ids, json_string(r->attempt.job));
     }
-    json_t *look = store_overview(s->attempts.store, ids, e);
+    json_t *fresh = store_overview(s->attempts.store, ids, e);
     json_decref(ids);
-    if (look) {
-        json_decref(s->look);
-        s->look = look;
-        s->look_at = now;
+    if (fresh) {
+        json_decref(s->overview);
+        s->overview = fresh;
+        s->overview_at = now;
     }
-    return look ? 0 : -(int)e->code;
+    return fresh ? 0 : -(int)e->code;
 }
 
 /* Is the store there? When it comes back, or when this process itself had no CPU, ages of
@@ -177,8 +178,8 @@ static int look_at_store(struct sched *s, double now, struct err *e)
 static bool check_store(struct sched *s, double now)
 {
     struct err e = {0};
-    bool away = (s->store_away || !s->look || now - s->look_at >= look_seconds) &&
-                look_at_store(s, now, &e) < 0;
+    bool away = (s->store_away || !s->overview || now - s->overview_at >= overview_seconds) &&
+                read_overview(s, now, &e) < 0;
     if (away && !s->store_away) {
         char quoted[600];
         log_warn("sched", "the store is away; jobs go on", "why=%s",
@@ -201,7 +202,7 @@ static bool has_orphan(struct sched *s)
 {
     json_t *id;
     size_t i;
-    json_array_foreach(json_object_get(s->look, "cancelling"), i, id) {
+    json_array_foreach(json_object_get(s->overview, "cancelling"), i, id) {
         if (!attempts_find(&s->attempts, json_string_value(id))) {
             return true;
         }
@@ -211,8 +212,8 @@ static bool has_orphan(struct sched *s)
 
 static int tick_queue(struct sched *s, double now, struct err *e)
 {
-    json_t *ids = s->look ? json_incref(json_object_get(s->look, "queued"))
-                          : store_job_ids(s->attempts.store, JOB_QUEUED, e);
+    json_t *ids = s->overview ? json_incref(json_object_get(s->overview, "queued"))
+                              : store_job_ids(s->attempts.store, JOB_QUEUED, e);
     int rc = ids ? queue_tick(&s->queue, &s->attempts, ids, now, e) : -(int)e->code;
     json_decref(ids);
     return rc;
@@ -248,8 +249,8 @@ void sched_tick(struct sched *s, double now)
 
 void sched_woken(struct sched *s)
 {
-    json_decref(s->look);
-    s->look = NULL;
+    json_decref(s->overview);
+    s->overview = NULL;
 }
 
 void sched_drain(struct sched *s)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "http/api.h"
+#include "http/files.h"
 #include "http/request.h"
 
 enum { PATH_BYTES = 1024, TAIL_BYTES = 4 << 20 };

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "http/api.h"
+#include "http/files.h"
 #include "http/request.h"
+#include "http/stream.h"
 #include "job/catalog.h"
 #include "job/network.h"
 

@@ -1,6 +1,6 @@
 /* Tokens, sessions, link codes; see auth.h. Sessions are also kept in memory, so that an open page
- * goes on being known while the store is away. A newcomer would get the comparison wrong: every
- * line of the token file is compared, whether or not one has matched already, and only hashes are.
+ * stays known while the store is away. A token is compared with every line of the token file,
+ * whether or not one has matched already, and only hashes are compared: the time tells nothing.
  */
 #include "http/auth.h"
 

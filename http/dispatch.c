@@ -1,13 +1,15 @@
 /* One request from its first line to its answer:
  *
- *   request line ─► dispatch_uri ─► header ─► gate: host, route, origin, role, query, size ─► body ─► handler ─► answer
- *                                                                                                (on a thread of work.c)
+ *   request line ─► header ─► gate: host, route, origin, role, size, query ─► body ─► handler ─► answer
+ *                                                                   (on a thread of work.c)
  *
  * What the gate refuses is answered after the body was read and dropped: an answer that comes while
  * the client still sends is lost when the connection is reset. Only a client that asks first
- * (Expect: 100-continue) is told at once. A newcomer would get the order of the gate wrong: the
- * host is looked at before anything else, so that a page of a rebound name learns nothing.
+ * (Expect: 100-continue) is told at once. The gate looks at the host before anything else, so that
+ * a page of a rebound name learns nothing.
  */
+#include "http/dispatch.h"
+
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +17,32 @@
 #include <strings.h>
 
 #include "common/log.h"
+#include "http/guard.h"
+#include "http/recent.h"
 #include "http/request.h"
+#include "http/work.h"
 
 enum { PROBLEM_BYTES = 480 };
+
+/* The handler: makes q->reply. */
+static void run(struct request *q)
+{
+    struct err e;
+    err_clear(&e);
+    if (!q->refused && q->match.route->handle(q, &q->reply, &e) < 0) {
+        if (err_http_status(e.code) >= 500 && e.code != ERR_UNAVAILABLE) {
+            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"",
+                     q->match.route->pattern, e.message);
+        }
+        reply_error(&q->reply, &e, &q->problems);
+    }
+    q->done = true;
+}
+
+static void run_item(struct work_item *item)
+{
+    run((struct request *)item);
+}
 
 /* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that
  * was meant. */
@@ -36,6 +61,7 @@ void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connect
 {
     struct request *q = calloc(1, sizeof(*q));
     if (q) {
+        q->item = (struct work_item){.connection = connection, .run = run_item};
         q->server = server;
         q->connection = connection;
         q->bad_path = is_ambiguous(uri);
@@ -145,9 +171,9 @@ static int check_role(struct request *q)
         return 0;
     }
     err_clear(&e);
-    int known = auth_identify(q->server->auth, server_store(q->server, &away),
-                              request_header(q, "Authorization"), request_header(q, "Cookie"),
-                              q->server->port, &q->who, &e);
+    int known =
+        auth_identify(q->server->auth, request_store(q, &away), request_header(q, "Authorization"),
+                      request_header(q, "Cookie"), q->server->port, &q->who, &e);
     if (known < 0) {
         return e.code == ERR_UNAUTHORIZED && auth_refused(q->server->auth) ? too_many(q)
                                                                            : refuse(q, &e);
@@ -200,20 +226,6 @@ static bool pass_gate(struct request *q)
 
 /* ---- body and answer ------------------------------------------------------------------------- */
 
-void dispatch_run(struct request *q)
-{
-    struct err e;
-    err_clear(&e);
-    if (!q->refused && q->match.route->handle(q, &q->reply, &e) < 0) {
-        if (err_http_status(e.code) >= 500 && e.code != ERR_UNAVAILABLE) {
-            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"",
-                     q->match.route->pattern, e.message);
-        }
-        reply_error(&q->reply, &e, &q->problems);
-    }
-    q->done = true;
-}
-
 static bool is_shared(const struct request *q)
 {
     return !q->refused && q->match.route->way == ROUTE_SHARED;
@@ -240,7 +252,7 @@ static int send_reply(struct request *q)
     return sent;
 }
 
-/* What was answered a moment ago, without asking the store again. */
+/* The cached answer, without asking the store again. */
 static bool send_recent(struct request *q, int *sent)
 {
     if (!is_shared(q)) {
@@ -311,10 +323,10 @@ int dispatch_request(void *server, struct MHD_Connection *connection, const char
     if (send_recent(q, &sent)) {
         return sent;
     }
-    if (!q->refused && q->match.route->way != ROUTE_QUICK && work_add(q->server->work, q)) {
+    if (!q->refused && q->match.route->way != ROUTE_QUICK && work_add(q->server->work, &q->item)) {
         return MHD_YES;
     }
-    dispatch_run(q);
+    run(q);
     return send_reply(q);
 }
 

@@ -1,6 +1,5 @@
-/* Sending files; see files.h. The ETag is made of time and size, so that no file is read for it. A
- * newcomer would get If-Range wrong: a range is only honoured if the file is still the one that the
- * client has the beginning of.
+/* Sending files; see files.h. The ETag is made of time and size, so that no file is read for it. With
+ * If-Range, a range is sent only if the file is still the one of which the client has the beginning.
  */
 #include "http/files.h"
 

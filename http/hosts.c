@@ -1,6 +1,5 @@
 /* Host and Origin, checked as SEMANTICS.md 14 asks; see hosts.h. Names compare without regard to
- * case. A newcomer would get "localhost" wrong: it is ours only when we listen on loopback or on
- * every address.
+ * case. "localhost" is ours only when we listen on loopback or on every address.
  */
 #include "http/hosts.h"
 

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "http/api.h"
 #include "http/request.h"
+#include "http/stream.h"
 
 enum { METRICS_BYTES = 8 << 20, JOBS_MOST = 200 };
 

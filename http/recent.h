@@ -1,8 +1,9 @@
-/* Answers that were given a moment ago and may be given again: those of routes whose line says
- * `shared`. Many who ask for one job at the same time cost the store a question every few
- * milliseconds, not one each.
+/* A cache of answers, for some milliseconds: those of routes whose line says `shared`. Many who ask
+ * for one job at the same time cost the store one question every few milliseconds, not one each.
  *
- *   0 ms ──── given again ──── RENEW ──── the next who asks goes to the store, the others still get it ──── KEEP: nobody gets it
+ *   age 0 to RENEW      the answer is given again
+ *   RENEW to KEEP       the next who asks goes to the store, the others still get this answer
+ *   beyond KEEP         nobody gets it
  *
  * What somebody changed over HTTP is in every answer that comes after: a change makes all that is
  * kept old at once (recent_changed), and an answer whose making began before the change is not

@@ -1,6 +1,5 @@
-/* Reading a request: headers, query, body, path; see request.h. A newcomer would get lenience
- * wrong: an unknown query parameter is an error, because ?dryrun=true (for dryRun) would otherwise
- * start a job.
+/* Reading a request: headers, query, body, path; see request.h. An unknown query parameter is an
+ * error, because ?dryrun=true (for dryRun) would otherwise start a job.
  */
 #include "http/request.h"
 
@@ -167,7 +166,7 @@ json_t *request_object(struct request *q, const char *const *keys, struct err *e
 
 struct store *request_store(const struct request *q, struct err *e)
 {
-    return server_store(q->server, e);
+    return connections_store(q->server->connections, e);
 }
 
 const char *request_job(const struct request *q, struct err *e)

@@ -7,11 +7,18 @@
 
 #include "common/buf.h"
 #include "http/auth.h"
+#include "http/connections.h"
 #include "http/internal.h"
 #include "http/reply.h"
 #include "http/routes.h"
+#include "http/work.h"
+#include "store/store.h"
+
+struct MHD_Connection;
+struct guarded;
 
 struct request {
+    struct work_item item; /* first: dispatch.c gives it to the threads of work.h */
     struct http_server *server;
     struct MHD_Connection *connection;
     struct guarded *guarded;
@@ -19,7 +26,6 @@ struct request {
     const char *method, *path; /* borrowed from the connection; the path is decoded */
     bool begun;                /* the header was looked at */
     bool done;                 /* the handler has run, `reply` can be sent */
-    struct request *next;      /* in the queue of work.c */
     bool bad_path; /* what was sent could be read in two ways (an encoded slash or NUL) */
     struct identity who;
     struct buf body;

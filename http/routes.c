@@ -1,7 +1,7 @@
 /* The one table of routes, and finding a request's line in it; see routes.h. Patterns that end in
  * "/" and a star stand for every path below and are tried only when nothing else fits, so that the
- * dashboard's files never hide a route. A newcomer would get 405 wrong: a path that is known under
- * other methods is not 404, and must say which ones.
+ * dashboard's files never hide a route. A path that is known under other methods is 405, not 404,
+ * and the answer lists them.
  */
 #include "http/routes.h"
 
@@ -30,7 +30,7 @@ static const struct route_param list_params[] = {
 };
 static const struct route_param series_params[] = {
     {"names", ROUTE_STRING, 0, 0, NULL,
-     "names of series, separated by commas; train_loss by default"},
+     "names of series, separated by commas, or all; train_loss by default"},
     {"x", ROUTE_STRING, 0, 0, "step|samples|time",
      "the axis; step by default, time is in seconds since the job's start"},
     {"from", ROUTE_REAL, -1e15, 1e15, NULL, "only points from here on, in units of x"},

@@ -2,11 +2,12 @@
  * threads that run handlers, the reader of events, the guard of connections, and for each thread
  * its own connection to the store.
  *
- *   http_start: limits ─► socket ─► hosts, auth, guard, stream, work ─► daemon        http_stop: the other way round
+ *   http_start: socket ─► connections, hosts, auth, guard, stream, work ─► daemon
+ *   http_stop:  the other way round
  *
- * A newcomer would get the stop wrong: libmicrohttpd must not be stopped while a connection is
- * suspended, so event stream and work end first, which resumes every client. And MHD closes a
- * socket it was given unless it was quiesced.
+ * libmicrohttpd must not be stopped while a connection is suspended, so event stream and work end
+ * first, which resumes every client. And it closes a socket that it was given, unless it was
+ * quiesced.
  */
 #include "http/server.h"
 
@@ -22,7 +23,15 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "http/auth.h"
+#include "http/connections.h"
+#include "http/dispatch.h"
+#include "http/files.h"
+#include "http/guard.h"
 #include "http/internal.h"
+#include "http/recent.h"
+#include "http/stream.h"
+#include "http/work.h"
 
 enum { SPARE_FILES = 256, WRITE_SECONDS = 75, BACKLOG = 511 };
 
@@ -68,27 +77,6 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *ctx, const ch
     vsnprintf(text, sizeof(text), format, args);
     text[strcspn(text, "\n")] = '\0';
     log_debug("http", "libmicrohttpd", "text=%s", log_quote(quoted, sizeof(quoted), text));
-}
-
-/* ---- the store, one connection for each thread ----------------------------------------------- */
-
-struct store *server_store(struct http_server *s, struct err *e)
-{
-    struct store *store = pthread_getspecific(s->store_key);
-    if (!store) {
-        store = store_open(s->store_url, s->store_password, e);
-        if (store && pthread_setspecific(s->store_key, store) != 0) {
-            store_close(store);
-            store = NULL;
-            err_set(e, ERR_MEMORY, "cannot keep a connection to the store: memory ran out");
-        }
-    }
-    return store;
-}
-
-static void close_store(void *store)
-{
-    store_close(store);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -197,15 +185,11 @@ static int copy_config(struct http_server *s, const struct http_config *c, struc
 {
     s->data_dir = strdup(c->data_dir);
     s->static_dir = strdup(c->static_dir ? c->static_dir : "");
-    s->store_url = strdup(c->store_url);
-    s->store_password = c->store_password ? strdup(c->store_password) : NULL;
     s->hooks = c->hooks;
     s->started = clock_now();
-    if (!s->data_dir || !s->static_dir || !s->store_url ||
-        (c->store_password && !s->store_password)) {
-        return err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
-    }
-    return 0;
+    return s->data_dir && s->static_dir
+               ? 0
+               : err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
 }
 
 struct http_server *http_start(const struct http_config *config, struct err *e)
@@ -216,17 +200,14 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         return NULL;
     }
     s->listen_fd = -1;
-    if (pthread_key_create(&s->store_key, close_store) != 0) {
-        err_set(e, ERR_MEMORY, "cannot start the HTTP server: no thread's storage is left");
-        free(s);
-        return NULL;
-    }
-    if (copy_config(s, config, e) < 0 || open_socket(s, config->listen, e) < 0 ||
+    const char *url = config->store_url, *password = config->store_password;
+    if (copy_config(s, config, e) < 0 || !(s->connections = connections_new(url, password, e)) ||
+        open_socket(s, config->listen, e) < 0 ||
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
         !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) ||
         !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
-        !(s->stream = stream_start(s->store_url, s->store_password, s->recent, e)) ||
-        !(s->work = work_start(e)) || start_daemon(s, e) < 0) {
+        !(s->stream = stream_start(url, password, s->recent, e)) ||
+        !(s->work = work_start(HTTP_WORKERS, e)) || start_daemon(s, e) < 0) {
         http_stop(s);
         return NULL;
     }
@@ -257,12 +238,9 @@ void http_stop(struct http_server *s)
     recent_free(s->recent);
     digests_free(s->digests);
     auth_close(s->auth);
-    close_store(pthread_getspecific(s->store_key));
-    pthread_key_delete(s->store_key);
+    connections_free(s->connections);
     free(s->data_dir);
     free(s->static_dir);
-    free(s->store_url);
-    free(s->store_password);
     free(s);
 }
 
@@ -274,7 +252,7 @@ int http_port(const struct http_server *s)
 int http_link(struct http_server *s, char *out, struct err *e)
 {
     char code[AUTH_TOKEN], address[HOSTS_NAME + 16];
-    struct store *store = server_store(s, e);
+    struct store *store = connections_store(s->connections, e);
     if (!store || auth_link(store, ROLE_ADMIN, code, e) < 0) {
         return -(int)e->code;
     }

@@ -1,8 +1,8 @@
 /* The event stream; see stream.h. Locks: everything shared is under stream.lock; libmicrohttpd's
- * own locks are taken inside it (suspend, resume), never the other way round. A newcomer would get
- * the hand-over from stored to live events wrong: the client's cursor is set to the ring's head
- * first, then the missed events are read up to now, and events of the ring whose id is not beyond
- * the client's last are skipped; so none is lost and none comes twice.
+ * own locks are taken inside it (suspend, resume), never the other way round. From stored to live
+ * events: the client's cursor is set to the ring's head first, then the missed events are read up
+ * to now, and events of the ring whose id is not beyond the client's last are skipped; so none is
+ * lost and none comes twice.
  */
 #include "http/stream.h"
 

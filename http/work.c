@@ -1,6 +1,5 @@
-/* The threads that run handlers; see work.h. A newcomer would get the end of a request wrong: once
- * its connection is resumed, the event thread may answer and free it at once, so nothing of it is
- * touched after that.
+/* The threads that run handlers; see work.h. Once its connection is resumed, the event thread may
+ * answer a request and free it at once, so nothing of it is touched after that.
  */
 #include "http/work.h"
 
@@ -8,46 +7,46 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "http/request.h"
+enum { THREADS_MOST = 64 };
 
 struct work {
     pthread_mutex_t lock; /* of everything below */
     pthread_cond_t wake;
-    struct request *first, **last;
+    struct work_item *first, **last;
     bool stopping;
-    pthread_t threads[HTTP_WORKERS];
+    pthread_t threads[THREADS_MOST];
     int n_threads;
 };
 
-static struct request *take(struct work *w)
+static struct work_item *take(struct work *w)
 {
     pthread_mutex_lock(&w->lock);
     while (!w->first && !w->stopping) {
         pthread_cond_wait(&w->wake, &w->lock);
     }
-    struct request *q = w->first;
-    if (q) {
-        w->first = q->next;
+    struct work_item *item = w->first;
+    if (item) {
+        w->first = item->next;
         if (!w->first) {
             w->last = &w->first;
         }
     }
     pthread_mutex_unlock(&w->lock);
-    return q;
+    return item;
 }
 
 static void *work_main(void *ctx)
 {
     struct work *w = ctx;
-    for (struct request *q = take(w); q; q = take(w)) {
-        struct MHD_Connection *connection = q->connection;
-        dispatch_run(q);
+    for (struct work_item *item = take(w); item; item = take(w)) {
+        struct MHD_Connection *connection = item->connection;
+        item->run(item);
         MHD_resume_connection(connection);
     }
     return NULL;
 }
 
-struct work *work_start(struct err *e)
+struct work *work_start(int threads, struct err *e)
 {
     struct work *w = calloc(1, sizeof(*w));
     if (!w) {
@@ -57,7 +56,8 @@ struct work *work_start(struct err *e)
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     w->last = &w->first;
-    while (w->n_threads < HTTP_WORKERS &&
+    BUG_ON(threads < 1 || threads > THREADS_MOST);
+    while (w->n_threads < threads &&
            pthread_create(&w->threads[w->n_threads], NULL, work_main, w) == 0) {
         w->n_threads++;
     }
@@ -70,15 +70,15 @@ struct work *work_start(struct err *e)
     return w;
 }
 
-bool work_add(struct work *w, struct request *q)
+bool work_add(struct work *w, struct work_item *item)
 {
     pthread_mutex_lock(&w->lock);
     bool taken = !w->stopping;
     if (taken) {
-        MHD_suspend_connection(q->connection);
-        q->next = NULL;
-        *w->last = q;
-        w->last = &q->next;
+        MHD_suspend_connection(item->connection);
+        item->next = NULL;
+        *w->last = item;
+        w->last = &item->next;
         pthread_cond_signal(&w->wake);
     }
     pthread_mutex_unlock(&w->lock);

@@ -2,7 +2,7 @@
  * process, for the digest of a large file) holds up nobody's event stream. The connection is
  * suspended meanwhile.
  *
- *   event thread: suspend, add ──► queue ──► thread: dispatch_run, resume ──► event thread: send
+ *   event thread: suspend, add ──► queue ──► thread: run, resume ──► event thread: send
  */
 #ifndef HTTP_WORK_H
 #define HTTP_WORK_H
@@ -11,15 +11,22 @@
 
 #include "common/err.h"
 
+struct MHD_Connection;
 struct work;
-struct request;
 
-struct work *work_start(struct err *e);
-/* Suspends the request's connection and queues it. false: they are stopping, run it yourself. */
-bool work_add(struct work *w, struct request *q);
+/* What is to be run; the caller's, until `run` has been called and the connection is resumed. */
+struct work_item {
+    struct MHD_Connection *connection;
+    void (*run)(struct work_item *item); /* on one of the threads */
+    struct work_item *next;              /* in the queue */
+};
+
+struct work *work_start(int threads, struct err *e);
+/* Suspends the item's connection and queues it. false: they are stopping, run it yourself. */
+bool work_add(struct work *w, struct work_item *item);
 /* Runs what is queued, ends the threads; every connection is resumed then. NULL is fine. */
 void work_stop(struct work *w);
-void work_free(
-    struct work *w); /* after the daemon has stopped: until then work_add may be called */
+/* After the daemon has stopped: until then work_add may be called. NULL is fine. */
+void work_free(struct work *w);
 
 #endif

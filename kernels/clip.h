@@ -1,4 +1,4 @@
-/* The length of a gradient, summed so that every device comes to the same bits: over chunks of
+/* The length of a gradient, summed so that every device gets the same bits: over chunks of
  * CLIP_CHUNK floats of the flat block, in each over CLIP_LANES lanes (element i belongs to lane i
  * modulo CLIP_LANES), in double. Lanes are added up in order, then chunks in order. A product of
  * two floats is exact in double, so a fused multiply-add changes nothing. Written in what C11 and

@@ -1,7 +1,7 @@
-/* Loops over flat blocks of floats in main memory, which there are between two computations: sums
- * of gradients, weights, steps that leave the optimizer out, samples. Everything is worked out
- * element by element in fp32, so no result depends on the instructions that the machine has. Blocks
- * do not overlap unless it is said that they may be the same.
+/* Loops over flat blocks of floats in main memory, for work between two computations: sums of
+ * gradients, weights, steps without an optimizer, samples. Every element is computed in fp32 on its
+ * own, so no result depends on the machine's instructions. Blocks do not overlap unless it is said
+ * that they may be the same.
  */
 #ifndef KERNELS_FLAT_H
 #define KERNELS_FLAT_H

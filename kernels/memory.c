@@ -1,6 +1,6 @@
-/* What a network needs in memory, on any device: asked before a program is built (placement needs
- * it on another machine), so it is an estimate from the network alone, and on the safe side. The
- * CUDA plug-in has a copy of its own.
+/* The memory that a network needs, on any device. Placement asks before a program is built, and on
+ * another machine, so it is an estimate from the network alone, and on the safe side. The CUDA
+ * plug-in has a copy of its own.
  */
 #include "kernels/device.h"
 

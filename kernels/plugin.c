@@ -1,9 +1,8 @@
-/* Finding and loading the CUDA plug-in (see plugin.h). The driver is asked for first: without it
- * the plug-in could not do anything, and its own libraries are half a gigabyte that need not be
- * read to learn that.
+/* Finding and loading the CUDA plug-in (see plugin.h). The driver is tried first: without it the
+ * plug-in could do nothing, and its libraries are half a gigabyte that need not be read to learn
+ * that.
  *
- * Each way to fail is one sentence, because `auto` logs it and a user must see which of them it
- * was.
+ * Each way to fail has its own sentence, because `auto` logs it and a user must see which it was.
  */
 #include "kernels/plugin.h"
 

@@ -1,5 +1,5 @@
-/* See steps.h. What a newcomer would get wrong: buckets are cut from the end of the flat block,
- * since the backward pass completes the last layers first. */
+/* See steps.h. Buckets are cut from the end of the flat block, because the backward pass completes
+ * the last layers first. */
 #include "kernels/steps.h"
 
 int steps_readers(const struct network *net, int layer)
@@ -13,7 +13,7 @@ int steps_readers(const struct network *net, int layer)
     return readers;
 }
 
-/* Does every reader of this layer take an image as it stands for the vector that it is? */
+/* Can every reader of this layer read an image as it is stored, in place of the vector? */
 static bool readers_take_image(const struct network *net, int layer,
                                steps_keeps_shape_fn *keeps_shape)
 {

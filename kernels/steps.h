@@ -1,7 +1,7 @@
-/* From layers to steps, what is the same on every device: which layers become a part of another
- * step, and where the buckets are cut. A device has steps, values and operators of its own kind
- * (cpu/graph.c, cuda/graph.cu) and asks here; so does who has no device at all
- * (simulator/timing.c).
+/* From layers to steps, as far as it is the same on every device: which layers become a part of
+ * another step, and where the buckets are cut. A device has steps, values and operators of its own
+ * kind (cpu/graph.c, cuda/graph.cu) and asks here; so does the simulator, which has no device at
+ * all in timing runs (simulator/timing.c).
  */
 #ifndef KERNELS_STEPS_H
 #define KERNELS_STEPS_H
@@ -15,8 +15,8 @@ typedef bool steps_keeps_shape_fn(int layer_type);
 /* How many inputs of other layers this layer's output is. */
 int steps_readers(const struct network *net, int layer);
 /* Does a flatten layer whose input is stored in this shape move nothing, so that it needs no step?
- * Where one channel or one pixel is, or where everybody who reads it takes an image as it stands
- * for the vector that it is. */
+ * Where one channel or one pixel is, or where every reader can read an image as it is
+ * stored, in place of the vector. */
 bool steps_flatten_is_none(const struct network *net, int layer, const struct shape *stored,
                            steps_keeps_shape_fn *keeps_shape);
 

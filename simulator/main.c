@@ -133,8 +133,7 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
             s->spec.workers, s->cluster.n_nodes);
         rc = -ERR_INVALID;
     }
-    rc = rc < 0 ? rc : parsed;
-    rc = rc < 0 ? rc : check_groups(s);
+    bool good = rc >= 0 && parsed >= 0 && check_groups(s) >= 0;
     if (opt_string(v, "seed")) {
         s->cluster.seed = (uint64_t)opt_int(v, "seed");
     }
@@ -143,7 +142,7 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
     jsonx_problems_release(&of_cluster);
     json_decref(job);
     json_decref(file);
-    return rc < 0 ? err_set(e, ERR_INVALID, "the job cannot run as it is") : 0;
+    return good ? 0 : err_set(e, ERR_INVALID, "the job cannot run as it is");
 }
 
 /* `init` is looked up under EVENSTEP_DATA and in the current folder. */
@@ -321,49 +320,60 @@ static int open_data(struct simulation *s, const struct opt_values *v, struct er
     return s->data.train.samples > 0 ? 0 : dataset_peek(&s->data, &s->spec.data, s->roots, e);
 }
 
-static int simulate(struct simulation *s, const struct opt_values *v, struct err *e)
+/* The world with its ranks, none of which has begun. */
+static int make_ranks(struct simulation *s, double rank_bytes, struct err *e)
 {
-    struct memory_need need;
-    int rc = read_inputs(s, v, e);
-    s->dev = rc < 0 || s->timing_only ? NULL : pool_open((int)opt_int(v, "threads"), e);
-    if (rc >= 0 && opt_flag(v, "check")) {
-        return s->dev ? check(s, v, e) : -(int)e->code;
+    int servers = s->spec.strategy.servers, ranks = s->spec.workers + servers, rc = 0;
+    if (!(s->world = world_new(&s->cluster, s->spec.workers, servers, e)) ||
+        !(s->report = report_new(&s->spec, &s->cluster, s->world, s->out, s->data.train.samples,
+                                 !s->timing_only, e))) {
+        return -(int)e->code;
     }
-    rc = rc < 0 ? rc : find_init(s, e);
-    rc = rc < 0 ? rc : check_memory(s, v, &need, e);
-    rc = rc < 0 ? rc : empty_out(s, e);
-    rc = rc < 0 ? rc : open_data(s, v, e);
-    if (rc < 0) {
-        return rc;
+    if (!(s->ranks = calloc((size_t)ranks, sizeof *s->ranks))) {
+        return err_set(e, ERR_MEMORY, "cannot make %d ranks: memory ran out", ranks);
     }
-    int ranks = s->spec.workers + s->spec.strategy.servers;
-    s->world = s->dev || s->timing_only
-                   ? world_new(&s->cluster, s->spec.workers, s->spec.strategy.servers, e)
-                   : NULL;
-    s->report = s->world ? report_new(&s->spec, &s->cluster, s->world, s->out,
-                                      s->data.train.samples, !s->timing_only, e)
-                         : NULL;
-    s->ranks = calloc((size_t)ranks, sizeof *s->ranks);
-    if (!s->report || !s->ranks) {
-        return -ERR_MEMORY;
-    }
-    report_memory(s->report, need.rank_bytes);
+    report_memory(s->report, rank_bytes);
     for (int i = 0; i < ranks && rc >= 0; i++) {
         rc = set_rank(s, i, e);
     }
-    if (rc < 0) {
-        return rc;
-    }
+    return rc;
+}
+
+static int run_ranks(struct simulation *s, struct err *e)
+{
+    int rc;
     double begun = clock_now();
     int ran = world_run(s->world, e);
     double took = clock_now() - begun;
     log_info("simulator", "ran", "events=%lld seconds=%.3f events_per_second=%.0f",
              (long long)world_events(s->world), took,
              took > 0 ? (double)world_events(s->world) / took : 0);
-    rc = first_failure(s, ranks, e);
-    rc = rc < 0 ? rc : ran;
-    rc = rc < 0 ? rc : report_write(s->report, e);
-    return rc < 0 || s->timing_only ? rc : publish_model(s, e);
+    if ((rc = first_failure(s, s->spec.workers + s->spec.strategy.servers, e)) < 0 ||
+        (rc = ran) < 0 || (rc = report_write(s->report, e)) < 0) {
+        return rc;
+    }
+    return s->timing_only ? 0 : publish_model(s, e);
+}
+
+static int simulate(struct simulation *s, const struct opt_values *v, struct err *e)
+{
+    struct memory_need need;
+    int rc = read_inputs(s, v, e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!s->timing_only && !(s->dev = pool_open((int)opt_int(v, "threads"), e))) {
+        return -(int)e->code;
+    }
+    if (opt_flag(v, "check")) {
+        return check(s, v, e);
+    }
+    if ((rc = find_init(s, e)) < 0 || (rc = check_memory(s, v, &need, e)) < 0 ||
+        (rc = empty_out(s, e)) < 0 || (rc = open_data(s, v, e)) < 0 ||
+        (rc = make_ranks(s, need.rank_bytes, e)) < 0) {
+        return rc;
+    }
+    return run_ranks(s, e);
 }
 
 int main(int argc, char **argv)

@@ -392,7 +392,9 @@ int report_write(struct report *r, struct err *e)
         return err_set(e, r->err.code, "%s", r->err.message);
     }
     int rc = r->history ? history_flush(r->history, e) : 0;
-    rc = rc < 0 ? rc : write_json(r, "summary.json", summary_of(r), e);
+    if (rc >= 0) {
+        rc = write_json(r, "summary.json", summary_of(r), e);
+    }
     snprintf(path, sizeof path, "%s/progress.json", r->dir);
     unlink(path);
     return rc;

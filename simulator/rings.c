@@ -2,7 +2,7 @@
  * ends 2(S-1) messages of the largest chunk after its last member came: that chunk goes round
  * without a pause, and nobody can be faster than it. So more than a few members need no messages:
  * S(S-1) events become one. The sums are added in the order of the messages
- * (worker/exchange/transport/collective.c), so the bits are theirs. */
+ * (worker/exchange/transport/ring.c), so the bits are theirs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

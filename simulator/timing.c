@@ -1,10 +1,10 @@
 /* Ranks without numbers: see timing.h.
  *
- *      full run       next ─► load ─► compute, buckets leave as they are ready ─► on_gradients ─► next …
- *      here           next ─────────► pace(share), on_bucket; pace(1) ──────────► on_gradients ─► next …
+ *      full run   next ─► load ─► compute, buckets leave when ready ─► on_gradients ─► next …
+ *      here       next ─────────► pace(share), on_bucket; pace(1) ───► on_gradients ─► next …
  *
  * A replica without floats goes through the same calls as a full one; the transport charges for the
- * floats it should have. What a newcomer would get wrong: the times are those of a full run only if
+ * floats it should have. The times are those of a full run only if
  * the same phases are told (what is free depends on them) and the buckets are cut as the device
  * cuts them, by the work of the layers. Results of evaluations are unknown, so no `target` is ever
  * reached. */
@@ -154,7 +154,7 @@ static int init(struct timing *t, struct trainer_env *env, struct err *e)
     t->decay = calloc(1, 1);
     t->mean_of = start_mean_of(net, e);
     if (!t->decay || !t->mean_of) {
-        return -ERR_MEMORY;
+        return err_set(e, ERR_MEMORY, "cannot hold a virtual rank: memory ran out");
     }
     start_rank_env(&t->rank, env, &t->start, env->data->train.samples, env->data->test.samples,
                    t->decay, t->mean_of);
@@ -256,11 +256,13 @@ int timing_run(struct trainer_env *env, struct err *e)
     const struct strategy_ops *ops;
     struct timing *t = timing_new(env, &ops, e);
     if (!t) {
-        return -ERR_MEMORY;
+        return -(int)e->code;
     }
     int rc = cut_buckets(t, e);
-    t->strategy = rc == 0 ? ops->start(&t->rank, &t->state, e) : NULL;
-    rc = t->strategy ? run(t, e) : -ERR_INTERNAL;
+    if (rc >= 0) {
+        t->strategy = ops->start(&t->rank, &t->state, e);
+        rc = t->strategy ? run(t, e) : -(int)e->code;
+    }
     set_phase(t, PHASE_DONE);
     if (t->strategy) {
         ops->free(t->strategy);
@@ -274,7 +276,7 @@ int timing_serve(struct trainer_env *env, struct err *e)
     const struct strategy_ops *ops;
     struct timing *t = timing_new(env, &ops, e);
     if (!t) {
-        return -ERR_MEMORY;
+        return -(int)e->code;
     }
     set_phase(t, PHASE_SERVE);
     t->rank.replica = NULL;

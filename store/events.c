@@ -1,10 +1,9 @@
-/* Events: what browsers are told, one stream from everybody to everybody who watches.
+/* Events: one stream for all who watch.
  *
- * It is capped, so a reader must be told when what it wanted next has been trimmed already: that is
- * the gap. What a newcomer would get wrong: a place in the stream may be of another store (one that
- * was emptied, or of yesterday's address), and lie in the future; nothing would ever come after it.
- * Both are asked of Redis once per connection or stranger, not with every read of somebody who
- * follows closely.
+ * The stream is capped: a reader is told of a gap where the event that follows its last one has
+ * been trimmed. A reader's place may also lie in the future, if it is of another store (one that
+ * was emptied, or at another address): no event would ever come after it, so the reader starts
+ * anew, with a gap. Redis is asked for both once per connection, not with every read.
  */
 #include "store/internal.h"
 #include "store/lua.h"

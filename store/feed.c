@@ -4,9 +4,9 @@
  *   rows of ranks ─┴─► one XREAD for all of them ─► history's buffer ─► disk ─► trimmed here
  *
  * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every
- * stream has a cap, so a coordinator that is away for long costs memory only up to it. What a
- * newcomer would get wrong: facts go first. Where one waits, no rows are handed out: what it says
- * (from which checkpoint an attempt went on) may decide what becomes of them.
+ * stream has a cap, so a coordinator that is away for long costs memory only up to it. Facts go
+ * first: while one waits, no rows are handed out, since the fact may decide what becomes of them
+ * (it may say from which checkpoint an attempt went on).
  */
 #include "store/internal.h"
 #include "store/lua.h"

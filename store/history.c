@@ -1,13 +1,12 @@
 /* Writing a job's history: rows as they come, step by step sums of all ranks, evaluations, and what
  * a restart superseded. The files are in history_parts.h, their summaries in pyramid.h, reading in
- * series.c.
+ * series.c and last_rows.c.
  *
- * What a newcomer would get wrong: ranks report at different moments, so a step of the job is
- * complete only once every rank has passed it; until then its sum waits in `pending`. Nothing of
- * that needs saving: whoever opens the history again, reader or writer, makes it from the rows past
- * the last step in steps.bin. Rows that come twice (the coordinator died between writing them and
- * trimming them from Redis) are known by attempt, step and local step, and rows of an attempt that
- * has been given up are not taken.
+ * A step of the job is complete once every rank has passed it; until then its sum waits in
+ * `pending`. The sums are never saved: whoever opens the history, reader or writer, makes them from
+ * the rows past the last step in steps.bin. Rows that come twice (the coordinator died between
+ * writing them and trimming them from Redis) are known by attempt, step and local step, and rows of
+ * an attempt that has been given up are not taken.
  */
 #include "store/history.h"
 

@@ -483,7 +483,7 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e)
     json_t *out = NULL;
     redisReply **replies = calloc(n + 2, sizeof(redisReply *));
     if (!replies) {
-        err_set(e, ERR_MEMORY, "cannot look at the jobs: memory ran out");
+        err_set(e, ERR_MEMORY, "cannot read the jobs: memory ran out");
         return NULL;
     }
     if (ask_overview(s, ids, e) >= 0 && store_replies(s, replies, e) >= 0) {

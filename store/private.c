@@ -1,6 +1,7 @@
 /* The private redis-server of a data directory: started, found again, ended.
  *
- *   DIR/redis.sock   its socket (or the path in DIR/redis.path, where DIR is too long for a socket's 107 bytes)
+ *   DIR/redis.sock   its socket (or the path in DIR/redis.path, where DIR is too long for a
+ *                    socket's 107 bytes)
  *   DIR/redis.pid    written by redis-server
  *   DIR/redis.log    its log
  *   DIR/redis/       append-only file
@@ -204,6 +205,22 @@ static void log_tail(const struct place *p, char *out, size_t n)
     }
 }
 
+/* The parent of the daemon ends at once; its exit code. */
+static int wait_for_parent(pid_t pid, int *code, struct err *e)
+{
+    double until = clock_now() + 10;
+    while (!proc_poll(pid, code)) {
+        if (clock_now() > until) {
+            proc_stop(pid, 1);
+            return err_set(
+                e, ERR_UNAVAILABLE,
+                "cannot start redis-server: it did not go into the background within 10 s");
+        }
+        clock_sleep(0.002);
+    }
+    return 0;
+}
+
 static int launch(const struct place *p, struct err *e)
 {
     const char *const argv[] = {"redis-server",
@@ -246,15 +263,9 @@ static int launch(const struct place *p, struct err *e)
         return pid;
     }
     int code = 0;
-    double until = clock_now() + 10; /* the parent of the daemon ends at once */
-    while (!proc_poll(pid, &code)) {
-        if (clock_now() > until) {
-            proc_stop(pid, 1);
-            return err_set(
-                e, ERR_UNAVAILABLE,
-                "cannot start redis-server: it did not go into the background within 10 s");
-        }
-        clock_sleep(0.002);
+    int rc = wait_for_parent(pid, &code, e);
+    if (rc < 0) {
+        return rc;
     }
     if (code) {
         char tail[220];

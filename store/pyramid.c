@@ -235,12 +235,14 @@ int pyramid_writer_add(struct pyramid_writer *w, const struct row *row, struct e
 }
 
 /* After a power cut a level may hold zeroes: it ends before the first bucket that has not its
- * number of rows. */
+ * number of rows. And no level is ahead of the one below: its last buckets are made again together
+ * with those that they are made of. */
 static void keep_sound_levels(struct pyramid_reader *r)
 {
     for (int l = 1; l <= PYRAMID_LEVELS; l++) {
-        int64_t sound = 0;
-        while (sound < r->count[l] && pyramid_level(r, l, sound)->rows == rows_per_bucket(l)) {
+        int64_t sound = 0, most = r->count[l - 1] / PYRAMID_FAN;
+        most = most < r->count[l] ? most : r->count[l];
+        while (sound < most && pyramid_level(r, l, sound)->rows == rows_per_bucket(l)) {
             sound++;
         }
         r->count[l] = sound;

@@ -2,10 +2,9 @@
  * failure; commands whose replies have been checked; scripts. Everything else in store/ goes
  * through these few functions; reply.c reads what they return.
  *
- * What a newcomer would get wrong: a command whose reply did not come back may have been carried
- * out. It is therefore never sent twice. A connection that the server closed while it lay idle (a
- * restart of Redis) is noticed before sending, by a look at the socket, so that such a restart
- * costs no call at all.
+ * A command whose reply did not come back may have been carried out, so it is never sent twice. A
+ * connection that the server closed while it was idle (Redis was restarted) is noticed before
+ * sending, by a poll of the socket, so that such a restart costs no call.
  */
 #include "store/internal.h"
 

@@ -54,7 +54,7 @@ static char *pack_rows(int rank, const struct store_report *r, struct err *e)
     return packed;
 }
 
-/* A damaged control document is as good as none: the rows beside it were taken all the same. */
+/* A damaged control document is as good as none: the rows of the report were taken all the same. */
 static int take_report(const char *id, const redisReply *r, struct store_report *report,
                        struct err *e)
 {

@@ -19,13 +19,11 @@
 
 #include "common/jsonx.h"
 #include "store/history.h"
+#include "store/series_axis.h"
 #include "store/source.h"
 
-enum { POINTS_MOST = 20000, POINTS_USUAL = 600, TABLE_MOST = 16384, WINDOWS = 4 };
-enum axis { AXIS_STEP, AXIS_SAMPLES, AXIS_TIME, AXES };
+enum { POINTS_MOST = 20000, POINTS_USUAL = 600, WINDOWS = 4 };
 enum kind { KIND_NODE, KIND_JOB, KIND_TEST, KIND_RATE };
-
-static const char *const axis_names[AXES] = {"step", "samples", "time"};
 
 /* What a request may name: the columns of a row that have a series, and what is made of several. */
 #define SERIES_NONE(name)
@@ -49,43 +47,13 @@ enum { SERIES_NAMES = sizeof series_names / sizeof *series_names };
 struct query {
     char dir[HISTORY_PATH];
     json_t *meta;
-    enum axis axis;
-    double from, to; /* NAN: open */
+    struct series_axis axis;
     int points;
     int names[SERIES_NAMES], n;  /* indexes of series_names */
     json_t *found[SERIES_NAMES]; /* arrays of series, one for each name */
     struct source steps;
     bool have_steps;
-    int64_t *table_step; /* x=samples: samples up to a step, owned */
-    double *table_samples;
-    int table_n;
 };
-
-static double samples_at(const struct query *q, int64_t step)
-{
-    int low = 0, high = q->table_n; /* the first entry with a step beyond */
-    while (low < high) {
-        int mid = low + (high - low) / 2;
-        if (q->table_step[mid] <= step) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    if (low == 0 || low == q->table_n) {
-        return low ? q->table_samples[low - 1] : 0;
-    }
-    double width = (double)(q->table_step[low] - q->table_step[low - 1]);
-    double share = (double)(step - q->table_step[low - 1]) / width;
-    return q->table_samples[low - 1] + share * (q->table_samples[low] - q->table_samples[low - 1]);
-}
-
-static double x_of(const struct query *q, const struct row *row)
-{
-    return q->axis == AXIS_STEP   ? (double)row->step
-           : q->axis == AXIS_TIME ? row->time
-                                  : samples_at(q, row->step);
-}
 
 static int need_steps(struct query *q, struct err *e)
 {
@@ -95,59 +63,6 @@ static int need_steps(struct query *q, struct err *e)
     int rc = source_init(&q->steps, q->dir, q->meta, e);
     q->have_steps = true;
     return rc == 0 ? source_steps(&q->steps, e) : rc;
-}
-
-/* Samples up to a step, for every step of a short job, for every 64th (or more) of a long one. */
-static int make_table(struct query *q, struct err *e)
-{
-    int rc = need_steps(q, e);
-    if (rc < 0) {
-        return rc;
-    }
-    int64_t n = q->steps.rows,
-            stride = n <= TABLE_MOST ? 1 : PYRAMID_FAN * (n / PYRAMID_FAN / TABLE_MOST + 1);
-    q->table_step = calloc((size_t)(n / stride) + 3, sizeof *q->table_step);
-    q->table_samples = calloc((size_t)(n / stride) + 3, sizeof *q->table_samples);
-    if (!q->table_step || !q->table_samples) {
-        return err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
-    }
-    double sum = 0;
-    for (int64_t a = 0; a < n; a += stride) {
-        int64_t b = a + stride < n ? a + stride : n;
-        struct pyramid_bucket bucket;
-        pyramid_empty(&bucket);
-        source_range(&q->steps, a, b, &bucket);
-        if (a == 0 && stride > 1) { /* so that the first stretch is straight too */
-            struct row first = source_row(&q->steps, 0);
-            q->table_step[q->table_n] = first.step;
-            q->table_samples[q->table_n++] = first.batch;
-        }
-        sum += bucket.samples;
-        q->table_step[q->table_n] = source_row(&q->steps, b - 1).step;
-        q->table_samples[q->table_n++] = sum;
-    }
-    return 0;
-}
-
-/* Indexes [*a, *b) of the rows with from <= x <= to. */
-static void source_clip(struct query *q, struct source *s, int64_t *a, int64_t *b)
-{
-    for (int end = 0; end < 2; end++) {
-        double bound = end ? q->to : q->from;
-        int64_t low = 0, high = s->rows;
-        while (!isnan(bound) && low < high) {
-            int64_t mid = low + (high - low) / 2;
-            struct row row = source_row(s, mid);
-            double x = x_of(q, &row);
-            if (end ? x <= bound : x < bound) {
-                low = mid + 1;
-            } else {
-                high = mid;
-            }
-        }
-        *(end ? b : a) = isnan(bound) ? (end ? s->rows : 0) : low;
-    }
-    *b = *b < *a ? *a : *b;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -169,8 +84,8 @@ static json_t *series_new(const char *name, const char *node, int64_t total)
 static void series_put(json_t *series, const struct query *q, double x, double min, double max,
                        double mean, bool whole)
 {
-    json_t *at = q->axis == AXIS_TIME ? json_real(round(x * 1e6) / 1e6)
-                                      : json_integer((json_int_t)llround(x));
+    json_t *at = q->axis.kind == AXIS_TIME ? json_real(round(x * 1e6) / 1e6)
+                                           : json_integer((json_int_t)llround(x));
     json_array_append_new(json_object_get(series, "x"), at);
     json_array_append_new(json_object_get(series, "min"), number(min, whole));
     json_array_append_new(json_object_get(series, "max"), number(max, whole));
@@ -214,7 +129,7 @@ static void answer_source(struct query *q, enum kind kind, struct source *s, con
 {
     int64_t a, b;
     struct filling fillings[SERIES_NAMES];
-    source_clip(q, s, &a, &b);
+    axis_clip(&q->axis, s, &a, &b);
     int64_t n = b - a, buckets = n < q->points ? n : q->points;
     fillings_init(q, kind, node, n, fillings);
     for (int64_t i = 0; i < buckets; i++) {
@@ -224,7 +139,7 @@ static void answer_source(struct query *q, enum kind kind, struct source *s, con
         pyramid_empty(&bucket);
         struct row first = source_row(s, from);
         source_range(s, from, to, &bucket);
-        double x = x_of(q, &first);
+        double x = axis_of(&q->axis, &first);
         for (int k = 0; k < q->n; k++) {
             if (fillings[k].series) {
                 fill(&fillings[k], q, x, &bucket);
@@ -265,7 +180,7 @@ static int answer_rate(struct query *q, int k, int workers, struct err *e)
 {
     int64_t a, b, n = 0;
     struct source *s = &q->steps;
-    source_clip(q, s, &a, &b);
+    axis_clip(&q->axis, s, &a, &b);
     bool single = b > a && source_row(s, b - 1).local_step <= 1;
     int64_t width = single && workers > 2 ? 2 * workers : 4, rows = b - a - 1,
             least = rows / ((int64_t)q->points * WINDOWS);
@@ -286,7 +201,7 @@ static int answer_rate(struct query *q, int k, int workers, struct err *e)
         double seconds = last.time - before;
         carried += bucket.samples;
         if (seconds > 0) { /* else its samples go to the next window */
-            points[n++] = (struct point){x_of(q, &first), carried / seconds, seconds};
+            points[n++] = (struct point){axis_of(&q->axis, &first), carried / seconds, seconds};
             carried = 0;
             before = last.time;
         }
@@ -324,12 +239,12 @@ static int answer_tests(struct query *q, struct err *e)
         int64_t m = 0;
         for (int i = 0; i < alive.n && name->kind == KIND_TEST; i++) {
             for (int64_t p = alive.items[i].a; p < alive.items[i].b; p++) {
-                double x = q->axis == AXIS_STEP   ? (double)all[p].step
-                           : q->axis == AXIS_TIME ? all[p].time
-                                                  : all[p].samples;
+                double x = q->axis.kind == AXIS_STEP   ? (double)all[p].step
+                           : q->axis.kind == AXIS_TIME ? all[p].time
+                                                       : all[p].samples;
                 double value = name->of ? all[p].accuracy : all[p].loss;
-                if (isfinite(value) && (isnan(q->from) || x >= q->from) &&
-                    (isnan(q->to) || x <= q->to)) {
+                if (isfinite(value) && (isnan(q->axis.from) || x >= q->axis.from) &&
+                    (isnan(q->axis.to) || x <= q->axis.to)) {
                     points[m++] = (struct point){x, value, 1};
                 }
             }
@@ -402,6 +317,17 @@ static int unknown(const char *what, const char *given, const char *const *names
     return -ERR_INVALID;
 }
 
+/* Adds series_names[i], once. */
+static void ask_for(struct query *q, int i)
+{
+    for (int k = 0; k < q->n; k++) {
+        if (q->names[k] == i) {
+            return;
+        }
+    }
+    q->names[q->n++] = i;
+}
+
 static int parse_names(struct query *q, const char *names, struct err *e)
 {
     const char *known[SERIES_NAMES];
@@ -413,19 +339,15 @@ static int parse_names(struct query *q, const char *names, struct err *e)
         size_t len = strcspn(names, ",");
         snprintf(one, sizeof one, "%.*s", (int)(len < sizeof one ? len : sizeof one - 1), names);
         names += len + (names[len] == ',');
-        int i = 0;
-        while (i < SERIES_NAMES && strcmp(one, known[i])) {
-            i++;
+        bool all = !strcmp(one, "all"), found = all;
+        for (int i = 0; i < SERIES_NAMES; i++) {
+            if (all || !strcmp(one, known[i])) {
+                ask_for(q, i);
+                found = true;
+            }
         }
-        if (i == SERIES_NAMES) {
+        if (!found) {
             return unknown("series", one, known, SERIES_NAMES, e);
-        }
-        bool again = false;
-        for (int k = 0; k < q->n; k++) {
-            again |= q->names[k] == i;
-        }
-        if (!again) { /* so there are never more than there are names */
-            q->names[q->n++] = i;
         }
     }
     return q->n ? 0 : err_set(e, ERR_INVALID, "no series is asked for");
@@ -442,7 +364,7 @@ static int query_init(struct query *q, const char *job_dir, const char *names, c
     if (axis == AXES) {
         return unknown("axis", x, axis_names, AXES, e);
     }
-    q->axis = (enum axis)axis;
+    q->axis.kind = (enum axis)axis;
     if (strlen(job_dir) + 16 > sizeof q->dir) {
         return err_set(e, ERR_IO, "cannot read the history in '%.200s': the path is too long",
                        job_dir);
@@ -467,8 +389,7 @@ static void query_release(struct query *q)
         source_release(&q->steps);
     }
     json_decref(q->meta);
-    free(q->table_step);
-    free(q->table_samples);
+    axis_release(&q->axis);
 }
 
 static bool asks_for(const struct query *q, enum kind kind)
@@ -484,7 +405,8 @@ static bool asks_for(const struct query *q, enum kind kind)
 static int query_run(struct query *q, struct err *e)
 {
     int rc = 0;
-    if (q->axis == AXIS_SAMPLES && (rc = make_table(q, e)) < 0) {
+    if (q->axis.kind == AXIS_SAMPLES &&
+        ((rc = need_steps(q, e)) < 0 || (rc = axis_make_table(&q->axis, &q->steps, e)) < 0)) {
         return rc;
     }
     if (asks_for(q, KIND_JOB) || asks_for(q, KIND_RATE)) {
@@ -507,8 +429,7 @@ static int query_run(struct query *q, struct err *e)
 json_t *history_series(const char *job_dir, const char *names, const char *x, double from,
                        double to, int points, struct err *e)
 {
-    struct query q = {.from = from,
-                      .to = to,
+    struct query q = {.axis = {.from = from, .to = to},
                       .points = points < 1             ? POINTS_USUAL
                                 : points > POINTS_MOST ? POINTS_MOST
                                                        : points};
@@ -518,7 +439,7 @@ json_t *history_series(const char *job_dir, const char *names, const char *x, do
         for (int k = 0; k < q.n; k++) {
             json_array_extend(series, q.found[k]);
         }
-        out = json_pack("{s:s, s:o}", "x", axis_names[q.axis], "series", series);
+        out = json_pack("{s:s, s:o}", "x", axis_names[q.axis.kind], "series", series);
     }
     query_release(&q);
     return out;

@@ -24,7 +24,9 @@ static const struct opt table[] = {
     {"init", "FILE", OPT_STRING, NULL, 0, 0,
      "with --check: the file that the spec's `init` is, checked too"},
     {"probe", "DEVICE", OPT_STRING, NULL, 0, 0,
-     "prints as JSON what this device is (cpu:THREADS, cuda:INDEX, auto), or why it cannot be used"},
+     "prints as JSON what this device is ("
+#include "job/device_forms.def"
+     "auto), or why it cannot be used"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0,
      "prints the data sets beneath these folders as JSON"},
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},

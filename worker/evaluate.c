@@ -174,7 +174,9 @@ static int read_spec(struct evaluate *v, struct err *e)
         json_object_set_new(data, "normalize", j ? j : json_string(normalize));
     }
     rc = base ? choose_data(v, data, e) : -(int)e->code;
-    rc = rc < 0 ? rc : parse_spec(v, base, e);
+    if (rc >= 0) {
+        rc = parse_spec(v, base, e);
+    }
     json_decref(base);
     safetensors_close(&s);
     return rc;
@@ -437,6 +439,29 @@ static void release(struct evaluate *v)
     free(v);
 }
 
+static int check_part(const char *part, struct err *e)
+{
+    if (strcmp(part, "test") == 0 || strcmp(part, "train") == 0) {
+        return 0;
+    }
+    return err_set(e, ERR_INVALID, "a data set has the parts 'test' and 'train', not '%.40s'",
+                   part);
+}
+
+static int evaluate_model(struct evaluate *v, struct err *e)
+{
+    int rc;
+    if ((rc = check_part(v->ask->part, e)) < 0 || (rc = read_spec(v, e)) < 0 ||
+        (rc = open_model(v, e)) < 0 || (rc = open_data(v, e)) < 0 || (rc = open_device(v, e)) < 0 ||
+        (rc = open_npy(v, e)) < 0 || (rc = pass(v, e)) < 0) {
+        return rc;
+    }
+    if (v->npy && fflush(v->npy) != 0) {
+        return err_errno(e, ERR_IO, "cannot write '%.200s'", v->ask->outputs);
+    }
+    return 0;
+}
+
 int evaluate_run(const struct evaluate_ask *ask, struct err *e)
 {
     struct evaluate *v = calloc(1, sizeof(*v));
@@ -445,25 +470,14 @@ int evaluate_run(const struct evaluate_ask *ask, struct err *e)
     }
     v->ask = ask;
     snprintf(v->roots, sizeof(v->roots), "%s", ask->roots);
-    int rc = strcmp(ask->part, "test") == 0 || strcmp(ask->part, "train") == 0
-                 ? 0
-                 : err_set(e, ERR_INVALID,
-                           "a data set has the parts 'test' and 'train', not '%.40s'", ask->part);
-    rc = rc < 0 ? rc : read_spec(v, e);
-    rc = rc < 0 ? rc : open_model(v, e);
-    rc = rc < 0 ? rc : open_data(v, e);
-    rc = rc < 0 ? rc : open_device(v, e);
-    rc = rc < 0 ? rc : open_npy(v, e);
-    rc = rc < 0 ? rc : pass(v, e);
-    if (rc >= 0 && v->npy && fflush(v->npy) != 0) {
-        rc = err_errno(e, ERR_IO, "cannot write '%.200s'", ask->outputs);
-    }
+    int rc = evaluate_model(v, e);
     json_t *out = rc < 0 ? json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(e->code),
                                      "message", e->message, "hint", e->hint)
                          : answer(v);
     char *text = jsonx_dump(out, false, NULL);
-    if (!text || puts(text) < 0 || fflush(stdout) != 0) {
-        rc = rc < 0 ? rc : err_set(e, ERR_IO, "cannot print the answer");
+    bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
+    if (rc >= 0 && !printed) {
+        rc = err_set(e, ERR_IO, "cannot print the answer");
     }
     free(text);
     json_decref(out);

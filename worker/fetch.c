@@ -32,9 +32,9 @@ struct trip {
     const struct fetch *f;
     bool trains, keeper;
     struct dataset *d;
-    bool opened;     /* d is filled */
-    json_t *verdict; /* owned */
-    char *piece;     /* [CHUNK] */
+    bool opened;        /* d is filled */
+    struct offer offer; /* the keeper's */
+    char *piece;        /* [CHUNK] */
 };
 
 static void still_loading(void *ctx)
@@ -76,17 +76,18 @@ static int open_own(struct trip *t, struct err *e)
 
 static bool needs(const struct trip *t)
 {
-    const char *digest = json_string_value(json_object_get(t->verdict, "digest"));
-    return digest && !t->keeper && (!t->opened || (t->trains && strcmp(t->d->digest, digest) != 0));
+    const char *digest = t->offer.digest;
+    return digest[0] && !t->keeper &&
+           (!t->opened || (t->trains && strcmp(t->d->digest, digest) != 0));
 }
 
 /* 1: the received one is opened; 0: there is none that fits. */
 static int open_received(struct trip *t, struct err *e)
 {
     const struct fetch *f = t->f;
-    const char *key = json_string_value(json_object_get(t->verdict, "key"));
+    const char *key = t->offer.key;
     char root[ROOT_BYTES];
-    if (!key || !received_find(&f->received, key, root)) {
+    if (!key[0] || !received_find(&f->received, key, root)) {
         return 0;
     }
     if (t->opened) {
@@ -135,56 +136,70 @@ static int ask_all(struct trip *t, bool *wanted, struct err *e)
     return 0;
 }
 
-/* What everybody is told where somebody wants the data set: digest, key and files, or why it cannot
- * be had. */
-static json_t *offer(struct trip *t, const struct err *own)
+/* What everybody is told where somebody wants the data set. */
+static void make_offer(struct trip *t, const struct err *own)
 {
     const struct fetch *f = t->f;
     struct err why = {0};
     struct dataset values;
-    json_t *out = NULL;
+    int rc = -ERR_NOT_FOUND;
     if (!t->opened) {
         why = *own;
-    } else if (dataset_open(&values, f->spec, f->seed, f->roots, &why) == 0) {
+    } else if ((rc = dataset_open(&values, f->spec, f->seed, f->roots, &why)) == 0) {
+        snprintf(t->offer.digest, sizeof(t->offer.digest), "%s", values.digest);
         dataset_release(&values);
-        out = manifest_make(f->roots, f->spec->path, still_loading, (void *)(uintptr_t)f, &why);
-        if (out) {
-            json_object_set_new(out, "digest", json_string(values.digest));
-        }
+        rc = manifest_make(&t->offer, f->roots, f->spec->path, still_loading, (void *)(uintptr_t)f,
+                           &why);
     }
-    return out ? out : json_pack("{s:s}", "error", why.message);
+    if (rc < 0) {
+        offer_release(&t->offer);
+        snprintf(t->offer.error, sizeof(t->offer.error), "%s", why.message);
+    }
 }
 
-static int tell_verdict(struct trip *t, struct err *e)
+/* The text of the keeper's offer, to everybody: first how long it is. */
+static int pass_text(struct trip *t, char **text, int64_t *bytes, struct err *e)
+{
+    int rc = hand_out(t, bytes, sizeof(*bytes), e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (*bytes < 0 || *bytes > TEXT_MOST) {
+        return err_set(e, ERR_PEER, "the keeper cannot tell of its data set");
+    }
+    if (!*text && !(*text = calloc(1, (size_t)*bytes + 1))) {
+        return err_set(e, ERR_MEMORY, "cannot read of the keeper's data set: memory ran out");
+    }
+    return hand_out(t, *text, (size_t)*bytes, e);
+}
+
+static int read_offer(struct trip *t, const char *text, size_t bytes, struct err *e)
+{
+    json_t *j = jsonx_parse(text, bytes, e);
+    int rc = j && offer_read(&t->offer, j, e) >= 0 ? 0 : -ERR_PEER;
+    json_decref(j);
+    return rc;
+}
+
+static int tell_offer(struct trip *t, struct err *e)
 {
     char *text = NULL;
-    int64_t bytes = 0;
+    size_t n = 0;
     if (t->keeper) {
-        size_t n = 0;
-        text = jsonx_dump(t->verdict, false, &n);
-        bytes = text ? (int64_t)n : -1;
+        json_t *j = offer_json(&t->offer);
+        text = jsonx_dump(j, false, &n);
+        json_decref(j);
     }
-    int rc = hand_out(t, &bytes, sizeof(bytes), e);
-    if (rc == 0 && (bytes < 0 || bytes > TEXT_MOST)) {
-        rc = err_set(e, ERR_PEER, "the keeper cannot tell of its data set");
-    }
-    char *room = rc == 0 ? calloc(1, (size_t)bytes + 8) : NULL;
-    if (rc == 0 && !room) {
-        rc = err_set(e, ERR_MEMORY, "cannot read of the keeper's data set: memory ran out");
-    }
-    if (room && t->keeper) {
-        memcpy(room, text, (size_t)bytes);
-    }
-    rc = rc < 0 ? rc : hand_out(t, room, (size_t)bytes, e);
-    if (rc == 0 && !t->keeper && !(t->verdict = jsonx_parse(room, (size_t)bytes, e))) {
-        rc = -ERR_PEER;
+    int64_t bytes = t->keeper && !text ? -1 : (int64_t)n;
+    int rc = pass_text(t, &text, &bytes, e);
+    if (rc == 0 && !t->keeper) {
+        rc = read_offer(t, text, (size_t)bytes, e);
     }
     free(text);
-    free(room);
-    const char *why = json_string_value(json_object_get(t->verdict, "error"));
-    return rc == 0 && why
+    return rc == 0 && t->offer.error[0]
                ? err_set(e, ERR_NOT_FOUND,
-                         "a host lacks the data set, and the keeper cannot send it: %s", why)
+                         "a host lacks the data set, and the keeper cannot send it: %s",
+                         t->offer.error)
                : rc;
 }
 
@@ -194,14 +209,16 @@ static int agree(struct trip *t, const struct err *own, struct err *e)
     if (t->keeper) {
         bool wanted;
         rc = ask_all(t, &wanted, e);
-        t->verdict = rc < 0 ? NULL : wanted ? offer(t, own) : json_object();
+        if (rc >= 0 && wanted) {
+            make_offer(t, own);
+        }
     } else {
         struct report report = {.have = !t->opened ? LACKS : t->trains ? HAS_VALUES : HAS_COUNTS};
         snprintf(report.digest, sizeof(report.digest), "%s",
                  t->opened && t->trains ? t->d->digest : "");
         rc = send_report(t, TAG_HAVE, &report, e);
     }
-    return rc < 0 ? rc : tell_verdict(t, e);
+    return rc < 0 ? rc : tell_offer(t, e);
 }
 
 /* How many ranks still need it. */
@@ -221,7 +238,9 @@ static int count_needs(struct trip *t, int *out, struct err *e)
             count += report.have != 0;
         }
     }
-    rc = rc < 0 ? rc : hand_out(t, &count, sizeof(count), e);
+    if (rc >= 0) {
+        rc = hand_out(t, &count, sizeof(count), e);
+    }
     *out = (int)count;
     return rc;
 }
@@ -252,13 +271,13 @@ static void show_progress(const struct trip *t, int64_t done, int64_t piece, int
     }
 }
 
-static int pass_file(struct trip *t, const json_t *file, struct incoming *in, int64_t *done,
-                     int64_t all, struct err *e)
+static int pass_file(struct trip *t, const struct offer_file *file, struct incoming *in,
+                     int64_t *done, struct err *e)
 {
-    const char *name = json_string_value(json_object_get(file, "name"));
-    int64_t left = json_integer_value(json_object_get(file, "bytes"));
+    const char *name = file->name;
+    int64_t left = file->bytes;
     int fd = t->keeper ? manifest_open(t->f->roots, t->f->spec->path, name, e) : -1;
-    int rc = t->keeper && fd < 0 ? fd : in ? received_file(in, name ? name : "", e) : 0;
+    int rc = t->keeper && fd < 0 ? fd : in ? received_file(in, name, e) : 0;
     while (rc == 0 && left > 0) {
         size_t n = left < CHUNK ? (size_t)left : CHUNK;
         for (size_t at = 0; t->keeper && rc == 0 && at < n;) {
@@ -275,7 +294,7 @@ static int pass_file(struct trip *t, const json_t *file, struct incoming *in, in
         }
         left -= (int64_t)n;
         *done += (int64_t)n;
-        show_progress(t, *done, (int64_t)n, all, in);
+        show_progress(t, *done, (int64_t)n, t->offer.bytes, in);
     }
     if (fd >= 0) {
         close(fd);
@@ -285,15 +304,13 @@ static int pass_file(struct trip *t, const json_t *file, struct incoming *in, in
 
 static int pass_files(struct trip *t, struct err *e)
 {
-    const char *key = json_string_value(json_object_get(t->verdict, "key"));
-    int64_t all = json_integer_value(json_object_get(t->verdict, "bytes")), done = 0;
+    const struct offer *o = &t->offer;
+    int64_t done = 0;
     bool wants = needs(t);
-    struct incoming *in = wants ? received_begin(&t->f->received, key ? key : "", all, e) : NULL;
+    struct incoming *in = wants ? received_begin(&t->f->received, o->key, o->bytes, e) : NULL;
     int rc = wants && !in ? -(int)e->code : 0;
-    size_t i;
-    json_t *file;
-    json_array_foreach(json_object_get(t->verdict, "files"), i, file) {
-        rc = rc < 0 ? rc : pass_file(t, file, in, &done, all, e);
+    for (int i = 0; rc == 0 && i < o->n_files; i++) {
+        rc = pass_file(t, &o->files[i], in, &done, e);
     }
     rc = in ? received_end(in, rc, e) : rc;
     if (wants) {
@@ -311,7 +328,7 @@ static int pass_files(struct trip *t, struct err *e)
 static int share(struct trip *t, const struct err *own, struct err *e)
 {
     int n = 0, rc = agree(t, own, e);
-    if (rc == 0 && json_object_get(t->verdict, "digest")) {
+    if (rc == 0 && t->offer.digest[0]) {
         rc = count_needs(t, &n, e);
     }
     if (rc == 0 && n > 0) {
@@ -323,7 +340,7 @@ static int share(struct trip *t, const struct err *own, struct err *e)
         comm_abandon(t->f->comm); /* the piece may be on its way */
     }
     free(t->piece);
-    json_decref(t->verdict);
+    offer_release(&t->offer);
     return rc;
 }
 

@@ -318,7 +318,7 @@ static int run_rank(struct process *w, struct err *e)
     }
     env->dev = dev_open(c->plan.workers[w->rank].device, e);
     if (!env->dev) {
-        return -ERR_DEVICE;
+        return -(int)e->code;
     }
     rc = dev_use_precision(env->dev, c->spec->precision, e);
     if (rc < 0) {
@@ -338,7 +338,9 @@ static int run_rank(struct process *w, struct err *e)
  * written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
-    static const enum outcome outcomes[] = {OUTCOME_FINISHED, OUTCOME_PAUSED, OUTCOME_STOPPED};
+    static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,
+                                            [RUN_PAUSED] = OUTCOME_PAUSED,
+                                            [RUN_STOPPED] = OUTCOME_STOPPED};
     char quoted[700];
     if (rc < 0) {
         log_error("worker", "failed", "code=%s why=%s", err_name(e->code),
@@ -361,7 +363,7 @@ static int run_mpi(struct process *w, struct err *e)
     struct sigaction term = {.sa_handler = on_term};
     sigaction(SIGTERM, &term, NULL);
     w->transport = comm_mpi_open(e);
-    int rc = w->transport ? run_rank(w, e) : -ERR_INTERNAL;
+    int rc = w->transport ? run_rank(w, e) : -(int)e->code;
     say_goodbye(w, rc, e);
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);
@@ -418,12 +420,15 @@ int main(int argc, char **argv)
         case WORKER_LOCAL:
             rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&w->config, &e)
                                                 : launch_local(&w->config, argv, &e);
-            rc = rc < 0 ? rc : run_mpi(w, &e);
+            if (rc >= 0) {
+                rc = run_mpi(w, &e);
+            }
             break;
         case WORKER_JOB:
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            rc = read_plan(&w->config, &e);
-            rc = rc < 0 ? rc : run_mpi(w, &e);
+            if ((rc = read_plan(&w->config, &e)) >= 0) {
+                rc = run_mpi(w, &e);
+            }
             break;
         }
     }

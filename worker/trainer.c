@@ -124,7 +124,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->engine->job_start = t->rank.job_start;
     t->strategy = ops->start(&t->rank, state, e);
     free_start(t);
-    return t->strategy ? 0 : -ERR_INTERNAL;
+    return t->strategy ? 0 : -(int)e->code;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -201,6 +201,11 @@ static int evaluate(struct trainer *t, struct work *w, struct err *e)
     return rc < 0 ? rc : t->strategy->ops->on_evaluated(t->strategy, w, &sum, e);
 }
 
+static enum run_outcome outcome_of(enum action last)
+{
+    return last == DO_END ? RUN_ENDED : last == DO_PAUSE ? RUN_PAUSED : RUN_STOPPED;
+}
+
 static int finish(struct trainer *t, enum action why, struct err *e)
 {
     const struct engine_ops *ops = t->engine->ops;
@@ -209,7 +214,7 @@ static int finish(struct trainer *t, enum action why, struct err *e)
         (ops->end && (rc = ops->end(t->engine, why, e)) < 0)) {
         return rc;
     }
-    return why == DO_END ? 0 : why == DO_PAUSE ? 1 : 2;
+    return (int)outcome_of(why);
 }
 
 static int run(struct trainer *t, struct err *e)
@@ -249,9 +254,10 @@ int trainer_run(struct trainer_env *env, struct err *e)
     }
     t->env = env;
     t->engine = env->engine ? env->engine : engine_of_network(env, e);
-    int rc = t->engine ? prepare(t, e) : -ERR_MEMORY;
-    rc = rc < 0 ? rc : start_strategy(t, e);
-    rc = rc < 0 ? rc : run(t, e);
+    int rc = t->engine ? 0 : -ERR_MEMORY;
+    if (rc == 0 && (rc = prepare(t, e)) >= 0 && (rc = start_strategy(t, e)) >= 0) {
+        rc = run(t, e);
+    }
     set_phase(t, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
         return rc; /* the communication thread may still work on our blocks, and this process ends:

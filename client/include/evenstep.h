@@ -121,7 +121,7 @@ struct es_slice {
     int epoch_last;         /* 1: the epoch's last one for this rank */
 };
 
-/* How many epochs the program wants, if es_about did not say. Before the first es_next. */
+/* How many epochs the program wants, if es_about did not say. Before es_start. */
 int es_epochs(double epochs);
 
 /* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank
@@ -135,6 +135,11 @@ enum { ES_SAVE = 1, ES_OVER = 2 };
  * state by es_state, then call the same function again. ES_OVER: the job was stopped; make no step,
  * and leave. A pass that is still open is given up as by es_abort. */
 int es_begin(int64_t number);
+
+/* 1: the next es_begin (or es_leave) waits for the rank, which then reads the block's parameters and
+ * may change them; 0: it does not. es_epoch_end always does. For a program that keeps its parameters
+ * elsewhere and copies them. */
+int es_holds(void);
 
 /* One more backward pass over the slice begun last, whose gradients are to be summed too. */
 int es_again(void);

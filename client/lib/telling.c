@@ -41,6 +41,11 @@ int hold(struct session *s, int type)
     }
 }
 
+PUBLIC int es_holds(void)
+{
+    return es_usable("es_holds") < 0 ? -1 : es_session.hold;
+}
+
 PUBLIC int es_state(const void *bytes, size_t n)
 {
     struct session *s = &es_session;
@@ -63,6 +68,9 @@ PUBLIC int es_epochs(double epochs)
 
     if (es_usable("es_epochs") < 0) {
         return -1;
+    }
+    if (s->started) {
+        return es_fail("es_epochs: the run has started; its length is told before es_start");
     }
     return epochs > 0 ? talk_send(s, &m, -1) : es_fail("es_epochs: %g epochs are none", epochs);
 }

@@ -149,6 +149,16 @@ void document_text(const struct document *d, const char *key, char *out, size_t 
     }
 }
 
+void document_sentence(const struct document *d, const char *key, char *out, size_t bytes)
+{
+    const json_t *v = need(d, key);
+    const char *text = json_string_value(v);
+    snprintf(out, bytes, "%s", text ? text : "");
+    if (v && !text) {
+        document_problem(d, key, "must be a text");
+    }
+}
+
 int64_t document_integer(const struct document *d, const char *key, int64_t least, int64_t most)
 {
     const json_t *v = need(d, key);

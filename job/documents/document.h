@@ -69,6 +69,8 @@ void document_problem(const struct document *d, const char *key, const char *fmt
 bool document_has(const struct document *d, const char *key); /* there, and not null */
 /* Text of 1 to bytes-1 bytes. */
 void document_text(const struct document *d, const char *key, char *out, size_t bytes);
+/* Text that may be empty, and is cut where it is longer. */
+void document_sentence(const struct document *d, const char *key, char *out, size_t bytes);
 int64_t document_integer(const struct document *d, const char *key, int64_t least, int64_t most);
 double document_number(const struct document *d, const char *key, double least, double most);
 /* As document_number, without bounds; null is NaN. */

@@ -95,11 +95,10 @@ static void read_ended(const struct document *d, struct ended *end)
     int outcome = document_choice(d, "outcome", outcomes, OUTCOMES);
     end->outcome = outcome >= 0 ? (enum outcome)outcome : OUTCOME_FAILED;
     document_text(d, "code", code, sizeof code);
-    end->code = failure_code(code);
-    if (document_has(d, "message")) {
-        const char *text = json_string_value(json_object_get(d->j, "message"));
-        snprintf(end->message, sizeof end->message, "%s", text ? text : "");
+    if (code[0] && !failure_code(code, &end->code)) {
+        document_problem(d, "code", "'%s' is no code of an error", code);
     }
+    document_sentence(d, "message", end->message, sizeof end->message);
 }
 
 void ended_parse(const struct document *d, struct ended *out)

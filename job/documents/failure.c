@@ -27,11 +27,12 @@ json_t *failure_json(const struct failure *f)
     return j;
 }
 
-enum err_code failure_code(const char *name)
+bool failure_code(const char *name, enum err_code *out)
 {
     int code = ERR_NONE;
     while (code < ERR_INTERNAL && strcmp(err_name((enum err_code)code), name) != 0) {
         code++;
     }
-    return (enum err_code)code;
+    *out = (enum err_code)code;
+    return strcmp(err_name(*out), name) == 0;
 }

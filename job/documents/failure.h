@@ -21,7 +21,7 @@ struct failure {
 struct failure failure_of(enum err_code code, const char *message, int rank, const char *node,
                           int attempt);
 json_t *failure_json(const struct failure *f); /* new reference */
-/* The code that err_name() prints so; ERR_INTERNAL for a name that none has. */
-enum err_code failure_code(const char *name);
+/* The code that err_name() prints so; false: there is none, and *out is ERR_INTERNAL. */
+bool failure_code(const char *name, enum err_code *out);
 
 #endif

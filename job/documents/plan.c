@@ -15,6 +15,8 @@ static json_t *worker_json(const struct plan_worker *w, int rank)
                   "device", w->device, "slowdown", w->slowdown, "threads", w->threads);
     if (w->agent) {
         json_object_set_new(j, "agent", json_true());
+    }
+    if (w->address[0]) {
         json_object_set_new(j, "address", json_string(w->address));
     }
     if (w->tuning) {
@@ -69,15 +71,17 @@ static void read_worker(const struct document *d, struct plan_worker *w)
     w->slowdown = document_number(d, "slowdown", 1, slowest);
     w->threads = (int)document_integer(d, "threads", 0, INT32_MAX);
     w->agent = document_has(d, "agent") && document_flag(d, "agent");
-    if (w->agent && document_has(d, "address")) {
+    if (document_has(d, "address")) {
         document_text(d, "address", w->address, sizeof w->address);
     }
     w->tuning = document_object(d, "tuning", false);
 }
 
-static void read_workers(const struct document *d, struct plan *p)
+/* Were there any to read? */
+static bool read_workers(const struct document *d, struct plan *p)
 {
-    int n = (int)json_array_size(document_list(d, "workers", 0, SPEC_WORKERS));
+    const json_t *list = document_list(d, "workers", 0, SPEC_WORKERS);
+    int n = (int)json_array_size(list);
     p->workers = calloc((size_t)n + 1, sizeof *p->workers);
     BUG_ON(!p->workers);
     p->n_workers = n;
@@ -85,6 +89,7 @@ static void read_workers(const struct document *d, struct plan *p)
         struct document worker = document_element(d, "workers", (size_t)i);
         read_worker(&worker, &p->workers[i]);
     }
+    return list != NULL;
 }
 
 /* One per worker, of both. */
@@ -132,7 +137,7 @@ int plan_read(struct plan *out, const json_t *j, struct err *e)
     memset(out, 0, sizeof *out);
     struct document d = document_open(j, PLAN_FORMAT, &out->from, &problems);
     out->spec = document_object(&d, "spec", true);
-    read_workers(&d, out);
+    bool workers = read_workers(&d, out);
     out->servers = (int)document_integer(&d, "servers", out->n_workers > 0, PLAN_SERVERS);
     document_text(&d, "job_dir", out->job_dir, sizeof out->job_dir);
     read_roots(&d, out);
@@ -142,7 +147,9 @@ int plan_read(struct plan *out, const json_t *j, struct err *e)
     if (document_has(&d, "program_folder")) {
         document_text(&d, "program_folder", out->program_folder, sizeof out->program_folder);
     }
-    read_first(&d, out);
+    if (workers) {
+        read_first(&d, out);
+    }
     return document_close(&d, "the plan", e);
 }
 

@@ -21,8 +21,8 @@ struct plan_worker { /* rank i is workers[i] */
     char node[DOCUMENT_NODE], host[PLAN_HOST], device[DOCUMENT_NODE];
     double slowdown; /* emulated, >= 1 */
     int threads;
-    bool agent;                  /* the host's agent starts it, */
-    char address[DOCUMENT_NODE]; /* and is reached at this address; else empty */
+    bool agent;                  /* the host's agent starts it */
+    char address[DOCUMENT_NODE]; /* of that agent's host; empty: none is known */
     json_t *tuning; /* what an earlier job measured on its device (dev_tuning), or NULL; owned */
 };
 

@@ -1,8 +1,8 @@
 /* The section `strategy` of a job spec, and what each strategy asks of the other sections.
  *
- * Parameters are read by the rows of the catalogue's line, into `full` and into `values`; those that
- * several files ask for are copied into the struct by name, so a strategy that lacks one leaves the
- * struct's zero. A strategy with a parameter `servers` has a parameter server. */
+ * Parameters are read by the rows of the catalogue's line, into `full` and into `values`; those
+ * that several files ask for are copied into the struct by name, so a strategy that lacks one
+ * leaves the struct's zero. A strategy with a parameter `servers` has a parameter server. */
 #include "job/strategies/strategies.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Activations that are never a part of the layer before them: leaky relu, tanh, sigmoid. Their
- * gradient is worked out from the output, so nothing is kept.
+/* Activations that never become a part of the layer before them: leaky relu, tanh, sigmoid. Their
+ * gradient is computed from the output, so nothing else is kept.
  */
 #include <math.h>
 

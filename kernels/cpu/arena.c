@@ -1,17 +1,17 @@
-/* Memory in which programs run: whatever a program needs only while it runs stands in an arena that
- * it takes for one run and gives back.
+/* Working memory of programs: everything that a program needs only while it runs is in an arena,
+ * which it takes for one run and returns.
  *
- *   program 128 ─┐                      a worker has one arena, as large as its largest program needs;
- *   program  96 ─┼─► arena ◄─ one run   a virtual cluster's device as many as run at once
- *   program  64 ─┘
+ *   program 128 ─┐                      a worker has one arena, as large as its largest program
+ *   program  96 ─┼─► arena ◄─ one run   needs; the device of a virtual cluster has as many as run
+ *   program  64 ─┘                      at once
  *
- * Programs of many sizes are kept, and one takes turns with another; memory that was never touched
- * before is what costs most when a minibatch changes (the kernel clears each page, on a virtual
- * machine its host finds one first). So a new size finds what another one used, and what is new is
- * touched by whoever prepares the program.
+ * A worker keeps programs of several sizes and switches between them. Memory that was never touched
+ * costs most when a minibatch changes: the kernel clears each page, and on a virtual machine its
+ * host must find one first. So a new size uses the memory of another one, and the thread that
+ * prepares a program touches what is new.
  *
- * What a newcomer would get wrong: what an arena holds is of some other program's last run. Nothing
- * may be read before it was written.
+ * An arena holds what the last run of some other program left. Nothing may be read before it was
+ * written.
  */
 #include <stdlib.h>
 #include <string.h>

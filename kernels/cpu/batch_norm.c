@@ -4,18 +4,19 @@
  *   training    xhat = (x - mean) / sqrt(variance + eps), both of the rows;  y = weight*xhat + bias
  *               running <- (1-momentum)*running + momentum*(mean, unbiased variance)
  *   evaluation  the same with the running statistics
- *   gradient    dbias = sum dy;  dweight = sum dy*xhat;  dx = weight/sqrt(variance + eps) * (dy - dbias/rows - xhat*dweight/rows)
+ *   gradient    dbias = sum dy;  dweight = sum dy*xhat
+ *               dx = weight/sqrt(variance + eps) * (dy - dbias/rows - xhat*dweight/rows)
  *
- * Memory is what costs: the statistics are taken in one pass (each chunk's mean, then its squares
- * while it is in the cache; chunks are put together by Chan's formula), and a relu that follows is
- * seen in x again (y > 0), so that the backward pass reads dy and x and nothing else. Sums are
- * gathered from each tile (cpu/tiles.c) when it has just been written, and put together at the
- * first tile of this step's own turn. Few channels are taken as wide rows, several rows behind each
- * other, so that loops over channels are long.
+ * Memory bandwidth is the cost. The statistics are computed in one pass: each chunk's mean, then
+ * its squares while it is in the cache; Chan's formula merges the chunks. A relu that follows is
+ * recomputed from x (y > 0), so the backward pass reads dy and x and nothing else. Sums are
+ * gathered from each tile (cpu/tiles.c) when it has just been written, and merged before this
+ * step's own first tile. Few channels are processed as wide rows, several rows behind each other,
+ * so that loops over channels are long.
  *
- * What a newcomer would get wrong: a minibatch may have fewer samples than the program, and rows of
- * samples that are not there must enter neither statistics nor sums. Sums are taken over fixed
- * chunks of a tile and added up in order, so that the same tiles give the same bits.
+ * A minibatch may have fewer samples than the program; rows of the others enter neither statistics
+ * nor sums. Sums are over fixed chunks of a tile and added up in order, so the same tiles give the
+ * same bits.
  */
 #include <math.h>
 #include <stdlib.h>

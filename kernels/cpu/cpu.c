@@ -1,9 +1,8 @@
-/* The CPU as a device (see kernels/device.h): blocks are host memory, so the mirror is the block
- * and fetch and store have nothing to do; programs are made in cpu/program.c.
+/* The CPU as a device (kernels/device.h). Blocks are host memory (host_replica.c); programs are
+ * made in cpu/program.c.
  *
- * What a newcomer would get wrong: the number of threads is a setting of the calling thread in
- * OpenMP, so every entry into the device sets it, also in the thread that prepares programs beside
- * the one that trains.
+ * In OpenMP the number of threads is a setting of the calling thread. So every entry into the
+ * device sets it, also in the thread that prepares programs while another one trains.
  */
 #include <dnnl.h>
 #include <omp.h>

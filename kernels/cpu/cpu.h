@@ -3,18 +3,17 @@
  *
  * A device's program is a team (cpu/team.c): one program on all threads, or one for each thread and
  * its part of the minibatch. A program is an array of steps in the network's layer order; forward
- * walks it up, backward down. Steps that form a group take turns on tiles, parts of the minibatch
- * that fit into the cache (cpu/tiles.c). A step owns what its operator prepared (oneDNN primitives,
- * masks); a value is one activation with its gradient. A value that several steps read gets its
- * gradient from the first of them in backward order directly, from the others through spare memory,
- * which the program adds; operators only ever write to `in_grad` and need not know.
+ * goes up, backward down. Steps that form a group take turns on tiles, parts of the minibatch that
+ * fit into the cache (cpu/tiles.c). A step owns what its operator prepared (oneDNN primitives,
+ * masks); a value is one activation with its gradient. If several steps read a value, the first of
+ * them in backward order writes its gradient, and the others write to spare memory that the program
+ * adds; operators write to `in_grad` and need not know.
  *
- * What a newcomer would get wrong: activations may be fp32 or bf16 (cpu/element.h), and in the
- * backward pass only those are there that an operator declares to read (cpu/memory_plan.c). What a
- * value's `data` and `grad` point to are the p->samples samples of the tile under way, sample
- * p->from of the minibatch first. And a value's shape is the one it is STORED in. A flattened image
- * is still stored row, column, channel; the dense layer that reads it permutes its own copy
- * (cpu/dense.c).
+ * Activations may be fp32 or bf16 (cpu/element.h). In the backward pass only those are valid that
+ * an operator declares to read (cpu/memory_plan.c). A value's `data` and `grad` point to the
+ * p->samples samples of the current tile, which begins at sample p->from of the minibatch. A
+ * value's shape is the one in which it is STORED: a flattened image is still stored row, column,
+ * channel, and the dense layer that reads it permutes its own copy (cpu/dense.c).
  */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
@@ -68,8 +67,8 @@ struct cpu_value {
     size_t count;       /* elements of one sample */
     void *
         data; /* [samples][count] of the tile under way; the network's input borrows the caller's */
-    void *grad;      /* [samples][count], or NULL where nobody needs it */
-    bool needs_grad; /* some parameter stands before it */
+    void *grad;      /* [samples][count], or NULL where no parameter is before it */
+    bool needs_grad; /* some parameter is before it */
     bool has_grad;   /* while building: a step that runs earlier in backward writes it already */
     struct cpu_step *maker;
     int again_before; /* the step before whose backward pass it is made again; -1: none */
@@ -122,7 +121,7 @@ struct cpu_step {
     int index; /* of the layer in the network: the counter of random choices */
     int n_in;
     struct cpu_value *in[NET_INPUTS], *out;
-    void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */
+    void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: it is not needed */
     bool adds[NET_INPUTS];      /* it goes to `spare`, and is added afterwards */
     void *spare[NET_INPUTS];
     bool relu;     /* a relu that follows is done here too */
@@ -180,7 +179,7 @@ struct cpu_program {
     size_t scratch_bytes;
     void *gathered; /* floats, for what is gathered (cpu_op.gather) */
     size_t gathered_floats;
-    struct cpu_chunk *chunks; /* everything that cpu_alloc gave */
+    struct cpu_chunk *chunks; /* everything that cpu_alloc allocated */
 };
 
 /* A minibatch on all threads: shared out among programs, each of which runs on one of them, or one
@@ -222,8 +221,8 @@ void cpu_arenas_release(struct cpu_arenas *a);
 bool cpu_arenas_prepare(struct cpu_arenas *a, size_t bytes);
 struct cpu_arena *cpu_arena_take(struct cpu_arenas *a, size_t bytes);
 void cpu_arena_return(struct cpu_arenas *a, struct cpu_arena *one);
-/* A large block stands on large pages, as far as it fills them and the kernel has some: on small
- * ones, wherever they happen to be, a step takes up to a tenth longer. Not cleared; freed by free.
+/* A large block is on large pages, as far as it fills them and the kernel has some: on small pages
+ * a step takes up to a tenth longer. Not cleared; freed by free.
  */
 void *cpu_aligned(size_t bytes);
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */

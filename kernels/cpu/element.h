@@ -1,9 +1,9 @@
 /* Elements of activations and of their gradients: fp32, or bf16 (the upper half of an fp32) in
- * programs of that precision. Operators of ours work in fp32 whatever is stored: a loop is written
+ * programs of that precision. Our own operators compute in fp32 in either case: a loop is written
  * once, between GET and PUT, and ELEMENTS compiles it for both.
  *
- * What a newcomer would get wrong: addresses of activations are void pointers and indices count
- * elements, so nothing may be added to such an address.
+ * Addresses of activations are void pointers and indices count elements, so nothing may be added to
+ * such an address.
  */
 #ifndef KERNELS_CPU_ELEMENT_H
 #define KERNELS_CPU_ELEMENT_H

@@ -1,5 +1,5 @@
-/* Loops over flat blocks: see flat.h. Each is a function of its own, compiled for several
- * instruction sets. */
+/* Loops over flat blocks: see flat.h. Each is a function of its own, because a whole function is
+ * compiled for several instruction sets (CPU_CLONES). */
 #include "kernels/flat.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
 /* From layers to steps (see cpu.h).
  *
- *   layers   conv1 ─ relu1 ─ pool1 ─ flatten1 ─ fc1          a relu becomes a part of the step before it, a flatten
- *   steps    conv1+relu1 ─── pool1 ──────────── fc1          that only dense layers read moves nothing and is none
+ *   layers   conv1 ─ relu1 ─ pool1 ─ flatten1 ─ fc1
+ *   steps    conv1+relu1 ─── pool1 ──────────── fc1
  *
- * Going up finds steps and values; going down finds where each gradient goes. A new operator is a
- * line of the table.
+ * A relu becomes a part of the step before it. A flatten that only dense layers read moves nothing
+ * and is no step. The first pass, upwards, finds steps and values; the second, downwards, finds
+ * where each gradient goes. A new operator is a line of the table.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/steps.h"

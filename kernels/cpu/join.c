@@ -1,7 +1,5 @@
-/* Layers with several inputs: add and concat. Both only move numbers, forward and backward.
- *
- * What a newcomer would get wrong: concat joins channels, which stand innermost in memory, so its
- * inputs interleave pixel by pixel.
+/* Layers with several inputs: add and concat. Both only move numbers, forward and backward. Concat
+ * joins channels, which are innermost in memory, so its inputs interleave pixel by pixel.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* Losses. The sum over the samples is reported, the gradient is that of the mean over the samples
- * in use; samples beyond them (a program that is larger than the last slice) get a zero gradient
- * and count nowhere.
+/* Losses. The sum over the samples is reported; the gradient is that of the mean over the samples
+ * in use. Samples beyond them (the program may be larger than the slice) get a zero gradient and
+ * are not counted.
  *
- * Mean squared error means over a sample's outputs too, as PyTorch's does. Sums are taken in double
- * and in order, so the reported loss does not depend on the number of threads.
+ * Mean squared error is a mean over a sample's outputs too, as PyTorch's is. Sums are taken in
+ * double and in order, so the reported loss does not depend on the number of threads.
  */
 #include <math.h>
 #include <string.h>

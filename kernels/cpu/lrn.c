@@ -1,11 +1,13 @@
 /* Local response normalisation across channels (Krizhevsky et al. 2012; PyTorch's
  * LocalResponseNorm):
  *
- *   s_i = k + alpha/window * sum of x_j^2 over j in i - window/2 … i + (window-1)/2         y_i = x_i * s_i^-beta
- *   dx_i = dy_i * s_i^-beta - 2*alpha*beta/window * x_i * sum of dy_j*y_j/s_j over all j in whose window i stands
+ *   s_i  = k + alpha/window * sum of x_j^2 over j in i - window/2 … i + (window-1)/2
+ *   y_i  = x_i * s_i^-beta
+ *   dx_i = dy_i * s_i^-beta
+ *          - 2*alpha*beta/window * x_i * sum of dy_j*y_j/s_j over all j whose window contains i
  *
  * The forward pass keeps s. Every thread has a line of channels with a margin of zeros on both
- * sides, so that no sum looks at borders.
+ * sides, so that no sum needs to check for borders.
  */
 #include <math.h>
 #include <omp.h>
@@ -99,7 +101,7 @@ CPU_CLONES static void forward_pixel(const struct lrn *l, float *line, const str
     });
 }
 
-/* The windows in which i stands reach the other way: (window-1)/2 down, window/2 up. */
+/* The windows that contain i reach the other way: (window-1)/2 down, window/2 up. */
 CPU_CLONES static void backward_pixel(const struct lrn *l, float *line, const struct cpu_step *step,
                                       bool bf16, size_t at, size_t c)
 {

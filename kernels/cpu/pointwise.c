@@ -1,9 +1,9 @@
-/* Pointwise operators, and flatten, which moves nothing where what follows can read an image as it
- * stands.
+/* Pointwise operators, and flatten, which moves nothing where the next step can read an image as it
+ * is stored.
  *
- * Loops that matter stand in functions of their own beside the parallel region: only a whole
- * function can be compiled for several instruction sets (CPU_CLONES), not a region that the
- * compiler cuts out of one.
+ * Hot loops are functions of their own, outside the parallel region: only a whole function can be
+ * compiled for several instruction sets (CPU_CLONES), not the region that the compiler makes of a
+ * part of one.
  */
 #include "kernels/cpu/pointwise.h"
 
@@ -85,7 +85,7 @@ CPU_CLONES static void to_fp32_loop(float *restrict to, const void *restrict fro
     });
 }
 
-/* Runs a loop over n elements on all threads; `...` is what stands before its last two arguments.
+/* Runs a loop over n elements on all threads; `...` are its other arguments, which come first.
  */
 #define SHARED(n, loop, ...)                                  \
     do {                                                      \

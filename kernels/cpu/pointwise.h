@@ -1,5 +1,5 @@
-/* Element by element over whole activations of a program: relu, the sums that graphs need, and what
- * is rounded on its way in and widened on its way out. */
+/* Element by element over whole activations of a program: relu, the sums that graphs need, and the
+ * conversions between fp32 and the program's precision. */
 #ifndef KERNELS_CPU_POINTWISE_H
 #define KERNELS_CPU_POINTWISE_H
 

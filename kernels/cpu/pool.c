@@ -1,7 +1,6 @@
-/* Max and average pooling. The forward pass of a max pool remembers where each maximum stood
- * (oneDNN's workspace), so the backward pass sends a gradient to one element of its window, also
- * where several are equal: the first one. A mean counts the zeros of the padding (PyTorch's
- * default).
+/* Max and average pooling. The forward pass of a max pool keeps the position of each maximum
+ * (oneDNN's workspace), so the backward pass sends a gradient to one element of its window, the
+ * first one where several are equal. A mean counts the zeros of the padding (PyTorch's default).
  */
 #include <stdlib.h>
 

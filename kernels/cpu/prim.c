@@ -1,5 +1,5 @@
-/* oneDNN primitives (see prim.h). Scratch memory is the user's (scratchpad mode) and one per
- * program: the library's own would be allocated while training, and be shared with programs that
+/* oneDNN primitives (see prim.h). The caller provides scratch memory (scratchpad mode), one piece
+ * per program: the library's own would be allocated while training, and shared with programs that
  * another thread prepares.
  */
 #include "kernels/cpu/cpu.h"

@@ -1,11 +1,11 @@
 /* A oneDNN primitive with its arguments bound, so that running it is one call that allocates
  * nothing.
  *
- * An argument is bound to a fixed address (the step's own buffer), to a place in a block of the
- * replica that the program's head names when it runs (so that a program may serve many replicas of
- * its network in turn), or to a variable that holds the address when it runs (a value's data, which
- * for the network's input is a new one each time; the scratch memory, which is allocated after all
- * primitives are known).
+ * An argument is bound to one of three things: a fixed address (the step's own buffer); an offset
+ * in a block of the replica that the program has when it runs, so that a program may serve many
+ * replicas of its network in turn; or a variable that holds the address when it runs, as a value's
+ * data (the network's input is at a new address each time) or the scratch memory, which is
+ * allocated after all primitives are known.
  */
 #ifndef KERNELS_CPU_PRIM_H
 #define KERNELS_CPU_PRIM_H

@@ -1,14 +1,14 @@
 /* A network compiled for some samples of a minibatch: its steps (cpu/graph.c) with their operators
- * prepared and memory given, and how they are run: one group of steps after another, each on one
- * tile after another (cpu/tiles.c).
+ * prepared and their memory planned, and how they run: one group of steps after another, each on
+ * one tile after another (cpu/tiles.c).
  *
- * Operators are prepared first, memory comes last, so that all scratch memory is one piece; where
- * values and gradients stand is worked out in cpu/memory_plan.c. That memory is there while the program
- * runs (cpu/arena.c); nothing else is allocated then.
+ * Operators are prepared first and memory is planned last (cpu/memory_plan.c), so that all scratch
+ * memory is one piece. That memory exists while the program runs (cpu/arena.c); nothing else is
+ * allocated then.
  *
- * What a newcomer would get wrong: a minibatch may have fewer samples than the program. The rest of
- * the input is zero and the loss gives it no gradient, so sums over the minibatch are right; an
- * operator that mixes samples (batch norm) must look at in->count itself.
+ * A minibatch may have fewer samples than the program. The rest of the input is zero and the loss
+ * gives it no gradient, so sums over the minibatch are right; an operator that mixes samples (batch
+ * norm) must read in->count itself.
  */
 #include <omp.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/pointwise.h"
 
-enum { FIXED_ADDRESSES = 6 }; /* the input's place, and what a program has once */
+enum { FIXED_ADDRESSES = 6 }; /* the input, and what a program has once */
 
 struct cpu_chunk {
     struct cpu_chunk *next;
@@ -188,7 +188,7 @@ static void bind_input(struct cpu_program *p, const struct dev_input *in)
     const float *x = in->x + (size_t)p->first * n;
     if (present == p->batch && !p->bf16) {
         p->addresses[0].block =
-            (char *)(uintptr_t)x; /* nobody writes to it: its gradient is never made */
+            (char *)(uintptr_t)x; /* it is only read: its gradient is never computed */
         return;
     }
     pointwise_from_fp32(p, p->padded, x, used);

@@ -1,6 +1,6 @@
-/* Server rules as loops over a shard: one line of the table per strategy that has one. The
- * element's update stands in the rule's own header (kernels/rules), so that the CUDA twin makes its
- * kernel of the same text.
+/* Server rules as loops over a shard: one line of the table per strategy that has one. The update
+ * of an element is in the rule's own header (kernels/rules), from which the CUDA twin makes its
+ * kernel too.
  *
  * The loops of a rule differ in which arrays there are; the branches are constants inside each.
  */

@@ -1,19 +1,16 @@
 /* A minibatch on several threads: the device's program (see cpu.h).
  *
- * Threads that share out each step of one program meet behind every step, and each reads what
- * another has just written. Tiles (cpu/tiles.c) make that many small steps; so a network that has
- * them, and few weights beside its activations, has a program for each thread instead and its
- * samples, which stay in its own cache. Threads meet only where the whole minibatch has to be
- * known: at batch norms and at the loss.
+ * Threads that share each step of one program wait for each other after every step, and each reads
+ * what another has just written. Tiles (cpu/tiles.c) turn that into many small steps. So a network
+ * that has tiles, and few weights compared with its activations, gets a program for each thread and
+ * its samples, which stay in that thread's cache. Threads wait for each other only where the whole
+ * minibatch has to be known: at batch norms and at the loss.
  *
  *   thread 0   conv1 on samples 0..63   ┐ sums of ┌ bn1 conv2 on samples 0..63   ┐
  *   thread 1   conv1 on samples 64..127 ┘   all   └ bn1 conv2 on samples 64..127 ┘
  *
- * Each but the first writes gradients of its own, which are added to the replica's when a bucket is
- * complete.
- *
- * What a newcomer would get wrong: between groups of steps (cpu/tiles.c) one thread runs alone, so
- * nothing here needs a lock.
+ * Each thread but the first writes gradients of its own, which are added to the replica's when a
+ * bucket is complete. Between groups of steps one thread runs alone, so nothing here needs a lock.
  */
 #include <omp.h>
 #include <stdlib.h>

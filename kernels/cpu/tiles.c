@@ -1,19 +1,18 @@
 /* Which steps run together, tile by tile. A tile is a part of the minibatch whose activations fit
- * into the cache:
+ * into the cache; a group of steps processes one tile after another:
  *
- *   conv1 │ bn1 relu conv2 │ bn2 add conv3 │ bn3 ...      groups, forward: each works on one tile after another
- *   conv1 bn1 │ relu conv2 bn2 │ add conv3 bn3 │ ...      and backward, from right to left
+ *   forward    conv1 │ bn1 relu conv2 │ bn2 add conv3 │ bn3 ...
+ *   backward   conv1 bn1 │ relu conv2 bn2 │ add conv3 bn3 │ ...     from right to left
  *
- * Batch norm has to know sums over the whole minibatch before it begins, in either direction;
- * between two of them everything can be done with a few samples while they are in the cache, the
- * sums for the next batch norm too (cpu_op.gather), and what lives within a group needs memory for
- * one tile only (cpu/memory_plan.c). Without a batch norm beside it a group works on all samples at
- * once, and so it does where weights are large: each tile's gradient of them is added to that of
- * the tiles before.
+ * Batch norm needs sums over the whole minibatch before it begins, in either direction. Between two
+ * of them everything can be done with a few samples while they are in the cache, also the sums for
+ * the next batch norm (cpu_op.gather), and values that live within a group need memory for one tile
+ * only (cpu/memory_plan.c). A group without a batch norm next to it processes all samples at once,
+ * and so does one with large weights: each tile's gradient of them is added to that of the tiles
+ * before.
  *
- * What a newcomer would get wrong: oneDNN's primitives are made for a number of samples, so tiles
- * of a group are all alike, a divisor of the minibatch; where none is near the size of the cache
- * there are no tiles.
+ * oneDNN's primitives are made for a number of samples, so all tiles of a group have the same size,
+ * a divisor of the minibatch; if no divisor is close to the size of the cache there are no tiles.
  */
 #include "kernels/cpu/cpu.h"
 

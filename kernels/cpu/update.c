@@ -3,13 +3,14 @@
  * PyTorch's (SGD, Adam, AdamW), with u = scale*g the gradient of a step:
  *
  *   sgd     u += decay*w;  v <- m*v + u;  w -= lr*v              nesterov: w -= lr*(u + m*v)
- *   adam    u += decay*w;  m1 <- b1*m1 + (1-b1)*u;  m2 <- b2*m2 + (1-b2)*u*u;  w -= lr/(1-b1^t) * m1 / (sqrt(m2/(1-b2^t)) + eps)
+ *   adam    u += decay*w;  m1 <- b1*m1 + (1-b1)*u;  m2 <- b2*m2 + (1-b2)*u*u
+ *           w -= lr/(1-b1^t) * m1 / (sqrt(m2/(1-b2^t)) + eps)
  *   adamw   w -= lr*decay*w instead of u += decay*w
  *
  * State: [v], or [m1 | m2 | t] with the step number in the last float, so that a checkpoint and an
- * average over workers carry it. Clipping shortens u (before decay) to the given length. What a
- * newcomer would get wrong: ranks must come to the same bits however many threads each has, GPUs
- * too, so the length is a sum over fixed chunks, added up in order (kernels/clip.h).
+ * average over workers contain it. Clipping shortens u (before decay) to the given length. Ranks
+ * must get the same bits whatever number of threads each has, GPUs too, so the length is a sum over
+ * fixed chunks, added up in order (kernels/clip.h).
  */
 #include <math.h>
 

@@ -1,9 +1,9 @@
-/* Layers with weights (see weighted.h). The master weights and their gradients stand in the flat
- * block in PyTorch's order; oneDNN's kernels for convolutions want blocked formats, which differ
- * between the passes. So each step copies the weights out once per format (small beside the
- * products) and copies their gradient back; dense layers do without (cpu/dense.c). Copies are made
- * once per pass, out at its first tile, back after its last. The gradient of the network's input is
- * never made.
+/* Layers with weights (see weighted.h). The master weights and their gradients are in the flat
+ * block, in PyTorch's order; oneDNN's kernels for convolutions need blocked formats, which differ
+ * between the passes. So each step copies the weights once per format (little work compared with
+ * the products) and copies their gradient back; dense layers need no copies (cpu/dense.c). Copies
+ * are made once per pass: weights before its first tile, gradients after its last. The gradient of
+ * the network's input is never computed.
  */
 #include "kernels/cpu/weighted.h"
 

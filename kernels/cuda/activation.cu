@@ -1,6 +1,6 @@
-/* Activations that are never a part of the layer before them: leaky relu, tanh, sigmoid; twin of
- * cpu/activation.c. Their gradient is worked out from the output, so nothing is kept. All arrays:
- * [batch][count].
+/* Activations that never become a part of the layer before them: leaky relu, tanh, sigmoid; twin of
+ * cpu/activation.c. Their gradient is computed from the output, so nothing else is kept. All
+ * arrays: [batch][count].
  */
 #include "kernels/cuda/elements.h"
 

@@ -1,10 +1,9 @@
-/* Memory of a program or a replica: operators say what they need while they are prepared, then it
- * is given as one allocation. So a program costs one cudaMalloc, its size is known before anything
- * is taken, and an error can name the minibatch that would fit.
+/* Memory of a program or a replica: operators reserve what they need while they are prepared, then
+ * all of it is allocated at once. So a program costs one cudaMalloc, its size is known before
+ * anything is allocated, and an error can name the minibatch that would fit.
  *
- * What a newcomer would get wrong: a place is filled in only by cuda_allocate; until then it is NULL.
- * In the host build there is a guarded gap behind each piece (port_guard), so that a read past its
- * end is seen.
+ * A pointer is filled in by cuda_allocate; until then it is NULL. In the host build there is a
+ * guarded gap behind each piece (port_guard), so that a read past its end is found.
  */
 #include <stdlib.h>
 
@@ -28,7 +27,8 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256 + GAP;
 }
 
-int cuda_reserve_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows, struct err *e)
+int cuda_reserve_bytes(struct cuda_arena *a, void **pointer, size_t bytes, bool grows,
+                       struct err *e)
 {
     if (a->n == a->room) {
         int room = a->room ? 2 * a->room : 64;
@@ -40,10 +40,10 @@ int cuda_reserve_bytes(struct cuda_arena *a, void **place, size_t bytes, bool gr
         a->pieces = pieces;
         a->room = room;
     }
-    a->pieces[a->n++] = {place, bytes};
+    a->pieces[a->n++] = {pointer, bytes};
     a->bytes += rounded(bytes);
     a->batch_bytes += grows ? rounded(bytes) : 0;
-    *place = NULL;
+    *pointer = NULL;
     return 0;
 }
 
@@ -84,7 +84,7 @@ int cuda_allocate(struct cuda_arena *a, int batch, cudaStream_t stream, struct e
     TRY(cuda_check(cudaStreamSynchronize(stream), "clear memory on the GPU", e));
     for (int i = 0; i < a->n; i++) {
         char *piece = (char *)a->memory + at;
-        *a->pieces[i].place = piece;
+        *a->pieces[i].pointer = piece;
         at += rounded(a->pieces[i].bytes);
         guard(piece + a->pieces[i].bytes, rounded(a->pieces[i].bytes) - a->pieces[i].bytes);
     }

@@ -1,15 +1,18 @@
-/* Batch norm over the samples of this minibatch, twin of cpu/batch_norm.c, where the formulas
- * stand. x, y: [rows][channels], rows = all pixels of all samples.
+/* Batch norm over the samples of this minibatch, twin of cpu/batch_norm.c, which has the formulas.
+ * x, y: [rows][channels], rows = all pixels of all samples.
  *
- *   forward    measure: mean and squares around it of each chunk of rows, merged per channel; running statistics ─► apply
- *              (and added to another value, where a sum follows; and bent by a relu)
- *   backward   collect: sums of dy and dy·(x - mean) of each chunk, and of all; dbias, dweight, coefficients       ─► apply
+ *   forward    measure: mean of each chunk of rows, and squares around it, merged per channel;
+ *              running statistics
+ *              apply (and add another value, where a sum follows; and a relu)
+ *   backward   collect: sums of dy and dy·(x - mean) of each chunk, and of all; dbias, dweight,
+ *              coefficients
+ *              apply
  *
- * Our own kernels and not cuDNN's: a minibatch may have fewer samples than the program, and rows
- * that are not there must enter neither statistics nor sums; how many there are stands in device
- * memory, so one graph serves every number. Each chunk has its own mean, which keeps the squares
- * exact where the mean is large (so has every few rows of a thread); chunks are merged in double,
- * in a fixed order.
+ * These are our own kernels and not cuDNN's, because a minibatch may have fewer samples than the
+ * program, and rows of the others must enter neither statistics nor sums. The number of samples is
+ * in device memory, so one graph serves every number. Each chunk has its own mean, which keeps the
+ * squares exact where the mean is large (so do every few rows of a thread); chunks are merged in
+ * double, in a fixed order.
  */
 #include <stdlib.h>
 

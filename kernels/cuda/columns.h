@@ -3,19 +3,22 @@
  *
  *              channels (a tile of up to 64, or 16 packs)
  *            ┌──────────────────┐
- *   chunk 0  │ block 0          │   one block adds up one chunk of rows for one tile: thread t has pack t % lanes and every
- *            ├──────────────────┤   (256 / lanes)th row, so that a warp reads what stands together;
- *   chunk 1  │ block 1          │   threads of the same pack are then joined in pairs through shared memory
+ *   chunk 0  │ block 0          │   one block adds up one chunk of rows for one tile
+ *            ├──────────────────┤
+ *   chunk 1  │ block 1          │
  *            └──────────────────┘
  *
- * A pack is N neighbouring channels, 16 bytes, which a thread reads at once; N = 1 where the
- * channels are no multiple. What the chunks found goes to memory, and whichever block of a tile is
- * the last to be done adds it up in double, in the order of the chunks. No atomic addition of
- * numbers: chunks are fixed by the program's size, so a run gives the same bits each time,
- * whichever block was the last.
+ * In a block, thread t has pack t % lanes and every (256 / lanes)th row, so that a warp reads
+ * adjacent memory; then threads of the same pack are added up in pairs through shared memory. A
+ * pack is N neighbouring channels, 16 bytes, which a thread reads at once; N = 1 where the channels
+ * are no multiple.
  *
- * What a newcomer would get wrong: counters of blocks that are done (`parts.done`) serve one kernel
- * after the other, so kernels that use them run on one stream; each leaves them zero.
+ * Each chunk's sums go to memory. The block of a tile that ends last adds them up in double, in the
+ * order of the chunks. There are no atomic additions of numbers, and chunks depend on the program's
+ * size alone, so a run gives the same bits each time, whichever block was the last.
+ *
+ * The counters of finished blocks (`parts.done`) are used by one kernel after the other, so kernels
+ * that use them run on one stream; each leaves them zero.
  */
 #ifndef KERNELS_CUDA_COLUMNS_H
 #define KERNELS_CUDA_COLUMNS_H

@@ -1,14 +1,15 @@
-/* Two-dimensional convolution on NHWC activations, twin of cpu/conv.c: cuDNN with weights O,H,W,I
- * as they stand on the device.
+/* Two-dimensional convolution on NHWC activations, twin of cpu/conv.c: cuDNN with weights O,H,W,I,
+ * the device's order.
  *
- *   x [batch][h][w][c]   w [units][kh][kw][c]   y [batch][oh][ow][units]   and their gradients in the same shapes
+ *   x [batch][h][w][c]   w [units][kh][kw][c]   y [batch][oh][ow][units]
+ *   and their gradients in the same shapes
  *
  * Which of cuDNN's engines runs each pass (plan.h) is measured once per shape, at the next power of
- * two of the minibatch, and kept with the device (and in the node's profile, tuning.cu): so a
- * changed minibatch, and the next job, find their engines known. What is not measured in the first
- * half second of preparing a minibatch is left to the next one if there are engines of another to
- * borrow. Those that give the same bits each time are taken wherever there are any, and for fp32
- * only those without TF32.
+ * two of the minibatch, and kept with the device and in the node's profile (tuning.cu): a changed
+ * minibatch and the next job need not measure again. Measuring may take half a second of preparing
+ * a minibatch; what is left then is measured for the next one, if engines of another minibatch can
+ * be borrowed meanwhile. Engines that give the same bits each time are preferred; for fp32 only
+ * those without TF32 are used.
  */
 #include <stdlib.h>
 #include <string.h>

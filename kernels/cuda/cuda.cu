@@ -1,8 +1,8 @@
 /* A GPU as a device, twin of cpu/cpu.c: opening, what it is and has, errors of the three libraries
- * in words, and the table that the plug-in hands out.
+ * in words, and the table that the plug-in exports.
  *
- * What a newcomer would get wrong: the current device is a setting of the calling thread, so every
- * entry sets it, also in the thread that prepares programs beside the one that trains.
+ * In CUDA the current device is a setting of the calling thread. So every entry sets it, also in
+ * the thread that prepares programs while another one trains.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -74,7 +74,7 @@ struct cuda_device {
         properties; /* what cuDNN must know of the GPU to make plans (plan.h) */
     cublasHandle_t blas;
     struct cuda_choice *choices; /* the newest first */
-    bool untold;                 /* cuda_tuning has not told of all of them */
+    bool untold;                 /* cuda_tuning has not returned all of them */
     double
         measure_seconds; /* of preparing a program, before engines of another minibatch will do */
 };
@@ -84,7 +84,7 @@ struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_C
  * each of the passes (bits); NULL: none. */
 const struct cuda_choice *cuda_choice_nearest(const struct cuda_device *d,
                                               const int key[CUDA_CHOICE_KEY], unsigned passes);
-/* Keeps a copy, in place of what was known of its key. */
+/* Keeps a copy, which replaces what was known of its key. */
 int cuda_choice_keep(struct cuda_device *d, const struct cuda_choice *choice, struct err *e);
 json_t *cuda_tuning(struct device *dev);
 void cuda_tune(struct device *dev, const json_t *tuning);
@@ -92,7 +92,7 @@ void cuda_tune(struct device *dev, const json_t *tuning);
 /* ---- memory: pieces are reserved first, then allocated as one block -------------------------- */
 
 struct cuda_piece {
-    void **place;
+    void **pointer;
     size_t bytes;
 };
 struct cuda_arena {
@@ -101,22 +101,24 @@ struct cuda_arena {
     size_t bytes, batch_bytes; /* in all; of those, what grows with the minibatch */
     void *memory;
 };
-int cuda_reserve_bytes(struct cuda_arena *a, void **place, size_t bytes, bool grows, struct err *e);
-/* `n` elements at *place once the arena is allocated; grows: their number is a multiple of the
+int cuda_reserve_bytes(struct cuda_arena *a, void **pointer, size_t bytes, bool grows,
+                       struct err *e);
+/* `n` elements at *pointer once the arena is allocated; grows: their number is a multiple of the
  * minibatch. */
 template <typename T>
-static inline int cuda_reserve(struct cuda_arena *a, T **place, size_t n, bool grows, struct err *e)
+static inline int cuda_reserve(struct cuda_arena *a, T **pointer, size_t n, bool grows,
+                               struct err *e)
 {
-    return cuda_reserve_bytes(a, (void **)place, n * sizeof(T), grows, e);
+    return cuda_reserve_bytes(a, (void **)pointer, n * sizeof(T), grows, e);
 }
-/* Allocates, zeroes (on `stream`) and fills in every place. batch: the minibatch, for the message
+/* Allocates, zeroes (on `stream`) and fills in every pointer. batch: the minibatch, for the message
  * if memory runs out; or 0. */
 int cuda_allocate(struct cuda_arena *a, int batch, cudaStream_t stream, struct err *e);
 void cuda_arena_free(struct cuda_arena *a);
 
 /* ---- replicas (replica.cu) ------------------------------------------------------------------- */
 
-/* Where a tensor stands: at `flat` in the flat block, element (o*inner + i)*area + k; at `at` on
+/* Where a tensor is: at `flat` in the flat block, element (o*inner + i)*area + k; at `at` on
  * the device, element (o*area + k)*inner + i. inner = area = 1: in the same order. */
 struct cuda_tensor {
     uint64_t flat, at, count;
@@ -189,7 +191,7 @@ struct cuda_value {
     struct shape shape; /* of one sample, as stored */
     size_t count;       /* elements of one sample */
     void *data;         /* [batch][count] floats, or bf16 */
-    void *grad;         /* [batch][count] of the same kind, or NULL where nobody needs it */
+    void *grad;         /* [batch][count] of the same kind, or NULL where it is not needed */
     bool needs_grad, has_grad;
 };
 
@@ -224,7 +226,7 @@ struct cuda_step {
     int last;  /* of the layers that are a part of it */
     int n_in;
     struct cuda_value *in[NET_INPUTS], *out;
-    void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: nobody needs it */
+    void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: it is not needed */
     bool adds[NET_INPUTS]; /* there is one already: this is added to it, by the operator or, by way
                               of a spare buffer, after it */
     bool relu, backward;
@@ -248,7 +250,7 @@ struct cuda_graph {
 int cuda_graph_init(struct cuda_graph *g, const struct network *net, struct err *e);
 void cuda_graph_release(struct cuda_graph *g);
 
-/* What stands before the samples in a program's input. */
+/* What a program's input begins with; samples follow. */
 struct cuda_head {
     int64_t count, epoch;
     uint64_t seed;

@@ -1,10 +1,11 @@
-/* Fully connected layer, twin of cpu/dense.c: cuBLAS on the weights as they stand on the device,
- * O,I with the input counted as it is stored, so an image is read as the vector that it is.
+/* Fully connected layer, twin of cpu/dense.c: cuBLAS on the weights in the device's order, O,I with
+ * the input counted as it is stored, so an image is read as a vector without a copy.
  *
- *   x [batch][in]   w [out][in]   y [batch][out]        y = x·wᵀ + bias     dw = dyᵀ·x     dx = dy·w
+ *   x [batch][in]   w [out][in]   y [batch][out]
+ *   y = x·wᵀ + bias     dw = dyᵀ·x     dx = dy·w
  *
- * What a newcomer would get wrong: cuBLAS counts columns first, so it is told of every matrix as
- * its transpose and of the product in the other order: yᵀ [out][batch] = w · xᵀ.
+ * cuBLAS counts columns first. So it gets every matrix as its transpose, and the product in the
+ * other order: yᵀ [out][batch] = w · xᵀ.
  */
 #include "kernels/cuda/pointwise.h"
 

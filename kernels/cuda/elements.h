@@ -1,5 +1,5 @@
-/* Element by element: out[i] = f(a[i], b[i]). A functor has a name, which the meter tells, and may
- * carry numbers.
+/* Element by element: out[i] = f(a[i], b[i]). A functor has a name, for the meter, and may contain
+ * numbers.
  *
  * Threads read and write 16 bytes at once (of float and bf16 together, 16 of the one and 8 of the
  * other) where arrays are aligned so: those of an arena are, a part of a block that ranks exchange

@@ -1,18 +1,18 @@
-/* Minibatches that the host gathers, on their way to the GPU while it computes the one before. No
- * twin: on the CPU they are where they are.
+/* Minibatches that the host gathers and copies to the GPU while it computes the one before. There
+ * is no CPU twin: there samples are used where the host gathered them.
  *
- *   loader     gathers into feed 0 │ sends │ gathers into feed 1 │ sends │
- *   feed stream                      ▇▇▇▇▇▇▇▇                       ▇▇▇▇▇▇▇▇     pinned memory ─► the feed's own memory on the GPU
- *   main stream  …step k-1 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│ step k ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│     │▇│: the feed's memory ─► the program's input
+ *   loader       gathers into feed 0 │ sends │ gathers into feed 1 │ sends │
+ *   feed stream                        ▇▇▇▇▇▇▇▇                      ▇▇▇▇▇▇▇▇
+ *   main stream  …step k-1 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│ step k ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇ │▇│
  *
- * Only that short copy is in line with the steps: it waits for the event behind the feed's copy,
- * which has long come if gathering keeps up. A program's own input cannot be the target, because
- * the step before still reads it.
+ * feed stream: from pinned memory to the feed's own memory on the GPU. │▇│: from there to the
+ * program's input. Only that short copy is in line with the steps: it waits for the event behind
+ * the feed's copy, which is complete already if gathering keeps up. The feed's copy cannot write to
+ * the program's input, because the step before still reads it. It has a stream of its own, because
+ * a thread that fetches a bucket waits for the copy stream.
  *
- * What a newcomer would get wrong: nothing guards a feed's memory on the GPU against being
- * overwritten while a step reads it, and nothing needs to: `compute` is over when it returns, and
- * until then its caller leaves the feed alone (device.h). And the copy has a stream of its own,
- * because whoever fetches a bucket waits for the copy stream.
+ * Nothing guards a feed's memory on the GPU while a step reads it: `compute` returns when the step
+ * is complete, and its caller does not use the feed before (device.h).
  */
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ static void free_feed(struct dev_feed *f)
         return;
     }
     cudaSetDevice(f->dev->index);
-    cudaStreamSynchronize(f->dev->feed); /* a minibatch that nobody took may still be on its way */
+    cudaStreamSynchronize(f->dev->feed); /* a copy whose minibatch was not used may be under way */
     if (f->there) {
         cudaEventDestroy(f->there);
     }

@@ -1,4 +1,4 @@
-/* Samples on their way from the host (feed.cu), for whoever runs programs. */
+/* Samples that are copied from the host ahead of their step (feed.cu), as run.cu uses them. */
 #ifndef KERNELS_CUDA_FEED_H
 #define KERNELS_CUDA_FEED_H
 

@@ -1,7 +1,7 @@
-/* From layers to steps, twin of cpu/graph.c: a relu becomes a part of the step before it, and so
- * does a sum of a batch norm with another value; a flatten that only dense layers read is none
- * (their weights stand in the order of the image), each gradient gets its place, and buckets are
- * cut in the order of the backward pass.
+/* From layers to steps, twin of cpu/graph.c. A relu becomes a part of the step before it, and so
+ * does a sum of a batch norm with another value. A flatten that only dense layers read is no step
+ * (their weights are in the order of the image). Each gradient gets its buffer, and buckets are cut
+ * in the order of the backward pass.
  *
  * Nothing here depends on the minibatch: a replica builds the same graph to learn how the values
  * that dense layers read are stored.

@@ -1,5 +1,5 @@
 /* Layers with several inputs: add and concat, twin of cpu/join.c. Both only move numbers. Concat
- * joins channels, which stand innermost in memory, so its inputs interleave pixel by pixel: x_k
+ * joins channels, which are innermost in memory, so its inputs interleave pixel by pixel: x_k
  * [batch·h·w][c_k], y [batch·h·w][sum of c_k].
  */
 #include "kernels/cuda/elements.h"
@@ -22,7 +22,7 @@ static int add_forward(struct cuda_program *p, struct cuda_step *s, bool trainin
     return rc;
 }
 
-/* The gradient where it stands is masked, if a relu follows (y), and copied. */
+/* The gradient is masked in place, if a relu follows (y), and copied. */
 template <typename T> KERNEL mask_and_copy(T *to, T *grad, const T *y, bool relu, size_t n)
 {
     constexpr int N = port_pack<T>::N;

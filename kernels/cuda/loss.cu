@@ -1,8 +1,7 @@
-/* Losses, twin of cpu/loss.c: the sum over the samples is reported, the gradient is that of the
- * mean over the samples in use; samples beyond them get a zero gradient and count nowhere. logits:
- * [batch][outputs]; a warp per sample, then the last block adds the samples up in double and in a
- * fixed order, and writes the result where the host reads it. Labels are checked on the host, which
- * has them.
+/* Losses, twin of cpu/loss.c: the sum over the samples is reported; the gradient is that of the
+ * mean over the samples in use; samples beyond them get a zero gradient and are not counted.
+ * logits: [batch][outputs]. One warp per sample; then the last block adds the samples up, in double
+ * and in a fixed order, and writes the result to pinned memory. The host checks labels.
  */
 #include "kernels/cuda/loss.h"
 

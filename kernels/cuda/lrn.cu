@@ -1,5 +1,5 @@
-/* Local response normalisation across channels, twin of cpu/lrn.c, where the formulas stand. x, y,
- * s: [batch][h][w][c]; s, the sum under the exponent, is kept from the forward pass. One thread per
+/* Local response normalisation across channels, twin of cpu/lrn.c, which has the formulas. x, y, s:
+ * [batch][h][w][c]; s, the sum under the exponent, is kept from the forward pass. One thread per
  * element; neighbours of a warp share what they read.
  */
 #include <stdlib.h>
@@ -40,7 +40,7 @@ template <typename T> KERNEL respond(T *y, float *s, const T *x, struct terms t,
     }
 }
 
-/* The windows in which a channel stands reach the other way: (window-1)/2 down, window/2 up. */
+/* The windows that contain a channel reach the other way: (window-1)/2 down, window/2 up. */
 template <typename T>
 KERNEL respond_gradient(T *dx, const T *dy, const T *x, const T *y, const float *s, struct terms t,
                         size_t n)

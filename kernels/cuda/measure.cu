@@ -1,9 +1,8 @@
-/* The fastest of cuDNN's engines for a pass of a convolution (plan.h), measured on memory that is
- * there for that alone. What is known already is conv.cu's to know.
+/* Finds the fastest of cuDNN's engines for a pass of a convolution (plan.h), on memory that is
+ * allocated for measuring alone. conv.cu asks only for what is not known yet.
  *
- * What a newcomer would get wrong: this runs on the build stream, beside whatever trains on the GPU
- * meanwhile, so times are those of a GPU that is shared, and engines are only compared with each
- * other.
+ * Engines are measured on the build stream while another stream may train on the same GPU. So times
+ * are those of a shared GPU, and engines are only compared with each other.
  */
 #include "kernels/cuda/plan.h"
 

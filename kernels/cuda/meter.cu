@@ -1,13 +1,12 @@
-/* The meter: how long each kernel took, beside the bytes or the floating-point operations that it
- * must move or make. For bench-gpu.
+/* The meter: how long each kernel took, with the bytes that it must move or the floating-point
+ * operations that it must make at the least. For bench-gpu.
  *
- * Every kernel is started by LAUNCH, which tells its name and bytes; calls of the libraries that
- * multiply tell their operations. While a thread meters, two events stand around each; else it
- * costs a look at a variable. A program then is metered in its first run (program.cu), which is not
- * captured, the optimizer's step because `update` starts its kernels one by one.
+ * Every kernel is started by LAUNCH, which passes its name and bytes; calls of the libraries that
+ * multiply pass their operations. While a thread meters, an event is recorded before and after
+ * each; else the cost is one test of a variable. A program is metered in its first run
+ * (program.cu), which is not captured; `update` then starts its kernels one by one.
  *
- * What a newcomer would get wrong: an event within a capture is no time. What is captured is left
- * out.
+ * An event within a capture has no time, so what is captured is not metered.
  */
 #include <stdio.h>
 #include <stdlib.h>

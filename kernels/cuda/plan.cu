@@ -1,10 +1,9 @@
-/* See plan.h. The graph API rather than cudnnConvolutionForward and its kin: these offer a few
- * algorithms for each pass, the graph API all of cuDNN's engines with their knobs, and says of each
- * what its arithmetic is.
+/* See plan.h. This is cuDNN's graph API and not cudnnConvolutionForward and its kin: they offer a
+ * few algorithms for each pass, the graph API all engines with their knobs, and notes about the
+ * arithmetic of each.
  *
- * What a newcomer would get wrong: an engine that may round floats to TF32 is told by its notes
- * alone ("tensor core"), and the fastest ones do. So plan_make looks at the notes of whatever it is
- * given, also of what a node's profile says.
+ * Only its notes ("tensor core") tell that an engine may round floats to TF32, and the fastest ones
+ * do. So plan_make checks the notes of every engine, also of one that a node's profile names.
  */
 #include "kernels/cuda/plan.h"
 

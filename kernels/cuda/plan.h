@@ -1,8 +1,8 @@
-/* A convolution's pass as cuDNN's graph API has it: a graph of one operation, the engines that can
- * run it, and a plan, which is an engine with its knobs, ready to run. conv.cu chooses among them.
+/* A convolution's pass in cuDNN's graph API: a graph of one operation, the engines that can run it,
+ * and a plan, which is an engine with its knobs, ready to run. conv.cu chooses among them.
  *
- * Nothing here but plan_run and plan_fastest needs a GPU: what a GPU is stands in a descriptor of
- * its properties, so tests make plans for one that is not there (tests/cudnn/test_plans.cu).
+ * Nothing here but plan_run and plan_fastest needs a GPU: a descriptor of its properties stands for
+ * the GPU, so tests make plans for one that is not there (tests/cudnn/test_plans.cu).
  */
 #ifndef KERNELS_CUDA_PLAN_H
 #define KERNELS_CUDA_PLAN_H
@@ -24,7 +24,7 @@ struct plan_part {
 struct plan_shape {
     int batch, in[3], out[3]; /* height, width, channels */
     int kernel[2], stride[2], padding[2];
-    bool adds; /* the gradient of the input is added to what stands there */
+    bool adds; /* the gradient of the input is added to what is there */
 };
 
 /* x [batch][in], w [out channels][kernel][in channels], y [batch][out]; the gradients of each have

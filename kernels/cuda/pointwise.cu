@@ -1,8 +1,8 @@
 /* Element by element: relu, bias with relu, sums of gradients, rounding; and flatten where the
- * order of the elements is seen. Twin of cpu/pointwise.c; shapes stand beside each kernel.
+ * order of the elements matters. Twin of cpu/pointwise.c; each kernel has its shapes above it.
  *
- * Threads read and write 16 bytes at once. What a newcomer would get wrong: relu lets what is not a
- * number pass, so that it stays visible in the loss; "x > 0 ? x : 0" would hide it.
+ * Threads read and write 16 bytes at once. Relu keeps NaN, so that it stays visible in the loss;
+ * "x > 0 ? x : 0" would hide it.
  */
 #include "kernels/cuda/pointwise.h"
 

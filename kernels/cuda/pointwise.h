@@ -1,6 +1,6 @@
 /* Element by element over whole activations, and sums over columns: what several operators put on
- * the build stream (or on another, where one is named). Twin of cpu/pointwise.h. Kinds of number
- * are the program's. */
+ * the build stream, or on another one that is named. Twin of cpu/pointwise.h. Numbers have the
+ * program's precision. */
 #ifndef KERNELS_CUDA_POINTWISE_H
 #define KERNELS_CUDA_POINTWISE_H
 

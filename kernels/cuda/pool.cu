@@ -1,13 +1,13 @@
 /* Max and average pooling, twin of cpu/pool.c. x [batch][h][w][c], y [batch][oh][ow][c].
  *
- * Our own kernels: the forward pass of a max pool remembers which element of its window each
- * maximum was (the first, where several are equal), and the backward pass has one thread per pack
- * of the input, which looks at the windows that it stands in. So nothing is added by atomic
- * operations, a run gives the same bits each time, and no element of the gradient must be cleared
- * first. A mean counts the zeros of the padding.
+ * Our own kernels: the forward pass of a max pool keeps which element of its window each maximum
+ * was (the first, where several are equal), and the backward pass has one thread per pack of the
+ * input, which reads all windows that contain it. So there are no atomic additions, a run gives the
+ * same bits each time, and no element of the gradient must be cleared first. A mean counts the
+ * zeros of the padding.
  *
- * A max pool also adds the bias of the convolution before it, and bends what it found by its relu
- * (cuda_step.finishes): what the convolution left is read once, and its gradient comes masked.
+ * A max pool also adds the bias of the convolution before it and applies its relu to the maximum
+ * (cuda_step.finishes): the convolution's output is read once, and its gradient is masked already.
  *
  * A pack is N neighbouring channels of a pixel, 16 bytes, which a thread reads and writes at once;
  * N = 1 where channels are no multiple.
@@ -117,7 +117,7 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *argmax, const port_s
     }
 }
 
-/* Windows along one axis that element `at` stands in: first … last. */
+/* Windows along one axis that contain element `at`: first … last. */
 DEVICE_FN void windows_of(int at, int kernel, int stride, int padding, int windows, int *first,
                           int *last)
 {

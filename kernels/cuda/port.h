@@ -3,13 +3,12 @@
  *
  * A kernel is a function that begins with KERNEL and is started by LAUNCH alone; threadIdx,
  * blockIdx, blockDim and gridDim mean what they mean in CUDA. Shared memory is SHARED, a barrier is
- * port_sync, whatever threads of a warp tell each other is a port_warp_… below, and bf16 is the
- * struct of that name: nothing else of CUDA's device language is used, so the host build needs no
- * more than this file and the stand-ins of tests/cuda/include.
+ * port_sync, threads of a warp communicate by a port_warp_… below, and bf16 is the struct of that
+ * name. Nothing else of CUDA's device language is used, so the host build needs no more than this
+ * file and the stand-ins of tests/cuda/include.
  *
- * What a newcomer would get wrong: a thread that has left the kernel does not come to a barrier.
- * Kernels with port_sync or port_warp_… let all threads run to the end, and guard what they read
- * and write instead.
+ * A thread that has left the kernel does not come to a barrier. So kernels with port_sync or
+ * port_warp_… let all threads run to the end, and guard what they read and write instead.
  */
 #ifndef KERNELS_CUDA_PORT_H
 #define KERNELS_CUDA_PORT_H

@@ -69,7 +69,7 @@ static void release_turns(struct turn *turns, int n, const struct cuda_value *v)
     }
 }
 
-/* An input of s whose gradient can stand where the output's does: backward leaves it there. */
+/* An input of s whose gradient can use the output's buffer: backward leaves it there. */
 static bool takes_over(const struct cuda_step *s, int k, int own)
 {
     return own >= 0 && (s->op->passes >> k & 1) && !s->adds[k];

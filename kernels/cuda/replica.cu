@@ -49,7 +49,7 @@ KERNEL scatter(float *block, const float *from, struct span s)
     }
 }
 
-/* ---- where tensors stand --------------------------------------------------------------------- */
+/* ---- where tensors are ----------------------------------------------------------------------- */
 
 static int map_init(struct cuda_map *m, const struct tensor *tensors, int n, size_t floats,
                     struct err *e)

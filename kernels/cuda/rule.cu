@@ -1,8 +1,9 @@
-/* Server rules as kernels, twin of cpu/rule.c: the element's update stands in the rule's own header
+/* Server rules as kernels, twin of cpu/rule.c: the update of an element is in the rule's own header
  * (kernels/rules), and this file makes one pass over a shard of it. All pointers are to memory of
  * the GPU, [n].
  *
- * Bound by memory: 16 bytes at once where all arrays are aligned so, else one float at a time.
+ * Memory bandwidth is the limit: 16 bytes at once where all arrays are aligned so, else one float
+ * at a time.
  */
 #include "kernels/cuda/cuda.h"
 #include "kernels/rules/dc_asgd.h"

@@ -1,12 +1,11 @@
-/* One run of a program: the minibatch goes into pinned memory and from there to the GPU in one copy
- * (its samples, if they are on the GPU already or on their way there, from where they are:
- * samples.cu, feed.cu), the graphs are launched, and the caller is told of each bucket when its
- * event has come. The launches are all out before the first wait, so the GPU never waits for the
- * host. A whole step, where there are no buckets to tell of, is one graph.
+/* One run of a program. The minibatch is copied to pinned memory and from there to the GPU in one
+ * copy; samples that are on the GPU already, or are being copied there, come from samples.cu or
+ * feed.cu. Then the graphs are launched, and each bucket is marked when its event has come. All
+ * launches are made before the first wait, so the GPU never waits for the host. A whole step, where
+ * no bucket is marked, is one graph.
  *
- * What a newcomer would get wrong: a minibatch may have fewer samples than the program; the rest of
- * the input must be zero, not what a larger minibatch left there, because a gradient of zero times
- * not-a-number is not zero.
+ * A minibatch may have fewer samples than the program. The rest of the input must be zero, not what
+ * a larger minibatch left there, because a gradient of zero times NaN is not zero.
  */
 #include <math.h>
 #include <string.h>
@@ -127,7 +126,7 @@ static int begin(struct cuda_program *p, const struct dev_input *in, struct err 
     return 0;
 }
 
-/* Waits, also after an error (rc): nobody may touch the pinned memory before. */
+/* Waits, also after an error (rc): until then the pinned memory must not be touched. */
 static int end(struct cuda_program *p, const struct dev_input *in, int rc, struct dev_result *out,
                struct err *e)
 {

@@ -1,11 +1,12 @@
 /* Samples that live on the GPU, and how a minibatch is gathered from them: one kernel before the
- * graphs, which reads places and views from the program's input and writes where samples from the
- * host would stand. No twin: on the CPU they are where they are.
+ * graphs. It reads indices and views from the program's input and writes to where samples from the
+ * host would be. There is no CPU twin: there samples are used where they are.
  *
- *   x [samples][height][width][channels] bytes   →   [batch][window's height][width][channels] floats, zeros beyond the minibatch's count
+ *   x [samples][height][width][channels] bytes
+ *   → [batch][window's height][width][channels] floats, zeros beyond the minibatch's count
  *
- * What a newcomer would get wrong: a pixel from outside the picture is a byte of 0 before it is
- * normalised, not a float of 0 (worker/data/gather.c).
+ * A pixel from outside the picture is a byte of 0 before it is normalised, not a float of 0
+ * (worker/data/gather.c).
  */
 #include <stdlib.h>
 
@@ -101,7 +102,7 @@ int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in,
 
 /* ---- new, free ------------------------------------------------------------------------------- */
 
-/* Through two pinned buffers in turns: while one is on its way the other is filled. */
+/* Through two pinned buffers in turns: while one is copied the other is filled. */
 static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, struct err *e)
 {
     enum { PART = 4 << 20 };

@@ -1,11 +1,11 @@
-/* Samples that live on the GPU (samples.cu), for whoever runs programs. */
+/* Samples that live on the GPU (samples.cu), as run.cu uses them. */
 #ifndef KERNELS_CUDA_SAMPLES_H
 #define KERNELS_CUDA_SAMPLES_H
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/samples.h"
 
-/* What the kernel is told of them. */
+/* What the kernel needs to know of them. */
 struct cuda_kept {
     const uint8_t *x;
     const float *table;

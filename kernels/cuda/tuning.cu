@@ -1,12 +1,13 @@
 /* What was measured to choose cuDNN's engines (conv.cu), as a document that the node's profile
  * keeps, so that the next job on this GPU need not measure again.
  *
- *   {"device": what the GPU and cuDNN are, "choices": [[[key ...], [[engine, knob, value, ...] of each pass]], ...]}
+ *   {"device": what the GPU and cuDNN are,
+ *    "choices": [[[key ...], [[engine, knob, value, ...] of each pass]], ...]}
  *
- * What a newcomer would get wrong: a document may be old or altered. One of another GPU or cuDNN is
- * ignored; an engine that cuDNN does not know, or whose arithmetic the job's precision does not
- * allow, is found out when a plan is made of it. The list belongs to whoever holds `building`,
- * which a thread that measures does for long: who only asks what is new comes again later.
+ * A document may be old or altered. One of another GPU or cuDNN is ignored; an engine that cuDNN
+ * does not know, or whose arithmetic the job's precision does not allow, is refused when a plan is
+ * made of it. The list belongs to the thread that holds `building`. A thread that measures holds it
+ * for long, so a thread that only asks for new entries does not wait, and asks again later.
  */
 #include <math.h>
 #include <stdlib.h>

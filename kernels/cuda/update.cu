@@ -1,12 +1,12 @@
-/* The optimizer's step over the block of parameters, twin of cpu/update.c, where the formulas
- * stand. Captured once per replica (and behind the backward pass of one that is alone, program.cu);
- * the rates are read from device memory. All arrays in the device's order, with a flag for weight
+/* The optimizer's step over the block of parameters, twin of cpu/update.c, which has the formulas.
+ * Captured once per replica (and behind the backward pass of one that is alone, program.cu); the
+ * rates are read from device memory. All arrays are in the device's order, with a flag for weight
  * decay per CUDA_ALIGN floats.
  *
- * What a newcomer would get wrong: workers of one job may be GPUs and CPUs, and in `sync` all must
- * come to the same bits. So the file is compiled without fused multiply-add, coefficients are
- * worked out on the host, and the gradient's length is a sum over the same chunks and lanes of the
- * FLAT block, added up in the same order, as kernels/clip.h has it.
+ * Workers of one job may be GPUs and CPUs, and in `sync` all must get the same bits. So the file is
+ * compiled without fused multiply-add, the host computes the coefficients, and the gradient's
+ * length is a sum over the same chunks and lanes of the FLAT block, in the same order, as in
+ * kernels/clip.h.
  */
 #include <math.h>
 

@@ -1,6 +1,22 @@
-/* Requests to the service. Every failure is an ApiError whose message is a sentence for people; a 401 sends the page to
-   the sign-in view, wherever it was raised. */
+/* Requests to the service. Every failure is an ApiError whose message is a sentence for people; a
+   401 sends the page to the sign-in view, wherever it was raised. */
+
+/**
+ * @typedef {{headers?: {[name: string]: string}, body?: unknown, signal?: AbortSignal,
+ *            signingIn?: boolean, text?: boolean}} Options
+ */
+/** @typedef {{[name: string]: unknown} | null} Params */
+
+const V1 = '/api/v1/';
+const AWAY = 503;
+const TRIES = 3;
+const PAUSE_MS = 1000;
+
 export class ApiError extends Error {
+  /**
+   * @param {number} status 0: no answer
+   * @param {Api.Problem} problem
+   */
   constructor(status, problem) {
     super(problem.detail || problem.title || 'the service answered with status ' + status);
     this.status = status;
@@ -10,40 +26,65 @@ export class ApiError extends Error {
   }
 }
 
+/* Event "out": a request found no session. */
 export const signedOut = new EventTarget();
 
+/** @param {number} ms */
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/* What only reads is asked again where a part of the service was away for a moment. */
+/**
+ * A request that only reads is repeated where a part of the service is away (503).
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} [options]
+ * @returns {Promise<any>}
+ */
 async function request(method, path, options = {}) {
-  for (let tries = 0;; tries++) {
+  for (let tries = 1;; tries++) {
     try {
       return await ask(method, path, options);
     } catch (e) {
-      if (method !== 'GET' || e.status !== 503 || tries === 2) {
+      const {status} = /** @type {ApiError} */ (e);
+      if (method !== 'GET' || status !== AWAY || tries === TRIES) {
         throw e;
       }
-      await pause(1000);
+      await pause(PAUSE_MS);
     }
   }
 }
 
-async function ask(method, path, options) {
-  const headers = {Accept: 'application/json', ...options.headers};
-  if (options.body !== undefined) {
-    headers['Content-Type'] = 'application/json';
-  }
-  let answer;
+/**
+ * The response, whatever its status.
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} options
+ */
+async function send(method, path, {headers, body, signal}) {
+  const type = body === undefined ? null : {'Content-Type': 'application/json'};
   try {
-    answer = await fetch(
-        path,
-        {method, headers, body: options.body, signal: options.signal, credentials: 'same-origin', cache: 'no-store'});
+    return await fetch(path, {
+      method,
+      headers: {Accept: 'application/json', ...headers, ...type},
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+      signal,
+      credentials: 'same-origin',
+      cache: 'no-store'
+    });
   } catch (e) {
-    if (e.name === 'AbortError') {
+    if (/** @type {Error} */ (e).name === 'AbortError') {
       throw e;
     }
     throw new ApiError(0, {detail: 'the service does not answer'});
   }
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} options
+ */
+async function ask(method, path, options) {
+  const answer = await send(method, path, options);
   if (!answer.ok) {
     const problem = await answer.json().catch(() => ({}));
     if (answer.status === 401 && !options.signingIn) {
@@ -57,26 +98,52 @@ async function ask(method, path, options) {
   return answer.status === 204 ? null : answer.json();
 }
 
+/** @param {Params} [params] */
 function query(params) {
   const q = new URLSearchParams();
   for (const [key, value] of Object.entries(params || {})) {
     if (value !== undefined && value !== null && value !== '') {
-      q.set(key, value);
+      q.set(key, String(value));
     }
   }
   const text = q.toString();
   return text ? '?' + text : '';
 }
 
-const V1 = '/api/v1/';
-export const get = (path, params, options) => request('GET', V1 + path + query(params), options);
-export const getText = (path, params) =>
-    request('GET', V1 + path + query(params), {text: true, headers: {Accept: 'text/plain'}});
-export const post = (path, body, options) => request(
-    'POST', V1 + path,
-    {...options,
-     body: body === undefined     ? undefined :
-         typeof body === 'string' ? body :
-                                    JSON.stringify(body)});
+/**
+ * @param {string} path
+ * @param {Params} [params]
+ * @param {Options} [options]
+ */
+export function get(path, params, options) {
+  return request('GET', V1 + path + query(params), options);
+}
+
+/**
+ * @param {string} path
+ * @param {Params} [params]
+ * @returns {Promise<string>}
+ */
+export function getText(path, params) {
+  const headers = {Accept: 'text/plain'};
+  return request('GET', V1 + path + query(params), {text: true, headers});
+}
+
+/**
+ * @param {string} path
+ * @param {unknown} [body] a text goes as it is
+ * @param {Options} [options]
+ */
+export function post(path, body, options) {
+  return request('POST', V1 + path, {...options, body});
+}
+
+/** @param {string} path */
 export const remove = (path) => request('DELETE', V1 + path);
+
+/**
+ * The path of a job, or of a part of it.
+ * @param {string} id
+ * @param {string} [part]
+ */
 export const job = (id, part = '') => 'jobs/' + encodeURIComponent(id) + (part ? '/' + part : '');

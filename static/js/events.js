@@ -1,23 +1,43 @@
-/* The page's one stream of events. The browser itself resumes with Last-Event-ID after a short break; where it gives up
-   (the service answered with an error) we open a new stream, which knows nothing of what came between, and tell
-   everybody to read again ("gap"). A page in the background for a minute closes its stream, because a browser allows
-   few connections to one host.
+/* The page's one stream of events. The browser itself resumes with Last-Event-ID after a short
+   break; where it gives up (the service answered with an error) we open a new stream, which knows
+   nothing of what came between, and tell everybody to read again ("gap"). A page in the background
+   for a minute closes its stream, because a browser allows few connections to one host.
 
-   Events on `stream`: those of the service ({job, data} in detail), "gap", and "state" (detail: connecting, live,
-   away). */
-const TYPES = ['job', 'live', 'rows', 'evaluation', 'assignment', 'staleness', 'node', 'log', 'deleted'];
+   Events on `stream`: those of the service ({job, data} in detail), "gap", and "state" (detail:
+   connecting, live, away). */
+
+/** @typedef {'connecting' | 'live' | 'away'} StreamState */
+/**
+ * @template {keyof Api.EventData} T
+ * @typedef {(event: {job: string, data: Api.EventData[T]}) => unknown} Handler
+ */
+/** @typedef {{[T in keyof Api.EventData]?: Handler<T>}} Handlers */
+
+const TYPES =
+    ['job', 'live', 'rows', 'evaluation', 'assignment', 'staleness', 'node', 'log', 'deleted'];
 const HIDDEN_MS = 60000;
 
 class Stream extends EventTarget {
   constructor() {
     super();
+    /** @type {StreamState} */
     this.state = 'connecting';
     this.since = new Date();
     this.tries = 0;
+    this.nextTry = 0;
+    /** How long the service was away the last time, in seconds. */
+    this.wasAwayFor = 0;
     this.stopped = true;
+    /** Whether the next stream begins anew, so that something may have been missed. */
+    this.lost = false;
+    this.asleep = false;
+    this.timer = 0;
+    this.hiddenTimer = 0;
+    /** @type {EventSource | null} */
+    this.source = null;
     document.addEventListener('visibilitychange', () => this.onVisibility());
-    window.addEventListener(
-        'pagehide', () => this.sleep()); /* a page that the browser keeps for "back" would keep its connection too */
+    /* a page that the browser keeps for "back" would keep its connection too */
+    window.addEventListener('pagehide', () => this.sleep());
     window.addEventListener('pageshow', () => this.wakeUp());
   }
 
@@ -70,7 +90,7 @@ class Stream extends EventTarget {
   again() {
     const wait = Math.min(10000, 500 * 2 ** Math.min(5, this.tries++));
     this.nextTry = Date.now() + wait;
-    this.timer = setTimeout(() => this.open(), wait);
+    this.timer = window.setTimeout(() => this.open(), wait);
     this.emit('state', this.state);
   }
 
@@ -79,6 +99,7 @@ class Stream extends EventTarget {
     this.open();
   }
 
+  /** @param {StreamState} state */
   change(state) {
     if (state !== this.state) {
       this.wasAwayFor = this.state === 'away' ? (Date.now() - this.since.getTime()) / 1000 : 0;
@@ -88,6 +109,10 @@ class Stream extends EventTarget {
     }
   }
 
+  /**
+   * @param {string} type
+   * @param {unknown} detail
+   */
   emit(type, detail) {
     this.dispatchEvent(new CustomEvent(type, {detail}));
   }
@@ -95,7 +120,7 @@ class Stream extends EventTarget {
   onVisibility() {
     clearTimeout(this.hiddenTimer);
     if (document.hidden) {
-      this.hiddenTimer = setTimeout(() => this.sleep(), HIDDEN_MS);
+      this.hiddenTimer = window.setTimeout(() => this.sleep(), HIDDEN_MS);
     } else {
       this.wakeUp();
     }
@@ -118,9 +143,13 @@ class Stream extends EventTarget {
 
 export const stream = new Stream();
 
-/* Listens until the returned function is called; several types at once. */
+/**
+ * Listens until the returned function is called; several types at once.
+ * @param {Handlers} handlers
+ */
 export function listen(handlers) {
-  const made = Object.entries(handlers).map(([type, fn]) => [type, (e) => fn(e.detail)]);
-  made.forEach(([type, fn]) => stream.addEventListener(type, fn));
-  return () => made.forEach(([type, fn]) => stream.removeEventListener(type, fn));
+  const made = Object.entries(handlers).map(
+      ([type, fn]) => ({type, listener: (/** @type {any} */ e) => fn(e.detail)}));
+  made.forEach(({type, listener}) => stream.addEventListener(type, listener));
+  return () => made.forEach(({type, listener}) => stream.removeEventListener(type, listener));
 }

@@ -1,6 +1,8 @@
-/* Icons and the shapes of nodes, as paths in a box of 16. A shape is the second cue beside the colour, everywhere. */
+/* Icons and the shapes of nodes, as paths in a box of 16. A shape is the second cue beside the
+ * colour, everywhere. */
 import {s} from './dom.js';
 
+/** @type {{[name: string]: string}} */
 const strokes = {
   logo: 'M1 2.5h10M4 5.8h7M2.5 9.1h8.5M6 12.4h5M14 1v14',
   plus: 'M8 3v10M3 8h10',
@@ -16,8 +18,9 @@ const strokes = {
   tick: 'M8 5v6',
   table: 'M2 3h12v10H2zM2 6.3h12M2 9.6h12M6.5 6.3V13',
   expand: 'M9.5 2.5h4v4M13.5 2.5L9.5 6.5M6.5 13.5h-4v-4M2.5 13.5l4-4',
-  sun:
-      'M8 5.2a2.8 2.8 0 1 1 0 5.6 2.8 2.8 0 0 1 0-5.6zM8 1.2v1.6M8 13.2v1.6M1.2 8h1.6M13.2 8h1.6M3.2 3.2l1.1 1.1M11.7 11.7l1.1 1.1M12.8 3.2l-1.1 1.1M4.3 11.7l-1.1 1.1',
+  sun: 'M8 5.2a2.8 2.8 0 1 1 0 5.6 2.8 2.8 0 0 1 0-5.6z' +
+      'M8 1.2v1.6M8 13.2v1.6M1.2 8h1.6M13.2 8h1.6' +
+      'M3.2 3.2l1.1 1.1M11.7 11.7l1.1 1.1M12.8 3.2l-1.1 1.1M4.3 11.7l-1.1 1.1',
   moon: 'M13 9.6A5.6 5.6 0 0 1 6.4 3 5.4 5.4 0 1 0 13 9.6z',
   right: 'M6 3.5L10.5 8 6 12.5',
   up: 'M3.5 10L8 5.5l4.5 4.5',
@@ -25,27 +28,38 @@ const strokes = {
   half: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 2v12',
 };
 
-/* A drawing of strokes in the colour of the text around it. */
+/**
+ * A drawing of strokes in the colour of the text around it.
+ * @param {number} size
+ * @param {Page.Props} props
+ * @param {Element[]} paths
+ */
 function drawing(size, props, ...paths) {
-  return s(
-      'svg',
-      {viewBox: '0 0 16 16', width: size, height: size, 'aria-hidden': 'true', fill: 'none', stroke: 'currentColor', ...props},
-      ...paths);
+  const box = {viewBox: '0 0 16 16', width: size, height: size, 'aria-hidden': 'true'};
+  return s('svg', {...box, fill: 'none', stroke: 'currentColor', ...props}, ...paths);
 }
 
+/**
+ * @param {string} name
+ * @param {number} [size]
+ */
 export function icon(name, size = 14) {
   if (name === 'ring') { /* running; still, because a page that spins is not read */
-    return drawing(
-        size, {'stroke-width': 2}, s('circle', {cx: 8, cy: 8, r: 5.5, opacity: .3}),
+    return drawing(size, {'stroke-width': 2}, s('circle', {cx: 8, cy: 8, r: 5.5, opacity: .3}),
         s('path', {d: 'M8 2.5a5.5 5.5 0 0 1 5.5 5.5', 'stroke-linecap': 'round'}));
   }
   const logo = name === 'logo';
-  return drawing(
-      size, {'stroke-width': logo ? 2 : 1.6, 'stroke-linejoin': 'round', 'stroke-linecap': logo ? 'butt' : 'round'},
+  return drawing(size, {
+    'stroke-width': logo ? 2 : 1.6,
+    'stroke-linejoin': 'round',
+    'stroke-linecap': logo ? 'butt' : 'round'
+  },
       s('path', {d: strokes[name]}));
 }
 
-export const SHAPES = ['circle', 'square', 'triangle', 'diamond', 'down', 'plus', 'hexagon', 'cross'];
+export const SHAPES =
+    ['circle', 'square', 'triangle', 'diamond', 'down', 'plus', 'hexagon', 'cross'];
+/** @type {{[name: string]: string}} */
 const shapePaths = {
   circle: 'M8 2.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11z',
   square: 'M3 3h10v10H3z',
@@ -58,15 +72,33 @@ const shapePaths = {
   dot: 'M8 5a3 3 0 1 1 0 6 3 3 0 0 1 0-6z',
 };
 
+/**
+ * @param {string} name
+ * @param {number} [size]
+ */
 export function shape(name, size = 10) {
-  return s(
-      'svg',
-      {viewBox: '0 0 16 16', width: size, height: size, 'aria-hidden': 'true', fill: 'currentColor', class: 'shape'},
+  return s('svg', {
+    viewBox: '0 0 16 16',
+    width: size,
+    height: size,
+    'aria-hidden': 'true',
+    fill: 'currentColor',
+    class: 'shape'
+  },
       s('path', {d: shapePaths[name]}));
 }
 
-/* The same shapes on a canvas, centred at x, y with radius r. */
+/** @type {{[name: string]: Path2D}} */
 const canvasPaths = {};
+
+/**
+ * The same shapes on a canvas, centred at x, y with radius r.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {string} name
+ * @param {number} x
+ * @param {number} y
+ * @param {number} r
+ */
 export function drawShape(ctx, name, x, y, r) {
   canvasPaths[name] = canvasPaths[name] || new Path2D(shapePaths[name]);
   ctx.save();

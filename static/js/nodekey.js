@@ -1,13 +1,26 @@
-/* Which colour and shape a node has on a page: by its rank, the first eight; with more nodes than that all are grey and
- * up to eight are picked. */
+/* Which colour and shape a node has on a page: by its rank, the first eight; with more nodes than
+ * that all are grey and up to eight are picked. */
 import {h} from './dom.js';
 import {shape, SHAPES} from './icons.js';
 
 export class NodeKey {
+  /**
+   * @param {string[]} [names]
+   * @param {string[] | null} [picked]
+   */
   constructor(names = [], picked = null) {
+    /** @type {string[]} */
+    this.names = [];
+    this.many = false;
+    /** @type {Map<string, number>} */
+    this.index = new Map();
     this.set(names, picked);
   }
 
+  /**
+   * @param {string[]} names
+   * @param {string[] | null} [picked]
+   */
   set(names, picked = null) {
     this.names = names;
     const coloured = names.length <= 8 ? names : picked || [];
@@ -15,28 +28,39 @@ export class NodeKey {
     this.index = new Map(names.map((name) => [name, coloured.indexOf(name)]));
   }
 
+  /** @param {string} name */
   number(name) {
     const i = this.index.get(name);
     return i === undefined || i < 0 ? 0 : i + 1;
   }
 
+  /** @param {string} name */
   colour(name) {
     return 'var(--n' + this.number(name) + ')';
   }
 
+  /** @param {string} name */
   shapeName(name) {
     const n = this.number(name);
     return n ? SHAPES[n - 1] : 'dot';
   }
 
+  /**
+   * @param {string} name
+   * @param {number} [size]
+   */
   mark(name, size = 10) {
     const icon = shape(this.shapeName(name), size);
     icon.style.color = this.colour(name);
     return icon;
   }
 
-  /* Shape and name, always together. */
-  label(name, ...more) {
-    return h('span', {class: 'name', title: name}, this.mark(name), h('span', {class: 'txt', text: name}), ...more);
+  /**
+   * Shape and name, always together.
+   * @param {string} name
+   */
+  label(name) {
+    return h('span', {class: 'name', title: name}, this.mark(name),
+        h('span', {class: 'txt', text: name}));
   }
 }

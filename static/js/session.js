@@ -1,9 +1,14 @@
-/* Who we are: the address that `evenstep serve` prints carries a code for one use in its fragment (#token=…), which is
-   changed for a session cookie and cleared from the address and the history at once. Without cookie and code the page
-   asks for a token. */
+/* Who we are: the address that `evenstep serve` prints carries a code for one use in its fragment
+   (#token=…), which is changed for a session cookie and cleared from the address and the history at
+   once. Without cookie and code the page asks for a token (views/login/). */
 import {get, post} from './api.js';
-import {fill, h} from './dom.js';
-import {icon} from './icons.js';
+
+/** @typedef {{session?: Api.Session, message?: string}} Outcome */
+/** @typedef {import('./api.js').ApiError} ApiError */
+
+const WRONG = 'This link is not known, was used before, or is older than 24 hours.';
+
+export const hasLink = () => location.hash.startsWith('#token=');
 
 function takeToken() {
   const found = /^#token=([^&]+)/.exec(location.hash);
@@ -14,7 +19,11 @@ function takeToken() {
   return decodeURIComponent(found[1]);
 }
 
-/* {session} or {message}. */
+/**
+ * A session, or what is wrong.
+ * @param {string} [given] a token that was typed
+ * @returns {Promise<Outcome>}
+ */
 export async function signIn(given) {
   const token = given || takeToken();
   let wrong = '';
@@ -22,48 +31,14 @@ export async function signIn(given) {
     try {
       return {session: await post('session', {token}, {signingIn: true})};
     } catch (e) {
-      wrong = e.status === 401 ? 'This link is not known, was used before, or is older than 24 hours.' : e.message;
+      const {status, message} = /** @type {ApiError} */ (e);
+      wrong = status === 401 ? WRONG : message;
     }
   }
   try { /* a cookie of an earlier visit is as good */
     return {session: await get('session', null, {signingIn: true})};
   } catch (e) {
-    return {message: wrong || (e.status === 401 ? '' : e.message)};
+    const {status, message} = /** @type {ApiError} */ (e);
+    return {message: wrong || (status === 401 ? '' : message)};
   }
-}
-
-export function showSignIn(main, message, again) {
-  document.title = 'Sign in · Evenstep';
-  const input = h('input', {type: 'password', id: 'token', autocomplete: 'off', spellcheck: 'false', required: true});
-  const fault = h('p', {class: 'fault', role: 'alert'});
-  const field = h('div', {class: 'field'}, h('label', {for: 'token', text: 'Token'
-                  }), input, fault);
-  const form =
-      h('form', {
-        class: 'sign-in',
-        on: {
-          async submit(e) {
-            e.preventDefault();
-            const outcome = await signIn(input.value.trim());
-            if (outcome.session) {
-              again();
-            } else {
-              field.classList.add('bad');
-              fill(fault, icon('cross', 10), h('span', {text: 'This token is not known.'}));
-              input.focus();
-            }
-          }
-        }
-      },
-        field, h('button', {class: 'btn primary', type: 'submit', text: 'Sign in'}));
-  fill(
-      main,
-      h('div', {class: 'wrap narrow'}, h('h1', {text: 'This page needs a link or a token.'}),
-        message && h('p', {class: 'notice', data: {tone: 'warn'}}, icon('warn'), h('span', {text: message})),
-        h('p', {class: 'sub'}, 'On the machine that runs the service, ',
-          h('code', {class: 'mono', text: 'evenstep link'}),
-          ' prints a fresh address for this browser. A token works too; the administrator’s is in the file ',
-          h('code', {class: 'mono', text: 'token'}), ' of the data directory.'),
-        form));
-  input.focus();
 }

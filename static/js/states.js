@@ -2,6 +2,7 @@
 import {h} from './dom.js';
 import {icon} from './icons.js';
 
+/** @type {{[state: string]: [string, string, string]}} icon, word, tone */
 const JOBS = {
   queued: ['clock', 'Queued', ''],
   launching: ['ring', 'Launching', 'run'],
@@ -13,6 +14,7 @@ const JOBS = {
   succeeded: ['check', 'Succeeded', 'ok'],
   failed: ['cross', 'Failed', 'bad'],
 };
+/** @type {{[state: string]: [string, string, string]}} */
 const NODES = {
   ready: ['check', 'free', 'ok'],
   busy: ['ring', 'busy', 'run'],
@@ -21,20 +23,55 @@ const NODES = {
   lost: ['cross', 'lost', 'bad'],
 };
 
+/** @param {Api.State} state */
 export const active = (state) => ['launching', 'running', 'pausing', 'cancelling'].includes(state);
+/** @param {Api.State} state */
 export const ended = (state) => ['succeeded', 'failed', 'cancelled'].includes(state);
+/** @param {Api.State} state */
 export const waiting = (state) => state === 'queued' || state === 'paused';
 
+/** @param {Api.State} state */
 export function pill(state) {
   const [name, text, tone] = JOBS[state] || ['clock', state, ''];
   return h('span', {class: 'pill', data: {tone, state}}, icon(name, 12), h('span', {text}));
 }
 
+/**
+ * The pill of a state, put where the old one is if that shows another state.
+ * @param {HTMLElement} node
+ * @param {Api.State} state
+ */
 export function setPill(node, state) {
-  return node.dataset.state === state ? node : (node.replaceWith(node = pill(state)), node);
+  if (node.dataset.state === state) {
+    return node;
+  }
+  const made = pill(state);
+  node.replaceWith(made);
+  return made;
 }
 
+/** @param {Api.NodeState} state */
 export function nodeState(state) {
   const [name, text, tone] = NODES[state] || ['clock', state, ''];
   return {icon: h('span', {class: 'state-icon', data: {tone}}, icon(name, 13)), text, tone};
+}
+
+/**
+ * What a chart says that has no points.
+ * @param {Api.Job} job
+ */
+export function nothingYet(job) {
+  if (job.pruned) {
+    return 'The history of this job was removed on ' + job.pruned.slice(0, 10) + ' to make room.';
+  }
+  if (job.state === 'queued') {
+    return 'The job has not started yet.';
+  }
+  if (job.state === 'launching') {
+    return 'The job is being started.';
+  }
+  if (job.state === 'paused') {
+    return 'Nothing was recorded before the pause.';
+  }
+  return ended(job.state) ? 'Nothing was recorded.' : 'The first step has not ended yet.';
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "worker/exchange/transport/comm.h"
+#include "worker/exchange/transport/allreduce.h"
 #include "worker/exchange/transport/comm_mpi.h"
 
 enum { NAP_US = 500, TAG_ASK = 1, TAG_PUSH = 7, TAG_PULL = 8 };

@@ -20,6 +20,7 @@
 
 #include "common/clock.h"
 #include "worker/config.h"
+#include "worker/exchange/transport/allreduce.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"

@@ -1,27 +1,28 @@
 """Programs with PyTorch or Keras, and the ranks that they run on (rank.py)."""
 
 import os
+import signal
 import subprocess
+import time
 
 import numpy as np
 import pytest
 
 from nursery import Nursery
-from rank import DEADLINE, Ranks
+from rank import Ranks
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def python_with(framework):
-    """An interpreter that has the framework: EVENSTEP_TEST_PYTHON (several by ':'), or
-    run/own-program, which deploy/setup own-program makes."""
+def python_with(*packages):
+    """An interpreter that has them: EVENSTEP_TEST_PYTHON (several by ':'), or run/own-program, which
+    deploy/setup own-program makes."""
     named = os.environ.get("EVENSTEP_TEST_PYTHON", "").split(":")
+    find = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, sys.argv[1:])))"
     for python in [*filter(None, named), os.path.join(ROOT, "run/own-program/bin/python")]:
-        if os.path.exists(python):
-            find = "import importlib.util as u; raise SystemExit(not u.find_spec('%s'))" % framework
-            if subprocess.run([python, "-c", find]).returncode == 0:
-                return python
-    pytest.skip("no interpreter with %s: deploy/setup own-program makes one" % framework)
+        if os.path.exists(python) and not subprocess.run([python, "-c", find, *packages]).returncode:
+            return python
+    pytest.skip("no interpreter with %s: deploy/setup own-program" % " and ".join(packages))
 
 
 def environment():
@@ -37,7 +38,7 @@ def environment():
 
 @pytest.fixture(scope="session")
 def torch_programs():
-    nursery = Nursery(python_with("torch"), "torch,numpy", environment())
+    nursery = Nursery(python_with("torch"), "torch,torch._dynamo,numpy", environment())
     yield nursery
     nursery.close()
 
@@ -45,8 +46,9 @@ def torch_programs():
 class Job:
     """What a run of programs left: an .npz of each, the stand-in ranks, exit codes, logs."""
 
-    def __init__(self, results, ranks, codes, logs):
-        self.results, self.ranks, self.codes, self.logs = results, ranks, codes, logs
+    def __init__(self, outputs, results, ranks, codes, logs):
+        self.outputs, self.results, self.ranks = outputs, results, ranks
+        self.codes, self.logs = codes, logs
 
     @property
     def sides(self):
@@ -72,8 +74,11 @@ def run_programs(tmp_path):
                 ranks.join()
         except BaseException as e:
             problem = e
+            for pid in pids:  # their stacks go to their logs
+                os.kill(pid, signal.SIGUSR2)
+            time.sleep(1)
             for pid in pids:
-                os.kill(pid, 9)
+                os.kill(pid, signal.SIGKILL)
         codes = [nursery.wait(pid) for pid in pids]
         logs = [open(str(o) + ".log").read() for o in outputs]
         assert problem is None, "%s\n%s" % (problem, "\n".join(logs))
@@ -81,9 +86,7 @@ def run_programs(tmp_path):
             assert codes == [0] * n, "\n".join(logs)
         files = [str(o) + ".npz" for o in outputs]
         results = [dict(np.load(f)) if os.path.exists(f) else None for f in files]
-        return Job(results, ranks, codes, logs)
+        return Job(outputs, results, ranks, codes, logs)
 
     return run
 
-
-__all__ = ["DEADLINE"]

@@ -6,9 +6,11 @@ interpreter does: excepthook, then what atexit holds.
 """
 
 import atexit
+import faulthandler
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -58,6 +60,7 @@ def _be_program(order):
     os.environ.pop("EVENSTEP_SOCKET", None)
     if order["socket"]:
         os.environ["EVENSTEP_SOCKET"] = order["socket"]
+    faulthandler.register(signal.SIGUSR2, all_threads=True)
     code = 0
     try:
         getattr(importlib.import_module(order["module"]), order["case"])(order["output"])

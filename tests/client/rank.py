@@ -28,7 +28,7 @@ HAS_STATE, RESUMED, SKIP_STEP, HOLD, DIFFERENCE, EPOCH_LAST, RUN_LAST, STOP, NOT
 NO_STEP, AGAIN, HELD_BACK, VOID = 512, 1024, 2048, 4096
 SIZE = 136
 BUCKET_FLOATS = 5000
-DEADLINE = 60 * int(os.environ.get("EVENSTEP_TEST_PATIENCE", "1"))
+DEADLINE = 240 * int(os.environ.get("EVENSTEP_TEST_PATIENCE", "1"))
 
 
 def _aligned(n):
@@ -138,7 +138,7 @@ class Ranks:
                 self._get_ready(side)
             first = self.sides[0].params.copy() if self.start is None else self.start
             self.plan = list(self._plan())
-            for side in self.sides:
+            for side in (s for s in self.sides if not s.closed):
                 side.params[:] = first
                 side.send(START)
                 self._slices(side, side.ahead)
@@ -165,7 +165,13 @@ class Ranks:
 
     def _get_ready(self, side):
         message = side.receive()
-        assert message and message[0] == READY, message
+        if message and message[0] == EPOCHS:
+            self._hear(side, *message)
+            message = side.receive()
+        assert message and message[0] in (READY, FAILED), message
+        if message[0] == FAILED:
+            self._hear(side, *message)
+            side.closed = True
 
     def _plan(self):
         """(epoch, last, order, start, counts, total) of each step."""
@@ -197,7 +203,7 @@ class Ranks:
 
     def _serve(self):
         wait = selectors.DefaultSelector()
-        for side in self.sides:
+        for side in (s for s in self.sides if not s.closed):
             wait.register(side.sock, selectors.EVENT_READ, side)
         begun = time.monotonic()
         while not all(side.closed for side in self.sides):
@@ -313,7 +319,7 @@ class Ranks:
             for s in live:
                 s.params[:] = mean
         for s in live:
-            save = self.save_every and s.pending[0] == BEGIN
+            save = self.save_every and s.held
             s.pending = None
             if save:
                 s.send(SAVE)

@@ -65,6 +65,12 @@ def sgd_momentum(output):
     loop(output, model, opt, full(data()), plain_step)
 
 
+def plain_sgd(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loop(output, model, opt, full(data()), plain_step)
+
+
 def adamw(output):
     model = mlp()
     loop(output, model, torch.optim.AdamW(model.parameters(), 1e-3, fused=True), full(data()), plain_step)
@@ -295,3 +301,172 @@ def token_weights(output):
 
     model = mlp()
     loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+# ---- data
+
+
+def _tell_batches(output, loader, **options):
+    """Sizes of batches and the samples of each epoch, with a scheduler that counts loops' turns."""
+    model = nn.Linear(1, 1)
+    model, opt, loader = evenstep.prepare(
+        model, torch.optim.SGD(model.parameters(), 1e-4), loader, **options
+    )
+    sizes, seen = [], []
+    for _ in evenstep.epochs(3):
+        for (x,) in loader:
+            sizes.append(len(x))
+            seen.append(x.flatten().numpy().copy())
+            opt.zero_grad()
+            model(x).sum().backward()
+            opt.step()
+    leave(output, model, sizes=sizes, seen=np.concatenate(seen), length=len(loader))
+
+
+def numbers(n=200):
+    return TensorDataset(torch.arange(n, dtype=torch.float32).view(n, 1))
+
+
+def shuffled_with_workers(output):
+    loader = DataLoader(numbers(), batch_size=32, shuffle=True, num_workers=2, prefetch_factor=3)
+    _tell_batches(output, loader)
+
+
+def drop_last(output):
+    _tell_batches(output, DataLoader(numbers(), batch_size=32, shuffle=True, drop_last=True))
+
+
+def weighted_sampler(output):
+    sampler = torch.utils.data.WeightedRandomSampler(torch.arange(200.0), 200)
+    _tell_batches(output, DataLoader(numbers(), batch_size=32, sampler=sampler))
+
+
+class Lines(torch.utils.data.IterableDataset):
+    def __init__(self, start=0, step=1):
+        self.start, self.step = start, step
+
+    def __iter__(self):
+        return iter((torch.tensor([float(i)]),) for i in range(self.start, 200, self.step))
+
+
+def iterable(output):
+    loader = DataLoader(Lines(), batch_size=32)
+    part = lambda dataset, rank, workers: Lines(rank, workers)
+    _tell_batches(output, loader, shard=part, samples=200)
+
+
+def left_early(output):
+    """A loop that is left after three batches goes on with the fourth."""
+    model = nn.Linear(1, 1)
+    loader = DataLoader(numbers(), batch_size=32, num_workers=2)
+    model, opt, loader = evenstep.prepare(
+        model, torch.optim.SGD(model.parameters(), 1e-4), loader
+    )
+    seen = []
+    for _ in range(3):
+        for i, (x,) in enumerate(loader):
+            seen.append(x.flatten().numpy().copy())
+            opt.zero_grad()
+            model(x).sum().backward()
+            opt.step()
+            if i == 2:
+                break
+    leave(output, model, seen=np.concatenate(seen))
+
+
+# ---- state, metrics, faults
+
+
+def with_state(output):
+    """Dropout's random numbers and AdamW's moments have to come back."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(20, 32), nn.Dropout(0.5), nn.BatchNorm1d(32), nn.Linear(32, 5))
+    opt = torch.optim.AdamW(model.parameters(), 1e-3)
+    scheduler = torch.optim.lr_scheduler.StepLR(opt, 3, 0.5)
+    loader = DataLoader(data(), batch_size=300)
+    model, opt, loader, scheduler = evenstep.prepare(model, opt, loader, scheduler)
+    batches = 0
+    for _ in evenstep.epochs(2):
+        for x, y in loader:
+            plain_step(model, opt, x, y)
+            scheduler.step()
+            batches += 1
+    evenstep.log(test_accuracy=0.5, batches=batches)
+    torch.save(evenstep.state_dict(), output + ".pt")
+    steps = float(opt.state_dict()["state"][0]["step"])
+    leave(output, model, rate=opt.param_groups[0]["lr"], adam_steps=steps, draw=torch.rand(1))
+
+
+def alone_is_untouched(output):
+    model, loader = mlp(), full(data())
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    backward, parameters = torch.autograd.backward, [p.data_ptr() for p in model.parameters()]
+    assert all(a is b for a, b in zip(evenstep.prepare(model, opt, loader), (model, opt, loader)))
+    assert evenstep.prepare(model) is model
+    assert torch.autograd.backward is backward
+    assert [p.data_ptr() for p in model.parameters()] == parameters
+    assert (evenstep.rank(), evenstep.world_size(), evenstep.is_main()) == (0, 1, True)
+    with evenstep.no_sync():
+        evenstep.weight(3)
+    evenstep.log(loss=1)
+    assert list(evenstep.epochs(3)) == [0, 1, 2]
+    assert evenstep.state_dict()["model"]["0.weight"].shape == (64, 20)
+
+
+def replaced(output):
+    def step(model, opt, x, y):
+        plain_step(model, opt, x, y)
+        model.load_state_dict({k: v.clone() for k, v in model.state_dict().items()}, assign=True)
+        plain_step(model, torch.optim.SGD(model.parameters(), 0.1), x, y)
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), step)
+
+
+def sparse(output):
+    model = nn.Sequential(nn.EmbeddingBag(10, 5, sparse=True))
+    set_ = TensorDataset(torch.zeros(FULL, 2, dtype=torch.long), torch.arange(FULL) % 5)
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(set_), plain_step)
+
+
+def unprepared_loader(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    mine = full(data())
+    model, opt, _ = evenstep.prepare(model, opt, mine)
+    for x, y in mine:
+        plain_step(model, opt, x, y)
+
+
+def fails_in_backward(output):
+    """The second batch's backward pass raises, as where memory is short, and the program goes on."""
+
+    def step(model, opt, x, y):
+        step.count += 1
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        if step.count == 2 and evenstep.rank() == 0:
+            model[0].weight.register_hook(raise_once)
+        try:
+            loss.backward()
+        except MemoryError:
+            step.caught = True
+            return
+        opt.step()
+
+    def raise_once(grad):
+        if not step.caught:
+            raise MemoryError("short")
+
+    step.count, step.caught = 0, False
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loop(output, model, opt, full(data()), step, epochs=4)
+    assert step.caught or evenstep.rank() != 0
+
+
+def crashes(output):
+    model = mlp()
+    evenstep.prepare(model, torch.optim.SGD(model.parameters(), 0.05), full(data()))
+    next(iter(evenstep.epochs(1)))
+    raise ValueError("the learning rate of layer 3 is a string")

@@ -1,10 +1,10 @@
-/* What the tests of the CUDA device share: the device under test beside the CPU, on the same
- * network with the same parameters and samples.
+/* What the tests of the CUDA device share: the device under test and the CPU, on the same network
+ * with the same parameters and samples.
  *
  * The device is the plug-in that EVENSTEP_CUDA_PLUGIN names: the host build, with its stand-ins
- * (make check-cuda-host), or the real one (make check-gpu), where what only stand-ins can do is
- * skipped. Numbers are compared with the size of what they are compared with: sums of the same
- * terms in another order differ by rounding, and the bound is stated where it is used.
+ * (make check-cuda-host), or the real one (make check-gpu), where tests of what only stand-ins can
+ * do are skipped. Numbers are compared relative to their size: sums of the same terms in another
+ * order differ by rounding, and each test states its bound.
  */
 #ifndef TESTS_CUDA_JUDGE_H
 #define TESTS_CUDA_JUDGE_H

@@ -1,10 +1,10 @@
-/* Blocks that are exchanged from the device's own memory: there they stand in the flat block's
- * order, scaled and added bit for bit as on the host. That ranks which exchange so and ranks that
- * do not get along is shown with mpirun by tests/integration/test_gpu.py.
+/* Device buffers of an exchange: blocks in them are in the flat block's order, scaled and added bit
+ * for bit as on the host. tests/integration/test_gpu.py shows with mpirun that ranks with and
+ * without such buffers get along.
  *
- * What a newcomer would get wrong: download and upload wait for all streams, an MPI for none. So
- * where the device is the host build, tests look at the memory and write to it as an MPI would: at
- * once, and the stand-ins leave it open.
+ * Downloads and uploads of the tests wait for all streams; an MPI waits for none. So where the
+ * device is the host build, tests read and write the memory as an MPI would, at once, and the
+ * stand-ins keep it accessible.
  */
 #include "tests/cuda/judge.h"
 

@@ -1,9 +1,9 @@
-/* Samples that the host gathers and sends ahead: the copy is under way beside the step before, and
- * the step that uses them has to wait for it.
+/* Samples that the host gathers and sends ahead: the copy overlaps the step before, and the step
+ * that uses them has to wait for it.
  *
- * What a newcomer would get wrong: on stand-ins work runs as late as the order of streams allows,
- * so a step that did not wait for the copy would read what was there before, and a copy that stood
- * on the stream of another kind of work would run with that. The tests look for both.
+ * Stand-ins run work as late as the order of streams allows. So a step that did not wait for the
+ * copy would read what was there before, and a copy on the stream of another kind of work would run
+ * with that. The tests check for both.
  */
 #include "tests/cuda/judge.h"
 

@@ -1,6 +1,6 @@
-/* Graphs: what is captured, how often, and what a step starts; and that a step in one, of a replica
- * that no other rank's gradients join, gives the bits of compute and update. What is captured only
- * stand-ins can tell, so on a real GPU (make check-gpu) those tests are skipped.
+/* Graphs: what is captured, how often, and what a step starts; and that a fused step gives the bits
+ * of compute and update. Only stand-ins can tell what is captured, so on a real GPU (make
+ * check-gpu) those tests are skipped.
  */
 #include "tests/cuda/judge.h"
 

@@ -1,4 +1,4 @@
-/* The meter: every kernel that a program, an update, a copy or a rule starts is told of once, in
+/* The meter: every kernel that a program, an update, a copy or a rule starts is reported once, in
  * order, with the bytes and operations that it needs. Times are the stand-ins' here and mean
  * nothing; on a GPU they are what bench-gpu prints.
  */

@@ -1,4 +1,4 @@
-/* Samples that the device keeps: gathered there they are, bit for bit, what the host hands in,
+/* Samples that the device keeps: gathered there they are, bit for bit, what the host would pass,
  * whole or as windows that are shifted, padded, mirrored. */
 #include "tests/cuda/judge.h"
 

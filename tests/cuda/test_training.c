@@ -1,9 +1,9 @@
-/* Training on the CUDA device beside the CPU: curves of many steps, each begun from the CPU's
- * parameters, every preset, minibatches that change, buckets, and what is not a number.
+/* Training on the CUDA device compared with the CPU: curves of many steps, every preset,
+ * minibatches that change, buckets, and NaN.
  *
- * What a newcomer would get wrong: two devices that start alike and train on drift apart by
- * rounding alone, so a curve tells nothing after some steps; from the same parameters each step can
- * be held to a bound: 1e-4 for the loss, 1e-5 for the gradient.
+ * Two devices that start alike and train on drift apart by rounding alone, so after some steps
+ * their curves say nothing. Each step of a curve begins from the CPU's parameters; then a bound
+ * holds for each: 1e-4 for the loss, 1e-5 for the gradient.
  */
 #include <pthread.h>
 

@@ -12,17 +12,19 @@ import subprocess
 import numpy as np
 import pytest
 
+import rowtable
 from programs import AT_ROOT, ROOT
 
-STEP = re.compile(r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file `(?P<new>[^`]+)`):\n(?P<indent> *)```c\n(?P<code>.*?)\n *```$",
+STEP = re.compile(r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file `(?P<new>[^`]+)`):\n(?P<indent> *)```(?:c|js)\n(?P<code>.*?)\n *```$",
                   re.M | re.S)
-GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4}
+GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4, "figure": 7}
 CONFORMANCE = ["build/tests/kernels/test_layers", "build/tests/kernels/test_update"]
+ROW_TESTS = ["build/tests/unit/job/test_row", "build/tests/unit/store/test_history"]
 
 
 def steps(guide):
     text = (ROOT / "docs" / f"add-a-{guide}.md").read_text()
-    assert len(re.findall("```c$", text, re.M)) == len(list(STEP.finditer(text))), "every code block of a guide is a step"
+    assert len(re.findall("```(?:c|js)$", text, re.M)) == len(list(STEP.finditer(text))), "every code block of a guide is a step"
     return list(STEP.finditer(text))
 
 
@@ -58,10 +60,11 @@ def apply(tree, step):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """A copy of the tree with all guides applied, its worker and simulator built."""
+    """A copy of the tree with all guides applied, its worker and the tests of rows built."""
     copy = tmp_path_factory.mktemp("guides") / "evenstep"
     copy.mkdir()
-    for room in ("Makefile", "common", "job", "store", "kernels", "worker", "simulator", "tests/kernels", "tests/bench/build.mk"):
+    for room in ("Makefile", "client", "common", "job", "store", "kernels", "worker", "simulator", "static", "tests/kernels", "tests/unit/job", "tests/unit/store",
+                 "tests/bench/build.mk", "docs/print/build.mk"):
         there = ROOT / room
         (copy / room).parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(there, copy / room) if there.is_dir() else shutil.copy2(there, copy / room)
@@ -72,14 +75,14 @@ def tree(tmp_path_factory):
         for step in steps(guide):
             apply(copy, step)
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "BUILD", "MAKELEVEL")}
-    made = subprocess.run(["make", "-j2", "CUDA=0", "OPT=-O0", "DEVELOPER=1", "BUILD=build", "build/evenstep-worker", *CONFORMANCE], cwd=copy, capture_output=True, text=True,
+    made = subprocess.run(["make", "-j2", "CUDA=0", "OPT=-O0", "DEVELOPER=1", "BUILD=build", "build/evenstep-worker", *CONFORMANCE, *ROW_TESTS], cwd=copy, capture_output=True, text=True,
                           timeout=600, env=env)
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
     return copy
 
 
 def train(tree, tmp_path, device="cpu:1", **changes):
-    """Rows and evaluations of a job of two workers; see worker/local.h."""
+    """What a job of two workers prints, line by line (worker/local.h); its test loss falls."""
     spec = {"model": "mlp", "data": {"format": "glyphs", "samples": 1280, "test_samples": 200}, "workers": 2, "epochs": 2, "seed": 1,
             "optimizer": {"type": "sgd", "learning_rate": 0.05}, "batching": {"global_batch": 32}, **changes}
     tmp_path.mkdir(exist_ok=True)
@@ -89,9 +92,13 @@ def train(tree, tmp_path, device="cpu:1", **changes):
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, env={**os.environ, **AT_ROOT})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     lines = [line.split(",") for line in done.stdout.splitlines()]
-    losses = [float(f[4]) for f in lines if f[0] == "evaluation"]
+    losses = losses_of(lines)
     assert len(losses) >= 2 and losses[-1] < losses[0], losses
-    return losses
+    return lines
+
+
+def losses_of(lines):
+    return [float(f[4]) for f in lines if f[0] == "evaluation"]
 
 
 @pytest.mark.parametrize("guide", GUIDES)
@@ -137,7 +144,7 @@ def test_the_averaging_strategy_of_the_guide_trains_and_checks_its_spec(tree, tm
     job = {"epochs": 3, "workers": 2}
     def losses(name, **strategy):
         (tmp_path / name).mkdir()
-        return train(tree, tmp_path / name, **job, strategy=strategy)
+        return losses_of(train(tree, tmp_path / name, **job, strategy=strategy))
     every = losses("every", type="local-sgd", k=1)
     assert losses("early", type="post-local", k=8, first_epochs=2.999) == every
     assert losses("later", type="post-local", k=8, first_epochs=1) != every
@@ -157,9 +164,32 @@ def test_the_device_of_the_guide_conforms_and_refuses_what_it_lacks(tree):
 
 
 def test_the_device_of_the_guide_trains_as_the_cpu_does(tree, tmp_path):
-    plain, cpu = train(tree, tmp_path / "plain", device="plain:0"), train(tree, tmp_path / "cpu")
+    plain, cpu = losses_of(train(tree, tmp_path / "plain", device="plain:0")), losses_of(train(tree, tmp_path / "cpu"))
     assert plain == pytest.approx(cpu, rel=1e-3)
     probed = subprocess.run([tree / "build" / "evenstep-worker", "--probe", "plain:0"], capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(probed.stdout)["device"] == "plain:0" and json.loads(probed.stdout)["precisions"] == ["fp32"]
     with pytest.raises(AssertionError, match=r"the plain device has no operator for layer 'pool1' \(max_pool\)"):
         train(tree, tmp_path / "lenet5", device="plain:0", model="lenet5")
+
+
+def test_the_figure_of_the_guide_is_in_every_row(tree, tmp_path):
+    rows = [line[1:] for line in train(tree, tmp_path) if line[0] == "row"]
+    assert len(rows) == 160 and all(len(row) == len(rowtable.COLUMNS) + 1 for row in rows)
+    waited = [float(row[-1]) for row in rows]
+    assert all(0 <= t < 60 for t in waited) and max(waited) > 0
+
+
+@pytest.mark.parametrize("program", ROW_TESTS)
+def test_with_longer_rows_the_tests_of_rows_and_histories_pass(tree, program):
+    """Those of the first version's histories say something only here, where the rows are longer."""
+    done = subprocess.run([str(tree / program)], cwd=tree, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_the_chart_of_the_guide_imports_what_is_there(tree):
+    chart = tree / "static" / "js" / "views" / "job" / "loading.js"
+    assert "loading: new Loading(this)," in (tree / "static" / "js" / "views" / "job" / "view.js").read_text()
+    for names, path in re.findall(r"^import \{([^}]+)\} from '([^']+)'", chart.read_text(), re.M):
+        module = (chart.parent / path).read_text()
+        for name in names.split(","):
+            assert re.search(rf"^export (?:const|class|function) {name.strip()}\b", module, re.M), f"{path} exports no {name}"

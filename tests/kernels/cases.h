@@ -1,8 +1,8 @@
 /* What every device must compute alike: layers at odd sizes, strides and paddings, each between a
- * convolution and a dense layer, so that its outputs, its own gradients and the gradient that it
- * hands down are seen. tests/kernels holds the CPU to finite differences over them, tests/cuda the
- * CUDA device to the CPU; what only one of the two has to show (rows of hundreds of channels, cuts
- * of a minibatch) stays in its test.
+ * convolution and a dense layer, so that its outputs, its own gradients and the gradient of its
+ * input are checked. tests/kernels compares the CPU with finite differences on them, tests/cuda the
+ * CUDA device with the CPU; cases that only one of the two needs (rows of hundreds of channels,
+ * cuts of a minibatch) are in its test.
  */
 #ifndef TESTS_KERNELS_CASES_H
 #define TESTS_KERNELS_CASES_H

@@ -1,4 +1,4 @@
-/* Memory in which programs run (kernels/cpu/arena.c): shared by those that run one after another,
+/* Working memory of programs (kernels/cpu/arena.c): shared by programs that run one after another,
  * never by two at once. */
 #include "kernels/cpu/cpu.h"
 #include "tests/kernels/reference.h"

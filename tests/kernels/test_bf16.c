@@ -1,6 +1,6 @@
 /* bf16 on the CPU beyond single operators (those: check_model in reference.h): deep networks,
- * curves, threads, repeated runs, what is not a number, and that parameters stay fp32. Skipped
- * where the CPU has no avx512_bf16, but for what such a CPU says.
+ * curves, threads, repeated runs, NaN, and that parameters stay fp32. Skipped where the CPU has no
+ * avx512_bf16, except for the refusal of such a CPU.
  */
 #include "tests/kernels/reference.h"
 

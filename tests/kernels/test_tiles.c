@@ -1,8 +1,7 @@
-/* A step by tiles (kernels/cpu/tiles.c), and one of a team of programs (kernels/cpu/team.c),
- * against a step of all samples at once, which a minibatch of a prime number of samples on one
- * thread is: networks with residual branches, joined ones, biases, a batch norm in front and one
- * behind, in both precisions; minibatches that end within a tile or before one, and before a
- * member's first sample.
+/* A step by tiles (kernels/cpu/tiles.c) and one of a team of programs (kernels/cpu/team.c), against
+ * a step of all samples at once, which a prime number of samples on one thread is. The networks
+ * have residual branches, joined ones, biases, a batch norm in front and one behind, in both
+ * precisions; minibatches end within a tile or before one, and before a member's first sample.
  */
 #include "kernels/cpu/cpu.h"
 #include "tests/kernels/reference.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/exchange/transport/comm.h"
+#include "worker/exchange/transport/allreduce.h"
 #include "worker/exchange/transport/comm_mpi.h"
 
 static struct transport *transport;

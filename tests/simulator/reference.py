@@ -31,6 +31,15 @@ class Network:
     def join(self, tensors):
         return np.concatenate([np.asarray(tensors[name], dtype=float).reshape(-1) for name in self.shapes])
 
+    def test(self, w, x, y):
+        """Mean loss and accuracy over the samples."""
+        p = self.split(w)
+        h = np.maximum(x @ p["hidden.weight"].T + p["hidden.bias"], 0)
+        o = h @ p["out.weight"].T + p["out.bias"]
+        logs = o - o.max(axis=1, keepdims=True)
+        logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+        return -logs[np.arange(len(y)), y].mean(), (o.argmax(axis=1) == y).mean()
+
     def gradient(self, w, x, y):
         """Mean gradient over the samples."""
         p = self.split(w)

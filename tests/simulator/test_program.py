@@ -2,8 +2,10 @@
 import json
 import os
 
+import numpy as np
 import pytest
 
+import reference
 from harness import PROGRAM, UNEQUAL, Case, nodes, simulate
 
 import subprocess
@@ -48,6 +50,20 @@ def test_the_training_loss_is_that_of_the_last_hundred_updates(tmp_path, kind):
     rows = ran.all_rows()
     rows = rows[rows["step"] > rows["step"].max() - 100]
     assert ran.summary["metrics"]["train_loss"] == pytest.approx((rows["loss"] * rows["batch"]).sum() / rows["batch"].sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sync", "local-sgd", "hier-sgd", "hpsgd", "asgd", "softsync", "dbs-sgd"])
+def test_the_test_figures_are_those_of_the_model_that_is_left(tmp_path, kind):
+    """The test samples are shared out, so loss and accuracy are sums over workers."""
+    case = Case(tmp_path, {"type": kind}, same=False)
+    for name in ("x", "y"):
+        np.save(tmp_path / "data" / f"test_{name}.npy", case.data[name][:101])
+    ran = case.run()
+    x, y = case.data["x"][:101] / 255, case.data["y"][:101]
+    loss, accuracy = reference.Network(*ran.shape()).test(ran.params(), x, y)
+    assert 0 < accuracy < 1
+    assert ran.summary["metrics"]["test_accuracy"] == pytest.approx(accuracy, abs=1e-9)
+    assert ran.summary["metrics"]["test_loss"] == pytest.approx(loss, rel=1e-5)
 
 
 def test_a_worker_tells_where_its_time_went(tmp_path):

@@ -1,13 +1,13 @@
 /* CIFAR-10 and CIFAR-100 in their binary version: files of records, a record being one label
  * (CIFAR-100: the coarse one, then the fine one) and three planes of 32 x 32 bytes, red, green,
- * blue. They lie in the folder, in the one that the archive makes in it, or in the archive itself;
+ * blue. They are in the folder, in the one that the archive makes in it, or in the archive itself;
  * each may be packed with gzip.
  *
- *   data_batch_1.bin      │ label │ 1024 red │ 1024 green │ 1024 blue │ label │ …      ─►  x[sample][row][column][channel]
+ *   data_batch_1.bin   │ label │ 1024 red │ 1024 green │ 1024 blue │ label │ …
+ *                      ─►  x[sample][row][column][channel]
  *
- * What a newcomer would get wrong: an archive's members come in any order, so all files are read
- * first, each into memory of its own (180 MB in all), and only then put into the order in which the
- * data set counts its samples.
+ * An archive's members come in any order. So all files are read first, each into memory of its own
+ * (180 MB in all), and only then put into the order in which the data set counts its samples.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,7 +317,9 @@ static int read_cifar(const struct cifar *c, struct dataset *d, const char *root
     d->y_labels = true;
     d->classes = c->classes;
     int rc = read_files(c, raw, roots, dir, peek, e);
-    rc = rc < 0 ? rc : fill(c, d, raw, peek, e);
+    if (rc >= 0) {
+        rc = fill(c, d, raw, peek, e);
+    }
     for (int i = 0; i < FILES; i++) {
         free(raw[i].bytes);
     }

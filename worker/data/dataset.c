@@ -1,13 +1,12 @@
-/* Data sets: where they lie and what they must be. How samples leave them is in gather.c, which
- * ones there are in list.c.
+/* Data sets: where they are and what they must be. gather.c brings samples into a minibatch, list.c
+ * finds out which data sets there are.
  *
  * Formats (idx.c cifar.c npy.c glyphs.c) only read; everything that holds for all of them is here:
  * finding the folder beneath EVENSTEP_DATA, splitting off a validation part, the digest by which
  * nodes know that they have the same values, and the check against a network.
  *
- * What a newcomer would get wrong: a path comes from a job's spec, so it must not lead outside the
- * roots, symbolic links included. Every path, that of a single file too, is therefore resolved
- * first and compared afterwards.
+ * A path comes from a job's spec, so it must not lead outside the roots, symbolic links included.
+ * Every path, that of a single file too, is therefore resolved first and compared afterwards.
  */
 #include "worker/data/dataset.h"
 
@@ -28,7 +27,7 @@ enum { PATH_BYTES = 4096, ROOTS = 64 };
 const struct dataset_format *const dataset_formats[] = {
     &dataset_idx, &dataset_cifar_10, &dataset_cifar_100, &dataset_npy, &dataset_glyphs, NULL};
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 bool dataset_next_root(const char **roots, char *out)
 {
@@ -110,7 +109,7 @@ int dataset_file(const char *roots, const char *dir, const char *name, char *out
     }
     struct stat st;
     if (rc > 0 && stat(out, &st) == 0 &&
-        !S_ISREG(st.st_mode)) { /* whoever opened a pipe would wait for its other end */
+        !S_ISREG(st.st_mode)) { /* opening a pipe would wait for its other end */
         return err_set(e, ERR_DATA, "'%s' is no regular file", name);
     }
     return rc < 0 ? rc : 0;
@@ -356,9 +355,8 @@ int dataset_check(const struct dataset *d, const struct data_spec *spec, const s
     char have[64], want[64];
     int outputs = (int)shape_count(&net->output);
     struct shape shape = dataset_shape(d, spec);
-    int rc = check_augment(d, &spec->augment, e);
-    rc = rc < 0 ? rc : check_normalize(d, spec, e);
-    if (rc < 0) {
+    int rc;
+    if ((rc = check_augment(d, &spec->augment, e)) < 0 || (rc = check_normalize(d, spec, e)) < 0) {
         return rc;
     }
     if (!shapes_fit(&shape, &net->input)) {

@@ -1,7 +1,6 @@
-/* A data set in memory: training and test samples as they stand in the file, read-only once open,
- * with one file per format (idx.c npy.c glyphs.c …). Looked up beneath the folders of
- * EVENSTEP_DATA, never outside them (symbolic links are resolved). Mistakes name the file and the
- * byte.
+/* A data set in memory: training and test samples as the file has them, read-only once open, with
+ * one file per format (idx.c npy.c glyphs.c …). Looked up beneath the folders of EVENSTEP_DATA,
+ * never outside them (symbolic links are resolved). Mistakes name the file and the byte.
  */
 #ifndef WORKER_DATA_DATASET_H
 #define WORKER_DATA_DATASET_H
@@ -88,7 +87,7 @@ struct dev_view;
 bool dataset_source(const struct dataset *d, const struct dataset_part *part,
                     const struct data_spec *spec, struct dev_source *out,
                     float table[DATASET_CHANNELS][256]);
-/* How samples index[0..n) are looked at; false: whole, and out is not written. */
+/* How samples index[0..n) are viewed; false: whole, and out is not written. */
 bool dataset_views(const struct dataset *d, const struct data_spec *spec, const struct visit *visit,
                    const int64_t *index, int64_t n, struct dev_view *out);
 void dataset_targets(const struct dataset *d, const struct dataset_part *part, const int64_t *index,

@@ -1,13 +1,13 @@
 /* How samples leave a data set: in the order that the cursor asks for, augmented, normalised, as
  * floats.
  *
- *   picture ─► shifted (zeros or the edge come in) ─► padded with zeros ─► window ─► mirrored ─► x/255 ─► mean and deviation
+ *   picture ─► shifted (zeros or the edge come in) ─► padded with zeros ─► window ─► mirrored
+ *           ─► x/255 ─► mean and deviation
  *
- * All of it is one mapping from a place in the window to a place in the picture, so nothing is
- * copied twice. What a newcomer would get wrong: what is random is a function of (seed, epoch,
- * index of the sample), drawn from a counter. Who computes the sample, in which minibatch and after
- * which other one must not matter, or a job's numbers would depend on how fast its nodes are
- * (SEMANTICS.md 2).
+ * All of it is one mapping from a pixel of the window to a pixel of the picture, so nothing is
+ * copied twice. Random choices are a function of (seed, epoch, index of the sample), drawn from a
+ * counter. They must not depend on who computes the sample, in which minibatch and after which
+ * other one, or a job's numbers would depend on how fast its nodes are (SEMANTICS.md 2).
  */
 #include <math.h>
 #include <string.h>

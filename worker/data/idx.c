@@ -128,7 +128,9 @@ static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_
     int32_t *labels = malloc(((size_t)n + 1) * sizeof(int32_t));
     int rc = bytes && labels ? read_exactly(in, bytes, n, 8, e)
                              : err_set(e, ERR_MEMORY, "cannot hold %lld labels", (long long)n);
-    rc = rc < 0 ? rc : check_end(in, 8 + n, e);
+    if (rc >= 0) {
+        rc = check_end(in, 8 + n, e);
+    }
     for (int64_t i = 0; rc == 0 && i < n; i++) {
         labels[i] = bytes[i];
         d->classes = bytes[i] + 1 > d->classes ? bytes[i] + 1 : d->classes;

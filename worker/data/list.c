@@ -1,10 +1,10 @@
-/* Which data sets are there, for the page's form and for those who compare nodes. A folder is a
- * data set of a format if one of the format's markers lies in it.
+/* Which data sets are there, for the page's form and to compare nodes. A folder is a data set of a
+ * format if it has one of the format's markers in it.
  *
- * A digest takes reading every value, seconds for a large set, and the coordinator does not wait
- * for long. So what was found out is kept in a file, under the folder's name with names, sizes and
- * times of its files; whatever is not known yet when the time is over is told without its digest,
- * and the next call goes on from there.
+ * A digest needs every value, which takes seconds for a large set, and the coordinator does not
+ * wait for long. So digests are kept in a file, under the folder's name with names, sizes and times
+ * of its files. When the time is over, the remaining data sets are listed without a digest, and the
+ * next call goes on from there.
  */
 #include <dirent.h>
 #include <stdio.h>

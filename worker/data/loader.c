@@ -1,7 +1,7 @@
-/* The loader's thread and its two slots (see loader.h for the bargain).
+/* The loader's thread and its two slots (see loader.h for what callers may rely on).
  *
- * The thread only ever writes into the slot that is not current, and loader_get changes `current`
- * only while the thread is idle, so the samples themselves need no lock.
+ * The thread writes only into the slot that is not current, and loader_get changes `current` only
+ * while the thread is idle, so the samples themselves need no lock.
  */
 #include "worker/data/loader.h"
 

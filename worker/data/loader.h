@@ -1,11 +1,11 @@
-/* The loader: the next slice is gathered by a thread while the device computes the one before. The
+/* The loader: a thread gathers the next slice while the device computes the one before. The
  * strategy's hint says what probably comes next; a wrong hint costs the time of gathering, never a
  * wrong sample.
  *
- * Two buffers take turns: what loader_get gave stays valid until the next loader_get, while the
- * thread fills the other, and sends it off to a device that has memory of its own (loader_feed): so
- * the copy, too, is over before the samples are asked for. They grow when a larger slice comes for
- * the first time and then stay; a step allocates nothing.
+ * Two buffers take turns: the samples of a loader_get stay valid until the next loader_get, while
+ * the thread fills the other buffer and sends it to a device that has memory of its own
+ * (loader_feed), so that the copy is complete, too, before the samples are asked for. Buffers grow
+ * when a larger slice comes for the first time and never shrink; a step allocates nothing.
  */
 #ifndef WORKER_DATA_LOADER_H
 #define WORKER_DATA_LOADER_H
@@ -40,7 +40,7 @@ struct loader {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     struct loader_slot slot[2];
-    int current;         /* the slot that loader_get gave last */
+    int current;         /* the slot that loader_get returned last */
     struct slice wanted; /* for the other slot; count 0: nothing */
     bool wanted_test;    /* of the test part */
     bool busy, stopping; /* the thread works on the other slot */
@@ -51,7 +51,7 @@ struct loader {
 int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec,
                  uint64_t seed, int64_t room, bool threaded, struct err *e);
 /* Has the device keep the samples, if it can and they take at most half of its free memory: then
- * only places, views and labels are handed out. Before the first hint. 1: it keeps them, 0: it does
+ * only indices, views and labels are handed out. Before the first hint. 1: it keeps them, 0: it does
  * not, negative: an error that is none of memory. */
 int loader_keep(struct loader *l, struct device *dev, struct err *e);
 /* Where the device does not keep them: samples go through its feeds, if it has any. Before the

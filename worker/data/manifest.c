@@ -16,7 +16,7 @@
 #include "common/hex.h"
 #include "worker/data/dataset.h"
 
-enum { PATH_BYTES = 4096, FILES_MOST = 256, CHUNK = 1 << 20 };
+enum { PATH_BYTES = 4096, FILES_MOST = OFFER_FILES, CHUNK = 1 << 20 };
 
 static int by_text(const void *a, const void *b)
 {
@@ -31,7 +31,7 @@ struct names {
 /* Names beneath dir/sub, folders one level deep. */
 static int collect(struct names *out, const char *dir, const char *sub, struct err *e)
 {
-    char path[PATH_BYTES], name[600];
+    char path[PATH_BYTES], name[OFFER_NAME];
     int rc = 0;
     if (snprintf(path, sizeof(path), "%s/%s", dir, sub) >= PATH_BYTES) {
         return err_set(e, ERR_TOO_LARGE, "the path of a data set is too long");
@@ -66,12 +66,14 @@ int manifest_open(const char *roots, const char *path, const char *name, struct 
 {
     char dir[PATH_BYTES], file[PATH_BYTES];
     int rc = dataset_find(roots, path, dir, e);
-    rc = rc < 0 ? rc : dataset_resolve(roots, dir, name, file, e);
+    if (rc < 0 || (rc = dataset_resolve(roots, dir, name, file, e)) < 0) {
+        return rc;
+    }
     if (rc == 0) {
         return err_set(e, ERR_NOT_FOUND, "the file '%s' of data set '%s' has gone", name, path);
     }
-    int fd = rc < 0 ? rc : open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return rc > 0 && fd < 0 ? err_errno(e, ERR_IO, "cannot open '%s'", file) : fd;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd < 0 ? err_errno(e, ERR_IO, "cannot open '%s'", file) : fd;
 }
 
 static int64_t hash_file(EVP_MD_CTX *md, int fd, char *buffer, void (*alive)(void *ctx), void *ctx)
@@ -84,61 +86,57 @@ static int64_t hash_file(EVP_MD_CTX *md, int fd, char *buffer, void (*alive)(voi
     return bytes;
 }
 
-static json_t *hash_all(const struct names *names, const char *roots, const char *path,
-                        void (*alive)(void *ctx), void *ctx, struct err *e)
+static int hash_one(EVP_MD_CTX *md, struct offer *out, const char *roots, const char *path,
+                    const char *name, char *buffer, void (*alive)(void *ctx), void *ctx,
+                    struct err *e)
+{
+    char head[640];
+    int fd = manifest_open(roots, path, name, e);
+    if (fd < 0) {
+        return fd;
+    }
+    int64_t bytes = hash_file(md, fd, buffer, alive, ctx);
+    int n = snprintf(head, sizeof(head), "%s\n%lld\n", name, (long long)bytes);
+    close(fd);
+    EVP_DigestUpdate(md, head, (size_t)n);
+    return offer_add(out, name, bytes, e);
+}
+
+static int hash_all(struct offer *out, const struct names *names, const char *roots,
+                    const char *path, void (*alive)(void *ctx), void *ctx, struct err *e)
 {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
-    char *buffer = malloc(CHUNK), key[65];
+    char *buffer = malloc(CHUNK);
     unsigned char sum[EVP_MAX_MD_SIZE];
-    json_t *files = json_array();
-    int64_t total = 0;
     int rc = md && buffer && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1
                  ? 0
                  : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
     for (int i = 0; rc == 0 && i < names->n; i++) {
-        char head[640];
-        int fd = manifest_open(roots, path, names->items[i], e);
-        if (fd < 0) {
-            rc = fd;
-            break;
-        }
-        int64_t bytes = hash_file(md, fd, buffer, alive, ctx);
-        int n = snprintf(head, sizeof(head), "%s\n%lld\n", names->items[i], (long long)bytes);
-        close(fd);
-        EVP_DigestUpdate(md, head, (size_t)n);
-        total += bytes;
-        json_array_append_new(
-            files, json_pack("{s:s, s:I}", "name", names->items[i], "bytes", (json_int_t)bytes));
+        rc = hash_one(md, out, roots, path, names->items[i], buffer, alive, ctx, e);
     }
     if (rc == 0) {
         EVP_DigestFinal_ex(md, sum, NULL);
-        hex_of(key, sum, 32);
+        hex_of(out->key, sum, 32);
     }
     EVP_MD_CTX_free(md);
     free(buffer);
-    if (rc < 0) {
-        json_decref(files);
-        return NULL;
-    }
-    return json_pack("{s:s, s:I, s:o}", "key", key, "bytes", (json_int_t)total, "files", files);
+    return rc;
 }
 
-json_t *manifest_make(const char *roots, const char *path, void (*alive)(void *ctx), void *ctx,
-                      struct err *e)
+int manifest_make(struct offer *out, const char *roots, const char *path, void (*alive)(void *ctx),
+                  void *ctx, struct err *e)
 {
     struct names *names = calloc(1, sizeof(*names));
     char dir[PATH_BYTES];
-    json_t *out = NULL;
     int rc = names ? dataset_find(roots, path, dir, e)
                    : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
-    rc = rc < 0 ? rc : collect(names, dir, "", e);
-    if (rc >= 0) {
+    if (rc >= 0 && (rc = collect(names, dir, "", e)) >= 0) {
         qsort(names->items, (size_t)names->n, sizeof(names->items[0]), by_text);
-        out = hash_all(names, roots, path, alive, ctx, e);
+        rc = hash_all(out, names, roots, path, alive, ctx, e);
     }
     for (int i = 0; names && i < names->n; i++) {
         free(names->items[i]);
     }
     free(names);
-    return out;
+    return rc;
 }

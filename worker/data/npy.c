@@ -6,9 +6,9 @@
  * numbers are labels (axis of samples only), floats are targets. Format: "\x93NUMPY", version,
  * length, a Python dictionary in text, then the values.
  *
- * What a newcomer would get wrong: values may stand in the other byte order, or with the first axis
- * running fastest (Fortran order), and a packed file does not tell its size; so a header's promise
- * is compared with what deflate could hold at most (1032:1) before memory is taken.
+ * Values may be in the other byte order, or with the first axis running fastest (Fortran order). A
+ * packed file does not tell its size; so a header's promise is compared with what deflate could
+ * hold at most (1032:1) before memory is allocated.
  */
 #include <ctype.h>
 #include <float.h>
@@ -106,7 +106,7 @@ static bool read_bytes(struct npy_file *in, void *to, size_t n)
     return gzread(in->f, to, (unsigned)n) == (int)n;
 }
 
-/* What zlib has against a packed file, or NULL. It looks ahead: a wrong checksum at the end of a
+/* What zlib has against a packed file, or NULL. It reads ahead: a wrong checksum at the end of a
  * small file is found at its begin. */
 static const char *damage(struct npy_file *in)
 {
@@ -231,7 +231,7 @@ static double value_at(const struct npy_file *in, const char *p)
     return in->width == 1 ? v.u1 : in->width == 2 ? v.u2 : in->width == 4 ? v.u4 : (double)v.u8;
 }
 
-/* Where the value that is number `at` in the file belongs when samples stand one after the other.
+/* Where the value that is number `at` in the file belongs when samples are stored one after the other.
  */
 static int64_t place_of(const struct npy_file *in, int64_t at)
 {
@@ -249,7 +249,7 @@ static int64_t place_of(const struct npy_file *in, int64_t at)
     return place;
 }
 
-/* Value number `at` of the file into its place. */
+/* Stores value number `at` of the file where it belongs. */
 static int put_value(const struct npy_file *in, char to, void *out, int64_t at, double v,
                      struct err *e)
 {

@@ -1,9 +1,8 @@
 /* See received.h. A data set is complete when it has its name: until then it is DIR/.KEY.part,
  * under the lock DIR/.KEY.lock.
  *
- * What a newcomer would get wrong: names of files come from another host. They are letters, digits
- * and a few signs, in at most one folder, and never begin with a dot, so that none leads out of
- * DIR.
+ * Names of files come from another host. They are letters, digits and a few signs, in at most one
+ * folder, and never begin with a dot, so that none leads out of DIR.
  */
 #include "worker/data/received.h"
 
@@ -141,7 +140,7 @@ struct incoming *received_begin(const struct received *r, const char *key, int64
     }
     in->writes = rc == 0 && flock(in->lock, LOCK_EX | LOCK_NB) == 0;
     if (rc == 0 && in->writes) {
-        proc_remove_tree(in->part, NULL); /* of one who was killed */
+        proc_remove_tree(in->part, NULL); /* of a process that was killed */
         rc = make_room(r, key, bytes, e);
     }
     if (rc < 0) {
@@ -170,10 +169,13 @@ int received_file(struct incoming *in, const char *name, struct err *e)
         return 0;
     }
     int rc = close_file(in, e);
+    if (rc < 0) {
+        return rc;
+    }
     snprintf(path, sizeof(path), "%s/" RECEIVED_PATH "/%s", in->part, name);
     char *slash = strrchr(path, '/');
     *slash = 0;
-    rc = rc < 0 ? rc : proc_mkdirs(path, 0700, e);
+    rc = proc_mkdirs(path, 0700, e);
     *slash = '/';
     if (rc == 0 && !(in->file = fopen(path, "wbx"))) {
         rc = err_errno(e, ERR_IO, "cannot make '%s'", path);

@@ -1,6 +1,6 @@
 /* Data sets that a keeper sent to this host, kept for the next job: DIR/KEY/files/NAME, KEY the
- * SHA-256 over names and bytes of the files. Together they take at most `limit_bytes`; the ones
- * that were not used for longest go first. Several ranks of a host share the folder. */
+ * SHA-256 over names and bytes of the files. Together they take at most `limit_bytes`; the least
+ * recently used ones are deleted first. Several ranks of a host share the folder. */
 #ifndef WORKER_DATA_RECEIVED_H
 #define WORKER_DATA_RECEIVED_H
 
@@ -13,7 +13,7 @@ struct received {
     const char *dir; /* NULL: this host keeps none */
     int64_t limit_bytes;
 };
-#define RECEIVED_PATH "files" /* the data set's path beneath the root that received_find gives */
+#define RECEIVED_PATH "files" /* the data set's path beneath the root that received_find returns */
 
 /* The root of a complete one into out[4096]: 1, and it counts as used now; 0: there is none. */
 int received_find(const struct received *r, const char *key, char *out);

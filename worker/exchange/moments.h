@@ -1,7 +1,9 @@
 /* Running statistics of batch norm across ranks (SEMANTICS.md 2): means and variances merge through
  * their first two moments.
  *
- *   mean = sum s_i * mean_i        var = sum s_i * (var_i + mean_i^2) - mean^2        shares s_i sum to 1
+ *   mean = sum s_i * mean_i        var = sum s_i * (var_i + mean_i^2) - mean^2
+ *
+ * with shares s_i that sum to 1.
  *
  * `mean_of` [n] tells them apart: for a variance the index of its mean, for a mean -1. Inside
  * worker/exchange only. */

@@ -1,7 +1,7 @@
-/* The program cache (see model.h). Programs are taken and dropped by the main thread only; the
- * preparing thread adds them. So a program that the main thread holds stays where it is: an
- * addition evicts the least recently used one, and the two used last are never it. Where the
- * device's memory is short, the one that was taken last goes only for another that is taken.
+/* The program cache (see model.h). Only the main thread takes and drops programs; the preparing
+ * thread adds them. A program that the main thread holds stays valid: an addition evicts the least
+ * recently used program, and never one of the two used last. If the device's memory is short, the
+ * program that was taken last is evicted only for another one that is taken.
  */
 #include "worker/model/model.h"
 
@@ -69,7 +69,7 @@ static int find_oldest(const struct model *m, const struct dev_program *but)
     return oldest;
 }
 
-/* A place for a new program, under the lock: free, or the least recently used one, whose program is
+/* An entry for a new program, under the lock: a free one, or the least recently used one, whose program is
  * handed out to be freed. */
 static int make_place(struct model *m, struct dev_program **old)
 {
@@ -100,7 +100,7 @@ static bool make_room(struct model *m, bool given_up)
     return true;
 }
 
-/* Under the lock. taken: it takes the place of the one that is held; else it is for later, and the
+/* Under the lock. taken: it replaces the one that is held; else it is for later, and the
  * lock is given up while a thread makes it. What is kept for later must not keep out what is wanted
  * now. */
 static struct dev_program *build(struct model *m, int batch, bool taken, struct err *e)

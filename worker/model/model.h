@@ -1,9 +1,9 @@
-/* A rank's model: its replica on the device, and the programs for the minibatch sizes it has met.
+/* A rank's model: its replica on the device, and the programs for the minibatch sizes it has used.
  *
  * A program is built for one size. While training goes on with the old size, a thread prepares the
- * new one (model_ready starts it and says when it is there), so that a new assignment never pauses
- * a step. A few programs are kept, the least recently used goes first: for want of places, or of
- * the device's memory.
+ * new one (model_ready starts it and says when it is ready), so that a new assignment never pauses
+ * a step. A few programs are kept; the least recently used is evicted when the cache or the
+ * device's memory is full.
  */
 #ifndef WORKER_MODEL_MODEL_H
 #define WORKER_MODEL_MODEL_H
@@ -24,7 +24,7 @@ struct model {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     struct {
-        struct dev_program *program; /* NULL: free place */
+        struct dev_program *program; /* NULL: a free entry */
         int batch;
         uint64_t used;
     } cache[MODEL_PROGRAMS];

@@ -111,6 +111,7 @@ CALLS = {
     "es_start": [],
     "es_epochs": [c_double],
     "es_next": [POINTER(Slice)],
+    "es_holds": [],
     "es_begin": [c_int64],
     "es_again": [],
     "es_weight": [c_double],

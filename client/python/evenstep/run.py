@@ -43,6 +43,7 @@ class Run:
         self.over = False  # no slice comes any more
         self.save = None  # gives the bytes of the program's own state
         self.before_leave = None  # what is still to be told
+        self.on_start = None  # called once, before the first slice; calls start()
         self._join(about, optimizer, params, stats)
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
@@ -75,10 +76,19 @@ class Run:
     def start(self):
         self._library.start()
 
+    def ensure_started(self):
+        """Late, since the rank has to know before how many epochs the program wants."""
+        call, self.on_start = self.on_start, None
+        if call:
+            call()
+
     # ---- slices and steps
 
     def epochs(self, n):
+        if not self.on_start:
+            raise Error("epochs() is called once, before the first batch")
         self._library.epochs(n)
+        self.ensure_started()
 
     def next(self):
         """The next slice, or None: the job is done or stopped."""
@@ -90,6 +100,10 @@ class Run:
         return Slice(
             s.epoch, s.number, s.start, s.count, s.step_count, indices, bool(s.epoch_last)
         )
+
+    def holds(self):
+        """The rank reads and may change parameters while the next slice begins."""
+        return bool(self._library.holds())
 
     def begin(self, number):
         """False: the job was stopped, make no step."""

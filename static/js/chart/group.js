@@ -1,26 +1,44 @@
-/* What the charts of a page share: the x axis and its range, the reading line, marks, zoom, keys, theme. A newcomer
-   would get the two ranges wrong: `full` is what there is, `zoom` is what was chosen (null: everything). Events:
-   "hover" (x or null), "zoom", "focus". */
+/* What the charts of a page share: the x axis and its range, the reading line, marks, zoom, keys,
+   theme. There are two ranges: `full` is what there is, `zoom` is what was chosen (null:
+   everything). Events: "hover" (x or null), "zoom" (range or null). */
+import {dragZoom} from './dragzoom.js';
 import {lastAtOrBefore} from './smooth.js';
+
+/** @typedef {import('./chart.js').Chart} Chart */
 
 export class ChartGroup extends EventTarget {
   constructor() {
     super();
+    /** @type {Chart[]} */
     this.charts = [];
+    /** @type {Page.Axis} */
     this.axis = 'step';
+    /** @type {Page.Range} */
     this.full = [0, 1];
+    /** @type {Page.Range | null} */
     this.zoom = null;
+    /** @type {Page.Mark[]} */
     this.marks = [];
+    /** @type {number | null} */
     this.hoverX = null;
-    this.interaction = (chart) => this.model(chart);
+    this.dragging = false;
+    /** Whether the service is away, so that what is drawn may be old. */
+    this.faint = false;
     this.onTheme = () => requestAnimationFrame(() => this.redraw());
     window.addEventListener('evenstep-theme', this.onTheme);
   }
 
+  /** @param {Chart} chart */
+  interaction(chart) {
+    return dragZoom(this, chart);
+  }
+
+  /** @param {Chart} chart */
   add(chart) {
     this.charts.push(chart);
   }
 
+  /** @param {Chart} chart */
   drop(chart) {
     chart.close();
     this.charts = this.charts.filter((c) => c !== chart);
@@ -32,34 +50,44 @@ export class ChartGroup extends EventTarget {
     this.charts = [];
   }
 
+  /** @returns {Page.Range} */
   window() {
     return this.zoom || this.full;
   }
 
+  /**
+   * @param {number} a
+   * @param {number} b
+   */
   setFull(a, b) {
     this.full = b > a ? [a, b] : [a, a + 1];
   }
 
-  setZoom(range, quiet = false) {
-    if (range) {
-      const span = Math.max(range[1] - range[0], (this.full[1] - this.full[0]) / 5000);
-      const from = Math.max(this.full[0], Math.min(range[0], this.full[1] - span));
-      range = [from, Math.min(this.full[1], from + span)];
-      if (range[0] <= this.full[0] && range[1] >= this.full[1]) {
-        range = null;
-      }
-    }
-    this.zoom = range;
+  /**
+   * A range within what there is, and not too small; null where it is everything.
+   * @param {Page.Range} range
+   * @returns {Page.Range | null}
+   */
+  within([a, b]) {
+    const [least, most] = this.full;
+    const span = Math.max(b - a, (most - least) / 5000);
+    const from = Math.max(least, Math.min(a, most - span));
+    const to = Math.min(most, from + span);
+    return from <= least && to >= most ? null : [from, to];
+  }
+
+  /** @param {Page.Range | null} range */
+  setZoom(range) {
+    this.zoom = range && this.within(range);
     this.redraw();
-    if (!quiet) {
-      this.dispatchEvent(new CustomEvent('zoom', {detail: range}));
-    }
+    this.dispatchEvent(new CustomEvent('zoom', {detail: this.zoom}));
   }
 
   redraw() {
     this.charts.forEach((c) => c.redraw());
   }
 
+  /** @param {number | null} x */
   hover(x) {
     if (x === this.hoverX) {
       return;
@@ -69,94 +97,74 @@ export class ChartGroup extends EventTarget {
     this.dispatchEvent(new CustomEvent('hover', {detail: x}));
   }
 
-  focusOn(chart) {
-    this.focused = chart;
-  }
-
-  /* Drag zooms, a double click goes back. Fingers scroll the page. */
-  model(chart) {
-    return {
-      mousedown: (e, g, context) => {
-        if (e.button > 0) {
-          return;
-        }
-        context.initializeMouseDown(e, g, context);
-        const from = context.dragStartX;
-        const box = chart.plot.getBoundingClientRect();
-        this.dragging = true;
-        const shade = document.createElement('div');
-        shade.className = 'zoom-shade';
-        const area = g.getArea();
-        const to = (event) => Math.min(Math.max(event.clientX - box.left, area.x), area.x + area.w);
-        const move = (event) => {
-          const x = to(event);
-          shade.style.left = Math.min(from, x) + 'px';
-          shade.style.width = Math.abs(x - from) + 'px';
-          shade.style.top = area.y + 'px';
-          shade.style.height = area.h + 'px';
-          if (!shade.isConnected && Math.abs(x - from) > 4) {
-            chart.place.append(shade);
-            this.hover(null);
-          }
-        };
-        const up = (event) => {
-          window.removeEventListener('mousemove', move);
-          window.removeEventListener('mouseup', up);
-          shade.remove();
-          this.dragging = false;
-          const x = to(event);
-          if (Math.abs(x - from) > 8) {
-            this.setZoom([g.toDataXCoord(Math.min(from, x)), g.toDataXCoord(Math.max(from, x))]);
-          }
-        };
-        window.addEventListener('mousemove', move);
-        window.addEventListener('mouseup', up);
-      },
-      dblclick: () => this.setZoom(null),
-    };
-  }
-
-  onKey(e, chart) {
-    if (e.ctrlKey || e.metaKey || e.altKey) {
+  /**
+   * Moves the reading line by so many points of a chart, within what is shown.
+   * @param {Chart} chart
+   * @param {number} by
+   */
+  moveHair(chart, by) {
+    const xs = chart.xs();
+    if (xs.length === 0) {
       return;
     }
-    const xs = chart.xs();
     const [a, b] = this.window();
-    const move = (by) => {
-      if (xs.length) {
-        const first = Math.max(0, lastAtOrBefore(xs, a - 1e-9) + 1);
-        const last = lastAtOrBefore(xs, b);
-        const at = this.hoverX === null ? last : lastAtOrBefore(xs, this.hoverX + 1e-9) + by;
-        this.hover(xs[Math.min(Math.max(at, first), last)]);
-      }
-    };
-    const zoomBy = (factor) => {
-      const mid = this.hoverX === null ? (a + b) / 2 : this.hoverX;
-      this.setZoom([mid - (mid - a) * factor, mid + (b - mid) * factor]);
-    };
-    const keys = {
-      ArrowLeft: () => move(e.shiftKey ? -10 : -1),
-      ArrowRight: () => move(e.shiftKey ? 10 : 1),
-      Home: () => this.hover(xs[0] ?? null),
-      End: () => this.hover(xs[xs.length - 1] ?? null),
-      '+': () => zoomBy(0.5),
-      '=': () => zoomBy(0.5),
-      '-': () => zoomBy(2),
-      '−': () => zoomBy(2),
+    const first = Math.max(0, lastAtOrBefore(xs, a - 1e-9) + 1);
+    const last = lastAtOrBefore(xs, b);
+    const at = this.hoverX === null ? last : lastAtOrBefore(xs, this.hoverX + 1e-9) + by;
+    this.hover(xs[Math.min(Math.max(at, first), last)]);
+  }
+
+  /** @param {number} factor */
+  zoomBy(factor) {
+    const [a, b] = this.window();
+    const mid = this.hoverX === null ? (a + b) / 2 : this.hoverX;
+    this.setZoom([mid - (mid - a) * factor, mid + (b - mid) * factor]);
+  }
+
+  /** @param {Chart} chart */
+  leave(chart) {
+    this.hover(null);
+    if (chart.tableShown) {
+      chart.toggleTable(false);
+    } else {
+      this.setZoom(null);
+    }
+  }
+
+  /**
+   * What a key does in a chart; undefined where it does nothing.
+   * @param {KeyboardEvent} e
+   * @param {Chart} chart
+   * @returns {(() => void) | undefined}
+   */
+  actionOf(e, chart) {
+    const by = e.shiftKey ? 10 : 1;
+    /** @type {{[key: string]: () => void}} */
+    const actions = {
+      ArrowLeft: () => this.moveHair(chart, -by),
+      ArrowRight: () => this.moveHair(chart, by),
+      Home: () => this.hover(chart.xs().at(0) ?? null),
+      End: () => this.hover(chart.xs().at(-1) ?? null),
+      '+': () => this.zoomBy(0.5),
+      '=': () => this.zoomBy(0.5),
+      '-': () => this.zoomBy(2),
+      '−': () => this.zoomBy(2),
       0: () => this.setZoom(null),
       t: () => chart.toggleTable(),
       T: () => chart.toggleTable(),
-      Escape: () => {
-        this.hover(null);
-        if (chart.tableBox && !chart.tableBox.hidden) {
-          chart.toggleTable(false);
-        } else {
-          this.setZoom(null);
-        }
-      },
+      Escape: () => this.leave(chart),
     };
-    if (keys[e.key]) {
-      keys[e.key]();
+    return actions[e.key];
+  }
+
+  /**
+   * @param {KeyboardEvent} e
+   * @param {Chart} chart
+   */
+  onKey(e, chart) {
+    const act = e.ctrlKey || e.metaKey || e.altKey ? undefined : this.actionOf(e, chart);
+    if (act) {
+      act();
       e.preventDefault();
       e.stopPropagation();
     }

@@ -1,18 +1,61 @@
-/* What is painted beneath the lines of a chart, on the library's own canvas. Colours are read from the variables at
-   each painting, so a change of theme needs nothing but a repaint. `view` is {ctx, area, x(v), y(v)}. */
-import {cssVar} from '../dom.js';
+/* What is painted on a chart besides its lines, on the library's own canvas. Colours are read from
+   the variables at each painting, so a change of theme needs nothing but a repaint. */
+import {cssVar, resolve} from '../dom.js';
+import {drawShape} from '../icons.js';
 
-function colourOf(name) {
-  return name.startsWith('var(') ? cssVar(name.slice(4, -1)) : name;
+/** @typedef {{marks: Page.Mark[], faint: boolean}} Shared */
+
+/**
+ * Everything beneath the lines.
+ * @param {Page.Canvas} view
+ * @param {Page.ChartData} data
+ * @param {Shared} shared what the charts of a page have in common
+ */
+export function paintBeneath(view, data, {marks, faint}) {
+  const {ctx, area} = view;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(area.x, area.y, area.w, area.h);
+  ctx.clip();
+  ctx.globalAlpha = faint ? 0.45 : 1;
+  paintGaps(view, data.gaps);
+  paintArea(view, data.area);
+  for (const band of [data.band || []].flat()) {
+    paintBand(view, band);
+  }
+  paintLevels(view, data.hlines);
+  paintMarks(view, marks);
+  ctx.restore();
 }
 
-/* Least to greatest of each bucket, its mean as a thin line, and a needle where one maximum stands out of its
- * neighbours. */
-export function paintBand({ctx, x, y}, {x: xs, min, max, mean, colour = 'var(--ink)', line = true}) {
-  const n = xs.length;
+/**
+ * Least to greatest of each bucket, its mean as a thin line, and a needle where one maximum stands
+ * out of its neighbours.
+ * @param {Page.Canvas} view
+ * @param {Page.Band} band
+ */
+function paintBand(view, band) {
+  const {ctx} = view;
   const alpha = ctx.globalAlpha;
-  ctx.fillStyle = ctx.strokeStyle = colourOf(colour);
+  ctx.fillStyle = ctx.strokeStyle = resolve(band.colour || 'var(--ink)');
   ctx.globalAlpha = alpha * (parseFloat(cssVar('--band')) || 0.16);
+  paintSpread(view, band);
+  if (band.line !== false) {
+    ctx.globalAlpha = alpha * 0.34;
+    paintMean(view, band);
+  }
+  ctx.globalAlpha = alpha * 0.8;
+  paintNeedles(view, band);
+  ctx.globalAlpha = alpha;
+}
+
+/**
+ * A closed area for each run of buckets that have values.
+ * @param {Page.Canvas} view
+ * @param {Page.Band} band
+ */
+function paintSpread({ctx, x, y}, {x: xs, min, max}) {
+  const n = xs.length;
   for (let a = 0; a < n;) {
     while (a < n && !Number.isFinite(max[a])) {
       a++;
@@ -34,25 +77,35 @@ export function paintBand({ctx, x, y}, {x: xs, min, max, mean, colour = 'var(--i
     }
     a = b > a ? b : a + 1;
   }
-  if (line) {
-    ctx.globalAlpha = alpha * 0.34;
-    ctx.lineWidth = 1;
-    ctx.beginPath();
-    let pen = false;
-    for (let i = 0; i < n; i++) {
-      if (Number.isFinite(mean[i])) {
-        ctx[pen ? 'lineTo' : 'moveTo'](x(xs[i]), y(mean[i]));
-        pen = true;
-      } else {
-        pen = false;
-      }
+}
+
+/**
+ * @param {Page.Canvas} view
+ * @param {Page.Band} band
+ */
+function paintMean({ctx, x, y}, {x: xs, mean}) {
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  let pen = false;
+  for (let i = 0; i < xs.length; i++) {
+    if (Number.isFinite(mean[i])) {
+      ctx[pen ? 'lineTo' : 'moveTo'](x(xs[i]), y(mean[i]));
+      pen = true;
+    } else {
+      pen = false;
     }
-    ctx.stroke();
   }
-  ctx.globalAlpha = alpha * 0.8;
+  ctx.stroke();
+}
+
+/**
+ * @param {Page.Canvas} view
+ * @param {Page.Band} band
+ */
+function paintNeedles({ctx, x, y}, {x: xs, max, mean}) {
   ctx.lineWidth = 1.25;
   ctx.beginPath();
-  for (let i = 1; i + 1 < n; i++) {
+  for (let i = 1; i + 1 < xs.length; i++) {
     const around = Math.max(max[i - 1], max[i + 1]);
     if (max[i] > mean[i] * 4 / 3 && max[i] > around * 1.5) {
       ctx.moveTo(x(xs[i]), y(mean[i]));
@@ -60,17 +113,20 @@ export function paintBand({ctx, x, y}, {x: xs, min, max, mean, colour = 'var(--i
     }
   }
   ctx.stroke();
-  ctx.globalAlpha = alpha;
 }
 
-/* Between two lines: the time that is not spent computing. */
-export function paintArea({ctx, x, y}, area) {
+/**
+ * Between two lines: the time that is not spent computing.
+ * @param {Page.Canvas} view
+ * @param {Page.Area} [area]
+ */
+function paintArea({ctx, x, y}, area) {
   if (!area || area.x.length < 2) {
     return;
   }
   const alpha = ctx.globalAlpha;
   ctx.globalAlpha = alpha * 0.3;
-  ctx.fillStyle = colourOf(area.colour);
+  ctx.fillStyle = resolve(area.colour);
   ctx.beginPath();
   area.x.forEach((v, i) => ctx.lineTo(x(v), y(area.top[i])));
   for (let i = area.x.length - 1; i >= 0; i--) {
@@ -81,19 +137,25 @@ export function paintArea({ctx, x, y}, area) {
   ctx.globalAlpha = alpha;
 }
 
+/** @type {{[style: string]: [string, number[]]}} colour, dashes */
 const LEVELS = {
   ghost: ['var(--ghost)', [2, 2]],
   target: ['var(--ok)', [8, 3, 2, 3]]
 };
 
-export function paintLevels({ctx, area, y}, levels = []) {
+/**
+ * Horizontal lines with their words.
+ * @param {Page.Canvas} view
+ * @param {Page.Level[]} [levels]
+ */
+function paintLevels({ctx, area, y}, levels = []) {
   for (const level of levels) {
     const [colour, dash] = LEVELS[level.style];
     const at = Math.round(y(level.y)) + 0.5;
     if (!Number.isFinite(at) || at < area.y || at > area.y + area.h) {
       continue;
     }
-    ctx.strokeStyle = ctx.fillStyle = colourOf(colour);
+    ctx.strokeStyle = ctx.fillStyle = resolve(colour);
     ctx.lineWidth = 1.25;
     ctx.setLineDash(dash);
     ctx.beginPath();
@@ -111,6 +173,7 @@ export function paintLevels({ctx, area, y}, levels = []) {
   }
 }
 
+/** @type {{[kind: string]: [string, number[], number]}} colour, dashes, width */
 const MARKS = {
   change: ['var(--mark)', [3, 3], 1],
   lost: ['var(--bad)', [], 1.25],
@@ -118,9 +181,13 @@ const MARKS = {
   rate: ['var(--mark)', [1, 3], 1]
 };
 
-/* A mark is one straight line down the page: every chart paints it at the same x. Checkpoints are ticks on the base
- * line. */
-export function paintMarks({ctx, area, x}, marks = []) {
+/**
+ * A mark is one straight line down the page: every chart paints it at the same x. Checkpoints are
+ * ticks on the base line.
+ * @param {Page.Canvas} view
+ * @param {Page.Mark[]} [marks]
+ */
+function paintMarks({ctx, area, x}, marks = []) {
   for (const mark of marks) {
     const at = Math.round(x(mark.x)) + 0.5;
     if (at < area.x || at > area.x + area.w) {
@@ -134,7 +201,7 @@ export function paintMarks({ctx, area, x}, marks = []) {
       ctx.lineTo(at, area.y + area.h);
     } else {
       const [colour, dash, width] = MARKS[mark.kind];
-      ctx.strokeStyle = colourOf(colour);
+      ctx.strokeStyle = resolve(colour);
       ctx.lineWidth = width;
       ctx.setLineDash(dash);
       ctx.moveTo(at, area.y);
@@ -145,11 +212,15 @@ export function paintMarks({ctx, area, x}, marks = []) {
   }
 }
 
-/* Where there are no data: hatched, its length as text, never joined by a line. */
-export function paintGaps({ctx, area, x}, gaps = []) {
+/**
+ * Where there are no data: hatched, its length as text, never joined by a line.
+ * @param {Page.Canvas} view
+ * @param {Page.Gap[]} [gaps]
+ */
+function paintGaps({ctx, area, x}, gaps = []) {
   ctx.strokeStyle = cssVar('--ghost');
   ctx.lineWidth = 1;
-  for (const gap of gaps || []) {
+  for (const gap of gaps) {
     const a = Math.max(area.x, x(gap.from));
     const b = Math.min(area.x + area.w, x(gap.to));
     if (b - a < 2) {
@@ -171,5 +242,45 @@ export function paintGaps({ctx, area, x}, gaps = []) {
       ctx.font = '11px ' + getComputedStyle(document.body).fontFamily;
       ctx.fillText(gap.text, b + 4, area.y + 10);
     }
+  }
+}
+
+/**
+ * The shape of a line at its points, not closer than six pixels.
+ * @param {Dygraphs.PlotterEvent} e
+ * @param {Page.Line | undefined} line
+ */
+export function paintShapes(e, line) {
+  if (!line?.shape) {
+    return;
+  }
+  const ctx = e.drawingContext;
+  ctx.fillStyle = e.color;
+  let last = -Infinity;
+  for (const p of e.points) {
+    if (Number.isFinite(p.canvasy) && p.canvasx - last > 6) {
+      drawShape(ctx, line.shape, p.canvasx, p.canvasy, line.shapeSize || 4);
+      last = p.canvasx;
+    }
+  }
+}
+
+/**
+ * The dot of a line under the reading line.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {number} x
+ * @param {number} y
+ * @param {number} radius
+ * @param {Page.Line | undefined} line
+ */
+export function paintDot(ctx, x, y, radius, line) {
+  if (line && line.dot !== false) {
+    ctx.fillStyle = resolve(line.colour);
+    ctx.strokeStyle = cssVar('--surface');
+    ctx.lineWidth = 1.5;
+    ctx.beginPath();
+    ctx.arc(x, y, radius + 0.5, 0, 2 * Math.PI);
+    ctx.fill();
+    ctx.stroke();
   }
 }

@@ -1,26 +1,37 @@
-/* Axes: where ticks stand, and how far an axis reaches. Pure, tested in tests/browser/test_pure.py. */
-import {NARROW, tick} from '../format.js';
+/* Axes: where ticks stand, and how far an axis reaches. Pure, tested in tests/browser/test_pure.py.
+ */
+import {tick, timeTick} from '../format.js';
 
+/**
+ * The next of 1, 2, 5 by a power of ten.
+ * @param {number} raw
+ */
 export function step125(raw) {
   if (!(raw > 0)) {
     return 1;
   }
   const power = 10 ** Math.floor(Math.log10(raw));
-  const lead = raw / power;
-  return power * (lead <= 1.0001 ? 1 : lead <= 2.0001 ? 2 : lead <= 5.0001 ? 5 : 10);
+  const lead = [1, 2, 5].find((v) => raw / power <= v + 0.0001) || 10;
+  return power * lead;
 }
 
-/* 3 to 6 round values within [a, b]. */
+/**
+ * 3 to 6 round values within [a, b].
+ * @param {number} a
+ * @param {number} b
+ * @param {number} [most]
+ */
 export function linearTicks(a, b, most = 5) {
   if (!(b > a)) {
     return [a];
   }
-  const by = [step125((b - a) / most), step125((b - a) / most) / 2, step125((b - a) / most) / 2.5]
-                 .filter((s) => /^[125]/.test(s.toExponential()))
-                 .filter((s) => (b - a) / s <= most + 1)
-                 .reduce(
-                     (best, s) => (Math.abs((b - a) / s - most) < Math.abs((b - a) / best - most) ? s : best),
-                     step125((b - a) / most));
+  const by =
+      [step125((b - a) / most), step125((b - a) / most) / 2, step125((b - a) / most) / 2.5]
+          .filter((s) => /^[125]/.test(s.toExponential()))
+          .filter((s) => (b - a) / s <= most + 1)
+          .reduce((best, s) =>
+                      (Math.abs((b - a) / s - most) < Math.abs((b - a) / best - most) ? s : best),
+              step125((b - a) / most));
   const ticks = [];
   for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
     ticks.push(+(v * by).toPrecision(12));
@@ -28,7 +39,12 @@ export function linearTicks(a, b, most = 5) {
   return ticks;
 }
 
-/* 1, 2, 5 of each power within [a, b]; powers alone where there are many; linear ones where hardly any fit. */
+/**
+ * 1, 2, 5 of each power within [a, b]; powers alone where there are many; linear ones where hardly
+ * any fit.
+ * @param {number} a
+ * @param {number} b
+ */
 export function logTicks(a, b) {
   const all = [];
   for (let p = Math.floor(Math.log10(a)); p <= Math.ceil(Math.log10(b)); p++) {
@@ -41,20 +57,27 @@ export function logTicks(a, b) {
   }
   if (all.length > 7) {
     const powers = all.filter((v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9);
-    return powers.length > 7 ? powers.filter((v, i) => i % Math.ceil(powers.length / 6) === 0) :
-        powers.length >= 3   ? powers :
-                               all.filter((v, i) => i % 2 === 0);
+    if (powers.length > 7) {
+      return powers.filter((v, i) => i % Math.ceil(powers.length / 6) === 0);
+    }
+    return powers.length >= 3 ? powers : all.filter((v, i) => i % 2 === 0);
   }
   return all.length >= 3 || (all.length === 2 && b / a > 8) ? all : linearTicks(a, b, 4);
 }
 
 const TIMES = [
-  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,  0.2,  0.5,   1,     2,     5,     10,     20,    30,
-  60,    120,   300,   600,  1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
+  1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800
 ];
 
+/**
+ * @param {number} a seconds
+ * @param {number} b seconds
+ * @param {number} [most]
+ */
 export function timeTicks(a, b, most = 6) {
-  const unit = b - a < 120 ? 0 : b - a < 7200 ? 30 : 1800; /* the labels keep one unit: seconds, minutes, hours */
+  const coarse = b - a < 7200 ? 30 : 1800;
+  const unit = b - a < 120 ? 0 : coarse; /* the labels keep one unit: seconds, minutes, hours */
   const by = TIMES.find((t) => t >= unit && (b - a) / t <= most) || TIMES[TIMES.length - 1];
   const ticks = [];
   for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
@@ -63,29 +86,33 @@ export function timeTicks(a, b, most = 6) {
   return ticks;
 }
 
-export function timeTick(v, range) {
-  if (v === 0) {
-    return '0';
-  }
-  if (range < 120) {
-    return +v.toPrecision(4) + NARROW + 's';
-  }
-  return range < 7200 ? +(v / 60).toPrecision(3) + NARROW + 'min' :
-      range < 172800  ? +(v / 3600).toPrecision(3) + NARROW + 'h' :
-                        +(v / 86400).toPrecision(3) + NARROW + 'd';
-}
-
+/**
+ * @param {Page.Axis} axis
+ * @param {number} a
+ * @param {number} b
+ * @param {number} most
+ */
 export function xTicks(axis, a, b, most) {
-  return axis === 'time' ? timeTicks(a, b, most) :
-                           linearTicks(a, b, most).filter((v) => Number.isInteger(v) || b - a < 2);
+  return axis === 'time' ? timeTicks(a, b, most)
+                         : linearTicks(a, b, most).filter((v) => Number.isInteger(v) || b - a < 2);
 }
 
+/**
+ * @param {Page.Axis} axis
+ * @param {number} v
+ * @param {number} range
+ */
 export function xLabel(axis, v, range) {
   return axis === 'time' ? timeTick(v, range) : tick(v);
 }
 
-/* The range of a value axis around what is there. log: never below a thousandth of the greatest. */
-export function niceRange(values, {zero = false, log = false, pad = 0.06, least = 0} = {}) {
+/**
+ * The range of a value axis around what is there. log: never below 1e-5 of the greatest.
+ * @param {number[]} values
+ * @param {{zero?: boolean, log?: boolean, pad?: number, least?: number}} [options]
+ */
+export function niceRange(values, options = {}) {
+  const {zero = false, log = false, pad = 0.06, least = 0} = options;
   let low = Infinity;
   let high = -Infinity;
   for (const v of values) {
@@ -109,7 +136,13 @@ export function niceRange(values, {zero = false, log = false, pad = 0.06, least 
   return [low - span * pad, high + span * pad];
 }
 
-/* Positions of labels that want to stand at `wanted`, moved apart to at least `gap` within [low, high]; order is kept.
+/**
+ * Positions of labels that want to stand at `wanted`, moved apart to at least `gap` within
+ * [low, high]; order is kept.
+ * @param {number[]} wanted
+ * @param {number} gap
+ * @param {number} low
+ * @param {number} high
  */
 export function spread(wanted, gap, low, high) {
   const order = wanted.map((y, i) => i).sort((a, b) => wanted[a] - wanted[b]);

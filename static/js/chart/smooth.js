@@ -1,8 +1,14 @@
-/* Smoothing and curves as arrays. Pure, tested in tests/browser/test_pure.py.
+/* Smoothing and curves as arrays. Pure, tested in tests/browser/test_pure.py. A curve is
+   {x, min, max, mean}: four arrays of one length. */
 
-   A curve is {x, min, max, mean}: four arrays of one length. smooth() is an exponential mean over distance on the x
-   axis, debiased (so that it starts at the first value, not at 0), and it starts anew at each of `cuts` (a restart, a
-   change of the learning rate), so that it never drags a jump along. */
+/**
+ * An exponential mean over distance on the x axis, debiased (so that it starts at the first value,
+ * not at 0). It starts anew at each of `cuts` (a restart, a change of the learning rate), so that
+ * it never drags a jump along.
+ * @param {{x: number[], mean: number[]}} curve
+ * @param {number} weight of what came before, from 0 to 1
+ * @param {number[]} [cuts]
+ */
 export function smooth(curve, weight, cuts = []) {
   const {x, mean} = curve;
   const n = x.length;
@@ -32,6 +38,10 @@ export function smooth(curve, weight, cuts = []) {
   return out;
 }
 
+/**
+ * The median distance of neighbours.
+ * @param {number[]} x
+ */
 function gapOf(x) {
   const gaps = [];
   for (let i = 1; i < x.length; i++) {
@@ -41,7 +51,13 @@ function gapOf(x) {
   return gaps.length ? gaps[gaps.length >> 1] : 0;
 }
 
-/* The value at or before x (steps) or between its neighbours. */
+/**
+ * The value at or before x (steps) or between its neighbours.
+ * @param {number[]} xs
+ * @param {number[]} ys
+ * @param {number} x
+ * @param {boolean} [stepped]
+ */
 export function valueAt(xs, ys, x, stepped = false) {
   const i = lastAtOrBefore(xs, x);
   if (i < 0) {
@@ -53,6 +69,11 @@ export function valueAt(xs, ys, x, stepped = false) {
   return ys[i] + (ys[i + 1] - ys[i]) * (x - xs[i]) / (xs[i + 1] - xs[i]);
 }
 
+/**
+ * The index of the last of xs that is at most x; -1 where there is none.
+ * @param {number[]} xs
+ * @param {number} x
+ */
 export function lastAtOrBefore(xs, x) {
   let low = 0;
   let high = xs.length;
@@ -67,13 +88,34 @@ export function lastAtOrBefore(xs, x) {
   return low - 1;
 }
 
+/**
+ * @param {number[]} xs
+ * @param {number} x
+ */
 export function nearest(xs, x) {
   const i = lastAtOrBefore(xs, x);
-  return i < 0 ? 0 : i + 1 < xs.length && xs[i + 1] - x < x - xs[i] ? i + 1 : i;
+  if (i < 0) {
+    return 0;
+  }
+  return i + 1 < xs.length && xs[i + 1] - x < x - xs[i] ? i + 1 : i;
 }
 
-/* Several sparse lines on the union of their x: rows [x, y1, y2, …] with null where a line has no point. */
+/**
+ * Indices of the points within a range.
+ * @param {number[]} xs
+ * @param {number[]} range
+ */
+export function visible(xs, [a, b]) {
+  return xs.map((x, i) => i).filter((i) => xs[i] >= a && xs[i] <= b);
+}
+
+/**
+ * Several sparse lines on the union of their x: rows [x, y1, y2, …] with null where a line has no
+ * point.
+ * @param {Page.Points[]} lines
+ */
 export function union(lines) {
+  /** @type {Map<number, Page.ChartRow>} */
   const at = new Map();
   lines.forEach((line, k) => {
     for (let i = 0; i < line.x.length; i++) {
@@ -85,10 +127,14 @@ export function union(lines) {
       row[k + 1] = line.y[i];
     }
   });
-  return [...at.values()].sort((a, b) => a[0] - b[0]);
+  return [...at.values()].sort((a, b) => Number(a[0]) - Number(b[0]));
 }
 
-/* Least squares t = a + k·b; NaN where the sizes do not differ. */
+/**
+ * Least squares t = a + k·b; NaN where the sizes do not differ.
+ * @param {number[]} bs
+ * @param {number[]} ts
+ */
 export function fitLine(bs, ts) {
   const n = bs.length;
   const mb = bs.reduce((s, v) => s + v, 0) / n;

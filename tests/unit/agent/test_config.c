@@ -218,7 +218,9 @@ static void files_must_be_there_and_hold_what_they_should(void **state)
     (void)state;
     write_file("short", "too short\n");
     assert_mistakes(mistakes);
-    assert_true(read_options(STORE "--secret-file @/secret --data-dir @/secret/data") < 0);
+    assert_int_equal(read_options(STORE "--secret-file @/secret --data-dir @/secret/data"),
+                     -ERR_IO);
+    assert_non_null(strstr(e.message, "/secret/data'"));
     agent_config_release(&config);
 }
 

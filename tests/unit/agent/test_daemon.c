@@ -242,8 +242,8 @@ static void no_port_that_is_free_is_an_error_and_starts_nothing(void **state)
     c.ports = "1-0";
     d = daemons_new(&c, &err_);
     r.attempt = 2;
-    assert_true(daemons_start(d, &r, &e) < 0);
-    assert_true(e.code != ERR_NONE);
+    assert_int_equal(daemons_start(d, &r, &e), -ERR_UNAVAILABLE);
+    assert_non_null(strstr(e.message, "no port of --mpi-ports 1-0 is free"));
     assert_int_equal(daemons_running(d), 0);
     assert_false(folders_are_there(&r));
     daemons_free(d, 3);

@@ -181,8 +181,8 @@ static void a_secret_that_cannot_be_made_is_an_error(void **state)
     struct sign_key key;
     (void)state;
     snprintf(path, sizeof path, "%s/nowhere/secret", dir);
-    assert_true(sign_read_secret(path, true, &key, &e) < 0);
-    assert_true(e.code != ERR_NONE);
+    assert_int_equal(sign_read_secret(path, true, &key, &e), -ERR_IO);
+    assert_non_null(strstr(e.message, "/nowhere/secret"));
     err_clear(&e);
 }
 

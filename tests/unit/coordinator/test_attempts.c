@@ -2,6 +2,8 @@
  * (coordinator/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
+#include "job/documents/summary.h"
+
 /* ---- losing an attempt ----------------------------------------------------------------------- */
 
 static void a_job_runs_once_every_worker_has_made_a_step(void **state)
@@ -113,6 +115,57 @@ static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(v
     assert_state(w, id, "failed");
     assert_error(w, id, "data", "cannot read dataset: too short");
     assert_int_equal(attempts_of(w, id), 1);
+}
+
+static void a_late_end_of_an_attempt_does_not_end_the_next_one(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    process_ends(w, id, 137, "");
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->number, 2);
+    say_fact_of(w, id, 1, "{'type': 'ended', 'outcome': 'finished', 'rank': 2, 'node': 'keeper'}");
+    tick(w, 0.5);
+    say_fact(w, id, "{'type': 'restored', 'version': 1, 'rank': 2}");
+    ranks_step(w, id, 2, 4, 0.01);
+    pass(w, 20); /* longer than an attempt that has ended may take to go */
+    assert_state(w, id, "running");
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    process_ends(w, id, 137, ""); /* lost, and not finished as attempt 1 said */
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->number, 3);
+}
+
+static void progress_that_an_earlier_virtual_attempt_left_is_not_told(void **state)
+{
+    struct world *w = *state;
+    char id[STORE_ID], dir[200], path[300];
+    submit(w,
+           "{'cluster': {'seed': 1, 'nodes': [{'name': 'v', 'fixed_seconds': 0.001,"
+           " 'seconds_per_sample': 0.001}]}}",
+           id);
+    tick(w, 0.5);
+    struct live_worker none = {0};
+    json_t *assignments = json_array();
+    struct summary s = {.from = {.attempt = 0, .rank = COORDINATOR},
+                        .name = "test",
+                        .strategy = "sync",
+                        .batching = "equal",
+                        .workers = &none,
+                        .assignments = assignments};
+    snprintf(s.from.job, sizeof s.from.job, "%s", id);
+    snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
+    snprintf(path, sizeof path, "%s/progress.json", dir);
+    OK(proc_mkdirs(dir, 0755, &err_));
+    for (s.from.attempt = 2; s.from.attempt >= 1; s.from.attempt--) {
+        s.progress.step = 7 * s.from.attempt;
+        json_t *j = summary_json(&s);
+        assert_int_equal(json_dump_file(j, path, 0), 0);
+        json_decref(j);
+        tick(w, 0.5);
+        assert_int_equal(number_of(w, id, "/progress/step"), s.from.attempt == 1 ? 7 : 0);
+    }
+    json_decref(assignments);
 }
 
 static void a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers(void **state)
@@ -415,6 +468,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(a_request_that_wakes_the_scheduler_is_followed_at_its_next_turn),
+        IN_A_WORLD(a_late_end_of_an_attempt_does_not_end_the_next_one),
+        IN_A_WORLD(progress_that_an_earlier_virtual_attempt_left_is_not_told),
         IN_A_WORLD(a_job_runs_once_every_worker_has_made_a_step),
         IN_A_WORLD(a_host_that_leaves_gets_a_checkpoint_written_and_its_job_goes_on_elsewhere),
         IN_A_WORLD(a_host_that_leaves_before_a_checkpoint_is_written_is_nobodys_fault),

@@ -192,6 +192,55 @@ static void heartbeats_of_an_earlier_attempt_count_for_nothing(void **state)
     assert_int_equal(number_of(w, id, "/progress/samples"), 0);
 }
 
+static void a_late_fact_of_an_earlier_attempt_counts_for_nothing(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    static const char text[] =
+        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100}";
+    say_fact_of(w, id, 0, text);
+    pass(w, 2);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 0);
+    say_fact(w, id, text);
+    pass(w, 2);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 1);
+}
+
+static void what_an_attempt_left_behind_is_taken_by_the_next_one(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 1, "{}", 20, id);
+    process_ends(w, id, 137, "");
+    world_node_gone(w, "n1");
+    tick(w, 0.5);
+    assert_state(w, id, "queued");
+    say_fact_of(
+        w, id, 1,
+        "{'type': 'evaluation', 'step': 16, 'epoch': 1.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.5, 'samples': 100}");
+    world_node(w, "n2", 1);
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->number, 2);
+    say_fact(w, id, "{'type': 'restored', 'version': 18, 'rank': 1}");
+    pass(w, 2);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 1);
+}
+
+static void a_document_that_cannot_be_read_disturbs_nothing(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 1, "{}", id);
+    json_t *odd = json_of("{\"format\": 99, \"outcome\": \"finished\", \"phase\": \"done\"}");
+    OK(store_fact_add(w->store, id, odd, &err_));
+    OK(report_beat(w->store, id, 0, odd, &err_));
+    json_decref(odd);
+    ranks_step(w, id, 2, 5, 0.01);
+    pass(w, 2);
+    assert_state(w, id, "running");
+    assert_int_equal(number_of(w, id, "/progress/step"), 5);
+    ended(w, id, "finished");
+    assert_state(w, id, "succeeded");
+}
+
 static void an_evaluation_is_told_and_kept(void **state)
 {
     char id[STORE_ID];
@@ -407,6 +456,9 @@ int main(void)
         IN_A_WORLD(the_next_job_on_the_same_nodes_starts_with_what_was_learned),
         IN_A_WORLD(accounting_comes_from_the_counters_in_heartbeats),
         IN_A_WORLD(heartbeats_of_an_earlier_attempt_count_for_nothing),
+        IN_A_WORLD(a_late_fact_of_an_earlier_attempt_counts_for_nothing),
+        IN_A_WORLD(what_an_attempt_left_behind_is_taken_by_the_next_one),
+        IN_A_WORLD(a_document_that_cannot_be_read_disturbs_nothing),
         IN_A_WORLD(an_evaluation_is_told_and_kept),
         IN_A_WORLD(rows_leave_the_store_once_they_are_on_disk),
         IN_A_WORLD(a_long_backlog_is_read_over_several_turns),

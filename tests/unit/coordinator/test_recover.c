@@ -71,6 +71,21 @@ static void a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_los
     assert_error(w, id, "peer", "the coordinator ended while it was being launched");
 }
 
+static void an_attempt_whose_plan_cannot_be_read_is_started_over(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 1, "{}", id);
+    json_t *plan = json_of("{\"attempt\": 1, \"workers\": []}"); /* of another version */
+    OK(store_doc_set(w->store, id, "plan", plan, &err_));
+    json_decref(plan);
+    world_new_coordinator(w);
+    pass(w, 1);
+    assert_true(w->fake.attempts[0].over); /* what was left of it was ended */
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_int_equal(number_field(w, id, "restarts"), 1);
+    assert_state(w, id, "launching");
+}
+
 static void nodes_of_a_job_that_has_ended_are_given_back(void **state)
 {
     char id[STORE_ID], next[STORE_ID];
@@ -164,6 +179,7 @@ int main(void)
         IN_A_WORLD(an_attempt_that_died_while_nobody_looked_is_started_again),
         IN_A_WORLD(a_job_that_was_cancelled_while_nobody_looked_is_told_so),
         IN_A_WORLD(a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_lost),
+        IN_A_WORLD(an_attempt_whose_plan_cannot_be_read_is_started_over),
         IN_A_WORLD(nodes_of_a_job_that_has_ended_are_given_back),
         IN_A_WORLD(minibatches_in_force_and_their_version_survive),
         IN_A_WORLD(a_virtual_attempt_is_adopted_too),

@@ -339,17 +339,17 @@ static void a_batch_that_cannot_be_shared_out_is_an_error(void **state)
     struct err e;
     struct batching_spec *b = policy(BATCH_EQUAL, 31);
     b->min_batch = 8;
-    assert_true(assign_first(&a, b, 4, NULL, 4, &e) < 0);
+    assert_int_equal(assign_first(&a, b, 4, NULL, 4, &e), -ERR_INVALID);
     assert_non_null(strstr(e.message, "31"));
     assert_non_null(strstr(e.message, "4 workers"));
     assert_non_null(strstr(e.message, "8"));
-    assert_true(assign_first(&a, policy(BATCH_EQUAL, 3), 4, NULL, 4, &e) < 0);
-    assert_true(assign_first(&a, policy(BATCH_EQUAL, 3), 0, NULL, 4, &e) < 0);
+    assert_int_equal(assign_first(&a, policy(BATCH_EQUAL, 3), 4, NULL, 4, &e), -ERR_INVALID);
+    assert_int_equal(assign_first(&a, policy(BATCH_EQUAL, 3), 0, NULL, 4, &e), -ERR_INVALID);
     b = policy(BATCH_DYNAMIC,
                64); /* two of four workers are left of a job that held 64 with four */
     b->max_batch = 16;
     assert_int_equal(assign_first(&a, b, 4, NULL, 4, &e), 0);
-    assert_true(assign_first(&a, b, 2, NULL, 4, &e) < 0);
+    assert_int_equal(assign_first(&a, b, 2, NULL, 4, &e), -ERR_INVALID);
     assert_non_null(strstr(e.message, "16"));
 }
 
@@ -360,12 +360,12 @@ static void static_minibatches_for_another_number_of_workers_are_refused(void **
     struct batching_spec *b = policy(BATCH_STATIC, 64);
     b->n_sizes = 4;
     b->sizes[0] = b->sizes[1] = b->sizes[2] = b->sizes[3] = 16;
-    assert_true(assign_first(&a, b, 3, NULL, 4, &e) < 0);
+    assert_int_equal(assign_first(&a, b, 3, NULL, 4, &e), -ERR_INVALID);
     assert_non_null(strstr(e.message, "4 workers"));
     b->n_sizes = 0;
     b->n_weights = 4;
     b->weights[0] = 1;
-    assert_true(assign_first(&a, b, 3, NULL, 4, &e) < 0);
+    assert_int_equal(assign_first(&a, b, 3, NULL, 4, &e), -ERR_INVALID);
 }
 
 static void dynamic_starts_from_profiles_where_every_worker_has_one(void **state)

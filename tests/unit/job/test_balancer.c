@@ -108,6 +108,15 @@ static void a_balanced_cluster_is_left_alone_whatever_the_noise(void **state)
     }
 }
 
+static void a_balancer_that_was_released_holds_nothing(void **state)
+{
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
+    balancer_release(&b);
+    assert_true(!b.profiles && !b.rows_since && !b.recent);
+    balancer_release(&b); /* as balancer_init has done where it failed */
+}
+
 static void a_change_needs_the_gain_that_is_asked(void **state)
 {
     /* a predicted gain of 1/63, of 1/22 and of 1/7: never enough, enough when some rows have said
@@ -299,6 +308,7 @@ int main(void)
         cmocka_unit_test(unequal_nodes_are_balanced_within_a_few_steps),
         cmocka_unit_test(equal_nodes_are_left_alone),
         cmocka_unit_test(a_balanced_cluster_is_left_alone_whatever_the_noise),
+        cmocka_unit_test(a_balancer_that_was_released_holds_nothing),
         cmocka_unit_test(a_change_needs_the_gain_that_is_asked),
         cmocka_unit_test(an_assignment_records_what_was_and_what_will_be),
         cmocka_unit_test(a_node_that_changes_its_speed_is_named),

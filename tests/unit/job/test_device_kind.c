@@ -49,6 +49,10 @@ static void facts_of_the_kinds_are_the_documented_ones(void **state)
     assert_int_equal(device_kind_quantum("cpu:3"), 4);
     assert_int_equal(device_kind_quantum("cuda:1"), 8);
     assert_int_equal(device_kind_quantum("gone:1"), 4);
+    assert_int_equal(device_kind_least_quantum(0, "cuda:0"), 8);
+    assert_int_equal(device_kind_least_quantum(8, "cuda:1"), 8);
+    assert_int_equal(device_kind_least_quantum(8, "cpu:1"), 4);
+    assert_int_equal(device_kind_least_quantum(4, "cuda:0"), 4);
     assert_true(device_kind_speed("cpu:3", 3) == 3 && device_kind_speed("cuda:3", 1) == 1000);
     assert_true(device_kind_speed("gone:1", 2) == 2);
     assert_true(device_kind_offers("cuda:0", "bf16") && device_kind_offers("cuda:0", "tf32"));

@@ -386,7 +386,8 @@ static void networks_grown_beyond_any_memory_are_refused(void **state)
     struct network net;
     struct jsonx_problems problems = {0};
     assert_true(build(&net, text, &problems) < 0);
-    assert_non_null(strstr(problems.items[0].pointer, "/model/layers/"));
+    assert_string_equal(problems.items[0].pointer, "/model/layers/2");
+    assert_non_null(strstr(problems.items[0].message, "would have 1024000000 outputs per sample"));
     jsonx_problems_release(&problems);
     network_release(&net);
 }

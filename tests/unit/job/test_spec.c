@@ -164,6 +164,48 @@ static void any_value_under_any_key_is_reported_and_nothing_breaks(void **state)
     }
 }
 
+static json_t *named_nodes(int count, int bytes)
+{
+    json_t *list = json_array();
+    char name[80];
+    memset(name, 'n', sizeof name);
+    for (int i = 0; i < count; i++) {
+        json_array_append_new(list, json_stringn(name, (size_t)bytes));
+    }
+    return json_pack("{s:o}", "nodes", list);
+}
+
+static int problems_with(json_t *patch)
+{
+    char *text = json_dumps(patch, 0);
+    struct parsed *p = parse_with(text);
+    int count = p->problems.count;
+    done(p);
+    free(text);
+    json_decref(patch);
+    return count;
+}
+
+static void nodes_are_64_names_of_63_bytes_at_most(void **state)
+{
+    assert_int_equal(problems_with(named_nodes(64, 63)), 0);
+    assert_int_equal(problems_with(named_nodes(65, 63)), 1);
+    assert_int_equal(problems_with(named_nodes(64, 64)), 1);
+    assert_int_equal(problems_with(named_nodes(1, 1)), 0);
+    assert_int_equal(problems_with(named_nodes(1, 0)), 1);
+}
+
+static void epochs_of_a_schedule_that_do_not_rise_are_one_problem(void **state)
+{
+    struct parsed *p = parse_with(
+        "{\"optimizer\": {\"learning_rate\": 1, \"schedule\": "
+        "{\"type\": \"step\", \"at_epochs\": [5, 4, 4, 3]}}}");
+    assert_int_equal(p->problems.count, 1);
+    assert_string_equal(p->problems.items[0].pointer, "/optimizer/schedule/at_epochs");
+    assert_string_equal(p->problems.items[0].message, "'at_epochs' must rise: 4 follows 5");
+    done(p);
+}
+
 static void schedules_follow_the_epoch(void **state)
 {
     struct parsed *p = parse_with("{}");
@@ -173,6 +215,8 @@ static void schedules_follow_the_epoch(void **state)
     p = parse_with(
         "{\"optimizer\": {\"learning_rate\": 1, \"schedule\": {\"type\": \"cosine\", \"floor\": 0.1, \"warmup_epochs\": 2}}}");
     assert_int_equal(p->rc, 0);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 0)) < 1e-12);
+    assert_true(fabs(jobspec_rate(&p->spec.optimizer, 0.5) - 0.25) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 1) - 0.5) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 2) - 1) < 1e-12);
     assert_true(fabs(jobspec_rate(&p->spec.optimizer, 6) - 0.55) < 1e-12);
@@ -231,6 +275,8 @@ int main(void)
         cmocka_unit_test(sizes_must_fit_the_global_batch_and_the_workers),
         cmocka_unit_test(other_kinds_than_an_object_are_refused),
         cmocka_unit_test(any_value_under_any_key_is_reported_and_nothing_breaks),
+        cmocka_unit_test(nodes_are_64_names_of_63_bytes_at_most),
+        cmocka_unit_test(epochs_of_a_schedule_that_do_not_rise_are_one_problem),
         cmocka_unit_test(schedules_follow_the_epoch),
         cmocka_unit_test(a_cluster_counts_its_nodes_and_gives_the_workers),
         cmocka_unit_test(the_schema_lists_every_key_that_is_accepted),

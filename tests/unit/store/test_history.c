@@ -442,6 +442,22 @@ static void a_loss_that_is_no_number_leaves_a_hole_and_no_damage(void **state)
     json_decref(j);
 }
 
+static void all_names_every_series_once(void **state)
+{
+    struct history *h = history_open(dir, 2, two, &err_);
+    struct row rows[2] = {a_row(0, 1), a_row(1, 1)};
+    OK(history_append(h, rows, 2, &err_));
+    history_close(h);
+    json_t *j = series("batch,all,train_loss", "step", NAN, NAN, 10);
+    size_t expected = 3; /* test_loss, test_accuracy, samples_per_second */
+    for (int c = 0; c < ROW_COLUMNS; c++) {
+        expected += row_columns[c].series == ROW_NODE ? 2 : row_columns[c].series == ROW_JOB;
+    }
+    assert_int_equal(json_array_size(at(j, "/series")), expected);
+    assert_string_equal(text_at(j, "/series/0/name"), "batch");
+    json_decref(j);
+}
+
 static void what_is_no_series_or_axis_is_said_with_the_nearest(void **state)
 {
     assert_null(history_series(dir, "train_los", "step", NAN, NAN, 10, &err_));
@@ -628,6 +644,7 @@ int main(void)
         EACH(the_same_rows_give_the_same_bytes),
         EACH(lost_or_damaged_summaries_are_made_again),
         EACH(a_loss_that_is_no_number_leaves_a_hole_and_no_damage),
+        EACH(all_names_every_series_once),
         EACH(what_is_no_series_or_axis_is_said_with_the_nearest),
         EACH(a_damaged_meta_file_is_an_error_that_names_it),
         EACH(rows_of_unknown_ranks_are_refused),

@@ -22,7 +22,8 @@ static int enter_step(struct comm_op *op, struct transport *t)
 {
     const struct device_buffer *b = ((struct enter *)op)->buffer;
     (void)t;
-    return b->ops->enter(b->dev, &op->err) < 0 ? -ERR_DEVICE : 1;
+    int rc = b->ops->enter(b->dev, &op->err);
+    return rc < 0 ? rc : COMM_DONE;
 }
 
 static int take(struct device_buffer *b, struct comm *c, size_t floats, size_t words, struct err *e)
@@ -31,7 +32,7 @@ static int take(struct device_buffer *b, struct comm *c, size_t floats, size_t w
     b->memory = b->ops->alloc(b->dev, floats, false, e);
     b->words = b->memory && words > 0 ? b->ops->alloc(b->dev, words, true, e) : NULL;
     if (!b->memory || (words > 0 && !b->words)) {
-        return -ERR_MEMORY;
+        return -(int)e->code;
     }
     c->t->ops->start(c->t, &enter.op);
     return comm_wait(c, &enter.op, e);

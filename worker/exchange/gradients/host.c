@@ -1,7 +1,7 @@
 /* Gradients that are summed in host memory and used when all sums have ended.
  *
  *      mirror   [ … bucket 1 | bucket 0 ]     summed in place, but for the last bucket, which are
- *      last     [ last bucket | trailer ]     the first layers: its sum has the trailer behind it */
+ *      last     [ last bucket | trailer ]     the first layers: the trailer is behind it */
 #include <stdlib.h>
 #include <string.h>
 

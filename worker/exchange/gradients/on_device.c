@@ -27,7 +27,7 @@ static int lay_out(struct gradients *g, struct bucket *b, struct err *e)
 static int add(struct gradients *g, struct bucket *b, float share, struct err *e)
 {
     float *at = place_of(g, b);
-    if (!b->sum.dev) {
+    if (!allreduce_on_device(&b->sum)) {
         return gradients_host_add(g, b, share, e);
     }
     int rc = g->buffer.ops->fetch(g->env->replica, DEV_GRADS, b->first, b->floats, share, at, e);
@@ -41,7 +41,7 @@ static int send_last(struct gradients *g, struct err *e)
 {
     struct bucket *b = gradients_last(g);
     float *at = place_of(g, b);
-    if (!b->sum.dev) {
+    if (!allreduce_on_device(&b->sum)) {
         gradients_host_send_last(g);
         return 0;
     }
@@ -55,7 +55,7 @@ static int send_last(struct gradients *g, struct err *e)
 static int take_last(struct gradients *g, struct err *e)
 {
     struct bucket *b = gradients_last(g);
-    if (!b->sum.dev) {
+    if (!allreduce_on_device(&b->sum)) {
         gradients_host_take_last(g);
         return 0;
     }
@@ -69,8 +69,9 @@ static int store_sums(struct gradients *g, struct err *e)
     int rc = 0;
     for (int i = 0; i < g->n_buckets && rc >= 0; i++) {
         const struct bucket *b = &g->buckets[i];
-        rc = b->sum.dev ? g->buffer.ops->store(r, DEV_GRADS, b->first, b->floats, place_of(g, b), e)
-                        : r->dev->ops->store(r, DEV_GRADS, b->first, b->floats, e);
+        rc = allreduce_on_device(&b->sum)
+                 ? g->buffer.ops->store(r, DEV_GRADS, b->first, b->floats, place_of(g, b), e)
+                 : r->dev->ops->store(r, DEV_GRADS, b->first, b->floats, e);
     }
     return rc;
 }

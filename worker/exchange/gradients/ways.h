@@ -13,6 +13,7 @@
 
 #include "worker/exchange/gradients/device_buffer.h"
 #include "worker/exchange/gradients/gradients.h"
+#include "worker/exchange/transport/allreduce.h"
 
 struct bucket {
     struct allreduce sum; /* sum.comm NULL: not seen yet */

@@ -13,6 +13,7 @@
 #include "worker/exchange/agenda.h"
 #include "worker/exchange/footprint.h"
 #include "worker/exchange/strategy_table.h"
+#include "worker/exchange/transport/allreduce.h"
 
 /* Words behind a reduction's floats; then W sizes, then W times. A sum over ranks makes them common
  * knowledge. */

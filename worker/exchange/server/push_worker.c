@@ -1,11 +1,11 @@
 /* The worker's half of server strategies: push a gradient, get weights and the next slice.
  *
- *      worker   compute ──► push (gradient, slice) ─────►┐          ┌──► weights, next slice ──► compute …
- *      server                                            apply, version + 1
+ *      worker   compute ──► push (gradient, slice) ─►┐      ┌─► weights, next slice ──► compute …
+ *      server                                        apply, version + 1
  *
  * Where MPI takes the device's pointers (device_buffer.c), the gradient is sent from its memory and
- * weights are received there; running statistics and headers are the host's. A gradient that is to be
- * clipped goes through the host, which measures it there.
+ * weights are received there; running statistics and headers are the host's. A gradient that is to
+ * be clipped goes through the host, which measures it there.
  *
  * A worker never asks: the server's first reply comes by itself at the start. What a worker may not
  * do is hold a gradient while it evaluates: a test slice comes in place of a training slice

@@ -4,7 +4,9 @@
  *
  *      worker    gradient ─┬─ range 0 ─► server W     numbers it, answers it ─┐
  *                          ├─ range 1 ─► server W+1 ◄── order: apply, send ───┤
- *                          └─ range 2 ─► server W+2 ◄── order: apply, send ───┘        weights come back range by range
+ *                          └─ range 2 ─► server W+2 ◄── order: apply, send ───┘
+ *
+ * Weights come back range by range.
  *
  * So every range sees the same versions in the same order, and an element's result does not depend
  * on how many servers there are. Inside worker/exchange only. */

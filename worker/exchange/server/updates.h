@@ -4,8 +4,10 @@
  * A version that somebody holds stays as it is: the next one is written elsewhere, so that nothing
  * is copied when it is handed out.
  *
- *      update   5 ──────► 6 ──────► 7 ──► 7       6 stands where nobody was; A's push lets go of 4, whose place 8 may have
- *      held     by A: 4, by B: 5    by B: 5, by A: 7 */
+ *      update   5 ──────► 6 ──────► 7 ──► 7
+ *      held     by A: 4, by B: 5    by B: 5, by A: 7
+ *
+ * 6 stands in free memory; A's push lets go of 4, whose memory 8 may have. */
 #ifndef WORKER_EXCHANGE_UPDATES_H
 #define WORKER_EXCHANGE_UPDATES_H
 

@@ -119,7 +119,7 @@ int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e
 {
     double deadline = c->deadline > 0 ? comm_now(c) + c->deadline : 0;
     int rc = c->t->ops->wait(c->t, op, parts, deadline);
-    if (rc == 0) {
+    if (rc == COMM_UNDER_WAY) {
         comm_abandon(c);
         return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank,
                        c->deadline);

@@ -11,8 +11,6 @@
 
 enum comm_group { COMM_ALL, COMM_MINE, COMM_LEADERS, COMM_GROUPS };
 
-struct device; /* kernels/device.h */
-
 struct comm {
     struct transport *t;           /* borrowed */
     int rank, workers, servers;    /* servers >= 1: rank W is always there */
@@ -37,51 +35,7 @@ void comm_release(struct comm *c);
 double comm_now(struct comm *c);
 void comm_pace(struct comm *c, double share, int count);
 
-/* Sum over a group, in place. One ring with fixed chunks (recursive doubling below 4096 floats):
- * the order of additions depends on rank numbers and n alone, so every rank and every transport
- * gets the same bits. Calls on one group must be started in the same order by all its members.
- * `data` belongs to the op until it ended. The last `light` floats are control words: on a virtual
- * link they cost nothing, as a few words beside a gradient do on a real one (SEMANTICS.md 7). */
-enum { ALLREDUCE_WINDOW = 4 };
-struct allreduce {
-    struct comm_op op;
-    struct comm *comm;
-    struct device *dev; /* whose memory data and scratch are (allreduce_place); NULL: the host's */
-    enum comm_group group;
-    float *data,
-        *scratch; /* scratch: n floats of the caller's, or NULL: allocated at first use and kept */
-    float *sum;   /* once done: data, or of a `lent` one perhaps memory of the transport, only to be
-                     read */
-    bool lent;   /* the caller takes it so, and is done with it before it begins another one in this
-                    group; all members alike */
-    bool shares; /* the caller has others go beside it, for which it leaves room on a link */
-    size_t n, hollow, light;
-    uint32_t serial;
-    int round, mine, size;
-    struct transport_req ins[ALLREDUCE_WINDOW],
-        outs[ALLREDUCE_WINDOW]; /* of a ring; else the first ones */
-    int pieces, window; /* of a ring: messages of a chunk; how many may be under way at once in one
-                           direction */
-    int ahead;          /* how many may have gone out beyond those that came */
-    int sent, sent_done, got, got_done; /* begun and ended, in the order of the ring's messages */
-    int taken;                          /* parts that the caller has been given */
-    size_t slot;                        /* floats of scratch for one that is added */
-    bool in_busy, out_busy, begun, adds, whole,
-        own_scratch; /* whole: the transport runs the ring as one event */
-    size_t scratch_n;
-};
-void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
-void allreduce_release(struct allreduce *a);
-/* From now on `data` is in the memory of this device, which adds it. Other members need not do the
- * same: messages and the order of additions stay what they are. Never with comm.native. Negative:
- * it has no memory for it, and nothing has changed. */
-int allreduce_place(struct allreduce *a, struct device *dev, struct err *e);
-void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light);
-/* Waits for the next part of the sum, n floats of `data` from `first`, which may be read from then
- * on, and returns how many parts there are from this one on; when all have been given it waits for
- * the end, and returns 0. Each rank has an order of its own. */
-int allreduce_next_part(struct allreduce *a, size_t *first, size_t *n, struct err *e);
-/* 1 done, 0 not yet, negative failed. */
+/* COMM_DONE, COMM_UNDER_WAY, or negative. */
 int comm_test(struct comm_op *op);
 /* At the deadline (ERR_TIMEOUT) the exchange is abandoned, since `op` may lie on the caller's
  * stack. */
@@ -114,8 +68,8 @@ void message_send(struct message *m, struct comm *c, int to, int tag, void *head
 void message_recv(struct message *m, struct comm *c, int from, int tag, void *head,
                   size_t head_bytes, float *body, size_t floats);
 
-/* Rank `root` of all ranks gives data[bytes] to all others (workers, keeper, servers), blocking. All
- * name the same number of bytes. */
+/* Rank `root` of all ranks gives data[bytes] to all others (workers, keeper, servers), blocking.
+ * All name the same number of bytes. */
 int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct err *e);
 /* Returns when all ranks (workers, keeper, servers) have called it, at nearly the same moment
  * everywhere. */

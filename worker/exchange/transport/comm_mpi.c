@@ -1,24 +1,8 @@
-/* Transport over Open MPI: see comm_mpi.h.
+/* Transport over Open MPI: see comm_mpi.h. Every call of MPI but start and stop is made by one
+ * thread per process (comm_thread.c), whose operations are here.
  *
- * One thread per process, the communication thread, makes every MPI call but start and stop.
- * Operations come to it through a queue under a lock; it steps each until it is done, spins for a
- * short while after every message (the next round of a ring is near), then sleeps 20 to 200
- * microseconds between polls, 1,000 in a long wait, so that a wait costs the computing threads
- * nothing (a blocking MPI call would take half of a core; SEMANTICS.md 12). Waiters sleep on a
- * condition.
- *
- * What a newcomer would get wrong: a large message moves only while MPI is called, by default three
- * fragments of 32 KB a call where the kernel does not let one rank read another's memory. So larger
- * fragments and more of them are asked for (comm_mpi_prepare), and the thread yields instead of
- * sleeping for about as long as memory needs for what was posted last: a push and a pull of 6.6 MB
- * each took 49 ms without either. Yielding for longer would be as fast, but takes the core from
- * ranks that compute where there are more of them.
- *
- * A rank that is alone on its host neither sleeps nor yields between polls: it waits for Open MPI's
- * sockets (mpi_sockets.h). A timer's end and a poll cost it 18 us of its core each time, most of it
- * in the kernel. Over TCP a message up to btl_tcp_eager_limit goes without being asked for, and of
- * what a read finds beyond a message's header no more than btl_tcp_endpoint_cache is copied once
- * more. */
+ * Over TCP a message up to btl_tcp_eager_limit goes without being asked for, and of what a read
+ * finds beyond a message's header no more than btl_tcp_endpoint_cache is copied once more. */
 #include "worker/exchange/transport/comm_mpi.h"
 
 #include <limits.h>
@@ -26,61 +10,25 @@
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
 #endif
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/err.h"
-#include "worker/exchange/transport/mpi_sockets.h"
+#include "worker/exchange/transport/comm_thread.h"
 
-enum {
-    SPIN_US = 30,
-    SLEEP_MIN_US = 20,
-    SLEEP_MAX_US = 200,
-    SLEEP_LONG_US = 1000,
-    CHUNK_BYTES = 1 << 30,
-    LARGE_BYTES = 1 << 16
-};
-enum {
-    VAIN = 1000
-}; /* so often sockets may have something and no message comes of it, before the thread sleeps in
-      between */
-static const double DOZE_SECONDS = 0.05;
-static const double SECONDS_PER_BYTE =
-    3e-10; /* of a transfer in pieces: how long it is worth yielding instead of sleeping */
+enum { CHUNK_BYTES = 1 << 30 }; /* of one message, which counts its bytes as an int */
 
 struct comm_mpi {
     struct transport base;
     MPI_Comm comm, workers; /* workers: for sums of the library's own, or MPI_COMM_NULL */
     int rank, size;
-    char (*hosts)[64];
-    pthread_t thread;
-    pthread_mutex_t lock;   /* guards queue, stopping, abandoned, gone */
-    pthread_cond_t arrived; /* the queue is no longer empty, or stopping, or abandoned */
-    pthread_cond_t ended;   /* an operation ended, or a part of one came, or the thread ended */
-    struct comm_op *queue;  /* not yet seen by the thread */
-    bool stopping, abandoned, gone;
-    _Atomic double turn; /* when the thread last went round */
-    bool moved;          /* a message came through since the thread last looked; its own */
-    struct mpi_sockets sockets;
-    bool apart, dozing; /* apart: no other rank is on this host. dozing: it waits for sockets;
-                           guarded by lock */
-    int vain;           /* waits in a row that ended with a socket and brought no message */
-    double
-        hot_until; /* large messages that were posted may be moving until then; the thread's own */
+    char (*hosts)[64]; /* [size] owned */
+    bool apart;        /* no other rank is on this host */
+    struct comm_thread thread;
     double slow_fixed, slow_per_sample, step_start;
 };
-
-static void expect_bytes(struct comm_mpi *m, size_t bytes)
-{
-    double now = clock_now();
-    if (bytes >= LARGE_BYTES) {
-        m->hot_until = (m->hot_until > now ? m->hot_until : now) + SECONDS_PER_BYTE * (double)bytes;
-    }
-}
 
 static int mpi_send(struct transport *t, int to, int tag, const void *data, size_t bytes,
                     struct transport_req *r)
@@ -93,7 +41,7 @@ static int mpi_send(struct transport *t, int to, int tag, const void *data, size
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
-    expect_bytes(m, bytes);
+    comm_thread_expect(&m->thread, bytes);
     return 0;
 }
 
@@ -110,7 +58,7 @@ static int mpi_recv(struct transport *t, int from, int tag, void *data, size_t b
     }
     memcpy(r->impl, &req, sizeof req);
     r->at = data;
-    expect_bytes(m, bytes);
+    comm_thread_expect(&m->thread, bytes);
     return 0;
 }
 
@@ -122,19 +70,19 @@ static int mpi_test(struct transport *t, struct transport_req *r)
     int done = 0, count = 0;
     memcpy(&req, r->impl, sizeof req);
     if (req == MPI_REQUEST_NULL) {
-        return 1; /* tested done before */
+        return COMM_DONE; /* tested before */
     }
     if (MPI_Test(&req, &done, &status) != MPI_SUCCESS) {
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
     if (done) {
-        m->moved = true;
+        comm_thread_moved(&m->thread);
         MPI_Get_count(&status, MPI_BYTE, &count);
         r->from = status.MPI_SOURCE;
         r->bytes = count > 0 ? (size_t)count : 0;
     }
-    return done ? 1 : 0;
+    return done ? COMM_DONE : COMM_UNDER_WAY;
 }
 
 static int mpi_cancel(struct transport *t, struct transport_req *r)
@@ -150,193 +98,21 @@ static int mpi_cancel(struct transport *t, struct transport_req *r)
     return 0;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
-
-static void end_op(struct comm_mpi *m, struct comm_op *op, int rc)
-{
-    op->finished = clock_now();
-    pthread_mutex_lock(&m->lock);
-    atomic_store_explicit(&op->state, rc, memory_order_release);
-    pthread_cond_broadcast(&m->ended);
-    pthread_mutex_unlock(&m->lock);
-}
-
-/* Nobody is woken for a part who waits for more. */
-static void tell_parts(struct comm_mpi *m, const struct comm_op *op, int told)
-{
-    if (op->parts != told) {
-        pthread_mutex_lock(&m->lock);
-        if (op->parts >= op->wanted) {
-            pthread_cond_broadcast(&m->ended);
-        }
-        pthread_mutex_unlock(&m->lock);
-    }
-}
-
-/* Takes what was queued; with nothing under way it waits for more. False: stop, whatever is under
- * way if it was abandoned. */
-static bool take_queue(struct comm_mpi *m, struct comm_op **running)
-{
-    pthread_mutex_lock(&m->lock);
-    while (!*running && !m->queue && !m->stopping && !m->abandoned) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 1; /* shows that it lives */
-        pthread_cond_timedwait(&m->arrived, &m->lock, &until);
-        m->turn = clock_now();
-    }
-    bool stop = m->stopping && !m->queue, abandoned = m->abandoned;
-    struct comm_op **at = running;
-    while (*at) {
-        at = &(*at)->next;
-    }
-    *at = m->queue;
-    m->queue = NULL;
-    pthread_mutex_unlock(&m->lock);
-    return !abandoned && !(stop && !*running);
-}
-
-/* Up to 200 microseconds; in a long wait up to a hundredth of it, which nobody notices: with 200 a
- * rank that waits for a slow node takes 5 % of a core, with 1000 it takes 2 %. */
-static int next_sleep(int sleep_us, double waited)
-{
-    double most = 1e4 * waited;
-    most = most < SLEEP_MAX_US ? SLEEP_MAX_US : most > SLEEP_LONG_US ? SLEEP_LONG_US : most;
-    return sleep_us * 3 / 2 < most ? sleep_us * 3 / 2 : (int)most;
-}
-
-static void ring_bell(struct comm_mpi *m) /* under the lock */
-{
-    if (m->dozing) {
-        mpi_sockets_ring(&m->sockets);
-    }
-}
-
-/* Waits for sockets, or for something to be queued. */
-static void doze(struct comm_mpi *m)
-{
-    pthread_mutex_lock(&m->lock);
-    m->dozing = !m->queue && !m->stopping && !m->abandoned;
-    bool waits = m->dozing;
-    pthread_mutex_unlock(&m->lock);
-    if (!waits) {
-        return;
-    }
-    m->vain = mpi_sockets_wait(&m->sockets, DOZE_SECONDS) == MPI_WOKEN_SOCKET ? m->vain + 1 : 0;
-    pthread_mutex_lock(&m->lock);
-    m->dozing = false;
-    pthread_mutex_unlock(&m->lock);
-}
-
-static void *communicate(void *arg)
-{
-    struct comm_mpi *m = arg;
-    struct comm_op *running = NULL;
-    double idle_since = clock_now();
-    int sleep_us = SLEEP_MIN_US;
-    pthread_setname_np(pthread_self(), "exchange");
-    while (take_queue(m, &running)) {
-        for (struct comm_op **at = &running; *at;) {
-            struct comm_op *op = *at, *next = op->next;
-            int parts = op->parts, rc = op->step(op, &m->base);
-            if (rc != 0) {
-                *at = next;
-                end_op(m, op, rc); /* from here on it is its owner's again */
-                m->moved = true;
-            } else {
-                tell_parts(m, op, parts);
-                at = &op->next;
-            }
-        }
-        double now = clock_now();
-        m->turn = now;
-        if (m->moved) {
-            m->moved = false;
-            m->vain = 0;
-            mpi_sockets_moved(&m->sockets);
-            idle_since = now;
-            sleep_us = SLEEP_MIN_US;
-        } else if (running && m->apart && m->vain < VAIN && mpi_sockets_usable(&m->sockets)) {
-            doze(m);
-        } else if (running && now < m->hot_until) {
-            sched_yield();
-        } else if (running && now - idle_since > 1e-6 * SPIN_US) {
-            clock_sleep(1e-6 * sleep_us);
-            sleep_us = next_sleep(sleep_us, now - idle_since);
-        }
-    }
-    pthread_mutex_lock(&m->lock);
-    m->gone = true;
-    pthread_cond_broadcast(&m->ended);
-    pthread_mutex_unlock(&m->lock);
-    return NULL;
-}
-
-static void mpi_abandon(struct transport *t)
-{
-    struct comm_mpi *m = (struct comm_mpi *)t;
-    pthread_mutex_lock(&m->lock);
-    m->abandoned = true;
-    pthread_cond_signal(&m->arrived);
-    ring_bell(m);
-    while (!m->gone) {
-        pthread_cond_wait(&m->ended, &m->lock);
-    }
-    pthread_mutex_unlock(&m->lock);
-}
+/* ---- the thread's ---------------------------------------------------------------------------- */
 
 static void mpi_start(struct transport *t, struct comm_op *op)
 {
-    struct comm_mpi *m = (struct comm_mpi *)t;
-    op->next = NULL;
-    op->wanted = INT_MAX;
-    op->started = clock_now();
-    atomic_store(&op->state, 0);
-    pthread_mutex_lock(&m->lock);
-    struct comm_op **at = &m->queue;
-    while (*at && !m->abandoned) {
-        at = &(*at)->next;
-    }
-    if (m->abandoned) {
-        atomic_store(&op->state,
-                     err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, since it failed",
-                             m->rank));
-    } else {
-        *at = op;
-    }
-    pthread_cond_signal(&m->arrived);
-    ring_bell(m);
-    pthread_mutex_unlock(&m->lock);
-}
-
-/* 0: it goes on. Under the lock. */
-static int outcome(const struct comm_mpi *m, const struct comm_op *op, int parts)
-{
-    int state = atomic_load_explicit(&op->state, memory_order_acquire);
-    return state != 0     ? state
-           : m->abandoned ? -ERR_PEER
-                          : atomic_load_explicit(&op->parts, memory_order_acquire) >= parts;
+    comm_thread_submit(&((struct comm_mpi *)t)->thread, op);
 }
 
 static int mpi_wait(struct transport *t, struct comm_op *op, int parts, double deadline)
 {
-    struct comm_mpi *m = (struct comm_mpi *)t;
-    struct timespec until = {.tv_sec = (time_t)deadline};
-    until.tv_nsec = (long)((deadline - (double)until.tv_sec) * 1e9);
-    bool late = false;
-    int rc;
-    pthread_mutex_lock(&m->lock);
-    op->wanted = parts;
-    while ((rc = outcome(m, op, parts)) == 0 && !late) {
-        if (deadline <= 0) {
-            pthread_cond_wait(&m->ended, &m->lock);
-        } else {
-            late =
-                pthread_cond_timedwait(&m->ended, &m->lock, &until) != 0 && clock_now() >= deadline;
-        }
-    }
-    pthread_mutex_unlock(&m->lock);
-    return rc;
+    return comm_thread_wait(&((struct comm_mpi *)t)->thread, op, parts, deadline);
+}
+
+static void mpi_abandon(struct transport *t)
+{
+    comm_thread_abandon(&((struct comm_mpi *)t)->thread);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -370,7 +146,7 @@ void comm_mpi_step_begin(struct transport *t)
 
 double comm_mpi_thread_age(struct transport *t)
 {
-    return clock_now() - ((struct comm_mpi *)t)->turn;
+    return comm_thread_age(&((struct comm_mpi *)t)->thread);
 }
 
 /* ---- the library's own ----------------------------------------------------------------------- */
@@ -401,7 +177,7 @@ static int mpi_native_sum(struct transport *t, float *data, size_t n, struct tra
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
-    expect_bytes(m, 2 * n * sizeof *data);
+    comm_thread_expect(&m->thread, 2 * n * sizeof *data);
     return 0;
 }
 
@@ -447,19 +223,6 @@ int comm_mpi_use_native(struct transport *t, int workers, struct err *e)
     return 0;
 }
 
-static int init_threads(struct comm_mpi *m)
-{
-    m->apart = m->apart && mpi_sockets_open(&m->sockets);
-    pthread_condattr_t attr;
-    pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->arrived, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* deadlines are of clock_now() */
-    pthread_cond_init(&m->ended, &attr);
-    pthread_condattr_destroy(&attr);
-    return pthread_create(&m->thread, NULL, communicate, m);
-}
-
 void comm_mpi_prepare(void)
 {
     setenv("OMPI_MCA_pml_ob1_send_pipeline_depth", "32", 0);
@@ -470,26 +233,30 @@ void comm_mpi_prepare(void)
 
 /* A host is what shares memory, as Open MPI sees it: two agents on one machine are two hosts. It is
  * named after its first rank too. */
-static int learn_hosts(struct comm_mpi *m)
+static int learn_hosts(struct comm_mpi *m, struct err *e)
 {
-    MPI_Comm near;
-    char name[MPI_MAX_PROCESSOR_NAME] = "", host[64];
+    MPI_Comm host;
+    char processor[MPI_MAX_PROCESSOR_NAME] = "", name[64];
     int n = 0, first = m->rank, ranks = 0;
     m->hosts = calloc((size_t)m->size, sizeof *m->hosts);
-    if (!m->hosts || MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, m->rank, MPI_INFO_NULL,
-                                         &near) != MPI_SUCCESS) {
-        return -ERR_PEER;
+    if (!m->hosts) {
+        return err_set(e, ERR_MEMORY, "cannot hold the names of %d hosts: memory ran out", m->size);
     }
-    MPI_Comm_size(near, &ranks);
+    if (MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, m->rank, MPI_INFO_NULL, &host) !=
+        MPI_SUCCESS) {
+        return err_set(e, ERR_PEER, "cannot learn which ranks share a host");
+    }
+    MPI_Comm_size(host, &ranks);
     m->apart = ranks == 1;
-    int rc = MPI_Bcast(&first, 1, MPI_INT, 0, near);
-    MPI_Comm_free(&near);
-    MPI_Get_processor_name(name, &n);
-    snprintf(host, sizeof host, "%.40s/%d", name, first);
-    return rc != MPI_SUCCESS ||
-                   MPI_Allgather(host, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS
-               ? -ERR_PEER
-               : 0;
+    int rc = MPI_Bcast(&first, 1, MPI_INT, 0, host);
+    MPI_Comm_free(&host);
+    MPI_Get_processor_name(processor, &n);
+    snprintf(name, sizeof name, "%.40s/%d", processor, first);
+    if (rc != MPI_SUCCESS ||
+        MPI_Allgather(name, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS) {
+        return err_set(e, ERR_PEER, "cannot learn the names of the ranks' hosts");
+    }
+    return 0;
 }
 
 struct transport *comm_mpi_open(struct err *e)
@@ -500,7 +267,6 @@ struct transport *comm_mpi_open(struct err *e)
         return NULL;
     }
     m->base.ops = &mpi_ops;
-    m->turn = clock_now();
     m->workers = MPI_COMM_NULL;
     if (MPI_Comm_dup(MPI_COMM_WORLD, &m->comm) != MPI_SUCCESS) {
         err_set(e, ERR_PEER, "cannot start the exchange: MPI_Comm_dup failed");
@@ -510,8 +276,8 @@ struct transport *comm_mpi_open(struct err *e)
     MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(m->comm, &m->rank);
     MPI_Comm_size(m->comm, &m->size);
-    if (learn_hosts(m) < 0 || init_threads(m) != 0) {
-        err_set(e, ERR_PEER, "cannot start the exchange of rank %d", m->rank);
+    if (learn_hosts(m, e) < 0 ||
+        comm_thread_start(&m->thread, &m->base, m->rank, m->apart, e) < 0) {
         free(m->hosts);
         free(m);
         return NULL;
@@ -525,22 +291,11 @@ void comm_mpi_close(struct transport *t)
     if (!m) {
         return;
     }
-    pthread_mutex_lock(&m->lock);
-    m->stopping = true;
-    pthread_cond_signal(&m->arrived);
-    ring_bell(m);
-    pthread_mutex_unlock(&m->lock);
-    pthread_join(m->thread, NULL);
-    if (m->apart) {
-        mpi_sockets_close(&m->sockets);
-    }
+    comm_thread_stop(&m->thread);
     if (m->workers != MPI_COMM_NULL) {
         MPI_Comm_free(&m->workers);
     }
     MPI_Comm_free(&m->comm);
-    pthread_cond_destroy(&m->ended);
-    pthread_cond_destroy(&m->arrived);
-    pthread_mutex_destroy(&m->lock);
     free(m->hosts);
     free(m);
 }

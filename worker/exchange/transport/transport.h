@@ -26,6 +26,9 @@ enum {
                                  answered it: may be read in place */
 };
 
+/* What steps, tests and waits return when nothing failed. */
+enum { COMM_UNDER_WAY = 0, COMM_DONE = 1 };
+
 struct transport_req { /* one message under way; the caller's storage, used by the transport until
                           it tests done */
     int from;          /* of a receive, once done */
@@ -36,10 +39,10 @@ struct transport_req { /* one message under way; the caller's storage, used by t
 };
 
 struct comm_op {
-    /* 1 done, 0 not yet, negative: failed (err says why). Runs on the communication thread. */
+    /* COMM_DONE, COMM_UNDER_WAY, or negative: failed (err says why). Runs on the communication
+     * thread. */
     int (*step)(struct comm_op *op, struct transport *t);
-    atomic_int
-        state; /* 0 under way, 1 done, negative failed; read it through comm_test or comm_wait */
+    atomic_int state;         /* as step() returned; read it through comm_test or comm_wait */
     atomic_int parts;         /* of what comes in parts, how many have come; step() counts them */
     int wanted;               /* parts that somebody waits for; the transport's */
     double started, finished; /* transport time */
@@ -67,16 +70,16 @@ struct transport_ops {
     /* A message larger than `bytes` is an error. Messages of one sender and tag arrive in order. */
     int (*recv)(struct transport *t, int from, int tag, void *data, size_t bytes,
                 struct transport_req *r);
-    int (*test)(struct transport *t,
-                struct transport_req *r); /* 1 done, 0 not yet, negative failed */
+    /* COMM_DONE, COMM_UNDER_WAY, or negative. */
+    int (*test)(struct transport *t, struct transport_req *r);
     int (*cancel)(struct transport *t,
                   struct transport_req *r); /* a receive that nothing will match */
     double (*now)(struct transport *t);     /* seconds, monotonic or virtual */
     void (*start)(struct transport *t,
                   struct comm_op *op); /* runs op in the background; op stays the caller's */
     /* Blocks the caller until `parts` of the op have come (or, where time is virtual, until it
-     * ended), it ended, or `deadline` (of now(); 0: none) passed: 1, 0 at the deadline, or
-     * negative. */
+     * ended), it ended, or `deadline` (of now(); 0: none) passed: COMM_DONE, COMM_UNDER_WAY at the
+     * deadline, or negative. */
     int (*wait)(struct transport *t, struct comm_op *op, int parts, double deadline);
     /* Once this returns nothing that is under way is touched any more, and whatever is started
      * fails: for a rank that failed, before it frees or leaves what its operations point to. NULL

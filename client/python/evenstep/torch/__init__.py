@@ -4,8 +4,7 @@ blocks.py     parameters and running statistics stand in the shared block
 passes.py     a backward pass: gradients go out as they are ready, and come back summed
 optimizer.py  steps that are left out, or of which the difference is sent
 loss.py       where a backward begins, and the loss for display
-stream.py     which samples come next, and when a slice begins
-loader.py     the DataLoader, rebuilt over the stream
+loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 state.py      the program's own state, and state_dict()
 """
 
@@ -16,11 +15,11 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from ..run import Error, Run
+from ..stream import Stream
 from . import loss, optimizer, state
 from .blocks import Blocks, describe
 from .loader import Loader, about_loader
 from .passes import Passes
-from .stream import Stream
 
 
 def _sort(objects):
@@ -60,13 +59,11 @@ class Program:
         about = about_loader(loader, shard, samples)
         about["sums"] = reduction == "sum"
         about["framework"] = "torch " + torch.__version__
+        known = about["samples"]
         self.run = Run(
             about, optimizer.describe(optimizers), tensors.parameters, tensors.statistics
         )
         self.blocks = Blocks(self.run, models, tensors)
-        self.blocks.fill()
-        self.run.start()
-        self.blocks.attach()
         self.passes = Passes(self.run, self.blocks, optimizers, reduction)
         self.stream = Stream(self.run, self.passes)
         self.state = state.State(self.run, self.stream, models, optimizers, schedulers)
@@ -74,8 +71,14 @@ class Program:
         self.run.before_leave = self.stream.close
         optimizer.watch(self.passes, self.blocks)
         loss.watch(self.passes)
-        made = Loader(loader, self.stream, shard)
+        made = Loader(loader, self.stream, shard, known)
         self.objects = tuple(made if o is loader else o for o in objects)
+        self.run.on_start = self._start
+
+    def _start(self):
+        self.blocks.fill()
+        self.run.start()
+        self.blocks.attach()
         self.state.load()
 
     @contextlib.contextmanager

@@ -149,14 +149,14 @@ class Blocks:
         self.outside = [s for s in self.slots + self.statistics if not s.inside]
 
     @torch.no_grad()
-    def check(self):
-        """Brings back what the program moved, before the rank looks at the block."""
+    def check(self, copy=True):
+        """Brings back what the program moved; copy: the rank is about to read the block."""
         for slot in self.slots + self.statistics:
             if not slot.is_where_it_was() or (not slot.inside and slot.fits()):
                 slot.view.copy_(slot.tensor)
                 slot.move_in()
                 self._sort()
-        for slot in self.outside:
+        for slot in self.outside if copy else ():
             slot.view.copy_(slot.tensor)
 
     @torch.no_grad()

@@ -141,7 +141,8 @@ def _same(sample):
 class Loader:
     """In place of the user's DataLoader; what it does not have itself is that one's."""
 
-    def __init__(self, given, stream, shard):
+    def __init__(self, given, stream, shard, samples):
+        self.samples = samples  # in an epoch; 0: nobody knows
         self.given, self.stream, self.run = given, stream, stream.run
         self._collate = None
         workers, prefetch = self._granted(given)
@@ -155,7 +156,7 @@ class Loader:
             self.inner = DataLoader(data, batch_size=None, collate_fn=_same, **arguments)
             self._samples = None
         else:
-            sampler = SliceSampler(stream, _sampler(given)[1].sampler, len(given))
+            sampler = SliceSampler(stream, _sampler(given)[1].sampler, len(self))
             self.inner = DataLoader(given.dataset, batch_sampler=sampler, **arguments)
 
     def _granted(self, given):
@@ -173,12 +174,16 @@ class Loader:
         return workers, min(given.prefetch_factor or 2, ahead // workers)
 
     def __len__(self):
-        return len(self.given)
+        if not self.samples:
+            return len(self.given)
+        batch = self.run.global_batch
+        return self.samples // batch if self.given.drop_last else -(-self.samples // batch)
 
     def __getattr__(self, name):
         return getattr(self.__dict__["given"], name)
 
     def __iter__(self):
+        self.run.ensure_started()
         self.stream.reopen()
         return self._streamed() if self._collate else self._sampled()
 

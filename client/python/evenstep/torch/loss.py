@@ -60,5 +60,7 @@ def watch(passes):
         if _Seen.depth == 0:
             passes.end()
 
-    torch.autograd.backward = torch._disable_dynamo(backward_and_exchange)
+    # torch.compile leaves its graph here; the mark alone, since the decorator imports its compiler
+    backward_and_exchange._torchdynamo_disable = True
+    torch.autograd.backward = backward_and_exchange
     _watch_scaler(torch.amp.GradScaler)

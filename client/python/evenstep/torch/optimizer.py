@@ -58,7 +58,7 @@ class _Watch:
         if not self.mine(optimizer):
             return
         passes = self.passes
-        closure = args[0] if args else kwargs.get("closure")
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
         if not passes.stepped and closure is None:
             raise Error(
                 "optimizer.step() on gradients that were not summed over the ranks: batches come "

@@ -39,7 +39,6 @@ class Passes:
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.mine = 0.0  # weight of this slice
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
-        self.failed = False  # an exception ended a pass over this slice
         self.open = False
         self.loss = self.scale = None
         self._stash = None
@@ -68,23 +67,34 @@ class Passes:
             self.blocks.difference()
             self.run.difference()
             self.blocks.refresh()
-        elif not self.settled and self.kept and not self.failed:
+        elif not self.settled and self.kept:
             self.run.held_back(self.samples, self._loss(), self._rate())
+        elif not self.settled and not self.run.over:
+            self.run.abort()  # its pass failed, or there was none
         self.answer, self.settled, self.slice = STEP, True, None
-        self.stepped = self.failed = False
+        self.stepped = False
 
     def begin_slice(self, piece):
         """False: the job was stopped."""
         self.finish_step()
-        self.blocks.check()
+        self.blocks.check(copy=self.run.holds())
         self.hook()
+        held = self.run.holds()
         if not self.run.begin(piece.number):
             return False
-        self.blocks.refresh()
+        if held:
+            self.blocks.refresh()
         self.slice, self.samples, self.settled = piece, piece.count, False
         self.mine = float(piece.count > 0) if self.sums else float(piece.count)
         self.loss = None
         return True
+
+    def hand_over(self):
+        self.blocks.check()
+
+    def take_over(self):
+        self.blocks.refresh()
+        self.blocks.check_replaced()
 
     def weigh(self, weight):
         if self.slice is None or self.open or self.settled:
@@ -167,8 +177,8 @@ class Passes:
             self.blocks.remember()
 
     def abandon(self):
-        """An exception ended the pass: the slice stays unsettled, and begin_slice gives it up."""
-        self.open, self.failed, self.kept = False, True, 0.0
+        """An exception ended the pass: no rank makes the step of this slice."""
+        self.open, self.settled, self.kept = False, False, 0.0
         self._unstash()
 
     # ---- parts of it

@@ -76,7 +76,7 @@ class State:
         }
 
     def _buffers(self):
-        inside = {id(s.tensor) for s in self.stream.passes.blocks.statistics}
+        inside = {id(s.tensor) for s in self.stream.steps.blocks.statistics}
         return [
             {n: b for n, b in model.named_buffers() if id(b) not in inside}
             for model in self.models

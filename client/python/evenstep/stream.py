@@ -1,0 +1,85 @@
+"""Which samples come next: slices from the rank, taken ahead as far as a loader prefetches.
+
+    es_next ─┬─► to sample ──► the loader's batch sampler
+             └─► to begin  ──► the loop, one at a time
+
+A loop that is left early leaves slices that were sampled and never begun; the next loop samples
+them again, so no sample is lost. Sizes follow the balancer; a batch under way keeps the size that it
+was fetched with.
+
+`steps` is the framework's side of a step: finish_step() does what the last one still has to send,
+begin_slice(piece) begins the next, hand_over() brings what the program holds into the block, and
+take_over() what the rank has changed out of it.
+"""
+
+from collections import deque
+
+
+class Stream:
+    def __init__(self, run, steps):
+        self.run, self.steps = run, steps
+        self.epoch = run.epoch
+        self._to_sample, self._to_begin = deque(), deque()
+        self._last_sampled = False  # the epoch's last slice is in the loader
+        self._over = None  # the epoch of which the last slice has begun
+
+    def _first(self, queue):
+        if not queue and (piece := self.run.next()):
+            self._to_sample.append(piece)
+            self._to_begin.append(piece)
+        return queue[0] if queue else None
+
+    def reopen(self):
+        """A new loop over the loader."""
+        self.steps.finish_step()
+        self.close_epoch_if_over()
+        self._to_sample = deque(self._to_begin)
+        self._last_sampled = False
+
+    def take(self):
+        """The next slice to load; None: the epoch has no more."""
+        piece = None if self._last_sampled else self._first(self._to_sample)
+        if piece is None or piece.number < 0:
+            return None
+        self._last_sampled = piece.epoch_last
+        return self._to_sample.popleft()
+
+    def begin(self):
+        """Begins the next slice and gives it; None: the epoch is over, or the job."""
+        self.steps.finish_step()  # the next slice may come only after it
+        if self._over is None:
+            piece = self._first(self._to_begin)
+            if piece is None:
+                return None
+            if piece.number >= 0 and not self.steps.begin_slice(piece):
+                return None
+            self._to_begin.popleft()
+            self.epoch = piece.epoch
+            if piece.epoch_last:
+                self._over = piece.epoch
+            if piece.number >= 0:
+                return piece
+        self._close_epoch()
+        return None
+
+    def close_epoch_if_over(self):
+        """Its last slice's step is made: what follows, an evaluation, sees averaged parameters."""
+        if self._over is not None:
+            self._close_epoch()
+
+    def _close_epoch(self):
+        self.steps.finish_step()
+        self.steps.hand_over()
+        self.run.epoch_end(self._over)
+        self.steps.take_over()
+        self.epoch, self._over = self._over + 1, None
+        self._to_sample = deque(self._to_begin)
+        self._last_sampled = False
+
+    def close(self):
+        """The program ends: what its last step has to send, and the end of its epoch."""
+        if self.run.on_start:
+            return  # it never asked for a batch
+        self.close_epoch_if_over()
+        self.steps.finish_step()
+        self.steps.hand_over()

@@ -1,0 +1,62 @@
+/* Each thread's connection to the store hangs on the thread, and goes with it; see connections.h.
+ */
+#include "http/connections.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store.h"
+
+struct connections {
+    char *url, *password; /* owned; the password may be NULL */
+    pthread_key_t key;    /* of the thread's struct store */
+};
+
+static void close_store(void *store)
+{
+    store_close(store);
+}
+
+struct connections *connections_new(const char *url, const char *password, struct err *e)
+{
+    struct connections *c = calloc(1, sizeof(*c));
+    if (!c || pthread_key_create(&c->key, close_store) != 0) {
+        err_set(e, ERR_MEMORY, "cannot keep connections to the store: memory ran out");
+        free(c);
+        return NULL;
+    }
+    c->url = strdup(url);
+    c->password = password ? strdup(password) : NULL;
+    if (!c->url || (password && !c->password)) {
+        err_set(e, ERR_MEMORY, "cannot keep connections to the store: memory ran out");
+        connections_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void connections_free(struct connections *c)
+{
+    if (c) {
+        close_store(pthread_getspecific(c->key));
+        pthread_key_delete(c->key);
+        free(c->url);
+        free(c->password);
+        free(c);
+    }
+}
+
+struct store *connections_store(struct connections *c, struct err *e)
+{
+    struct store *store = pthread_getspecific(c->key);
+    if (!store) {
+        store = store_open(c->url, c->password, e);
+        if (store && pthread_setspecific(c->key, store) != 0) {
+            store_close(store);
+            store = NULL;
+            err_set(e, ERR_MEMORY, "cannot keep a connection to the store: memory ran out");
+        }
+    }
+    return store;
+}

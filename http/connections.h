@@ -1,0 +1,20 @@
+/* Connections to the store: one for each thread, since a struct store belongs to one thread. Any
+ * thread of the server may ask; its connection is closed when the thread ends.
+ */
+#ifndef HTTP_CONNECTIONS_H
+#define HTTP_CONNECTIONS_H
+
+#include "common/err.h"
+
+struct connections;
+struct store;
+
+/* Both texts are copied; the password may be NULL. Connects to nothing yet. */
+struct connections *connections_new(const char *url, const char *password, struct err *e);
+/* Closes the calling thread's own; the other threads have ended. NULL is fine. */
+void connections_free(struct connections *c);
+/* The calling thread's own connection; lives until the thread ends. NULL with ERR_MEMORY or a bad
+ * URL. */
+struct store *connections_store(struct connections *c, struct err *e);
+
+#endif

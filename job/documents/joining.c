@@ -1,0 +1,53 @@
+/* See joining.h. */
+#include "job/documents/joining.h"
+
+static const char *text_of(const json_t *j, const char *key)
+{
+    const char *text = json_string_value(json_object_get(j, key));
+    return text ? text : "";
+}
+
+json_t *joining_ask_json(const struct joining_ask *a)
+{
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:O, s:O}", "host", a->host, "instance",
+                          a->instance, "address", a->address, "network", a->network, "versions",
+                          a->versions, "nodes", a->nodes);
+    if (a->faulty) {
+        json_object_set_new(j, "fault",
+                            json_pack("{s:s, s:s}", "message", a->message, "hint", a->hint));
+    }
+    return j;
+}
+
+void joining_ask_read(struct joining_ask *out, const json_t *j)
+{
+    const json_t *fault = json_object_get(j, "fault");
+    *out = (struct joining_ask){.host = text_of(j, "host"),
+                                .instance = text_of(j, "instance"),
+                                .address = text_of(j, "address"),
+                                .network = text_of(j, "network"),
+                                .nonce = text_of(j, "nonce"),
+                                .versions = json_object_get(j, "versions"),
+                                .nodes = json_object_get(j, "nodes"),
+                                .faulty = fault != NULL,
+                                .message = text_of(fault, "message"),
+                                .hint = text_of(fault, "hint")};
+}
+
+json_t *joining_answer_json(const struct joining_answer *a)
+{
+    return a->accepted ? json_pack("{s:b, s:s, s:s, s:s}", "accepted", 1, "coordinator",
+                                   a->coordinator, "salt", a->salt, "key", a->key)
+                       : json_pack("{s:b, s:s, s:s}", "accepted", 0, "message", a->message, "hint",
+                                   a->hint);
+}
+
+void joining_answer_read(struct joining_answer *out, const json_t *j)
+{
+    *out = (struct joining_answer){.accepted = json_is_true(json_object_get(j, "accepted")),
+                                   .coordinator = text_of(j, "coordinator"),
+                                   .salt = text_of(j, "salt"),
+                                   .key = text_of(j, "key"),
+                                   .message = text_of(j, "message"),
+                                   .hint = text_of(j, "hint")};
+}

@@ -1,0 +1,139 @@
+/* What follows from a job's numbers: medians, the parts of a step, an equal split, the rest of the
+   run. Pure; NaN where something is not known yet. */
+import {known} from './format.js';
+
+/** @param {number[]} values */
+export function median(values) {
+  const v = values.filter(known).sort((a, b) => a - b);
+  if (v.length === 0) {
+    return NaN;
+  }
+  return v.length % 2 ? v[(v.length - 1) / 2] : (v[v.length / 2 - 1] + v[v.length / 2]) / 2;
+}
+
+/**
+ * The last value of a list.
+ * @param {number[]} values
+ */
+export function last(values) {
+  return values.length ? values[values.length - 1] : NaN;
+}
+
+/**
+ * Seconds of computing for one sample.
+ * @param {Api.Worker} worker
+ */
+export function perSample(worker) {
+  return worker.batch > 0 && worker.compute_seconds > 0 ? worker.compute_seconds / worker.batch
+                                                        : NaN;
+}
+
+/**
+ * What one step of every worker takes, and how it is divided.
+ * @param {Api.Worker[]} workers
+ */
+export function stepTimes(workers) {
+  return workers.map((w) => {
+    const compute = w.compute_seconds || 0;
+    const exchange = w.exchange_seconds || 0;
+    const wait = w.wait_seconds || 0;
+    return {node: w.node, compute, exchange, wait, all: compute + exchange + wait};
+  });
+}
+
+/**
+ * Computing time under an equal split: along the line through the origin, scaled by the node's own
+ * speed, unless the fixed part of its step is known.
+ * @param {Api.Worker[]} workers
+ * @param {number} globalBatch
+ * @param {{[node: string]: number}} [fixed] seconds
+ */
+export function equalSplit(workers, globalBatch, fixed = {}) {
+  const share = globalBatch / Math.max(1, workers.length);
+  return workers.map((w) => {
+    const a = known(fixed[w.node]) ? fixed[w.node] : 0;
+    return w.batch > 0 ? a + (w.compute_seconds - a) * (share / w.batch) : NaN;
+  });
+}
+
+/**
+ * Samples per second if the nodes only computed.
+ * @param {Api.Worker[]} workers
+ */
+export function idealRate(workers) {
+  return workers.reduce(
+      (sum, w) => sum + (w.compute_seconds > 0 ? w.batch / w.compute_seconds : 0), 0);
+}
+
+/**
+ * Time between two versions of the server, from the time that a global batch takes.
+ * @param {Api.Job} job
+ */
+export function secondsPerVersion(job) {
+  const n = (job.workers || []).length;
+  const step = job.metrics?.step_seconds || 0;
+  return step > 0 && n > 0 ? step / (job.spec?.strategy?.type === 'sync' ? 1 : n) : NaN;
+}
+
+/**
+ * Seconds that a job ran, from its start to its end.
+ * @param {Api.Job} job
+ */
+export function tookSeconds(job) {
+  return job.started && job.finished ? (Date.parse(job.finished) - Date.parse(job.started)) / 1000
+                                     : NaN;
+}
+
+/**
+ * Seconds until a running job ends: by its present speed, or by the time it has taken so far.
+ * @param {Api.Job} job
+ */
+export function remaining(job) {
+  const f = job.progress?.fraction || 0;
+  const rate = job.metrics?.samples_per_second || 0;
+  const samples = job.progress?.samples || 0;
+  if (job.state !== 'running' || !(f > 0) || f >= 1) {
+    return NaN;
+  }
+  if (rate > 0 && samples > 0) {
+    return samples * (1 / f - 1) / rate;
+  }
+  return job.started ? (Date.now() - Date.parse(job.started)) / 1000 * (1 / f - 1) : NaN;
+}
+
+/**
+ * The learning rate of an epoch, by schedule and warm-up, as job/spec.c has it.
+ * @param {Api.Spec | undefined} spec
+ * @param {number} epoch
+ */
+export function rateAt(spec, epoch) {
+  const schedule = spec?.optimizer?.schedule || {};
+  const rate = spec?.optimizer?.learning_rate;
+  if (!known(rate)) {
+    return NaN;
+  }
+  const warmup = schedule.warmup_epochs || 0;
+  if (warmup > 0 && epoch < warmup) {
+    return rate * epoch / warmup;
+  }
+  if (schedule.type === 'step') {
+    return rate * (schedule.factor ?? 0.1) **
+        (schedule.at_epochs || []).filter((e) => epoch >= e).length;
+  }
+  if (schedule.type === 'cosine') {
+    const floor = schedule.floor || 0;
+    const done = Math.min(1, epoch / (spec?.epochs || 1));
+    return floor + (rate - floor) * 0.5 * (1 + Math.cos(Math.PI * done));
+  }
+  return rate;
+}
+
+/**
+ * The evaluation with the best accuracy, the first of equals.
+ * @param {Api.Evaluation[]} evaluations
+ */
+export function bestEvaluation(evaluations) {
+  return evaluations.reduce((/** @type {Api.Evaluation | null} */ best, e) =>
+                                (best && best.accuracy >= e.accuracy ? best : e),
+      null);
+}

@@ -1,0 +1,56 @@
+/* What a job's spec says, in words. */
+import {plural} from './format.js';
+
+/** @param {Api.Spec | undefined} spec */
+export function modelName(spec) {
+  if (typeof spec?.model === 'string') {
+    return spec.model;
+  }
+  return spec?.model?.layers ? 'network of ' + plural(spec.model.layers.length, 'layer')
+                             : 'no model';
+}
+
+/** @param {Api.Spec | undefined} spec */
+export function dataName(spec) {
+  return spec?.data?.path || spec?.data?.format || 'no data';
+}
+
+/** @param {Api.Spec | undefined} spec */
+export function strategyOf(spec) {
+  return spec?.strategy?.type || 'sync';
+}
+
+/** @param {Api.Spec | undefined} spec */
+export function policyOf(spec) {
+  return spec?.batching?.policy || 'dynamic';
+}
+
+/**
+ * Whether gradients go to parameter servers.
+ * @param {Api.Job} job
+ */
+export function hasServers(job) {
+  return (job.servers || []).length > 0 && Boolean(job.spec?.strategy) &&
+      strategyOf(job.spec) !== 'sync';
+}
+
+/** @param {unknown} v */
+function isObject(v) {
+  return v !== null && typeof v === 'object';
+}
+
+/**
+ * Every value of a nested document with its path: [['optimizer/type', 'sgd'], …].
+ * @param {any} value
+ * @param {string} [at]
+ * @returns {[string, string][]}
+ */
+export function flatten(value, at = '') {
+  if (isObject(value) && !(Array.isArray(value) && !value.some(isObject))) {
+    return Object.entries(value).flatMap(([k, v]) => flatten(v, at ? at + '/' + k : k));
+  }
+  if (Array.isArray(value)) {
+    return [[at, value.join(', ')]];
+  }
+  return [[at, value === null ? 'none' : String(value)]];
+}

@@ -1,0 +1,134 @@
+/* What the comparison knows: the chosen runs, each with its job, curves, evaluations and staleness.
+   Event "change". */
+import {get, job as path} from '../../api.js';
+import {listen} from '../../events.js';
+import {last, stepTimes} from '../../measures.js';
+import {active} from '../../states.js';
+
+/**
+ * @typedef {{id: string, job: Api.Job, curves: {[name: string]: Page.Curve},
+ *            tests: Api.Evaluation[], staleness: Api.NodeStaleness[]}} Run
+ */
+
+const POLL_MS = 5000;
+const POINTS = 380;
+export const MOST = 8;
+
+/** @param {(number | null)[]} values */
+const numbers = (values) => values.map((v) => (typeof v === 'number' ? v : NaN));
+
+/**
+ * @param {Api.Series} c
+ * @returns {Page.Curve}
+ */
+function curveOf(c) {
+  const [min, max, mean] = [c.min, c.max, c.mean].map(numbers);
+  return {x: c.x, min, max, mean, total: c.total_points};
+}
+
+/**
+ * Share of a step that the nodes of a run wait.
+ * @param {Run} run
+ */
+export function waitShare(run) {
+  const steps = stepTimes(run.job.workers || []).filter((s) => s.all > 0);
+  return steps.reduce((sum, s) => sum + s.wait / s.all, 0) / steps.length;
+}
+
+/**
+ * Seconds until a run reached an accuracy.
+ * @param {Run} run
+ * @param {number} goal
+ */
+export function timeTo(run, goal) {
+  return run.tests.find((t) => t.accuracy >= goal)?.time ?? NaN;
+}
+
+/** @param {Run} run */
+export function bestAccuracy(run) {
+  return Math.max(...run.tests.map((t) => t.accuracy), -Infinity);
+}
+
+export class CompareModel extends EventTarget {
+  /** @param {string[]} ids */
+  constructor(ids) {
+    super();
+    this.ids = ids.slice(0, MOST);
+    /** @type {Page.Axis} */
+    this.axis = 'time';
+    /** @type {Run[]} */
+    this.runs = [];
+    this.timer = 0;
+    this.closed = false;
+    this.unlisten = () => {};
+  }
+
+  start() {
+    const again = () => this.read().catch(() => {});
+    this.unlisten = listen({gap: again, job: ({job}) => this.ids.includes(job) && again()});
+    this.timer = window.setInterval(
+        () => !document.hidden && this.runs.some((r) => active(r.job.state)) && again(), POLL_MS);
+  }
+
+  close() {
+    this.closed = true;
+    clearInterval(this.timer);
+    this.unlisten();
+  }
+
+  /** @param {Page.Axis} axis */
+  setAxis(axis) {
+    this.axis = axis;
+    return this.read();
+  }
+
+  /* Runs that are gone are dropped. */
+  async read() {
+    if (!this.ids.length) {
+      return;
+    }
+    const found = await Promise.all(this.ids.map((id) => this.readRun(id).catch(() => null)));
+    if (this.closed) {
+      return;
+    }
+    this.runs = found.flatMap((r) => (r ? [r] : []));
+    if (this.runs.length < found.length) {
+      this.ids = this.runs.map((r) => r.id);
+    }
+    this.dispatchEvent(new Event('change'));
+  }
+
+  /**
+   * @param {string} id
+   * @returns {Promise<Run>}
+   */
+  async readRun(id) {
+    const params = {names: 'train_loss,test_accuracy,test_loss', x: this.axis, points: POINTS};
+    const [job, series, tests, stale] = await Promise.all([
+      get(path(id)), get(path(id, 'series'), params),
+      get(path(id, 'evaluations')).catch(() => ({evaluations: []})),
+      get(path(id, 'staleness')).catch(() => ({nodes: []}))
+    ]);
+    /** @type {Api.Series[]} */
+    const wide = series.series.filter((/** @type {Api.Series} */ c) => !c.node);
+    return {
+      id,
+      job,
+      curves: Object.fromEntries(wide.map((c) => [c.name, curveOf(c)])),
+      tests: tests.evaluations || [],
+      staleness: stale.nodes || []
+    };
+  }
+
+  /* The highest round accuracy that all runs with results have reached; NaN with fewer than two. */
+  commonGoal() {
+    const best = this.runs.map(bestAccuracy).filter((v) => v > 0);
+    return best.length > 1 ? Math.floor(Math.min(...best) * 100) / 100 : NaN;
+  }
+
+  /* The greatest x of all curves. */
+  extent() {
+    const ends = this.runs.flatMap((r) => Object.values(r.curves).map((c) => last(c.x)));
+    return Math.max(1e-9, ...ends.filter(Number.isFinite));
+  }
+}

@@ -1,0 +1,104 @@
+/* The results of all runs, the best of each line ticked. */
+import {fill, h} from '../../dom.js';
+import {known, loss, mean, percent, seconds, span, three, whole} from '../../format.js';
+import {icon} from '../../icons.js';
+import {stepTimes, tookSeconds} from '../../measures.js';
+import {ended} from '../../states.js';
+
+import {runKey} from './letters.js';
+import {bestAccuracy, timeTo, waitShare} from './model.js';
+
+/** @typedef {import('./model.js').CompareModel} CompareModel */
+/** @typedef {import('./model.js').Run} Run */
+/**
+ * One line: `best` is which value wins.
+ * @typedef {{name: string, value: (run: Run) => number | null | undefined,
+ *            format: (value: number) => string, best: (...values: number[]) => number}} Line
+ */
+
+/** @param {Run} run */
+function longestStep(run) {
+  return Math.max(...stepTimes(run.job.workers || []).map((s) => s.all).filter((v) => v > 0));
+}
+
+/** @type {Line[]} */
+const LINES = [
+  {name: 'Best test accuracy', value: bestAccuracy, format: (v) => percent(v), best: Math.max}, {
+    name: 'Train loss, mean of the last updates',
+    value: (r) => r.job.metrics?.train_loss,
+    format: loss,
+    best: Math.min
+  },
+  {
+    name: 'Samples per second',
+    value: (r) => r.job.metrics?.samples_per_second || NaN,
+    format: three,
+    best: Math.max
+  },
+  {name: 'One step of the slowest node', value: longestStep, format: seconds, best: Math.min},
+  {name: 'Waiting, share of a step', value: waitShare, format: (v) => percent(v), best: Math.min}, {
+    name: 'Staleness, mean over nodes',
+    value: (r) => r.job.staleness?.node_mean,
+    format: mean,
+    best: Math.min
+  },
+  {name: 'Staleness, max', value: (r) => r.job.staleness?.max, format: whole, best: Math.min}, {
+    name: 'Whole run',
+    value: (r) => (ended(r.job.state) ? tookSeconds(r.job) : NaN),
+    format: span,
+    best: Math.min
+  },
+  {name: 'Restarts', value: (r) => r.job.restarts ?? 0, format: whole, best: Math.min}
+];
+
+/**
+ * @param {Line} line
+ * @param {Run[]} runs
+ */
+function row({name, value, format, best}, runs) {
+  const values = runs.map(value).map((v) => (known(v) ? v : NaN));
+  const good = values.filter(known);
+  const winner = new Set(good).size > 1 ? best(...good) : NaN;
+  const cell = (/** @type {number} */ v) => {
+    const ticked = h('span', {class: 'best'}, icon('check', 12), format(v));
+    return h('td', {class: 'num'}, v === winner ? ticked : format(v));
+  };
+  return h('tr', null, h('td', {text: name}),
+      values.map((v) => (known(v) ? cell(v) : h('td', {class: 'num quiet'}, 'none'))));
+}
+
+/** @implements {Page.Part} */
+export class Results {
+  /** @param {CompareModel} data */
+  constructor(data) {
+    this.data = data;
+    this.node = h('table');
+  }
+
+  update() {
+    const {runs} = this.data;
+    const goal = this.data.commonGoal();
+    /** @type {Line} */
+    const first = {
+      name: 'Time to ' + percent(goal, 0) + ' test accuracy',
+      value: (r) => timeTo(r, goal),
+      format: span,
+      best: Math.min
+    };
+    const lines = known(goal) ? [first, ...LINES] : LINES;
+    fill(this.node, h('caption', {class: 'sr', text: 'Results'}), runHeads('Figure', runs.length),
+        h('tbody', null, lines.map((line) => row(line, runs))));
+  }
+}
+
+/**
+ * A head that is read aloud only, and a letter for each run.
+ * @param {string} name
+ * @param {number} runs
+ */
+export function runHeads(name, runs) {
+  const letters =
+      Array.from({length: runs}, (_, i) => h('th', {class: 'num', scope: 'col'}, runKey(i)));
+  return h('thead', null,
+      h('tr', null, h('th', {scope: 'col'}, h('span', {class: 'sr', text: name})), letters));
+}

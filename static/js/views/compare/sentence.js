@@ -1,0 +1,70 @@
+/* The sentence: which run reaches the common accuracy first, and by how much; then what the others
+   lose their time with. */
+import {fill, h, say} from '../../dom.js';
+import {known, percent, span} from '../../format.js';
+import {active} from '../../states.js';
+
+import {letterOf, runKey} from './letters.js';
+import {timeTo, waitShare} from './model.js';
+
+/** @typedef {import('./model.js').CompareModel} CompareModel */
+/** @typedef {import('./model.js').Run} Run */
+
+const MUCH_WAITING = 0.1;
+
+/**
+ * @param {Run} run
+ * @param {number} i
+ */
+function noteOf(run, i) {
+  const wait = waitShare(run);
+  const stale = run.job.staleness?.node_mean || 0;
+  return [
+    wait > MUCH_WAITING && 'Nodes of ' + letterOf(i) + ' wait ' + percent(wait, 0) + ' of a step.',
+    stale > 0 && 'Gradients of ' + letterOf(i) + ' are ' + stale.toFixed(1) + ' versions old.'
+  ].filter(Boolean)
+      .join(' ');
+}
+
+/** @implements {Page.Part} */
+export class Sentence {
+  /** @param {CompareModel} data */
+  constructor(data) {
+    this.data = data;
+    this.sentence = h('p', {class: 'lead'});
+    this.evidence = h('p', {class: 'sub evidence'});
+    this.node = h('section', {'aria-label': 'Verdict'}, this.sentence, this.evidence);
+  }
+
+  update() {
+    const {runs} = this.data;
+    fill(this.sentence, this.words());
+    say(this.evidence,
+        runs.map(noteOf).filter(Boolean).join(' ') +
+            (runs.some((r) => active(r.job.state))
+                    ? ' Runs that still train are taken as they are now.'
+                    : '') +
+            (runs.length > 1 ? ' One run each: small differences may be chance.' : ''));
+  }
+
+  words() {
+    const {runs} = this.data;
+    if (runs.length < 2) {
+      return ['Add another run to compare ', runKey(0), ' with.'];
+    }
+    const goal = this.data.commonGoal();
+    const [first, ...rest] = runs.map((run, i) => ({i, time: timeTo(run, goal)}))
+                                 .filter((x) => known(x.time))
+                                 .sort((a, b) => a.time - b.time);
+    if (rest.length === 0) {
+      return ['There is nothing to compare yet: fewer than two runs have a test result.'];
+    }
+    const later = rest.map((x, k) => {
+      const between = k > 0 && k === rest.length - 1 ? ' and ' : ', ';
+      return [between, span(x.time - first.time) + ' before ', runKey(x.i)];
+    });
+    return [
+      runKey(first.i), ' reaches ' + percent(goal, 0) + ' in ' + span(first.time), later, '.'
+    ];
+  }
+}

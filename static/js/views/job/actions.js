@@ -1,0 +1,120 @@
+/* What can be done to a job: pause, resume, cancel, clone, compare, delete. Cancel and delete ask
+   once, in words that name what stops; what an action answered is said where it was asked for. */
+import {job as path, post, remove} from '../../api.js';
+import {fill, h} from '../../dom.js';
+import {active, ended} from '../../states.js';
+import {button, notice, question} from '../../widgets.js';
+
+/** @typedef {import('./view.js').JobView} JobView */
+
+export class Actions {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.data = view.data;
+    this.node = h('div', {class: 'actions', id: 'job-actions'});
+    this.question = h('div', {class: 'ask-place', role: 'alert'});
+    this.shown = '';
+    this.busy = false;
+  }
+
+  update() {
+    const {job} = this.data;
+    const wanted = job.state + '|' + job.name;
+    if (this.shown !== wanted) {
+      this.shown = wanted;
+      fill(this.node, this.buttons(job));
+      fill(this.question);
+    }
+  }
+
+  /** @param {Api.Job} job */
+  buttons(job) {
+    const over = ended(job.state);
+    return [
+      job.state === 'running' && this.direct('Pause', 'pause', 'btn '),
+      job.state === 'paused' && this.direct('Resume', 'resume', 'btn primary'),
+      !over && job.state !== 'cancelling' &&
+          this.asking('Cancel', 'cancel', cancelText(job), 'Cancel job'),
+      h('a', {class: 'btn', href: '#/new?from=' + this.data.id, text: 'Clone'}),
+      h('a', {class: 'btn', href: '#/compare?runs=' + this.data.id, text: 'Compare'}),
+      over && this.asking('Delete', 'delete', deleteText(job), 'Delete job')
+    ];
+  }
+
+  /**
+   * @param {string} text
+   * @param {string} what
+   * @param {string} cls
+   */
+  direct(text, what, cls) {
+    const made = button(text, () => this.act(what, made), {id: what, class: cls});
+    return made;
+  }
+
+  /**
+   * @param {string} text
+   * @param {string} what
+   * @param {string} asked
+   * @param {string} yes
+   */
+  asking(text, what, asked, yes) {
+    const made = button(text, () => this.ask(asked, yes, what, made), {id: what, class: 'btn '});
+    return made;
+  }
+
+  /**
+   * @param {string} what
+   * @param {HTMLButtonElement} pressed
+   */
+  async act(what, pressed) {
+    if (this.busy) {
+      return;
+    }
+    this.busy = true;
+    pressed.disabled = true;
+    fill(this.question);
+    try {
+      if (what === 'delete') {
+        await remove(path(this.data.id));
+        location.hash = '#/';
+      } else {
+        await post(path(this.data.id, what));
+      }
+    } catch (e) {
+      const {message, hint} = /** @type {import('../../api.js').ApiError} */ (e);
+      fill(this.question, notice('bad', message + (hint ? '; ' + hint : '')));
+    }
+    this.busy = false;
+    pressed.disabled = false;
+  }
+
+  /**
+   * @param {string} text
+   * @param {string} yes
+   * @param {string} what
+   * @param {HTMLElement} opener
+   */
+  ask(text, yes, what, opener) {
+    const confirm =
+        button(yes, () => this.act(what, confirm), {class: 'btn danger', id: 'confirm-' + what});
+    const back = () => {
+      fill(this.question);
+      opener.focus();
+    };
+    fill(this.question, question(text, [confirm], 'Keep it', back));
+    confirm.focus();
+  }
+}
+
+/** @param {Api.Job} job */
+function cancelText(job) {
+  return 'Cancel “' + job.name + '”? ' +
+      (active(job.state) ? 'Training stops on all its nodes; what was recorded stays.'
+                         : 'It leaves the queue.');
+}
+
+/** @param {Api.Job} job */
+function deleteText(job) {
+  return 'Delete “' + job.name +
+      '” with its history, logs and artifacts? This cannot be taken back.';
+}

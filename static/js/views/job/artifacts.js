@@ -1,0 +1,46 @@
+/* What the job wrote, to be downloaded. */
+import {get, job as path} from '../../api.js';
+import {fill, h, say} from '../../dom.js';
+import {bytes} from '../../format.js';
+import {ended} from '../../states.js';
+import {table} from '../../widgets.js';
+
+import {Fold} from './fold.js';
+
+/** @typedef {import('./view.js').JobView} JobView */
+
+export class Artifacts {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.data = view.data;
+    this.fold = new Fold('artifacts', 'Artifacts', () => this.draw());
+  }
+
+  async draw() {
+    /** @type {Api.Artifact[]} */
+    let list;
+    try {
+      list = (await get(path(this.data.id, 'artifacts'))).artifacts || [];
+    } catch (e) {
+      say(this.fold.note, /** @type {Error} */ (e).message);
+      return;
+    }
+    const none = ended(this.data.job.state) ? 'none was written' : 'written when the job ends';
+    const names = list.map((a) => a.name + ' (' + bytes(a.bytes) + ')').join(', ');
+    say(this.fold.note, list.length === 0 ? none : names);
+    fill(this.fold.body, list.length > 0 && this.table(list));
+  }
+
+  /** @param {Api.Artifact[]} list */
+  table(list) {
+    const base = '/api/v1/' + path(this.data.id, 'artifacts') + '/';
+    const rows = list.map((a) => {
+      const href = base + encodeURIComponent(a.name);
+      return h('tr', null, h('td', null, h('a', {href, download: a.name, text: a.name})),
+          h('td', {class: 'num', text: bytes(a.bytes)}),
+          h('td', {class: 'mono quiet', text: a.sha256 || 'none'}));
+    });
+    return h('div', {class: 'scroll'},
+        table('Artifacts', ['File', ['Size', 'num'], 'SHA-256'], h('tbody', null, rows), 'dense'));
+  }
+}

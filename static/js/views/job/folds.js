@@ -1,0 +1,30 @@
+/* Folded rows at the end of the sheet: workers and servers in full, the configuration, artifacts.
+ */
+import {h} from '../../dom.js';
+
+import {Artifacts} from './artifacts.js';
+import {Configuration} from './configuration.js';
+import {Workers} from './workers.js';
+
+/** @typedef {import('./view.js').JobView} JobView */
+
+/** @implements {Page.Part} */
+export class Folds {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.workers = new Workers(view);
+    this.configuration = new Configuration(view);
+    this.artifacts = new Artifacts(view);
+    this.node = h('div', {class: 'folds'}, this.workers.fold.node, this.configuration.fold.node,
+        this.artifacts.fold.node);
+  }
+
+  /** @param {Set<string>} what */
+  update(what) {
+    this.workers.draw();
+    this.configuration.draw();
+    if (what.has('all') || what.has('job')) {
+      this.artifacts.draw();
+    }
+  }
+}

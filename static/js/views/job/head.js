@@ -1,0 +1,110 @@
+/* Name, state, facts, actions, progress with the estimated end. */
+import {fill, h, refill, say} from '../../dom.js';
+import {clock, duration, percent, plural, when, whole} from '../../format.js';
+import {remaining} from '../../measures.js';
+import {dataName, modelName, policyOf, strategyOf} from '../../spec.js';
+import {ended, pill, setPill} from '../../states.js';
+
+import {Actions} from './actions.js';
+
+/** @typedef {import('./view.js').JobView} JobView */
+
+/** @param {Api.Job} job */
+function facts(job) {
+  const {spec} = job;
+  const attempts = 1 + (spec?.max_restarts ?? 0);
+  const nodes = (job.workers || []).length || spec?.workers || 1;
+  return [
+    h('span', {text: modelName(spec) + ' on ' + dataName(spec)}),
+    h('span', null, h('b', {text: strategyOf(spec)}),
+        ', ' + policyOf(spec) + ' minibatch, B = ' + whole(spec?.batching?.global_batch)),
+    h('span', {text: plural(nodes, 'node')}),
+    job.attempt > 1 && h('span', {text: 'attempt ' + job.attempt + ' of ' + attempts}),
+    h('span', {text: 'submitted ' + when(job.created)}),
+    h('span', {class: 'mono quiet', text: job.id})
+  ];
+}
+
+/** @param {Api.Job} job */
+function epochText(job) {
+  const epochs = job.progress?.epochs || job.spec?.epochs || 0;
+  const whole = Math.floor(job.progress?.epoch || 0);
+  if (job.state === 'succeeded') {
+    return 'All ' + plural(epochs, 'epoch');
+  }
+  if (!((job.progress?.step || 0) > 0)) {
+    return plural(epochs, 'epoch');
+  }
+  const at = Math.min(epochs, whole + 1);
+  return (ended(job.state) ? 'Stopped in epoch ' + at : 'Epoch ' + Math.max(1, at)) + ' of ' +
+      epochs;
+}
+
+/** @param {Api.Job} job */
+function ranText(job) {
+  if (!job.started) {
+    return '';
+  }
+  const end = job.finished ? Date.parse(job.finished) : Date.now();
+  const ran = duration((end - Date.parse(job.started)) / 1000);
+  return job.finished ? 'ran ' + clock(job.started) + ' to ' + clock(job.finished) + ', ' + ran
+                      : 'started ' + clock(job.started) + ', running for ' + ran;
+}
+
+/** @implements {Page.Part} */
+export class Head {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.data = view.data;
+    this.actions = new Actions(view);
+    this.title = h('h1');
+    this.state = pill(this.data.job.state);
+    this.virtual = h('span', {class: 'tag', text: 'virtual cluster', hidden: true});
+    this.facts = h('p', {class: 'facts'});
+    this.left = h('span');
+    this.right = h('span', {class: 'right'});
+    this.bar = h('i');
+    this.progress = h('div', {
+      class: 'progress',
+      role: 'progressbar',
+      'aria-label': 'progress of the job',
+      'aria-valuemin': 0,
+      'aria-valuemax': 100
+    },
+        this.bar);
+    this.node = h('div', {class: 'job-head'},
+        h('p', {class: 'crumbs'}, h('a', {href: '#/', text: 'Jobs'}), ' /'),
+        h('div', {class: 'head'}, h('div', {class: 'title'}, this.title, this.state, this.virtual),
+            this.actions.node),
+        this.facts, this.actions.question,
+        h('div', {class: 'progress-line'}, this.left, this.right), this.progress);
+  }
+
+  update() {
+    const {job} = this.data;
+    say(this.title, job.name);
+    this.state = setPill(this.state, job.state);
+    this.virtual.hidden = !job.spec?.cluster;
+    this.actions.update();
+    const key = [job.attempt, (job.workers || []).length, job.created].join('|');
+    refill(this.facts, key, () => facts(job));
+    this.drawProgress(job);
+  }
+
+  /** @param {Api.Job} job */
+  drawProgress(job) {
+    const p = job.progress;
+    const running = p && p.step > 0;
+    fill(this.left, h('b', {text: epochText(job)}),
+        running && h('span', {text: 'step ' + whole(p.step)}),
+        running && h('span', {text: percent(p.fraction)}));
+    const rest = remaining(job);
+    const end = clock(new Date(Date.now() + rest * 1000));
+    fill(this.right, job.started && h('span', {text: ranText(job)}),
+        Number.isFinite(rest) && h('b', {text: 'ends about ' + end + ', in ' + duration(rest)}));
+    const done = Math.round(1000 * (p?.fraction || 0)) / 10;
+    this.bar.style.width = done + '%';
+    this.progress.classList.toggle('bad', job.state === 'failed');
+    this.progress.setAttribute('aria-valuenow', String(done));
+  }
+}

@@ -1,0 +1,34 @@
+/* Lines of a log (logfmt) as people read them. Pure. */
+
+/**
+ * @param {string} line
+ * @param {RegExp} pattern
+ */
+function first(line, pattern) {
+  return pattern.exec(line)?.[1] || '';
+}
+
+/** @param {string} line */
+export const levelOf = (line) => first(line, /(?:^|\s)level=(\w+)/);
+
+/** @param {string} line */
+export const timeOf = (line) => first(line, /(?:^|\s)ts=(\S+)/);
+
+/**
+ * ts=… level=info mod=worker rank=2 msg="ready" → 15:16:04 info worker: ready
+ * @param {string} line
+ */
+export function pretty(line) {
+  const ts = timeOf(line);
+  const msg = /(?:^|\s)msg=(?:"((?:[^"\\]|\\.)*)"|(\S+))/.exec(line);
+  if (!ts || !msg) {
+    return line;
+  }
+  const t = new Date(ts);
+  const clock = Number.isNaN(t.getTime()) ? ts : t.toTimeString().slice(0, 8);
+  const mod = first(line, /(?:^|\s)mod=(\S+)/);
+  const told = /(?:^|\s)(ts|level|mod|msg|job)=(?:"(?:[^"\\]|\\.)*"|\S+)/g;
+  const rest = line.replace(told, '').trim();
+  return clock + ' ' + levelOf(line) + ' ' + (mod ? mod + ': ' : '') + (msg[1] ?? msg[2]) +
+      (rest ? '  ' + rest : '');
+}

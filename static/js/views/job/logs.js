@@ -1,0 +1,203 @@
+/* The drawer at the foot of the page: counts of errors and warnings and the last line; open: the
+   log of a rank. Lines are text, whatever they hold. */
+import {getText, job as path} from '../../api.js';
+import {fill, h, keyed, say} from '../../dom.js';
+import {plural} from '../../format.js';
+import {icon} from '../../icons.js';
+import {active} from '../../states.js';
+
+import {levelOf, pretty, timeOf} from './loglines.js';
+
+/** @typedef {import('./view.js').JobView} JobView */
+/** @typedef {string | number} Source  a rank, or 'launcher' */
+/** @typedef {{id: Source, line: string, at: string, level: string}} LogLine */
+
+const TAIL = 400;
+const OPEN_MS = 2000;
+const CLOSED_MS = 8000;
+
+/**
+ * By time where both lines have one, else as they came.
+ * @param {LogLine} a
+ * @param {LogLine} b
+ */
+function inTime(a, b) {
+  if (!a.at || !b.at || a.at === b.at) {
+    return 0;
+  }
+  return a.at < b.at ? -1 : 1;
+}
+
+/**
+ * @param {HTMLElement} pill
+ * @param {string} text
+ * @param {string} tone
+ * @param {string} name of the icon
+ */
+function setPill(pill, text, tone, name) {
+  if (pill.textContent !== text) {
+    pill.dataset.tone = tone;
+    fill(pill, icon(name, 12), text);
+  }
+}
+
+/** @implements {Page.Part} */
+export class Logs {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.data = view.data;
+    /** @type {Map<Source, string>} */
+    this.texts = new Map();
+    this.open = false;
+    /** @type {Source} */
+    this.rank = 'all';
+    this.timer = 0;
+    this.closed = false;
+    this.known = '';
+    this.errors = h('span', {class: 'pill'});
+    this.warnings = h('span', {class: 'pill'});
+    this.ranks = h('span', {class: 'quiet'});
+    this.last = h('span', {class: 'mono last-line'});
+    this.bar = this.makeBar();
+    this.tabs = h('div', {class: 'seg', role: 'group', 'aria-label': 'Rank'});
+    this.lines =
+        h('div', {class: 'log-lines mono', tabindex: '0', role: 'log', 'aria-label': 'Log lines'});
+    this.body = h('div', {class: 'drawer-body', id: 'log-body', hidden: true},
+        h('div', {class: 'drawer-tools'}, this.tabs), this.lines);
+    this.node = h('aside', {class: 'drawer', 'aria-label': 'Logs'}, this.bar, this.body);
+  }
+
+  makeBar() {
+    return h('button', {
+      type: 'button',
+      class: 'drawer-bar',
+      'aria-expanded': 'false',
+      'aria-controls': 'log-body',
+      id: 'logs',
+      on: {click: () => this.flip()}
+    },
+        h('span', {class: 'chevron'}, icon('up', 12)), h('b', {text: 'Logs'}), this.ranks,
+        this.errors, this.warnings, this.last);
+  }
+
+  /** @param {Set<string>} what */
+  update(what) {
+    const now = this.sources().join() + this.data.job.state;
+    if (now !== this.known || what.has('job')) {
+      this.known = now;
+      if (this.open) {
+        this.drawTabs();
+      }
+      this.read();
+    }
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this.timer);
+    document.body.classList.remove('logs-open');
+  }
+
+  flip() {
+    this.open = !this.open;
+    this.body.hidden = !this.open;
+    this.bar.setAttribute('aria-expanded', String(this.open));
+    this.node.classList.toggle('open', this.open);
+    document.body.classList.toggle('logs-open', this.open);
+    if (this.open) {
+      this.drawTabs();
+      this.read();
+    }
+  }
+
+  /** @returns {Source[]} */
+  sources() {
+    const {workers = [], servers = []} = this.data.job;
+    return ['launcher', ...[...workers, ...servers].map((w) => w.rank)];
+  }
+
+  async read() {
+    clearTimeout(this.timer);
+    await Promise.all(this.sources().map(async (id) => {
+      const params = id === 'launcher' ? {tail: TAIL} : {rank: id, tail: TAIL};
+      this.texts.set(id, await getText(path(this.data.id, 'logs'), params).catch(() => ''));
+    }));
+    if (!this.closed) {
+      this.draw();
+      if (active(this.data.job.state)) {
+        clearTimeout(this.timer);
+        this.timer = window.setTimeout(() => this.read(), this.open ? OPEN_MS : CLOSED_MS);
+      }
+    }
+  }
+
+  /**
+   * Lines of a rank, or of all in the order of time.
+   * @param {Source} rank
+   * @returns {LogLine[]}
+   */
+  linesOf(rank) {
+    const all = rank === 'all';
+    const texts = [...this.texts].filter(([id]) => all || String(rank) === String(id));
+    const lines =
+        texts.flatMap(([id, text]) => text.split('\n').filter(Boolean).map(
+                          (line) => ({id, line, at: timeOf(line), level: levelOf(line)})));
+    return all ? lines.sort(inTime) : lines;
+  }
+
+  draw() {
+    const all = this.linesOf('all');
+    const [bad, warn] =
+        ['error', 'warn'].map((level) => all.filter((l) => l.level === level).length);
+    setPill(this.errors, plural(bad, 'error'), bad ? 'bad' : '', bad ? 'cross' : 'check');
+    setPill(this.warnings, plural(warn, 'warning'), warn ? 'warn' : '', warn ? 'warn' : 'check');
+    say(this.ranks, plural(Math.max(0, this.sources().length - 1), 'rank'));
+    say(this.last, all.length ? pretty(all[all.length - 1].line) : 'no line yet');
+    if (this.open) {
+      this.drawLines();
+    }
+  }
+
+  /* The end stays in sight where it was. */
+  drawLines() {
+    const {lines} = this;
+    const shown = this.linesOf(this.rank).slice(-TAIL);
+    const atEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 30;
+    if (shown.length) {
+      keyed(lines, shown, (l, i) => l.id + '|' + l.line + '|' + i, (l) => {
+        const source = l.id === 'launcher' ? 'launcher' : 'rank ' + l.id;
+        return h('p', {class: 'log-' + (l.level || 'plain')},
+            h('span', {class: 'log-rank', text: source}), pretty(l.line));
+      });
+    } else {
+      fill(lines, h('p', {class: 'quiet', text: 'This rank has said nothing yet.'}));
+    }
+    if (atEnd) {
+      lines.scrollTop = lines.scrollHeight;
+    }
+  }
+
+  drawTabs() {
+    const {workers = [], servers = []} = this.data.job;
+    /** @type {[Source, string][]} */
+    const tabs = [
+      ['all', 'All'], ['launcher', 'Launcher'],
+      ...workers.map((w) => /** @type {[Source, string]} */ ([w.rank, w.rank + ' ' + w.node])),
+      ...servers.map((w) => /** @type {[Source, string]} */ ([w.rank, w.rank + ' server']))
+    ];
+    fill(this.tabs, tabs.map(([id, text]) => h('button', {
+      type: 'button',
+      'aria-pressed': String(String(id) === String(this.rank)),
+      text,
+      on: {click: () => this.choose(id)}
+    })));
+  }
+
+  /** @param {Source} rank */
+  choose(rank) {
+    this.rank = rank;
+    fill(this.lines);
+    this.drawTabs();
+    this.draw();
+  }
+}

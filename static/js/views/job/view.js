@@ -1,0 +1,230 @@
+/* The job's page: head, verdict with the node table, numbers, chart controls, chart rows, last
+   steps, configuration, artifacts, logs. The model knows the job; every part is a class in a file
+   of its own with the same form: {node, update(what), point?, close?}. Parts are drawn at most four
+   times a second; where nothing but the pointer over the charts has moved, only parts that have
+   `point` are told. */
+import {ChartGroup} from '../../chart/group.js';
+import {fill, h, throttle} from '../../dom.js';
+import {stream} from '../../events.js';
+import {perSample} from '../../measures.js';
+import {NodeKey} from '../../nodekey.js';
+import {verdict} from '../../verdict.js';
+
+import {Controls} from './controls.js';
+import {EventLane} from './eventlane.js';
+import {Folds} from './folds.js';
+import {Head} from './head.js';
+import {LastSteps} from './laststeps.js';
+import {Learning} from './learning.js';
+import {Logs} from './logs.js';
+import {cutsOf, marksOf} from './marks.js';
+import {Minibatch} from './minibatch.js';
+import {JobModel} from './model.js';
+import {Staleness} from './staleness.js';
+import {StrategyFigure} from './strategy.js';
+import {Summary} from './summary.js';
+import {Throughput} from './throughput.js';
+
+const DRAW_MS = 250;
+const ZOOM_MS = 200;
+const COLOURS = 8;
+
+export class JobView {
+  /**
+   * @param {Element} root
+   * @param {Page.Route} route
+   * @param {JobModel} data
+   * @param {boolean} narrow a phone
+   */
+  constructor(root, route, data, narrow) {
+    this.root = /** @type {HTMLElement} */ (root);
+    this.route = route;
+    this.data = data;
+    this.narrow = narrow;
+    this.group = new ChartGroup();
+    this.key = new NodeKey(data.nodes());
+    /* what the controls choose */
+    this.smoothing = 0.8;
+    this.log = true;
+    this.marks = 'all';
+    this.follow = true;
+    /** The node that is highlighted in every chart. */
+    /** @type {string | null} */
+    this.chosen = null;
+    /** Nodes that have a colour, where there are more than colours. */
+    /** @type {string[]} */
+    this.picked = [];
+    this.pickedText = '';
+    /** Where smoothing starts anew, and the newest x. */
+    /** @type {number[]} */
+    this.cuts = [];
+    this.newest = 0;
+    this.changes = new Set(['all']);
+    this.zoomTimer = 0;
+    this.drawSoon = throttle(() => this.drawNow(), DRAW_MS);
+    this.head = new Head(this);
+    this.summary = new Summary(this);
+    this.lane = new EventLane(this);
+    this.rows = this.makeRows();
+    this.folds = new Folds(this);
+    this.logs = new Logs(this);
+    /** Every part, in the order in which they are drawn. */
+    /** @type {Page.Part[]} */
+    this.parts =
+        [this.head, this.summary, this.lane, ...Object.values(this.rows), this.folds, this.logs];
+    this.layout();
+    this.listen();
+  }
+
+  /* Rows of the sheet, one under the other. */
+  makeRows() {
+    return {
+      controls: new Controls(this),
+      learning: new Learning(this, this.lane.node),
+      staleness: new Staleness(this),
+      minibatch: new Minibatch(this),
+      throughput: new Throughput(this),
+      strategy: new StrategyFigure(this),
+      steps: new LastSteps(this)
+    };
+  }
+
+  layout() {
+    const rows = Object.values(this.rows).map((part) => part.node);
+    const sheet = h('div', {class: 'sheet job-sheet'}, this.summary.node,
+        h('div', {class: 'rows'}, rows), this.folds.node);
+    fill(this.root, this.head.node, sheet, this.logs.node);
+  }
+
+  listen() {
+    this.data.addEventListener('change', (e) => {
+      if (this.data.deleted) {
+        location.hash = '#/';
+      } else {
+        this.draw(/** @type {CustomEvent} */ (e).detail);
+      }
+    });
+    this.group.addEventListener('zoom', (e) => this.onZoom(/** @type {CustomEvent} */ (e).detail));
+    this.group.addEventListener('hover', () => this.draw('hover'));
+    this.onState = () => this.draw('all');
+    stream.addEventListener('state', this.onState);
+  }
+
+  /* Highlights a node in every chart; once more releases it. */
+  /** @param {string} node */
+  choose(node) {
+    this.chosen = this.chosen === node ? null : node;
+    if (this.key.many && this.chosen && !this.picked.includes(node)) {
+      this.picked = [...this.picked, node].slice(-COLOURS);
+    }
+    this.root.dataset.chosen = this.chosen || '';
+    this.draw();
+  }
+
+  /** @param {Page.Range | null} range */
+  onZoom(range) {
+    const {axis} = this.data.curves;
+    clearTimeout(this.zoomTimer);
+    this.zoomTimer = window.setTimeout(
+        () => this.data.setAxis(this.data.curves.axis, range).catch(() => {}), ZOOM_MS);
+    const digits = (/** @type {number} */ v) => String(+v.toPrecision(8));
+    const params = range
+        ? '?' + new URLSearchParams({x: axis, from: digits(range[0]), to: digits(range[1])})
+        : '';
+    history.replaceState(null, '', '#/' + this.route.path + params);
+    this.draw('zoom');
+  }
+
+  /* A range that the address has. */
+  async zoomAsAddressed() {
+    const {params} = this.route;
+    if (params.has('from')) {
+      const axis = /** @type {Page.Axis} */ (params.get('x') || 'step');
+      this.group.axis = axis;
+      await this.data.setAxis(axis, null);
+      this.group.setFull(0, this.data.extent());
+      this.group.setZoom([Number(params.get('from')), Number(params.get('to'))]);
+    }
+  }
+
+  /* With more than eight nodes up to eight are picked into colour: the straggler always, the
+     fastest, and those that were chosen. */
+  /** @param {string | undefined} straggler */
+  pick(straggler) {
+    const workers = (this.data.job.workers || []).filter((w) => Number.isFinite(perSample(w)));
+    if (workers.length <= COLOURS) {
+      return this.picked;
+    }
+    const fastest = workers.reduce((p, c) => (perSample(c) < perSample(p) ? c : p)).node;
+    const first = this.picked.length ? this.picked : [fastest];
+    return [...new Set([...first, straggler || fastest])].slice(-COLOURS);
+  }
+
+  /* Colours follow the nodes that there are. */
+  drawKey() {
+    const {data, key} = this;
+    const names = data.nodes();
+    const many = names.length > COLOURS;
+    const picked = this.pick(many ? verdict(data.job, data.assignments).straggler : undefined);
+    if (names.join('|') !== key.names.join('|') || picked.join('|') !== this.pickedText) {
+      this.picked = picked;
+      this.pickedText = picked.join('|');
+      key.set(names, picked);
+      this.changes.add('all');
+    }
+  }
+
+  drawNow() {
+    if (!this.route.alive()) {
+      return;
+    }
+    const {data, group} = this;
+    this.drawKey();
+    this.newest = data.extent();
+    if (this.follow && group.hoverX === null) {
+      group.setFull(0, this.newest);
+    }
+    group.marks = marksOf(data, this.marks);
+    group.faint = stream.state === 'away';
+    this.cuts = cutsOf(group.marks);
+    document.title = data.job.name + ' · Evenstep';
+    const what = new Set(this.changes);
+    this.changes.clear();
+    const pointed = what.size === 1 && what.has('hover');
+    this.parts.forEach((part) => (pointed ? part.point?.() : part.update(what)));
+  }
+
+  draw(what = 'all') {
+    this.changes.add(what);
+    this.drawSoon();
+  }
+
+  close() {
+    this.drawSoon.cancel();
+    clearTimeout(this.zoomTimer);
+    stream.removeEventListener('state', this.onState || null);
+    this.data.close();
+    this.group.close();
+    this.parts.forEach((part) => part.close?.());
+  }
+}
+
+/**
+ * @param {Element} root
+ * @param {Page.Route} route
+ * @returns {Promise<Page.View>}
+ */
+export async function show(root, route) {
+  const narrow = window.innerWidth <= 700;
+  const data = new JobModel(route.args[0], narrow ? 144 : 380);
+  document.title = 'Job · Evenstep';
+  await data.load();
+  if (!route.alive()) {
+    return {};
+  }
+  const view = new JobView(root, route, data, narrow);
+  data.start();
+  view.drawNow();
+  await view.zoomAsAddressed();
+  return view;
+}

@@ -1,0 +1,78 @@
+/* Workers and servers in full. */
+import {fill, h, keyed, say, sayAll} from '../../dom.js';
+import {age, known, percent, plural, seconds, three, whole} from '../../format.js';
+import {ended} from '../../states.js';
+import {table} from '../../widgets.js';
+
+import {Fold} from './fold.js';
+
+/** @typedef {import('./view.js').JobView} JobView */
+
+/** @type {[string, string][]} */
+const HEADS = [
+  ['Rank', 'num'], ['Node', ''], ['Device', ''], ['State', ''], ['Minibatch', 'num'],
+  ['Samples/s', 'num'], ['Samples', 'num'], ['Updates', 'num'], ['Compute', 'num'],
+  ['Exchange', 'num'], ['Wait', 'num'], ['Staleness', 'num'], ['Seen', 'num']
+];
+
+/* Minibatch to Staleness. */
+/** @param {Api.Worker} w */
+function workerFigures(w) {
+  const st = w.staleness || {};
+  return [
+    String(w.batch), three(w.samples_per_second), known(w.samples) ? whole(w.samples) : '',
+    known(w.updates) ? whole(w.updates) : '', seconds(w.compute_seconds),
+    seconds(w.exchange_seconds), seconds(w.wait_seconds),
+    known(st.mean) ? st.mean.toFixed(1) + ', max ' + whole(st.max) : ''
+  ];
+}
+
+/** @param {Api.Server} server */
+function serverFigures(server) {
+  const busy = percent(server.busy_fraction, 0) + ' busy';
+  return ['', '', '', 'version ' + whole(server.version), busy, '', '', ''];
+}
+
+export class Workers {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.data = view.data;
+    this.key = view.key;
+    this.body = h('tbody');
+    this.fold = new Fold('workers', 'Workers', () => this.draw());
+    fill(this.fold.body,
+        h('div', {class: 'scroll'}, table('Workers and servers', HEADS, this.body, 'dense')));
+  }
+
+  draw() {
+    const {job} = this.data;
+    const {workers = [], servers = [], rows_dropped: dropped = 0} = job;
+    say(this.fold.note,
+        plural(workers.length, 'worker') +
+            (servers.length ? ', ' + plural(servers.length, 'server') : '') +
+            (dropped > 0 ? ', ' + plural(dropped, 'row') + ' dropped on the way' : ''));
+    if (this.fold.open) {
+      keyed(this.body, [...workers, ...servers], (w) => w.rank, (w) => this.makeRow(w),
+          (row, w) => sayAll(row.cells, this.texts(w)));
+    }
+  }
+
+  /** @param {Api.Worker | Api.Server} w */
+  makeRow(w) {
+    const cells = HEADS.map(([, cls]) => h('td', {class: cls}));
+    fill(cells[1],
+        'node' in w ? this.key.label(w.node)
+                    : h('span', {class: 'quiet', text: 'server on ' + w.host}));
+    return {node: h('tr', null, cells), cells};
+  }
+
+  /**
+   * Texts of the cells; that of the node stays as it is.
+   * @param {Api.Worker | Api.Server} w
+   */
+  texts(w) {
+    const seen = ended(this.data.job.state) ? '' : age(this.data.ageOf(w.heartbeat_age_seconds));
+    const figures = 'node' in w ? workerFigures(w) : serverFigures(w);
+    return [String(w.rank), undefined, w.device || 'none', w.state || 'none', ...figures, seen];
+  }
+}

@@ -1,0 +1,52 @@
+/* Finished jobs, the newest first, a page at a time. */
+import {h, keyed, say} from '../../dom.js';
+import {duration, known, percent, when} from '../../format.js';
+import {tookSeconds} from '../../measures.js';
+import {policyOf, strategyOf} from '../../spec.js';
+import {pill} from '../../states.js';
+import {button, table} from '../../widgets.js';
+
+import {jobLink, leadsTo, Sheet} from './sheet.js';
+
+/** @typedef {import('./model.js').JobsModel} JobsModel */
+
+/** @type {import('../../widgets.js').Head[]} */
+const HEADS = [
+  'State', 'Job', ['Strategy', 'hide-phone'], ['Nodes', 'num hide-phone'], ['Best test', 'num'],
+  ['Took', 'num hide-phone'], ['Ended', 'num']
+];
+
+/** @param {Api.Job} job */
+function makeRow(job) {
+  const best = job.metrics?.test_accuracy;
+  const strategy = strategyOf(job.spec) + ', ' + policyOf(job.spec);
+  const nodes = job.spec?.workers || (job.workers || []).length || 1;
+  return h('tr', leadsTo(job), h('td', null, pill(job.state)), h('td', null, jobLink(job)),
+      h('td', {class: 'quiet hide-phone', text: strategy}),
+      h('td', {class: 'num hide-phone', text: String(nodes)}),
+      h('td', {class: 'num' + (known(best) ? '' : ' quiet'), text: percent(best)}),
+      h('td', {class: 'num hide-phone', text: duration(tookSeconds(job))}),
+      h('td', {class: 'num quiet', text: when(job.finished)}));
+}
+
+/** @implements {Page.Part} */
+export class FinishedJobs {
+  /** @param {JobsModel} data */
+  constructor(data) {
+    this.data = data;
+    this.body = h('tbody');
+    this.more = button('Show more', () => data.readMore(), {class: 'btn small', hidden: true});
+    const list = table('Finished jobs', HEADS, this.body);
+    this.sheet = new Sheet('Finished', h('div', {class: 'table-row'}, list, this.more));
+    this.node = this.sheet.node;
+  }
+
+  update() {
+    const {query, next} = this.data;
+    const jobs = this.data.finished();
+    this.node.hidden = jobs.length === 0;
+    say(this.sheet.count, query ? 'found: ' + jobs.length : jobs.length + (next ? ' newest' : ''));
+    this.more.hidden = !next;
+    keyed(this.body, jobs, (j) => j.id, makeRow);
+  }
+}

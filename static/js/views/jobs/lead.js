@@ -1,0 +1,69 @@
+/* One sentence about the cluster, and one line of evidence. */
+import {h, say} from '../../dom.js';
+import {clock, known, percent, plural} from '../../format.js';
+import {remaining, stepTimes} from '../../measures.js';
+
+/** @typedef {import('./model.js').JobsModel} JobsModel */
+
+/**
+ * @param {number} n
+ * @param {string} one
+ * @param {string} many
+ */
+const count = (n, one, many) => (n === 1 ? one : n + many);
+
+/** @implements {Page.Part} */
+export class Lead {
+  /** @param {JobsModel} data */
+  constructor(data) {
+    this.data = data;
+    this.sentence = h('h1', {class: 'lead'});
+    this.evidence = h('p', {class: 'sub'});
+    this.node = h('div', null, this.sentence, this.evidence);
+  }
+
+  update() {
+    const run = this.data.running();
+    const waiting = this.data.queue().length;
+    say(this.sentence, run.length ? this.trains(run, waiting) : this.rests(waiting));
+    say(this.evidence, [busyText(run), waiting > 0 && nextText(run)].filter(Boolean).join(' '));
+  }
+
+  /**
+   * @param {Api.Job[]} run
+   * @param {number} waiting
+   */
+  trains(run, waiting) {
+    const virtual = run.every((j) => j.spec?.cluster);
+    const nodes = this.data.count('busy') + ' of ' + plural(this.data.nodes.length, 'node');
+    const wait = waiting ? ', ' + waiting + (waiting === 1 ? ' waits.' : ' wait.') : '.';
+    return count(run.length, 'One job trains', ' jobs train') +
+        (virtual ? ' on virtual nodes' : ' on ' + nodes) + wait;
+  }
+
+  /** @param {number} waiting */
+  rests(waiting) {
+    const all = this.data.nodes.length;
+    if (waiting) {
+      return 'Nothing runs; ' + count(waiting, 'one job waits.', ' jobs wait.');
+    }
+    const free = all === 1 ? 'The node is free.' : 'All ' + plural(all, 'node') + ' are free.';
+    return 'Nothing runs. ' + (all ? free : 'There is no node yet.');
+  }
+}
+
+/** @param {Api.Job[]} run */
+function busyText(run) {
+  const steps = run.flatMap((j) => stepTimes(j.workers || [])).filter((s) => s.all > 0);
+  const share = steps.reduce((sum, s) => sum + s.compute / s.all, 0) / steps.length;
+  return known(share) &&
+      'At present the busy nodes spend ' + percent(share, 0) + ' of a step computing.';
+}
+
+/** @param {Api.Job[]} run */
+function nextText(run) {
+  const rests = run.map(remaining).filter(known);
+  return rests.length > 0 &&
+      'The next place in the queue opens about ' +
+      clock(new Date(Date.now() + Math.min(...rests) * 1000)) + '.';
+}

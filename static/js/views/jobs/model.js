@@ -1,0 +1,206 @@
+/* What the overview knows: jobs, nodes, and for running jobs their assignments and two short
+   curves. Read once, then kept up by the stream. Event "change". */
+import {get, job as path} from '../../api.js';
+import {throttle} from '../../dom.js';
+import {listen} from '../../events.js';
+import {active, ended, waiting} from '../../states.js';
+
+/** @typedef {{[name: string]: Api.Series}} Sparks */
+
+const SPARKS_MS = 5000;
+const NODES_MS = 500;
+const PAGE = 50;
+const OPEN_STATES = ['running', 'launching', 'queued', 'paused'];
+/** @type {('progress' | 'metrics' | 'staleness')[]} */
+const FIGURES = ['progress', 'metrics', 'staleness'];
+
+/**
+ * Paused jobs last, then by priority, then by age.
+ * @param {Api.Job} a
+ * @param {Api.Job} b
+ */
+function inQueue(a, b) {
+  const paused = Number(a.state === 'paused') - Number(b.state === 'paused');
+  return paused || b.priority - a.priority || (a.created < b.created ? -1 : 1);
+}
+
+/**
+ * The one that ended last first.
+ * @param {Api.Job} a
+ * @param {Api.Job} b
+ */
+function lastFirst(a, b) {
+  return (a.finished || a.created) < (b.finished || b.created) ? 1 : -1;
+}
+
+export class JobsModel extends EventTarget {
+  constructor() {
+    super();
+    /** @type {Map<string, Api.Job>} */
+    this.jobs = new Map();
+    /** @type {Api.Node[]} */
+    this.nodes = [];
+    /** @type {Map<string, Api.Assignment[]>} */
+    this.assignments = new Map();
+    /** @type {Map<string, Sparks>} */
+    this.sparks = new Map();
+    /** Counts readings of each job, so that only the newest answer is taken. */
+    /** @type {Map<string, number>} */
+    this.turns = new Map();
+    /** Where the next page of jobs begins. */
+    /** @type {string | null} */
+    this.next = null;
+    this.query = '';
+    this.timer = 0;
+    this.closed = false;
+    this.unlisten = () => {};
+    this.readNodesSoon =
+        throttle(() => this.readNodes().then(() => this.emit()).catch(() => {}), NODES_MS);
+  }
+
+  emit() {
+    this.dispatchEvent(new Event('change'));
+  }
+
+  /* ---- reading ------------------------------------------------------------------------------- */
+
+  async load() {
+    await Promise.all([this.readJobs(), this.readNodes()]);
+  }
+
+  async readJobs() {
+    const answer = await get('jobs', {limit: PAGE, q: this.query});
+    this.jobs = new Map();
+    this.add(answer.jobs);
+    this.next = answer.next;
+    if (!this.query && this.next) { /* what runs or waits is never on a later page */
+      for (const state of OPEN_STATES) {
+        this.add((await get('jobs', {state, limit: 100})).jobs);
+      }
+    }
+  }
+
+  /** @param {Api.Job[]} jobs */
+  add(jobs) {
+    jobs.forEach((j) => this.jobs.set(j.id, j));
+  }
+
+  async readMore() {
+    const answer = await get('jobs', {limit: PAGE, q: this.query, cursor: this.next});
+    this.add(answer.jobs);
+    this.next = answer.next;
+    this.emit();
+  }
+
+  async readNodes() {
+    this.nodes = (await get('nodes')).nodes;
+  }
+
+  /** @param {string} id */
+  async readJob(id) {
+    const turn = (this.turns.get(id) || 0) + 1;
+    this.turns.set(id, turn);
+    try {
+      const job = await get(path(id));
+      if (turn === this.turns.get(id)) { /* else a later change is being read */
+        this.jobs.set(id, job);
+      }
+    } catch (e) {
+      if (/** @type {import('../../api.js').ApiError} */ (e).status === 404) {
+        this.jobs.delete(id);
+      }
+    }
+    this.emit();
+  }
+
+  /** @param {string} query */
+  async search(query) {
+    this.query = query;
+    await this.readJobs().catch(() => {});
+    this.emit();
+  }
+
+  /* Curves of the running jobs, again every few seconds while the page can be seen. */
+  async readSparks() {
+    clearTimeout(this.timer);
+    if (!document.hidden) {
+      for (const job of this.running()) {
+        await this.readSparksOf(job.id).catch(() => {}); /* the row goes on without */
+      }
+      this.emit();
+    }
+    if (!this.closed) {
+      this.timer = window.setTimeout(() => this.readSparks(), SPARKS_MS);
+    }
+  }
+
+  /** @param {string} id */
+  async readSparksOf(id) {
+    const params = {names: 'train_loss,test_accuracy', x: 'step', points: 60};
+    /** @type {Api.Series[]} */
+    const series = (await get(path(id, 'series'), params)).series;
+    this.sparks.set(id, Object.fromEntries(series.map((c) => [c.name, c])));
+    if (!this.assignments.has(id)) {
+      this.assignments.set(id, (await get(path(id, 'assignments'))).assignments);
+    }
+  }
+
+  /* ---- the stream ---------------------------------------------------------------------------- */
+
+  start() {
+    this.unlisten = listen({
+      live: ({job, data}) => this.onLive(job, data),
+      assignment: ({job, data}) => this.assignments.get(job)?.push(data),
+      job: ({job, data}) => this.readJob(job || data.id || ''),
+      deleted: ({job, data}) => {
+        this.jobs.delete(job || data.id || '');
+        this.emit();
+      },
+      node: this.readNodesSoon,
+      gap: () => this.load().catch(() => {}).then(() => this.emit())
+    });
+    this.readSparks();
+  }
+
+  /**
+   * @param {string} id
+   * @param {Api.EventData['live']} data
+   */
+  onLive(id, data) {
+    /** @type {any} */
+    const job = this.jobs.get(id);
+    if (job) {
+      for (const key of FIGURES) {
+        job[key] = {...job[key], ...data[key]};
+      }
+      job.workers = data.workers || job.workers;
+      job.servers = data.servers || job.servers;
+      this.emit();
+    }
+  }
+
+  close() {
+    this.closed = true;
+    this.unlisten();
+    clearTimeout(this.timer);
+  }
+
+  /* ---- what follows -------------------------------------------------------------------------- */
+
+  running() {
+    return [...this.jobs.values()].filter((j) => active(j.state));
+  }
+
+  queue() {
+    return [...this.jobs.values()].filter((j) => waiting(j.state)).sort(inQueue);
+  }
+
+  finished() {
+    return [...this.jobs.values()].filter((j) => ended(j.state)).sort(lastFirst);
+  }
+
+  /** @param {Api.NodeState} state */
+  count(state) {
+    return this.nodes.filter((n) => n.state === state).length;
+  }
+}

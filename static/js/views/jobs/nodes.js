@@ -1,0 +1,55 @@
+/* The nodes at a glance: state, name, device, and the job that each has. */
+import {fill, h, keyed, refill, say} from '../../dom.js';
+import {nodeState} from '../../states.js';
+
+import {Sheet} from './sheet.js';
+
+/** @typedef {import('./model.js').JobsModel} JobsModel */
+
+/** @type {Api.NodeState[]} */
+const STATES = ['busy', 'ready', 'draining', 'disabled', 'lost'];
+const NONE = 'No node has registered yet. ' +
+    'Start evenstep-agent on a machine, or serve with --local-node.';
+
+/** @param {Api.Node} n */
+function makeRow(n) {
+  const state = h('span');
+  const job = h('small');
+  const name = h('b', {class: 'strong', text: n.name});
+  const device = h('span', {class: 'quiet', text: n.device});
+  return {
+    node: h('div', {class: 'node-line', data: {node: n.name}}, state, name, device, job),
+    state,
+    job
+  };
+}
+
+/** @implements {Page.Part} */
+export class NodesAtAGlance {
+  /** @param {JobsModel} data */
+  constructor(data) {
+    this.data = data;
+    this.list = h('div', {class: 'node-list'});
+    this.sheet = new Sheet('Nodes', this.list);
+    this.node = this.sheet.node;
+  }
+
+  update() {
+    const {jobs, nodes, query} = this.data;
+    const q = query.toLowerCase();
+    const shown = nodes.filter((n) => !q || n.name.toLowerCase().includes(q));
+    if (shown.length) {
+      keyed(this.list, shown, (n) => n.name, makeRow, (row, n) => {
+        const state = nodeState(n.state);
+        refill(row.state, n.state, () => state.icon);
+        say(row.job, n.job ? jobs.get(n.job)?.name || n.job : state.text);
+      });
+    } else {
+      fill(this.list, h('p', {class: 'quiet', text: q ? 'No node is called so.' : NONE}));
+    }
+    say(this.sheet.count,
+        STATES.filter((s) => this.data.count(s))
+            .map((s) => this.data.count(s) + ' ' + nodeState(s).text)
+            .join(', '));
+  }
+}

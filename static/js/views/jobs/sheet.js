@@ -1,0 +1,49 @@
+/* What the lists of the overview share: a sheet with a title and a count, a row that leads to its
+   job, and a line about its strategy. */
+import {around, h} from '../../dom.js';
+import {plural, three} from '../../format.js';
+import {policyOf, strategyOf} from '../../spec.js';
+
+export class Sheet {
+  /**
+   * @param {string} title
+   * @param {Element} content
+   */
+  constructor(title, content) {
+    this.count = h('span', {class: 'note'});
+    this.node = h('section', {class: 'sheet', 'aria-label': title},
+        h('div', {class: 'sheet-head'}, h('h2', {text: title}), this.count), content);
+  }
+}
+
+/** @param {Api.Job} job */
+export const address = (job) => '#/jobs/' + job.id;
+
+/** @param {Api.Job} job */
+export const jobLink = (job) => h('a', {class: 'job-link', href: address(job), text: job.name});
+
+/**
+ * The properties of a row that as a whole is a link to its job.
+ * @param {Api.Job} job
+ * @returns {Page.Props}
+ */
+export function leadsTo(job) {
+  const click = (/** @type {MouseEvent} */ e) => {
+    if (!around(e, 'a')) {
+      location.hash = address(job);
+    }
+  };
+  return {class: 'link', data: {job: job.id}, on: {click}};
+}
+
+/** @param {Api.Job} job */
+export function strategyLine(job) {
+  const {spec} = job;
+  const n = (job.workers || []).length || spec?.workers || 1;
+  const rate = job.metrics?.samples_per_second || 0;
+  return [
+    strategyOf(spec) + ', ' + policyOf(spec), plural(n, spec?.cluster ? 'virtual node' : 'node'),
+    rate > 0 && three(rate) + ' samples/s'
+  ].filter(Boolean)
+      .join(' · ');
+}

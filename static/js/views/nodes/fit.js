@@ -1,0 +1,132 @@
+/* Step time by minibatch for the nodes of one job: the figure (fitplot.js) and the fitted lines
+   a + k·b as numbers. Where a node was only seen at one size its line goes through the origin and
+   that point, and is drawn dashed. */
+import {get, job as path} from '../../api.js';
+import {fitLine} from '../../chart/smooth.js';
+import {fill, h, keyed, say, sayAll} from '../../dom.js';
+import {known, NARROW, three} from '../../format.js';
+import {NodeKey} from '../../nodekey.js';
+import {numeric, table} from '../../widgets.js';
+
+import {fitPlot} from './fitplot.js';
+
+/** @typedef {import('./model.js').NodesModel} NodesModel */
+/**
+ * @typedef {{node: string, batch: number, points: number[][], a: number, k: number, error: number,
+ *            guessed: boolean}} FittedLine
+ */
+
+const LEAST_POINTS = 5;
+
+/**
+ * [minibatch, computing time] of each bucket in which the minibatch did not change; without the
+ * first one, in which the node warmed up.
+ * @param {Api.Series[]} series
+ * @param {string} node
+ * @returns {number[][]}
+ */
+function pointsOf(series, node) {
+  const of = (/** @type {string} */ name) => series.find((c) => c.name === name && c.node === node);
+  const [b, t] = [of('batch'), of('compute_seconds')];
+  if (!b || !t) {
+    return [];
+  }
+  const first = Math.min(1, b.x.length - 1);
+  return b.x.map((x, i) => i)
+      .filter((i) => i >= first && i < t.x.length && b.min[i] === b.max[i] && Number(t.mean[i]) > 0)
+      .map((i) => [Number(b.mean[i]), Number(t.mean[i])]);
+}
+
+/**
+ * @param {number[][]} points
+ * @param {Api.Worker} w
+ */
+function fitOf(points, w) {
+  const sizes = points.map((p) => p[0]);
+  if (points.length >= LEAST_POINTS && Math.max(...sizes) > 1.2 * Math.min(...sizes)) {
+    const {a, k} = fitLine(sizes, points.map((p) => p[1]));
+    if (k > 0) {
+      const off = points.map(([b, t]) => Math.abs(t - a - k * b) / t).sort((p, q) => p - q);
+      return {a, k, error: off[off.length >> 1], guessed: false};
+    }
+  }
+  return {a: 0, k: w.batch > 0 ? w.compute_seconds / w.batch : NaN, error: NaN, guessed: true};
+}
+
+export class FitFigure {
+  /** @param {NodesModel} data */
+  constructor(data) {
+    this.data = data;
+    this.sub = h('span', {class: 'note'});
+    this.stage = h('div', {class: 'fit-stage'});
+    this.body = h('tbody');
+    this.text = h('p', {class: 'sub'});
+    const lines = table(
+        'Fitted lines', ['Node', ...numeric('a, ms', 'k, ms', 'Fit', 'b')], this.body, 'dense');
+    this.node = h('section', {class: 'row', hidden: true, 'aria-label': 'Step time by minibatch'},
+        h('div', null,
+            h('div', {class: 'row-title'}, h('h2', {text: 'Step time by minibatch'}), this.sub),
+            this.stage),
+        h('div', {class: 'rail-side'}, h('h3', {class: 'rail-head', text: 'Fitted lines'}), lines,
+            this.text));
+  }
+
+  /* Reads what was measured of a job that trains; without one there is nothing to show. */
+  async read() {
+    const job = this.data.training();
+    if (!job) {
+      this.node.hidden = true;
+      return;
+    }
+    const params = {names: 'batch,compute_seconds', x: 'step', points: 200};
+    const answer = await get(path(job.id, 'series'), params).catch(() => null);
+    if (answer) {
+      this.draw(job, answer.series);
+    }
+  }
+
+  /**
+   * @param {Api.Job} job
+   * @param {Api.Series[]} series
+   */
+  draw(job, series) {
+    const all = job.workers || [];
+    const workers = all.filter((w) => w.batch > 0 && w.compute_seconds > 0);
+    this.node.hidden = workers.length === 0;
+    if (!workers.length) {
+      return;
+    }
+    const key = new NodeKey(all.map((w) => w.node));
+    /** @type {FittedLine[]} */
+    const lines = workers.map((w) => {
+      const points = pointsOf(series, w.node);
+      return {node: w.node, batch: w.batch, points, ...fitOf(points, w)};
+    });
+    const global = job.spec.batching?.global_batch ?? NaN;
+    const step = Math.max(...workers.map((w) => w.compute_seconds));
+    fill(this.stage, fitPlot(lines, key, global / workers.length, step));
+    say(this.sub,
+        'computing only, in “' + job.name + '”: measured points and the fitted line a + k·b');
+    this.drawTable(lines, key);
+    say(this.text,
+        'The thick line is one step. Where it crosses a node’s line is the minibatch ' +
+            'that lets the node finish with the others; the sizes sum to ' + global + '.' +
+            (lines.some((l) => l.guessed) ? ' Dashed: seen at one minibatch only, so far.' : ''));
+  }
+
+  /**
+   * @param {FittedLine[]} lines
+   * @param {NodeKey} key
+   */
+  drawTable(lines, key) {
+    const make = (/** @type {FittedLine} */ l) => {
+      const cells = [0, 1, 2, 3].map((i) => h('td', {class: 'num' + (i === 3 ? ' strong' : '')}));
+      return {node: h('tr', null, h('td', null, key.label(l.node)), cells), cells};
+    };
+    keyed(this.body, lines, (l) => l.node, make, (row, l) => {
+      const fixed = l.guessed ? 'not known' : three(l.a * 1000);
+      const error = known(l.error) ? '±' + (100 * l.error).toFixed(1) + NARROW + '%' : '';
+      sayAll(row.cells, [fixed, three(l.k * 1000), error, String(l.batch)]);
+    });
+  }
+}

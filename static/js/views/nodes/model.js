@@ -1,0 +1,101 @@
+/* What the page of nodes knows: nodes, hosts that may not join, and the running jobs. Read every
+   few seconds and where the stream tells of a change. Event "change". */
+import {get, post, remove} from '../../api.js';
+import {throttle} from '../../dom.js';
+import {listen} from '../../events.js';
+import {active} from '../../states.js';
+
+const POLL_MS = 2000;
+const SOON_MS = 500;
+
+/* Which nodes a filter shows, and what it is called. */
+/** @type {{[id: string]: [string, (n: Api.Node) => boolean]}} */
+export const FILTERS = {
+  all: ['All', () => true],
+  busy: ['Busy', (n) => n.state === 'busy'],
+  ready: ['Free', (n) => n.state === 'ready'],
+  drained: ['Drained', (n) => n.state === 'draining' || n.state === 'disabled'],
+  lost: ['Lost', (n) => n.state === 'lost']
+};
+
+export class NodesModel extends EventTarget {
+  constructor() {
+    super();
+    /** @type {Api.Node[]} */
+    this.nodes = [];
+    /** @type {Api.Refusal[]} */
+    this.refused = [];
+    /** @type {Map<string, Api.Job>} */
+    this.jobs = new Map();
+    this.timer = 0;
+    this.unlisten = () => {};
+    this.readSoon = throttle(() => this.read().catch(() => {}), SOON_MS);
+  }
+
+  emit() {
+    this.dispatchEvent(new Event('change'));
+  }
+
+  async read() {
+    const [{nodes, refused}, {jobs}] =
+        await Promise.all([get('nodes'), get('jobs', {state: 'running', limit: 100})]);
+    this.nodes = nodes;
+    this.refused = refused;
+    this.jobs = new Map(jobs.map((/** @type {Api.Job} */ j) => [j.id, j]));
+    this.emit();
+  }
+
+  start() {
+    this.unlisten = listen({
+      node: this.readSoon,
+      job: this.readSoon,
+      gap: this.readSoon,
+      live: ({job, data}) => {
+        const at = this.jobs.get(job);
+        if (at) {
+          at.workers = data.workers || at.workers;
+          this.emit();
+        }
+      }
+    });
+    this.timer = window.setInterval(() => !document.hidden && this.read().catch(() => {}), POLL_MS);
+  }
+
+  close() {
+    this.unlisten();
+    clearInterval(this.timer);
+    this.readSoon.cancel();
+  }
+
+  /**
+   * Drains, disables, enables or forgets a node.
+   * @param {string} name
+   * @param {string} what
+   */
+  async act(name, what) {
+    const path = 'nodes/' + encodeURIComponent(name);
+    await (what === 'forget' ? remove(path) : post(path + '/' + what));
+    await this.read();
+  }
+
+  /**
+   * The job that a node has.
+   * @param {Api.Node} node
+   */
+  jobOf(node) {
+    return node.job ? this.jobs.get(node.job) : undefined;
+  }
+
+  /**
+   * The name of a node's job, or its id where it is not known.
+   * @param {Api.Node} node
+   */
+  jobName(node) {
+    return node.job ? this.jobOf(node)?.name || node.job : '';
+  }
+
+  /* A job that trains, for the fitted lines. */
+  training() {
+    return [...this.jobs.values()].find((j) => active(j.state) && (j.workers || []).length > 0);
+  }
+}

@@ -1,0 +1,125 @@
+/* Nodes: who is there, what each does, how fast it was; drain and enable ask once where they stop
+   something. Beneath the table the step time by minibatch for the nodes of a running job, and the
+   chosen node in full. */
+import {fill, h, keyed, say, throttle} from '../../dom.js';
+import {plural, sentence} from '../../format.js';
+import {notice, Segment} from '../../widgets.js';
+
+import {NodeDetail} from './detail.js';
+import {FitFigure} from './fit.js';
+import {FILTERS, NodesModel} from './model.js';
+import {NodesTable} from './table.js';
+
+const FIT_MS = 5000;
+const DRAW_MS = 500;
+
+/**
+ * Why a host may not join, and the way out.
+ * @param {Api.Refusal} r
+ */
+function refusalText(r) {
+  const host = 'Host ' + r.host + (r.address ? ' at ' + r.address : '');
+  return sentence(host + ' may not join: ' + r.message) + (r.hint ? ' ' + sentence(r.hint) : '');
+}
+
+/** @param {Api.Refusal} r */
+function makeRefusal(r) {
+  const node = notice('bad', '');
+  node.dataset.host = r.host;
+  return {node, text: /** @type {Element} */ (node.lastElementChild)};
+}
+
+export class NodesView {
+  /**
+   * @param {Element} root
+   * @param {Page.Route} route
+   * @param {NodesModel} data
+   */
+  constructor(root, route, data) {
+    this.route = route;
+    this.data = data;
+    this.filter = 'all';
+    /** @type {string | null} */
+    this.chosen = route.params.get('node');
+    this.summary = h('p', {class: 'sub'});
+    this.refused = h('div', {class: 'refused', role: 'status'});
+    this.segment = new Segment(
+        'Show', Object.entries(FILTERS).map(([id, [text]]) => [id, text]), 'all', (id) => {
+          this.filter = id;
+          this.draw();
+        });
+    this.parts = {
+      table: new NodesTable(this),
+      fit: new FitFigure(data),
+      detail: new NodeDetail(this)
+    };
+    const {table, fit, detail} = this.parts;
+    fill(root,
+        h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Nodes'})),
+            this.segment.node),
+        this.summary, this.refused, h('div', {class: 'sheet'}, table.node, fit.node, detail.node));
+    this.drawSoon = throttle(() => this.draw(), DRAW_MS);
+    this.fitTimer = 0;
+    data.addEventListener('change', this.drawSoon);
+  }
+
+  start() {
+    const {fit} = this.parts;
+    this.data.start();
+    this.draw();
+    fit.read();
+    this.fitTimer = window.setInterval(() => !document.hidden && fit.read(), FIT_MS);
+  }
+
+  /** @param {string} name */
+  choose(name) {
+    this.chosen = this.chosen === name ? null : name;
+    this.draw();
+  }
+
+  draw() {
+    if (!this.route.alive()) {
+      return;
+    }
+    const {nodes, refused} = this.data;
+    Object.values(FILTERS).forEach(
+        ([text, test], i) => say(this.segment.buttons[i], text + ' ' + nodes.filter(test).length));
+    keyed(this.refused, refused, (r) => r.host, makeRefusal,
+        (row, r) => say(row.text, refusalText(r)));
+    say(this.summary, this.summaryText());
+    this.parts.table.update();
+    this.parts.detail.update();
+  }
+
+  summaryText() {
+    const {nodes} = this.data;
+    const count = (/** @type {Api.NodeState} */ state) =>
+        nodes.filter((n) => n.state === state).length;
+    const [busy, lost] = [count('busy'), count('lost')];
+    const away =
+        '; ' + lost + (lost === 1 ? ' has' : ' have') + ' not been heard of for more than 4 s.';
+    return nodes.length ? busy + ' of ' + plural(nodes.length, 'node') +
+            (busy === 1 ? ' trains' : ' train') + (lost ? away : '.')
+                        : '';
+  }
+
+  close() {
+    this.data.close();
+    clearInterval(this.fitTimer);
+    this.drawSoon.cancel();
+  }
+}
+
+/**
+ * @param {Element} root
+ * @param {Page.Route} route
+ * @returns {Promise<Page.View>}
+ */
+export async function show(root, route) {
+  document.title = 'Nodes · Evenstep';
+  const data = new NodesModel();
+  const view = new NodesView(root, route, data);
+  await data.read();
+  view.start();
+  return view;
+}

@@ -1,0 +1,83 @@
+/* What to expect of the job: warnings, where it would run, what is predicted; and in one line how
+   large it is. */
+import {fill, h, say} from '../../dom.js';
+import {bytes, known, plural, sentence, whole} from '../../format.js';
+import {notice, table} from '../../widgets.js';
+
+import {predictionOf} from './prediction.js';
+
+/** @param {Api.PlannedNode} n */
+function planRow(n) {
+  const memory = known(n.memory_bytes) ? 'about ' + bytes(n.memory_bytes) : 'not known';
+  const batch = known(n.batch) ? String(n.batch) : 'none';
+  return h('tr', null, h('td', {class: 'num', text: String(n.rank)}),
+      h('td', {class: 'strong', text: n.node}), h('td', {class: 'quiet', text: n.device}),
+      h('td', {class: 'num', text: batch}), h('td', {class: 'num', text: memory}));
+}
+
+/** @param {Api.PlannedNode[]} nodes */
+function plan(nodes) {
+  return h('div', {class: 'scroll'},
+      table('Where it would run',
+          [['Rank', 'num'], 'Node', 'Device', ['First minibatch', 'num'], ['Memory needed', 'num']],
+          h('tbody', null, nodes.map(planRow))));
+}
+
+/**
+ * @param {Api.DryRun} answer
+ * @param {Api.Spec} spec
+ */
+function samplesOf(answer, spec) {
+  const drawn = spec.data?.format === 'glyphs' ? spec.data.samples || 60000 : NaN;
+  return answer.samples || drawn;
+}
+
+export class Expectation {
+  constructor() {
+    this.body = h('div', {class: 'expect-body'});
+    this.note = h('span', {class: 'note'});
+    this.foot = h('span', {class: 'quiet', text: ''});
+    /** Whether a valid version was shown. */
+    this.shown = false;
+    this.node = h('section', {class: 'expect', 'aria-label': 'What to expect'},
+        h('div', {class: 'row-title'}, h('h2', {text: 'What to expect'}), this.note), this.body);
+  }
+
+  /**
+   * @param {Api.DryRun} answer
+   * @param {Api.Spec} spec
+   */
+  show(answer, spec) {
+    const {starts, nodes = [], warnings = []} = answer;
+    this.shown = true;
+    say(this.note, starts && starts !== 'now' ? starts : 'starts as soon as it is submitted');
+    fill(this.body, warnings.map((w) => notice('warn', sentence(w))),
+        nodes.length > 0 && plan(nodes), predictionOf(answer.prediction));
+    this.drawFoot(answer, samplesOf(answer, spec));
+  }
+
+  /**
+   * @param {Api.DryRun} answer
+   * @param {number} samples
+   */
+  drawFoot(answer, samples) {
+    const global = answer.spec?.batching?.global_batch;
+    const steps = Math.ceil(samples / (global || 1));
+    say(this.foot,
+        [
+          known(answer.parameters) && whole(answer.parameters) + ' parameters',
+          known(samples) && whole(samples) + ' training samples',
+          known(steps) &&
+              'about ' + plural(steps, 'step') + ' of ' + whole(global) + ' samples in an epoch'
+        ].filter(Boolean)
+                .join(', ') +
+            '.');
+  }
+
+  /* The text is not valid any more: what is shown belongs to an earlier version. */
+  outdate() {
+    if (this.shown) {
+      say(this.note, 'of the last valid version');
+    }
+  }
+}

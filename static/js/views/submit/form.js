@@ -1,0 +1,294 @@
+/* The form: made of the catalogue, so that a strategy, optimizer, schedule or format that is added
+   there is offered here. It holds no state: show(spec) draws a spec, and every change is told by
+   onChange(pointer, value). */
+import {h} from '../../dom.js';
+import {bytes, sentence, whole} from '../../format.js';
+
+import {Input, Select} from './fields.js';
+import {getAt} from './json.js';
+import {NodeChips} from './nodechips.js';
+import {Parameters} from './parameters.js';
+
+/** @typedef {import('./fields.js').OnChange} OnChange */
+/** @typedef {import('./fields.js').InputOptions} InputOptions */
+/**
+ * @typedef {{pointer: string, node: HTMLElement, kind: string, fault(messages: string[]): void,
+ *            show(value: any, spec: Api.Spec): void}} AnyField
+ */
+/** @typedef {'strategy' | 'optimizer' | 'schedule' | 'batching' | 'format'} Kind */
+
+const WRITTEN_OUT = 'written out in the JSON';
+const NO_DATA = 'No data set was found beneath the data roots.';
+/* What a spec means that does not say. */
+/** @type {{[pointer: string]: string}} */
+const FALLBACK = {
+  '/strategy/type': 'sync',
+  '/batching/policy': 'dynamic',
+  '/optimizer/type': 'sgd',
+  '/optimizer/schedule/type': 'constant'
+};
+/* Further numbers: pointer, label, help, placeholder. */
+const TOP = [
+  ['/seed', 'Seed', 'of everything random', '1'],
+  ['/priority', 'Priority', 'higher is scheduled first', '0'],
+  ['/max_restarts', 'Restarts', 'attempts after the first', '3'],
+  ['/min_workers', 'Least nodes', 'a restart goes on with at least so many', '1'],
+  ['/max_seconds', 'Time limit, seconds', 'the job stops after this time', 'none'],
+  ['/evaluate/every_epochs', 'Evaluate every, epochs', 'on the test set', '1'],
+  [
+    '/checkpoint/every_seconds', 'Checkpoint every, seconds', 'a restart goes on from the last',
+    '30'
+  ],
+  ['/batching/min_batch', 'Least minibatch', 'of a node', '1'],
+  ['/batching/max_batch', 'Largest minibatch', 'of a node; 0: as much as fits', '0']
+];
+
+export class Form {
+  /**
+   * @param {Api.Catalog} catalog
+   * @param {Api.Dataset[]} datasets
+   * @param {Api.Node[]} nodes
+   * @param {OnChange} onChange
+   */
+  constructor(catalog, datasets, nodes, onChange) {
+    this.catalog = catalog;
+    this.datasets = datasets;
+    this.onChange = onChange;
+    /** @type {Map<string, AnyField>} */
+    this.fields = new Map();
+    this.what = this.makeWhat();
+    this.how = this.makeHow();
+    this.chips = this.own(new NodeChips(nodes, onChange));
+    this.parameters = {
+      format: new Parameters(this, 'format', '/data'),
+      strategy: new Parameters(this, 'strategy', '/strategy'),
+      optimizer: new Parameters(this, 'optimizer', '/optimizer', ['learning_rate']),
+      schedule: new Parameters(this, 'schedule', '/optimizer/schedule')
+    };
+    this.more = this.makeMore();
+    this.node = h('div', {class: 'submit-form'}, this.makeDatalist(),
+        part('What to train', this.whatNodes()), part('Where', this.whereNodes()),
+        part('How', this.howNodes()), this.more);
+  }
+
+  /* ---- fields -------------------------------------------------------------------------------- */
+
+  /**
+   * @template {AnyField} F
+   * @param {F} field
+   * @returns {F}
+   */
+  own(field) {
+    this.fields.set(field.pointer, field);
+    return field;
+  }
+
+  /** @param {string} kind of parameters */
+  disown(kind) {
+    for (const [pointer, field] of this.fields) {
+      if (field.kind === kind) {
+        this.fields.delete(pointer);
+      }
+    }
+  }
+
+  /**
+   * @param {string} pointer
+   * @param {string} label
+   * @param {Partial<InputOptions>} options
+   */
+  input(pointer, label, options) {
+    return this.own(new Input(pointer, label, {onChange: this.onChange, ...options}));
+  }
+
+  /**
+   * A choice among the entries of a kind.
+   * @param {string} pointer
+   * @param {string} label
+   * @param {Kind} kind
+   * @param {OnChange} [onChange]
+   */
+  entries(pointer, label, kind, onChange = this.onChange) {
+    /** @type {[string, string][]} */
+    const choices = (this.catalog[kind] || []).map((e) => [e.name, e.name]);
+    return this.own(new Select(pointer, label, {choices, onChange}));
+  }
+
+  makeWhat() {
+    const model = this.own(new Select('/model', 'Model', {
+      choices: (this.catalog.preset || []).map((p) => [p.name, p.name]),
+      onChange: (at, v) => v !== WRITTEN_OUT && this.onChange(at, v)
+    }));
+    const format = this.entries('/data/format', 'Data', 'format', (at, v) => {
+      const first = this.datasets.find((d) => d.format === v)?.path || '';
+      this.onChange('/data', v === 'glyphs' ? {format: v} : {format: v, path: first});
+    });
+    const path = this.input('/data/path', 'Path', {list: 'datasets'});
+    const workers = this.input('/workers', 'Nodes to train on',
+        {kind: 'number', help: 'any that are free, or choose them below'});
+    return {model, format, path, workers};
+  }
+
+  makeHow() {
+    const strategy = this.entries(
+        '/strategy/type', 'Strategy', 'strategy', (at, v) => this.onChange('/strategy', {type: v}));
+    const policy = this.entries('/batching/policy', 'Minibatches', 'batching');
+    const sizes = this.input('/batching/sizes', 'Sizes',
+        {kind: 'list', help: 'one for each node; or give weights in the JSON'});
+    const optimizer = this.entries('/optimizer/type', 'Optimizer', 'optimizer');
+    const schedule = this.entries('/optimizer/schedule/type', 'Schedule', 'schedule', (at, v) => {
+      const chosen = v === 'step' ? {type: v, at_epochs: []} : {type: v};
+      this.onChange('/optimizer/schedule', v === 'constant' ? undefined : chosen);
+    });
+    const atEpochs = this.input('/optimizer/schedule/at_epochs', 'Rate changes at epochs',
+        {kind: 'list', help: 'in rising order', onChange: (at, v) => this.onChange(at, v || [])});
+    const rate = this.input('/optimizer/learning_rate', 'Learning rate',
+        {kind: 'number', help: 'for the global batch'});
+    const batch = this.input('/batching/global_batch', 'Global batch',
+        {kind: 'number', help: 'samples of one step, all nodes together'});
+    return {strategy, policy, sizes, optimizer, schedule, atEpochs, rate, batch};
+  }
+
+  makeMore() {
+    const top = TOP.map(([pointer, label, help, placeholder]) =>
+                            this.input(pointer, label, {kind: 'number', help, placeholder}).node);
+    const init = this.input('/init', 'Start from',
+        {help: 'a safetensors file beneath a data root, or an artifact', placeholder: 'nothing'});
+    return h('details', {class: 'more-fields'}, h('summary', {text: 'More settings'}),
+        h('div', {class: 'fields'}, top, init.node));
+  }
+
+  /* ---- layout -------------------------------------------------------------------------------- */
+
+  makeDatalist() {
+    return h('datalist', {id: 'datasets'},
+        this.datasets.map(
+            (d) => h(
+                'option', {value: d.path, text: d.format + ', ' + whole(d.samples) + ' samples'})));
+  }
+
+  whatNodes() {
+    const name = this.input('/name', 'Name', {help: 'shown in lists'});
+    const epochs =
+        this.input('/epochs', 'Epochs', {kind: 'number', help: 'passes over the training set'});
+    const {model, format, path} = this.what;
+    return [name, model, format, epochs, path, this.parameters.format];
+  }
+
+  whereNodes() {
+    return [this.what.workers, this.chips];
+  }
+
+  howNodes() {
+    const {how, parameters} = this;
+    const target = this.input('/target/test_accuracy', 'Stop at test accuracy',
+        {kind: 'number', help: 'optional, from 0 to 1', placeholder: 'never'});
+    return [
+      how.strategy, how.policy, parameters.strategy, how.batch, how.rate, how.sizes, how.optimizer,
+      how.schedule, how.atEpochs, parameters.optimizer, parameters.schedule, target
+    ];
+  }
+
+  /* ---- drawing ------------------------------------------------------------------------------- */
+
+  /** @param {Api.Spec} spec */
+  show(spec) {
+    const at = (/** @type {string} */ pointer) => getAt(spec, pointer) ?? FALLBACK[pointer];
+    const {parameters} = this;
+    parameters.format.show(at('/data/format'));
+    parameters.strategy.show(at('/strategy/type'));
+    parameters.optimizer.show(at('/optimizer/type'));
+    parameters.schedule.show(at('/optimizer/schedule/type'));
+    this.showModel(spec);
+    this.showData(spec);
+    this.showNotes(at);
+    for (const f of this.fields.values()) {
+      if (f !== this.what.model) {
+        f.show(at(f.pointer), spec);
+      }
+    }
+  }
+
+  /** @param {Api.Spec} spec */
+  showModel({model}) {
+    const preset = (this.catalog.preset || []).find((p) => p.name === model);
+    const {parameters = 0} = preset || {};
+    const field = this.what.model;
+    field.show(typeof model === 'object' && model ? WRITTEN_OUT : model);
+    field.note.textContent =
+        preset ? whole(parameters) + ' parameters, ' + bytes(4 * parameters) + ' per exchange' : '';
+  }
+
+  /** @param {Api.Spec} spec */
+  showData({data}) {
+    const {datasets} = this;
+    const {path} = this.what;
+    const chosen = datasets.find((d) => d.path === data?.path);
+    const found = datasets.length ? 'found: ' + datasets.map((d) => d.path).join(', ') : NO_DATA;
+    path.node.hidden = !data?.format || data.format === 'glyphs';
+    path.note.textContent = chosen
+        ? whole(chosen.samples) + ' training and ' + whole(chosen.test_samples) + ' test samples'
+        : found;
+  }
+
+  /** @param {(pointer: string) => any} at */
+  showNotes(at) {
+    const help = (/** @type {Kind} */ kind, /** @type {string} */ name) =>
+        (this.catalog[kind] || []).find((e) => e.name === name)?.help || '';
+    const {how} = this;
+    this.what.format.note.textContent = help('format', at('/data/format'));
+    how.strategy.note.textContent = help('strategy', at('/strategy/type'));
+    how.policy.note.textContent = help('batching', at('/batching/policy'));
+    how.optimizer.note.textContent = help('optimizer', at('/optimizer/type'));
+    how.schedule.note.textContent = help('schedule', at('/optimizer/schedule/type'));
+    how.sizes.node.hidden = at('/batching/policy') !== 'static';
+    how.atEpochs.node.hidden = at('/optimizer/schedule/type') !== 'step';
+  }
+
+  /* ---- errors -------------------------------------------------------------------------------- */
+
+  /**
+   * The visible field that an error belongs to: the one with the longest pointer.
+   * @param {Api.Fault} e
+   */
+  fieldOf(e) {
+    return [...this.fields.values()]
+        .filter((f) => !f.node.hidden && (e.pointer + '/').startsWith(f.pointer + '/'))
+        .sort((a, b) => b.pointer.length - a.pointer.length)
+        .at(0);
+  }
+
+  /**
+   * Puts each error at its field; gives back those that belong to none.
+   * @param {Api.Fault[]} errors
+   */
+  faults(errors) {
+    /** @type {Map<AnyField, string[]>} */
+    const at = new Map();
+    const homeless = [];
+    for (const e of errors) {
+      const field = this.fieldOf(e);
+      if (field) {
+        at.set(field, [...(at.get(field) || []), sentence(e.message)]);
+      } else {
+        homeless.push(e);
+      }
+    }
+    for (const f of this.fields.values()) {
+      f.fault(at.get(f) || []);
+    }
+    if ([...at.keys()].some((f) => this.more.contains(f.node))) {
+      this.more.open = true;
+    }
+    return homeless;
+  }
+}
+
+/**
+ * @param {string} title
+ * @param {{node: Element}[]} fields
+ */
+function part(title, fields) {
+  return h('section', {class: 'form-part'}, h('h2', {text: title}),
+      h('div', {class: 'fields'}, fields.map((f) => f.node)));
+}

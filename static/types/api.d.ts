@@ -1,0 +1,331 @@
+/* What the service's API answers with, as far as the page reads it (docs/api.md, /openapi.json). A
+   field that may be missing or null is marked so here, and `make check-types` then demands that the
+   page asks before it reads. Times of day are ISO 8601 texts; `seconds` are seconds. */
+declare namespace Api {
+  type State = 'queued'|'launching'|'running'|'pausing'|'paused'|'cancelling'|'cancelled'|
+      'succeeded'|'failed';
+  type NodeState = 'ready'|'busy'|'draining'|'disabled'|'lost';
+
+  interface Job {
+    id: string;
+    name: string;
+    state: State;
+    attempt: number;
+    restarts?: number;
+    priority: number;
+    spec: Spec;
+    created: string;
+    started: string|null;
+    finished: string|null;
+    error: JobError|null;
+    /** What a queued job waits for. */
+    waiting: string|null;
+    /** When its history was removed to make room. */
+    pruned: string|null;
+    progress?: Progress;
+    metrics?: Metrics;
+    staleness?: Staleness;
+    staleness_recent?: Staleness;
+    assignment?: {version?: number, global_batch?: number};
+    workers?: Worker[];
+    servers?: Server[];
+    /** Since training began, on the job's own clock. */
+    seconds?: number;
+    rows_dropped?: number;
+  }
+
+  interface JobError {
+    message?: string;
+    code?: string;
+    node?: string;
+    rank?: number;
+    attempt?: number;
+  }
+
+  interface Progress {
+    epoch: number;
+    epochs: number;
+    step: number;
+    samples: number;
+    fraction: number;
+  }
+
+  interface Metrics {
+    train_loss?: number|null;
+    test_loss?: number|null;
+    test_accuracy?: number|null;
+    samples_per_second?: number|null;
+    step_seconds?: number|null;
+  }
+
+  /** In versions; `histogram[s]` counts updates of staleness s. */
+  interface Staleness {
+    update_mean?: number;
+    node_mean?: number;
+    mean?: number;
+    p50?: number;
+    p95?: number;
+    max?: number;
+    histogram?: number[];
+  }
+
+  interface NodeStaleness extends Staleness {
+    node: string;
+  }
+
+  interface Worker {
+    rank: number;
+    node: string;
+    device: string;
+    state: string;
+    batch: number;
+    samples_per_second: number;
+    compute_seconds: number;
+    exchange_seconds: number;
+    wait_seconds: number;
+    staleness?: Staleness|null;
+    samples?: number;
+    updates?: number;
+    heartbeat_age_seconds?: number|null;
+    /** While the data set is sent to it. */
+    receiving?: {bytes: number, of_bytes: number}|null;
+  }
+
+  interface Server {
+    rank: number;
+    host: string;
+    version: number;
+    busy_fraction: number;
+    state: string;
+    device?: string;
+    heartbeat_age_seconds?: number|null;
+  }
+
+  interface Spec {
+    name?: string;
+    model?: string|{layers?: unknown[]};
+    data?: {format?: string, path?: string, samples?: number, test_samples?: number};
+    optimizer?: {type?: string, learning_rate?: number, momentum?: number, schedule?: Schedule};
+    strategy?: {type?: string};
+    batching?: {policy?: string, global_batch?: number};
+    target?: {test_accuracy?: number};
+    /** A virtual cluster; the job runs on the simulator. */
+    cluster?: unknown;
+    workers?: number;
+    epochs?: number;
+    seed?: number;
+    max_restarts?: number;
+  }
+
+  interface Schedule {
+    type?: string;
+    factor?: number;
+    floor?: number;
+    at_epochs?: number[];
+    warmup_epochs?: number;
+  }
+
+  interface Assignment {
+    version: number;
+    step: number;
+    time: string;
+    reason: string;
+    /** Minibatch by node. */
+    batches?: {[node: string]: number};
+    predicted_step_seconds: number;
+    measured_step_seconds: number;
+  }
+
+  interface Evaluation {
+    step: number;
+    epoch: number;
+    time: number;
+    samples: number;
+    loss: number;
+    accuracy: number;
+  }
+
+  interface Checkpoint {
+    step: number;
+    time: number;
+  }
+
+  /** A curve: the least, greatest and mean of each bucket; null where a bucket has no value. */
+  interface Series {
+    name: string;
+    node?: string|null;
+    x: number[];
+    min: (number|null)[];
+    max: (number|null)[];
+    mean: (number|null)[];
+    total_points: number;
+  }
+
+  /** One step of one worker (GET jobs/ID/steps). */
+  interface Row {
+    node: string;
+    step: number;
+    local_step?: number;
+    time: number;
+    epoch?: number;
+    loss?: number|null;
+    accuracy?: number|null;
+    batch: number;
+    compute_seconds: number;
+    exchange_seconds: number;
+    wait_seconds: number;
+    staleness: number;
+    strategy_value?: number|null;
+  }
+
+  interface NodeRows {
+    node: string;
+    rows: Row[];
+  }
+
+  interface Artifact {
+    name: string;
+    bytes: number;
+    sha256?: string;
+  }
+
+  interface Node {
+    name: string;
+    host?: string;
+    device: string;
+    memory_bytes?: number;
+    slowdown: number;
+    state: NodeState;
+    job?: string|null;
+    drained: boolean;
+    disabled: boolean;
+    heartbeat_age_seconds?: number;
+    gpu?: Gpu|null;
+  }
+
+  interface Gpu {
+    busy?: number;
+    memory_used_bytes?: number;
+    memory_bytes?: number;
+    celsius?: number;
+    watts?: number;
+  }
+
+  /** A host whose agent asks to join and may not. */
+  interface Refusal {
+    host: string;
+    address?: string;
+    message: string;
+    hint?: string;
+  }
+
+  interface Dataset {
+    path: string;
+    format: string;
+    samples: number;
+    test_samples: number;
+  }
+
+  interface Parameter {
+    name: string;
+    type: string;
+    help?: string;
+    min?: number;
+    max?: number;
+    choices?: string[];
+    default?: string|number|boolean;
+  }
+
+  interface CatalogEntry {
+    name: string;
+    help?: string;
+    parameters?: Parameter[];
+  }
+
+  interface Preset {
+    name: string;
+    parameters: number;
+  }
+
+  interface Catalog {
+    strategy?: CatalogEntry[];
+    optimizer?: CatalogEntry[];
+    schedule?: CatalogEntry[];
+    batching?: CatalogEntry[];
+    format?: CatalogEntry[];
+    preset?: Preset[];
+  }
+
+  /** A fault of a request at one place of its document. */
+  interface Fault {
+    pointer: string;
+    message: string;
+  }
+
+  interface Problem {
+    title?: string;
+    detail?: string;
+    hint?: string|null;
+    errors?: Fault[]|null;
+  }
+
+  interface Session {
+    role?: string;
+    name?: string;
+  }
+
+  interface PlannedNode {
+    rank: number;
+    node: string;
+    device: string;
+    batch?: number;
+    memory_bytes?: number;
+  }
+
+  interface StrategyPrediction {
+    strategy: string;
+    chosen?: boolean;
+    step_seconds: number;
+    samples_per_second: number;
+    epoch_seconds?: number;
+    staleness?: {update_mean?: number, max?: number};
+    memory_bytes?: number;
+  }
+
+  interface Prediction {
+    reason?: string;
+    strategies?: StrategyPrediction[];
+  }
+
+  /** The answer to a valid POST jobs?dryRun=true. */
+  interface DryRun {
+    spec?: Spec;
+    parameters?: number;
+    nodes?: PlannedNode[];
+    warnings?: string[];
+    starts?: string;
+    samples?: number;
+    prediction?: Prediction;
+  }
+
+  /** What an event of the stream holds, by its type. */
+  interface EventData {
+    job: {
+      id?: string,
+      from?: State,
+      state?: State,
+      attempt?: number,
+      priority?: number,
+      error?: JobError|null
+    };
+    live: Partial<Job>;
+    rows: {rows?: unknown[]};
+    evaluation: Evaluation;
+    assignment: Assignment;
+    staleness: {nodes: NodeStaleness[]};
+    node: {};
+    log: {type?: string, step: number, time: number};
+    deleted: {id?: string};
+    gap: {};
+  }
+}

@@ -1,0 +1,51 @@
+"""Keras programs: parameters on unequal ranks equal those of the program alone, on both backends."""
+
+import os
+
+import numpy as np
+import pytest
+
+from compare import bit_identical, difference
+from conftest import environment, python_with
+from nursery import Nursery
+
+SHARES = [45, 19]
+
+
+@pytest.fixture(scope="module", params=["tensorflow", "torch"])
+def keras_programs(request):
+    """TensorFlow hangs in a child that was forked after it was imported: children import it."""
+    python = python_with("keras", request.param)
+    more = {"KERAS_BACKEND": request.param, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    nursery = Nursery(python, "numpy", dict(environment(), **more))
+    yield nursery
+    nursery.close()
+
+
+@pytest.mark.parametrize("case", ["sgd", "adam_weighted"])
+def test_unequal_ranks_equal_the_program_alone(keras_programs, run_programs, case):
+    alone = run_programs(keras_programs, "keras_cases", case)
+    job = run_programs(keras_programs, "keras_cases", case, SHARES, epochs=3)
+    assert bit_identical(job.results)
+    assert difference(job.results[0], alone.results[0]) < 2e-6
+    assert [s["samples"] for s in job.sides[1].steps] == ([19] * 9 + [7]) * 3
+    assert 0.5 < job.sides[0].steps[0]["loss"] < 3
+    assert [sorted(metrics) for metrics in job.sides[0].logs] == [["test_accuracy", "test_loss"]] * 3
+    assert all(os.path.exists(str(output) + ".keras") for output in job.outputs)
+
+
+def test_moving_statistics_are_averaged(keras_programs, run_programs):
+    """Each rank normalizes its own rows, so the run alone is near, not equal."""
+    alone = run_programs(keras_programs, "keras_cases", "batch_norm")
+    job = run_programs(keras_programs, "keras_cases", "batch_norm", SHARES, epochs=3)
+    losses = [r.pop("val_loss") for r in job.results]
+    assert bit_identical(job.results)
+    assert np.allclose(losses[0], losses[1], rtol=0.02)
+    assert np.allclose(losses[0], alone.results[0]["val_loss"], rtol=0.1)
+
+
+@pytest.mark.parametrize("mode", ["server", "difference"])
+def test_a_server_makes_the_step(keras_programs, run_programs, mode):
+    job = run_programs(keras_programs, "keras_cases", "sgd", [1], epochs=3, mode=mode)
+    losses = [s["loss"] for s in job.sides[0].steps]
+    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])

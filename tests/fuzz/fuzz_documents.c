@@ -1,0 +1,75 @@
+/* Documents between processes (job/documents). The first byte picks the reader, what follows is
+ * JSON. Of a document that was read is checked what others rely on: written and read again it is
+ * the same. */
+#include "tests/fuzz/fuzz.h"
+
+#include "job/documents/beat.h"
+#include "job/documents/bookmark.h"
+#include "job/documents/checked.h"
+#include "job/documents/control.h"
+#include "job/documents/fact.h"
+#include "job/documents/launched.h"
+#include "job/documents/measured.h"
+#include "job/documents/offer.h"
+#include "job/documents/plan.h"
+#include "job/documents/summary.h"
+
+/* Reads `j`; NULL: it is not valid, and *rc and *e say why. Else what was read, written again. */
+typedef json_t *again_fn(const json_t *j, int *rc, struct err *e);
+
+#define AGAIN(X, read, release)                                       \
+    static json_t *again_##X(const json_t *j, int *rc, struct err *e) \
+    {                                                                 \
+        static struct X x;                                            \
+        *rc = read;                                                   \
+        json_t *out = *rc < 0 ? NULL : X##_json(&x);                  \
+        release;                                                      \
+        return out;                                                   \
+    }
+
+AGAIN(control, control_read(&x, j, e), (void)0)
+AGAIN(plan, plan_read(&x, j, e), plan_release(&x))
+AGAIN(beat, beat_read(&x, j, e), beat_release(&x))
+AGAIN(fact, fact_read(&x, j, e), fact_release(&x))
+AGAIN(launched, launched_read(&x, j, e), (void)0)
+AGAIN(bookmark, bookmark_read(&x, 3, j, e), bookmark_release(&x))
+AGAIN(measured, measured_read(&x, j, e), measured_release(&x))
+AGAIN(checked, checked_read(&x, j, e), checked_release(&x))
+AGAIN(offer, offer_read(&x, j, e), offer_release(&x))
+AGAIN(evaluations, evaluations_read(&x, j, e), evaluations_release(&x))
+
+/* What is taken from a summary is no summary: it is only read. */
+static json_t *again_summary(const json_t *j, int *rc, struct err *e)
+{
+    struct summary_read s;
+    *rc = summary_read(&s, j, e);
+    BUG_ON(*rc >= 0 && (!json_is_object(s.live) || !json_is_array(s.assignments)));
+    summary_release(&s);
+    return NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static again_fn *const all[] = {again_control,  again_plan,     again_beat,
+                                    again_fact,     again_launched, again_bookmark,
+                                    again_measured, again_checked,  again_evaluations,
+                                    again_summary,  again_offer};
+    json_t *j = size > 0 ? fuzz_json(data + 1, size - 1) : NULL;
+    struct err e = {0};
+    int rc;
+    if (!j) {
+        return 0;
+    }
+    again_fn *again = all[data[0] % (sizeof all / sizeof *all)];
+    json_t *once = again(j, &rc, &e);
+    fuzz_error(rc, &e);
+    if (once) {
+        json_t *twice = again(once, &rc, &e);
+        fuzz_error(rc, &e);
+        BUG_ON(!twice || !json_equal(once, twice));
+        json_decref(twice);
+    }
+    json_decref(once);
+    json_decref(j);
+    return 0;
+}

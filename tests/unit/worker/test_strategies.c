@@ -1,0 +1,314 @@
+/* Strategies as the table has them, and what becomes of a device that fails in the middle of one:
+ * the call that failed is the last one, and its code is the one that is returned. */
+#include "fixture.h"
+
+#include "worker/exchange/footprint.h"
+#include "worker/exchange/strategy.h"
+
+/* ---- one worker and its keeper, whose messages go nowhere ------------------------------------- */
+
+struct alone {
+    struct transport transport;
+    struct comm comm;
+    struct jobspec *spec;
+    struct device device;
+    struct dev_replica replica;
+    struct rank_env env;
+    struct run_state state;
+    float blocks[DEV_BLOCKS][64];
+    int rows;
+};
+
+static enum dev_block broken; /* whose fetch fails; DEV_BLOCKS: none */
+
+static int rank_of(struct transport *t)
+{
+    (void)t;
+    return 0;
+}
+
+static int size_of(struct transport *t)
+{
+    (void)t;
+    return 2;
+}
+
+static const char *host_of(struct transport *t, int rank)
+{
+    (void)t;
+    (void)rank;
+    return "here";
+}
+
+static int send_nowhere(struct transport *t, int to, int tag, const void *data, size_t bytes,
+                        struct transport_req *r)
+{
+    (void)t;
+    (void)to;
+    (void)tag;
+    (void)data;
+    (void)bytes;
+    (void)r;
+    return 0;
+}
+
+static int test_done(struct transport *t, struct transport_req *r)
+{
+    (void)t;
+    (void)r;
+    return COMM_DONE;
+}
+
+static double now(struct transport *t)
+{
+    (void)t;
+    return 1;
+}
+
+static void start_op(struct transport *t, struct comm_op *op)
+{
+    op->state = op->step(op, t);
+}
+
+static int wait_op(struct transport *t, struct comm_op *op, int parts, double deadline)
+{
+    (void)t;
+    (void)parts;
+    (void)deadline;
+    return op->state;
+}
+
+static const struct transport_ops nowhere = {.rank = rank_of,
+                                             .size = size_of,
+                                             .host = host_of,
+                                             .send = send_nowhere,
+                                             .test = test_done,
+                                             .now = now,
+                                             .start = start_op,
+                                             .wait = wait_op};
+
+static int fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
+{
+    (void)r;
+    (void)first;
+    (void)n;
+    return b == broken ? err_set(e, ERR_DEVICE, "the device is gone") : 0;
+}
+
+static int store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
+{
+    (void)r;
+    (void)b;
+    (void)first;
+    (void)n;
+    (void)e;
+    return 0;
+}
+
+static int update(struct dev_replica *r, double lr, double scale, struct err *e)
+{
+    (void)scale;
+    (void)e;
+    r->host[DEV_PARAMS][0] -= (float)lr * r->host[DEV_GRADS][0];
+    return 0;
+}
+
+static const struct device_ops device_ops = {
+    .name = "none", .fetch = fetch, .store = store, .update = update};
+
+static void count_row(void *ctx, const struct step_row *row)
+{
+    (void)row;
+    ((struct alone *)ctx)->rows++;
+}
+
+static void no_control(void *ctx, struct control *out)
+{
+    (void)ctx;
+    (void)out;
+}
+
+static void no_phase(void *ctx, bool on)
+{
+    (void)ctx;
+    (void)on;
+}
+
+static struct alone *make_alone(const char *strategy)
+{
+    char text[700];
+    struct alone *a = calloc(1, sizeof *a);
+    assert_non_null(a);
+    snprintf(
+        text, sizeof text,
+        "{\"name\": \"t\", \"model\": {\"input\": [3], \"layers\": [{\"type\": \"dense\", \"units\": 2}]},"
+        "\"data\": {\"format\": \"npy\", \"path\": \"x\"}, \"optimizer\": {\"type\": \"sgd\","
+        "\"learning_rate\": 0.5, \"momentum\": 0.9}, \"strategy\": %s,"
+        "\"batching\": {\"global_batch\": 4, \"policy\": \"equal\"}, \"workers\": 1,"
+        "\"epochs\": 2, \"seed\": 1}",
+        strategy);
+    a->spec = make_spec(text);
+    size_t n = a->spec->network.n_params;
+    assert_true(n <= 64);
+    a->transport.ops = &nowhere;
+    OK(comm_init(&a->comm, &a->transport, 1, 1, &err_));
+    a->device.ops = &device_ops;
+    a->replica =
+        (struct dev_replica){.dev = &a->device,
+                             .net = &a->spec->network,
+                             .count = {[DEV_PARAMS] = n, [DEV_GRADS] = n, [DEV_OPTIM] = n}};
+    for (int b = 0; b < DEV_BLOCKS; b++) {
+        a->replica.host[b] = a->blocks[b];
+        for (int i = 0; i < 64; i++) {
+            a->blocks[b][i] = (float)(b + 1);
+        }
+    }
+    cursor_init(&a->state.cursor, 8, 2);
+    a->env = (struct rank_env){.spec = a->spec,
+                               .comm = &a->comm,
+                               .train_samples = 8,
+                               .n_params = n,
+                               .replica = &a->replica,
+                               .first_sizes = {4},
+                               .first_version = 1,
+                               .ctx = a,
+                               .row = count_row,
+                               .control = no_control,
+                               .aside = no_phase};
+    return a;
+}
+
+static void free_alone(struct alone *a)
+{
+    comm_release(&a->comm);
+    jobspec_release(a->spec);
+    free(a->spec);
+    free(a);
+}
+
+/* One step of the strategy, with the fetch of this block broken. */
+static int step(struct alone *a, enum dev_block fails)
+{
+    const struct strategy_ops *ops = strategy_find(a->spec->strategy.type);
+    struct strategy *s = ops->start(&a->env, &a->state, &err_);
+    struct dev_bucket bucket = {0, a->env.n_params, 1};
+    struct dev_result result = {.loss = 1, .finite = true};
+    struct work work = {0};
+    assert_non_null(s);
+    broken = DEV_BLOCKS;
+    OK(ops->next(s, &work, &err_));
+    assert_int_equal(work.action, DO_TRAIN);
+    ops->on_bucket(s, &bucket, 0, 1);
+    assert_int_equal(s->failed.code, ERR_NONE);
+    broken = fails;
+    err_clear(&err_);
+    int rc = ops->on_gradients(s, &work, &result, 0.1, &err_);
+    broken = DEV_BLOCKS;
+    ops->free(s);
+    return rc;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+static void every_strategy_of_the_catalogue_is_there(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (int id = 0; id < CAT_COUNT; id++) {
+        const struct strategy_ops *ops = strategy_find(id);
+        assert_int_equal(ops != NULL, catalog_get(id)->kind == CATALOG_STRATEGY);
+        if (!ops) {
+            continue;
+        }
+        assert_int_equal(ops->id, id);
+        assert_true(ops->start && ops->next && ops->on_bucket && ops->on_gradients);
+        assert_true(ops->on_evaluated && ops->finish && ops->free && ops->serve && ops->footprint);
+        n++;
+    }
+    assert_true(n >= 11);
+    assert_null(strategy_find(-1));
+    assert_null(strategy_find(CAT_COUNT));
+}
+
+/* Each worker of a lockstep strategy has blocks of its own; those of a server are at the server. */
+static void every_strategy_tells_what_it_keeps(void **state)
+{
+    (void)state;
+    struct alone *a = make_alone("{\"type\": \"sync\"}");
+    for (int id = 0; id < CAT_COUNT; id++) {
+        const struct strategy_ops *ops = strategy_find(id);
+        struct footprint f;
+        double of_workers = 0, others = 0;
+        if (!ops) {
+            continue;
+        }
+        a->spec->strategy.type = id;
+        footprint_init(&f, a->spec);
+        ops->footprint(&f);
+        for (int i = 0; i < f.n_blocks; i++) {
+            const struct footprint_block *b = &f.blocks[i];
+            assert_non_null(b->name);
+            assert_true(b->floats >= 0 && b->times >= 0);
+            *(b->of_workers ? &of_workers : &others) += b->floats * b->times;
+        }
+        assert_true((ops->server ? others : of_workers) >= f.params);
+        assert_true(f.summed >= a->spec->network.n_params);
+        assert_int_equal(f.by_bucket, id == CAT_STRATEGY_SYNC);
+    }
+    free_alone(a);
+}
+
+/* Parameters that could not be fetched are not averaged: what was there before, scaled once more,
+ * would become the replica. */
+static void an_average_ends_where_a_fetch_failed(void **state)
+{
+    (void)state;
+    static const enum dev_block blocks[] = {DEV_PARAMS, DEV_OPTIM};
+    for (int i = 0; i < 2; i++) {
+        struct alone *a = make_alone("{\"type\": \"local-sgd\", \"k\": 1}");
+        float stepped = a->blocks[DEV_PARAMS][0] - 0.5f * a->blocks[DEV_GRADS][0];
+        assert_int_equal(step(a, blocks[i]), -ERR_DEVICE);
+        assert_int_equal(err_.code, ERR_DEVICE);
+        assert_string_equal(err_.message, "the device is gone");
+        assert_true(a->blocks[DEV_PARAMS][0] == stepped);
+        assert_int_equal(a->rows, 0);
+        free_alone(a);
+    }
+}
+
+static void one_worker_steps_by_itself(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {"{\"type\": \"sync\"}",
+                                             "{\"type\": \"local-sgd\", \"k\": 2}"};
+    for (int i = 0; i < 2; i++) {
+        struct alone *a = make_alone(strategies[i]);
+        float stepped = a->blocks[DEV_PARAMS][0] - 0.5f * a->blocks[DEV_GRADS][0];
+        assert_int_equal(step(a, DEV_BLOCKS), 0);
+        assert_int_equal(a->rows, 1);
+        assert_true(a->blocks[DEV_PARAMS][0] == stepped);
+        free_alone(a);
+    }
+}
+
+static void a_best_accuracy_is_read_from_where_it_was_left(void **state)
+{
+    (void)state;
+    struct run_state s = {0};
+    assert_true(run_state_best(&s) == 0);
+    s.extra = json_pack("{s:f}", "best", 0.75);
+    assert_true(run_state_best(&s) == 0.75);
+    json_decref(s.extra);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_strategy_of_the_catalogue_is_there),
+        cmocka_unit_test(every_strategy_tells_what_it_keeps),
+        cmocka_unit_test(an_average_ends_where_a_fetch_failed),
+        cmocka_unit_test(one_worker_steps_by_itself),
+        cmocka_unit_test(a_best_accuracy_is_read_from_where_it_was_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+/* What the ways of an all-reduce (ring.c, doubling.c) share with its front (allreduce.c). Inside
+ * worker/exchange/transport only. A step returns COMM_DONE, COMM_UNDER_WAY or negative, with the
+ * op's err set. */
+#ifndef WORKER_EXCHANGE_ALLREDUCE_WAYS_H
+#define WORKER_EXCHANGE_ALLREDUCE_WAYS_H
+
+#include "worker/exchange/transport/allreduce.h"
+
+/* ---- allreduce.c ----------------------------------------------------------------------------- */
+/* The rank of member i; members are counted round. */
+int allreduce_member(const struct allreduce *a, int i);
+int allreduce_tag(const struct allreduce *a);
+/* data[begin, begin + n) to rank `to`; `hollow` floats more cost time. */
+int allreduce_send(struct allreduce *a, struct transport *t, int to, int tag, size_t begin,
+                   size_t n, size_t hollow, struct transport_req *r);
+/* sum[n] += other[n], where they are. */
+int allreduce_add(struct allreduce *a, float *sum, const float *other, size_t n);
+/* The transport refused a message: says so in the op, returns the code. */
+int allreduce_failed(struct allreduce *a);
+
+/* ---- ring.c ---------------------------------------------------------------------------------- */
+void ring_begin(struct allreduce *a);
+int ring_step(struct allreduce *a, struct transport *t);
+/* Floats of the part that is complete as `part`th of a->size: [*first, *first + *n) of data. */
+void ring_part(const struct allreduce *a, int part, size_t *first, size_t *n);
+
+/* ---- doubling.c ------------------------------------------------------------------------------ */
+void doubling_begin(struct allreduce *a);
+int doubling_step(struct allreduce *a, struct transport *t);
+
+#endif

@@ -1,0 +1,289 @@
+/* The communication thread: see comm_thread.h.
+ *
+ * Operations come to it through a queue under a lock; it steps each until it is done, spins for a
+ * short while after every message (the next round of a ring follows soon), then sleeps 20 to 200
+ * microseconds between polls, 1,000 in a long wait, so that a wait costs the computing threads
+ * nothing (a blocking MPI call would take half of a core; SEMANTICS.md 12). Waiters sleep on a
+ * condition.
+ *
+ * A large message moves only while MPI is called, by default three fragments of 32 KB a call where
+ * the kernel does not let one rank read another's memory. So larger fragments and more of them are
+ * asked for (comm_mpi_prepare), and the thread yields instead of sleeping for about as long as
+ * memory needs for what was posted last: a push and a pull of 6.6 MB each took 49 ms without
+ * either. Yielding for longer would be as fast, but takes the core from ranks that compute where
+ * there are more of them.
+ *
+ * A rank that is alone on its host neither sleeps nor yields between polls: it waits for Open MPI's
+ * sockets (mpi_sockets.h). A timer's end and a poll cost it 18 us of its core each time, most of it
+ * in the kernel. */
+#include "worker/exchange/transport/comm_thread.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <string.h>
+
+#include "common/clock.h"
+
+enum {
+    SPIN_US = 30,
+    SLEEP_MIN_US = 20,
+    SLEEP_MAX_US = 200,
+    SLEEP_LONG_US = 1000,
+    LARGE_BYTES = 1 << 16
+};
+enum {
+    VAIN = 1000
+}; /* so often sockets may have something and no message comes of it, before the thread sleeps in
+      between */
+static const double DOZE_SECONDS = 0.05;
+static const double SECONDS_PER_BYTE =
+    3e-10; /* of a transfer in pieces: how long it is worth yielding instead of sleeping */
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+void comm_thread_moved(struct comm_thread *c)
+{
+    c->moved = true;
+}
+
+void comm_thread_expect(struct comm_thread *c, size_t bytes)
+{
+    double now = clock_now();
+    if (bytes >= LARGE_BYTES) {
+        c->hot_until = (c->hot_until > now ? c->hot_until : now) + SECONDS_PER_BYTE * (double)bytes;
+    }
+}
+
+static void end_op(struct comm_thread *c, struct comm_op *op, int rc)
+{
+    op->finished = clock_now();
+    pthread_mutex_lock(&c->lock);
+    atomic_store_explicit(&op->state, rc, memory_order_release);
+    pthread_cond_broadcast(&c->ended);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Wakes only waiters whose part is complete. */
+static void tell_parts(struct comm_thread *c, const struct comm_op *op, int told)
+{
+    if (op->parts != told) {
+        pthread_mutex_lock(&c->lock);
+        if (op->parts >= op->wanted) {
+            pthread_cond_broadcast(&c->ended);
+        }
+        pthread_mutex_unlock(&c->lock);
+    }
+}
+
+/* Takes what was queued; with nothing under way it waits for more. False: stop, whatever is under
+ * way if it was abandoned. */
+static bool take_queue(struct comm_thread *c, struct comm_op **running)
+{
+    pthread_mutex_lock(&c->lock);
+    while (!*running && !c->queue && !c->stopping && !c->abandoned) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 1; /* shows that it lives */
+        pthread_cond_timedwait(&c->arrived, &c->lock, &until);
+        c->turn = clock_now();
+    }
+    bool stop = c->stopping && !c->queue, abandoned = c->abandoned;
+    struct comm_op **at = running;
+    while (*at) {
+        at = &(*at)->next;
+    }
+    *at = c->queue;
+    c->queue = NULL;
+    pthread_mutex_unlock(&c->lock);
+    return !abandoned && !(stop && !*running);
+}
+
+/* Up to 200 microseconds; in a long wait up to a hundredth of it, which costs the wait little: with 200 a
+ * rank that waits for a slow node takes 5 % of a core, with 1000 it takes 2 %. */
+static int next_sleep(int sleep_us, double waited)
+{
+    double most = 1e4 * waited;
+    most = most < SLEEP_MAX_US ? SLEEP_MAX_US : most > SLEEP_LONG_US ? SLEEP_LONG_US : most;
+    return sleep_us * 3 / 2 < most ? sleep_us * 3 / 2 : (int)most;
+}
+
+static void ring_bell(struct comm_thread *c) /* under the lock */
+{
+    if (c->dozing) {
+        mpi_sockets_ring(&c->sockets);
+    }
+}
+
+/* Waits for sockets, or for something to be queued. */
+static void doze(struct comm_thread *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->dozing = !c->queue && !c->stopping && !c->abandoned;
+    bool waits = c->dozing;
+    pthread_mutex_unlock(&c->lock);
+    if (!waits) {
+        return;
+    }
+    c->vain = mpi_sockets_wait(&c->sockets, DOZE_SECONDS) == MPI_WOKEN_SOCKET ? c->vain + 1 : 0;
+    pthread_mutex_lock(&c->lock);
+    c->dozing = false;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void *communicate(void *arg)
+{
+    struct comm_thread *c = arg;
+    struct comm_op *running = NULL;
+    double idle_since = clock_now();
+    int sleep_us = SLEEP_MIN_US;
+    pthread_setname_np(pthread_self(), "exchange");
+    while (take_queue(c, &running)) {
+        for (struct comm_op **at = &running; *at;) {
+            struct comm_op *op = *at, *next = op->next;
+            int parts = op->parts, rc = op->step(op, c->transport);
+            if (rc != COMM_UNDER_WAY) {
+                *at = next;
+                end_op(c, op, rc); /* from here on it is its owner's again */
+                c->moved = true;
+            } else {
+                tell_parts(c, op, parts);
+                at = &op->next;
+            }
+        }
+        double now = clock_now();
+        c->turn = now;
+        if (c->moved) {
+            c->moved = false;
+            c->vain = 0;
+            mpi_sockets_moved(&c->sockets);
+            idle_since = now;
+            sleep_us = SLEEP_MIN_US;
+        } else if (running && c->apart && c->vain < VAIN && mpi_sockets_usable(&c->sockets)) {
+            doze(c);
+        } else if (running && now < c->hot_until) {
+            sched_yield();
+        } else if (running && now - idle_since > 1e-6 * SPIN_US) {
+            clock_sleep(1e-6 * sleep_us);
+            sleep_us = next_sleep(sleep_us, now - idle_since);
+        }
+    }
+    pthread_mutex_lock(&c->lock);
+    c->gone = true;
+    pthread_cond_broadcast(&c->ended);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+/* ---- any thread ------------------------------------------------------------------------------ */
+
+void comm_thread_abandon(struct comm_thread *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->abandoned = true;
+    pthread_cond_signal(&c->arrived);
+    ring_bell(c);
+    while (!c->gone) {
+        pthread_cond_wait(&c->ended, &c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void comm_thread_submit(struct comm_thread *c, struct comm_op *op)
+{
+    op->next = NULL;
+    op->wanted = INT_MAX;
+    op->started = clock_now();
+    atomic_store(&op->state, COMM_UNDER_WAY);
+    pthread_mutex_lock(&c->lock);
+    struct comm_op **at = &c->queue;
+    while (*at && !c->abandoned) {
+        at = &(*at)->next;
+    }
+    if (c->abandoned) {
+        atomic_store(&op->state,
+                     err_set(&op->err, ERR_PEER, "rank %d exchanges nothing more, since it failed",
+                             c->rank));
+    } else {
+        *at = op;
+    }
+    pthread_cond_signal(&c->arrived);
+    ring_bell(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* As comm_thread_wait returns. Under the lock. */
+static int outcome(const struct comm_thread *c, const struct comm_op *op, int parts)
+{
+    int state = atomic_load_explicit(&op->state, memory_order_acquire);
+    if (state != COMM_UNDER_WAY) {
+        return state;
+    }
+    if (c->abandoned) {
+        return -ERR_PEER;
+    }
+    bool came = atomic_load_explicit(&op->parts, memory_order_acquire) >= parts;
+    return came ? COMM_DONE : COMM_UNDER_WAY;
+}
+
+int comm_thread_wait(struct comm_thread *c, struct comm_op *op, int parts, double deadline)
+{
+    struct timespec until = {.tv_sec = (time_t)deadline};
+    until.tv_nsec = (long)((deadline - (double)until.tv_sec) * 1e9);
+    bool late = false;
+    int rc;
+    pthread_mutex_lock(&c->lock);
+    op->wanted = parts;
+    while ((rc = outcome(c, op, parts)) == COMM_UNDER_WAY && !late) {
+        if (deadline <= 0) {
+            pthread_cond_wait(&c->ended, &c->lock);
+        } else {
+            late =
+                pthread_cond_timedwait(&c->ended, &c->lock, &until) != 0 && clock_now() >= deadline;
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
+double comm_thread_age(const struct comm_thread *c)
+{
+    return clock_now() - c->turn;
+}
+
+/* ---- start and stop -------------------------------------------------------------------------- */
+
+int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool apart,
+                      struct err *e)
+{
+    pthread_condattr_t attr;
+    memset(c, 0, sizeof *c);
+    c->transport = t;
+    c->rank = rank;
+    c->turn = clock_now();
+    c->apart = apart && mpi_sockets_open(&c->sockets);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->arrived, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* deadlines are of clock_now() */
+    pthread_cond_init(&c->ended, &attr);
+    pthread_condattr_destroy(&attr);
+    return pthread_create(&c->thread, NULL, communicate, c) == 0
+               ? 0
+               : err_set(e, ERR_PEER, "cannot start the exchange of rank %d", rank);
+}
+
+void comm_thread_stop(struct comm_thread *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->stopping = true;
+    pthread_cond_signal(&c->arrived);
+    ring_bell(c);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(c->thread, NULL);
+    if (c->apart) {
+        mpi_sockets_close(&c->sockets);
+    }
+    pthread_cond_destroy(&c->ended);
+    pthread_cond_destroy(&c->arrived);
+    pthread_mutex_destroy(&c->lock);
+}

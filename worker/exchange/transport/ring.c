@@ -1,0 +1,203 @@
+/* All-reduce of long vectors: a ring (Patarasuk & Yuan, 2009). The vector is cut into S chunks; in
+ * S-1 rounds every member adds the chunk that its left neighbour passes on, after which member i
+ * holds the whole sum of chunk i+1; in S-1 more rounds the sums travel round.
+ *
+ *      round 0        member 0 ──c0──► 1 ──c1──► 2 ──c2──► 0
+ *      round 1        member 0 ──c2──► 1 ──c0──► 2 ──c1──► 0
+ *
+ * Chunk c of member m at the end of the first half is ((g[c] + g[c+1]) + g[c+2]) …, always in this
+ * order.
+ *
+ * Between hosts a chunk goes in pieces: a piece that came is added and passed on while the next
+ * ones are under way, so the link never rests between two rounds. A message that is too large to be
+ * sent without asking first waits until its receiver's answer got through, and that answer stands
+ * behind all data that the receiver sends the other way: two ranks then take turns on a link that
+ * could carry both ways at once. So pieces are small; where a chunk is one message, it is sent
+ * before the receive is posted, for the same reason. Within a host pieces would only be more
+ * messages. Neither changes what is added to what. */
+#include "worker/exchange/transport/allreduce_ways.h"
+
+enum {
+    PIECE = 32000, /* floats: with its header below the 128 KB that Open MPI sends over TCP without
+                      asking first (comm_mpi_prepare) */
+    AHEAD = 6, /* pieces of one that shares its way that went out and are not known to have come */
+};
+
+/* ---- chunks and pieces ----------------------------------------------------------------------- */
+
+/* Chunks divide hollow and real floats together, but the words: the last one has these too. */
+static size_t chunk_begin(const struct allreduce *a, int chunk)
+{
+    size_t all = a->hollow + a->n, heavy = all - a->light;
+    return chunk == a->size ? all : heavy * (size_t)chunk / (size_t)a->size;
+}
+
+/* The same in `data`, which has the real ones alone. */
+static size_t real_begin(const struct allreduce *a, int chunk)
+{
+    size_t begin = chunk_begin(a, chunk);
+    return begin > a->hollow ? begin - a->hollow : 0;
+}
+
+/* Messages of a ring count from 0: P pieces in each of 2(S-1) rounds. Where piece k of this member
+ * goes out of, or comes into. */
+struct piece {
+    size_t begin, n, hollow;
+    bool adds;
+};
+
+static struct piece piece_of(const struct allreduce *a, int k, bool incoming)
+{
+    int S = a->size, pieces = a->ring.pieces, round = k / pieces, p = k % pieces;
+    bool adds = round < S - 1;
+    int shift = adds ? round : round - (S - 1) - 1;
+    int chunk = ((a->mine - shift - incoming) % S + S) % S;
+    size_t begin = real_begin(a, chunk), n = real_begin(a, chunk + 1) - begin,
+           whole = chunk_begin(a, chunk + 1) - chunk_begin(a, chunk);
+    size_t from = n * (size_t)p / (size_t)pieces, to = n * ((size_t)p + 1) / (size_t)pieces;
+    return (struct piece){begin + from, to - from, whole - n, adds};
+}
+
+void ring_part(const struct allreduce *a, int part, size_t *first, size_t *n)
+{
+    int chunk = (a->mine + 1 - part + a->size) % a->size; /* as piece_of comes upon them */
+    *first = real_begin(a, chunk);
+    *n = real_begin(a, chunk + 1) - *first;
+}
+
+void ring_begin(struct allreduce *a)
+{
+    size_t chunk = a->size > 0 ? a->n / (size_t)a->size : 0;
+    int pieces =
+        a->comm->remote[a->group] && chunk > PIECE ? (int)((chunk + PIECE - 1) / PIECE) : 1;
+    a->ring =
+        (struct ring_state){.pieces = pieces,
+                            .window = pieces < ALLREDUCE_WINDOW ? pieces : ALLREDUCE_WINDOW,
+                            .ahead = a->shares && pieces > AHEAD ? AHEAD : pieces,
+                            .slot = (chunk + a->light + (size_t)a->size) / (size_t)pieces + 1};
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static float *slot_of(const struct allreduce *a, int k)
+{
+    return a->scratch.floats + (size_t)(k % a->ring.window) * a->ring.slot;
+}
+
+/* What is added is lent: its place gets the sum, which cannot come before the addition. */
+static int tag_of(const struct allreduce *a, const struct piece *p)
+{
+    return allreduce_tag(a) | (p->adds ? TRANSPORT_LENT : 0);
+}
+
+/* A piece may be sent once the previous round has received it. The window keeps what is under way
+ * small; but a socket takes megabytes at once, behind which another all-reduce's pieces would wait
+ * in every round. How far the others are shows in what came from them: all do the same. */
+static int send_pieces(struct allreduce *a, struct transport *t, int last)
+{
+    struct ring_state *r = &a->ring;
+    while (r->sent < last && r->sent < r->sent_done + r->window &&
+           r->sent < r->got_done + r->ahead) {
+        struct piece p = piece_of(a, r->sent, false);
+        if (allreduce_send(a, t, allreduce_member(a, a->mine + 1), tag_of(a, &p), p.begin, p.n,
+                           p.hollow, &a->outs[r->sent % r->window]) < 0) {
+            return allreduce_failed(a);
+        }
+        r->sent++;
+    }
+    return 0;
+}
+
+/* Never further ahead than the window of what has gone out, so nothing is overwritten that has not.
+ */
+static int receive_pieces(struct allreduce *a, struct transport *t, int last)
+{
+    struct ring_state *r = &a->ring;
+    while (r->got < last && r->got < r->got_done + r->window && r->got < r->sent_done + r->window) {
+        struct piece p = piece_of(a, r->got, true);
+        float *to = p.adds ? slot_of(a, r->got) : a->data + p.begin;
+        if (t->ops->recv(t, allreduce_member(a, a->mine - 1), tag_of(a, &p), to,
+                         p.n * sizeof(float), &a->ins[r->got % r->window]) < 0) {
+            return allreduce_failed(a);
+        }
+        r->got++;
+    }
+    return 0;
+}
+
+static int add_piece(struct allreduce *a, int k)
+{
+    struct piece p = piece_of(a, k, true);
+    const float *came = a->ins[k % a->ring.window].at;
+    return p.adds ? allreduce_add(a, a->data + p.begin, came, p.n) : 0;
+}
+
+/* The sum of a chunk stands here at the end of the first half, and that of one more after each
+ * round of the second. */
+static void count_parts(struct allreduce *a)
+{
+    int chunks = a->ring.got_done / a->ring.pieces - (a->size - 2);
+    if (chunks > a->op.parts) {
+        atomic_store_explicit(&a->op.parts, chunks, memory_order_release);
+    }
+}
+
+/* *moved: something came or went. */
+static int test_pieces(struct allreduce *a, struct transport *t, bool *moved)
+{
+    struct ring_state *r = &a->ring;
+    int rc = 0, added;
+    *moved = false;
+    while (r->got_done < r->got &&
+           (rc = t->ops->test(t, &a->ins[r->got_done % r->window])) == COMM_DONE) {
+        if ((added = add_piece(a, r->got_done++)) < 0) {
+            return added;
+        }
+        count_parts(a);
+        *moved = true;
+    }
+    while (rc >= 0 && r->sent_done < r->sent &&
+           (rc = t->ops->test(t, &a->outs[r->sent_done % r->window])) == COMM_DONE) {
+        r->sent_done++;
+        *moved = true;
+    }
+    return rc < 0 ? allreduce_failed(a) : 0;
+}
+
+/* Asks the transport to run the ring as one event. */
+static bool runs_whole(struct allreduce *a, struct transport *t)
+{
+    struct transport_ring ring = {.members = a->comm->members[a->group],
+                                  .size = a->size,
+                                  .mine = a->mine,
+                                  .tag = allreduce_tag(a),
+                                  .data = a->data,
+                                  .n = a->n,
+                                  .hollow = a->hollow,
+                                  .light = a->light,
+                                  .sum = a->lent ? &a->sum : NULL};
+    return t->ops->ring && t->ops->ring(t, &ring, a->ins) >= 0;
+}
+
+int ring_step(struct allreduce *a, struct transport *t)
+{
+    const struct ring_state *r = &a->ring;
+    int last = 2 * (a->size - 1) * r->pieces, rc;
+    bool moved, done;
+    if (!a->begun) {
+        a->begun = true;
+        a->ring.whole = runs_whole(a, t);
+    }
+    if (r->whole) {
+        rc = t->ops->test(t, a->ins);
+        return rc < 0 ? allreduce_failed(a) : rc;
+    }
+    do {
+        if ((rc = send_pieces(a, t, last)) < 0 || (rc = receive_pieces(a, t, last)) < 0 ||
+            (rc = test_pieces(a, t, &moved)) < 0) {
+            return rc;
+        }
+        done = r->sent_done == last && r->got_done == last;
+    } while (moved && !done);
+    return done ? COMM_DONE : COMM_UNDER_WAY;
+}
