@@ -6,8 +6,8 @@
  *                                       "train.py"], "arguments": {"--lr": "number"}, "env": {…}}
  *   serve --allow-programs              jobs may also give a command, any arguments, environment
  *
- * Without that option a job names a program and gives the arguments that its manifest lists, each of
- * its type: number, integer, text, or flag (which has no value).
+ * Without that option a job names a program and gives the arguments that its manifest lists, each
+ * of its type: number, integer, text, or flag (which has no value).
  */
 #ifndef COORDINATOR_PROGRAMS_H
 #define COORDINATOR_PROGRAMS_H
@@ -21,7 +21,8 @@
 void programs_check(const struct jobspec *spec, const char *data_dir, bool allowed,
                     struct jsonx_problems *problems);
 /* The spec with the manifest's command and environment filled in, as ranks need it: a new
- * reference, NULL with an error. folder: where the program lies; "" for a command without a name. */
+ * reference, NULL with an error. folder: where the program lies; "" for a command without a name.
+ */
 json_t *programs_resolve(const struct jobspec *spec, const char *data_dir, char folder[PATH_MAX],
                          struct err *e);
 

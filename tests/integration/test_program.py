@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import rowtable
 from programs import AT_ROOT, BUILD, ROOT
 from test_exchange import tensors
 
@@ -35,7 +36,7 @@ class Run:
                               env={**os.environ, **AT_ROOT}, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
         self.code, self.log, self.folder = done.returncode, done.stderr, folder
         lines = list(csv.reader(done.stdout.splitlines()))
-        self.rows = [dict(rank=int(l[1]), batch=int(l[5]), compute=float(l[8])) for l in lines if l and l[0] == "row"]
+        self.rows = rowtable.printed(lines)
         self.evaluations = [dict(epoch=float(l[2]), loss=float(l[4]), accuracy=float(l[5])) for l in lines if l and l[0] == "evaluation"]
         self.ranks = [json.loads((folder / f"artifacts/rank-{r}.json").read_text()) for r in range(spec["workers"])] if self.code == 0 else []
 
@@ -167,7 +168,7 @@ def test_a_program_goes_on_from_a_checkpoint(tmp_path):
 def test_an_emulated_slowdown_holds_for_a_program(tmp_path):
     run = Run(tmp_path / "run", job({"type": "sync"}, sizes=(32, 32), epochs=8), ["--slowdown", "1,20"])
     assert run.code == 0, run.log[-3000:]
-    middle = [np.median([r["compute"] for r in run.rows if r["rank"] == rank][4:]) for rank in (0, 1)]
+    middle = [np.median([r["compute_seconds"] for r in run.rows if r["rank"] == rank][4:]) for rank in (0, 1)]
     assert middle[1] > 4 * middle[0], middle
 
 

@@ -2,7 +2,9 @@
  * (it cannot shrink or grow, so neither side can make the other's accesses fail) and gives the
  * program a descriptor. Not /dev/shm, which containers limit to 64 MB.
  *
- *      params │ grads │ stats │ buckets │ indices [slots][global_batch]      each aligned to 64 bytes
+ *      params │ grads │ stats │ buckets │ indices [slots][global_batch]
+ *
+ * Each part is aligned to 64 bytes.
  */
 #ifndef WORKER_PROGRAM_BLOCK_H
 #define WORKER_PROGRAM_BLOCK_H

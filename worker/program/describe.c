@@ -255,7 +255,8 @@ static int compare_tensors(const struct tensor *a, int n_a, const struct tensor 
             a[i].decay != b[i].decay || a[i].mean != b[i].mean) {
             return err_set(
                 e, ERR_PEER,
-                "the programs differ: tensor '%s' has %zu floats in rank %d and %zu in rank 0, or another shape or decay",
+                "the programs differ: tensor '%s' has %zu floats in rank %d and %zu in rank 0, or "
+                "another shape or decay",
                 a[i].name, a[i].count, rank, b[i].count);
         }
     }
@@ -285,7 +286,8 @@ int description_compare(const struct description *mine, const struct description
         mine->sums != first->sums || mine->epochs != first->epochs) {
         return err_set(
             e, ERR_PEER,
-            "the programs differ: rank %d asks for a batch of %d and rank 0 for %d, or for another order, reduction or number of epochs",
+            "the programs differ: rank %d asks for a batch of %d and rank 0 for %d, or for another "
+            "order, reduction or number of epochs",
             rank, mine->global_batch, first->global_batch);
     }
     if (mine->plain != first->plain || strcmp(mine->optimizer_name, first->optimizer_name) != 0 ||
@@ -331,7 +333,8 @@ static int check_rule(const struct description *d, const struct jobspec *spec, s
     if (compensates && !d->plain) {
         return err_set(
             e, ERR_INVALID,
-            "'%s' compensates gradients for their delay, but the optimizer '%s' steps in the program, which pushes differences of parameters",
+            "'%s' compensates gradients for their delay, but the optimizer '%s' steps in the "
+            "program, which pushes differences of parameters",
             catalog_get(type)->name, d->optimizer_name);
     }
     if (own_momentum && d->optimizer.momentum > 0) {

@@ -1,8 +1,8 @@
 /* The engine of a user's program (worker/engine.h): the trainer's calls become messages to it.
  *
- *      trainer    load        compute                      on_gradients, next         load, compute
- *      rank       SLICE ►     ► wait for buckets           sums, pushes, pulls        SLICE ► GO ►
- *      program        BEGIN ─ BUCKET … BUCKET ─ GRADIENTS ─ waits ───────────────────────────── step ─ BEGIN
+ *      trainer    load        compute               on_gradients, next         load, compute
+ *      rank       SLICE ►     ► wait for buckets    sums, pushes, pulls        SLICE ► GO ►
+ *      program        BEGIN ─ BUCKET … ─ GRADIENTS ─ waits ─────────────────── step ─ BEGIN
  *
  * GO is sent late: when the next step begins, so that what `next` pulled is in the block by then;
  * or when a strategy reads parameters (averages, states), which only then must be settled. In the

@@ -54,7 +54,7 @@ static struct row a_row(int64_t i)
 static void write_rows(const char *base, int64_t from, int64_t to)
 {
     struct pyramid_writer *w = malloc(sizeof *w);
-    assert_int_equal(pyramid_writer_open(w, base, &e), 0);
+    assert_int_equal(pyramid_writer_open(w, base, ROW_BYTES, &e), 0);
     assert_int_equal(w->rows, from);
     for (int64_t i = from; i < to; i++) {
         struct row row = a_row(i);
@@ -153,7 +153,7 @@ static void a_range_is_the_sum_of_its_rows(void **state)
     (void)state;
     remove_track(straight);
     write_rows(straight, 0, ROWS);
-    pyramid_reader_open(r, straight);
+    pyramid_reader_open(r, straight, ROW_BYTES);
     assert_int_equal(r->count[0], ROWS);
     for (uint64_t trial = 0; trial < 300; trial++) {
         struct pyramid_bucket got, want;
@@ -169,9 +169,9 @@ static void a_range_is_the_sum_of_its_rows(void **state)
         assert_int_equal(got.rows, b - a);
         assert_int_equal(got.step_min, want.step_min);
         assert_int_equal(got.step_max, want.step_max);
-        assert_true(got.min[PYRAMID_LOSS] == want.min[PYRAMID_LOSS] &&
-                    got.max[PYRAMID_LOSS] == want.max[PYRAMID_LOSS]);
-        assert_float_equal(got.sum[PYRAMID_LOSS], want.sum[PYRAMID_LOSS], 1e-6);
+        assert_true(got.min[ROW_VALUE_loss] == want.min[ROW_VALUE_loss] &&
+                    got.max[ROW_VALUE_loss] == want.max[ROW_VALUE_loss]);
+        assert_float_equal(got.sum[ROW_VALUE_loss], want.sum[ROW_VALUE_loss], 1e-6);
         assert_float_equal(got.samples, want.samples, 1e-6);
     }
     assert_false(r->failed);
@@ -187,9 +187,9 @@ static void a_read_that_fails_is_told(void **state)
     (void)state;
     remove_track(straight);
     write_rows(straight, 0, ROWS);
-    pyramid_reader_open(r, straight);
+    pyramid_reader_open(r, straight, ROW_BYTES);
     snprintf(path, sizeof path, "%s.bin", straight);
-    assert_int_equal(truncate(path, 100 * (off_t)sizeof(struct row)), 0);
+    assert_int_equal(truncate(path, 100 * (off_t)ROW_BYTES), 0);
     assert_int_equal(pyramid_row(r, 99)->step, 100);
     assert_int_equal(pyramid_row(r, 5000)->step, 0);
     assert_true(r->failed);

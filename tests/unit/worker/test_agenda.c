@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "worker/exchange/strategies.h"
+#include "worker/exchange/agenda.h"
 
 enum { SAMPLES = 1000 };
 

@@ -116,7 +116,7 @@ static int update(struct dev_replica *r, double lr, double scale, struct err *e)
 static const struct device_ops device_ops = {
     .name = "none", .fetch = fetch, .store = store, .update = update};
 
-static void count_row(void *ctx, const struct step_row *row)
+static void count_row(void *ctx, const struct row *row)
 {
     (void)row;
     ((struct alone *)ctx)->rows++;
