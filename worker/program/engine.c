@@ -292,6 +292,13 @@ static int check_gradients(struct program_engine *g, const struct wire_message *
                        g->p->link.who, (long long)m->gradients.samples, (long long)g->number,
                        (long long)w->slice.count);
     }
+    if (w->slice.count > 0 && m->gradients.weight != (double)w->slice.count) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "%s gives step %lld a weight of %g; this version weighs a step by its "
+                       "samples, %lld",
+                       g->p->link.who, (long long)g->number, m->gradients.weight,
+                       (long long)w->slice.count);
+    }
     return 0;
 }
 

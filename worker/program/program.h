@@ -1,5 +1,5 @@
 /* A user's own program in a rank: the process, the link to it, the block it shares, and what it
- * said of itself. The rank is ours, the program is its child (docs/decisions/0010).
+ * said of itself. The rank is ours, the program is its child (docs/decisions/0011).
  *
  *     program_join   every rank of the attempt: programs start and describe themselves, ranks
  *                    compare, all get network, batch and epochs, the keeper the first parameters
