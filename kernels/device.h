@@ -80,9 +80,9 @@ struct dev_input {
     bool training; /* false: forward and loss only, dropout off, running statistics used */
 };
 struct dev_result {
-    double loss; /* sum over the samples */
-    int64_t correct;
-    bool finite; /* loss is finite */
+    double loss;     /* sum over the samples */
+    int64_t correct; /* samples classified correctly; negative: not known */
+    bool finite;     /* loss is finite */
 };
 
 typedef void dev_mark_fn(void *ctx, int bucket);

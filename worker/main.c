@@ -227,7 +227,8 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
-    bool has_job_dir = job_dir && access(job_dir, W_OK) == 0; /* another host has none */
+    bool local = c->mode == WORKER_LOCAL; /* else another host than the coordinator's has none */
+    bool has_job_dir = job_dir && (local || access(job_dir, W_OK) == 0);
     snprintf(output, sizeof(output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
                                     .telemetry = &w->telemetry,
@@ -236,6 +237,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .node = node,
                                     .job_dir = job_dir,
                                     .folder = folder,
+                                    .data = c->plan.roots,
                                     .output = has_job_dir ? output : NULL,
                                     .threads = threads > 0 ? threads : 1};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {

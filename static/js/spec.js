@@ -3,6 +3,11 @@ import {plural} from './format.js';
 
 /** @param {Api.Spec | undefined} spec */
 export function modelName(spec) {
+  if (spec?.program) {
+    const {name, command = [], args = []} = spec.program;
+    const file = [...command, ...args].find((word) => /[.]py$/.test(word)) || command[0] || '';
+    return 'the program ' + (name || file.replace(/.*[/]/, ''));
+  }
   if (typeof spec?.model === 'string') {
     return spec.model;
   }
@@ -12,7 +17,7 @@ export function modelName(spec) {
 
 /** @param {Api.Spec | undefined} spec */
 export function dataName(spec) {
-  return spec?.data?.path || spec?.data?.format || 'no data';
+  return spec?.program ? 'its own data' : spec?.data?.path || spec?.data?.format || 'no data';
 }
 
 /** @param {Api.Spec | undefined} spec */

@@ -104,6 +104,8 @@ declare namespace Api {
   interface Spec {
     name?: string;
     model?: string|{layers?: unknown[]};
+    /** A user's own program, in place of model and data. */
+    program?: {name?: string, command?: string[], args?: string[]};
     data?: {format?: string, path?: string, samples?: number, test_samples?: number};
     optimizer?: {type?: string, learning_rate?: number, momentum?: number, schedule?: Schedule};
     strategy?: {type?: string};

@@ -470,3 +470,7 @@ def crashes(output):
     evenstep.prepare(model, torch.optim.SGD(model.parameters(), 0.05), full(data()))
     next(iter(evenstep.epochs(1)))
     raise ValueError("the learning rate of layer 3 is a string")
+
+
+def untrained(output):
+    leave(output, mlp())

@@ -2,6 +2,8 @@
  * read of a state that a run goes on from. */
 #include "worker/exchange/strategy.h"
 
+#include <math.h>
+
 #include "worker/exchange/strategy_table.h"
 
 static const struct strategy_ops *const table[CAT_COUNT] = {
@@ -21,4 +23,9 @@ double run_state_best(const struct run_state *state)
 {
     return json_is_object(state->extra) ? json_number_value(json_object_get(state->extra, "best"))
                                         : 0;
+}
+
+float strategy_accuracy(double correct, double samples)
+{
+    return correct < 0 ? NAN : (float)(correct / samples);
 }

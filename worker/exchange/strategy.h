@@ -154,5 +154,7 @@ struct strategy {
 };
 
 const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */
+/* A row's accuracy; NAN if `correct` is negative: a user's program does not tell. */
+float strategy_accuracy(double correct, double samples);
 
 #endif

@@ -22,6 +22,7 @@ struct child_ask {
     const struct program_spec *program; /* borrowed, as all: command, args, env */
     const char *folder;                 /* to run in; NULL: ours */
     const char *socket, *job, *output, *library;
+    const char *data;        /* this host's folders of data sets, with colons between */
     const char *python_path; /* NULL: none */
     int rank, workers, threads;
 };

@@ -322,7 +322,7 @@ static void take_result(struct program_engine *g, const struct wire_message *m, 
     }
     w->learning_rate = g->differences ? 1 : g->rate;
     out->loss = isnan(loss) ? 0 : loss * n;
-    out->correct = correct > 0 ? (int64_t)correct : 0;
+    out->correct = correct >= 0 ? (int64_t)correct : -1;
     out->finite = !(m->flags & WIRE_NOT_FINITE);
 }
 

@@ -85,6 +85,7 @@ static int start_program(struct program *p, const struct program_ask *ask, struc
                                     .job = ask->job ? ask->job : "local",
                                     .output = ask->output ? ask->output : p->link.folder,
                                     .library = library,
+                                    .data = ask->data,
                                     .python_path = python[0] ? python : NULL,
                                     .rank = rank,
                                     .workers = ask->comm->workers,

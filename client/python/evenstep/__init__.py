@@ -3,7 +3,7 @@
     import evenstep
     model, opt, loader = evenstep.prepare(model, opt, loader)
 
-A program that `evenstep run` started then works on this node's share of each global batch, and its
+A program that a rank started then works on this node's share of each global batch, and its
 optimizer steps on gradients that are summed over all nodes. A program that runs alone gets back the
 very objects that it gave. docs/own-program.md has the rest.
 """

@@ -2,7 +2,7 @@
 make it distributed.
 
     python3 gpt.py TEXT                                    alone
-    evenstep run --workers 4 --strategy sync gpt.py TEXT   on four nodes
+    evenstep submit JOB.json     on a cluster (docs/own-program.md has the job)
 """
 import argparse
 import contextlib

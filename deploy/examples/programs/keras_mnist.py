@@ -2,7 +2,7 @@
 (KERAS_BACKEND).
 
     python3 keras_mnist.py                                 alone
-    evenstep run --workers 4 --strategy sync keras_mnist.py   on four nodes
+    evenstep submit JOB.json     on a cluster (docs/own-program.md has the job)
 """
 import argparse
 

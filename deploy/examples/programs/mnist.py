@@ -1,7 +1,7 @@
 """PyTorch's MNIST example, made distributed by two lines (marked).
 
     python3 mnist.py                                       alone
-    evenstep run --workers 4 --strategy dbs-sgd mnist.py   on four nodes
+    evenstep submit JOB.json     on a cluster (docs/own-program.md has the job)
 """
 import argparse
 import os

@@ -262,7 +262,7 @@ struct row lockstep_row(const struct lockstep *l, const struct work *w, const st
     row.epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0;
     row.batch = (int)w->slice.count;
     row.loss = r ? (float)(r->loss / n) : 0;
-    row.accuracy = r ? (float)((double)r->correct / n) : 0;
+    row.accuracy = r ? strategy_accuracy((double)r->correct, n) : 0;
     row.compute_seconds = (float)compute_s;
     row.exchange_seconds = (float)(now - since);
     row.time = now - env->job_start;

@@ -81,7 +81,7 @@ static void report(struct sync *s, const struct work *w, const float *words, dou
     row.wait_seconds = wait < 0 ? 0 : wait > row.exchange_seconds ? row.exchange_seconds : wait;
     row.exchange_seconds -= row.wait_seconds;
     row.loss = words[WORD_LOSS] / (float)l->slice.count;
-    row.accuracy = words[WORD_CORRECT] / (float)l->slice.count;
+    row.accuracy = strategy_accuracy((double)words[WORD_CORRECT], (double)l->slice.count);
     row.bytes = gradients_bytes(s->gradients);
     env->row(env->ctx, &row);
 }

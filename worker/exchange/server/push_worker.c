@@ -258,7 +258,7 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
     s->row.local_step = ++s->local_step;
     s->row.batch = (int)w->slice.count;
     s->row.loss = (float)(r->loss / n);
-    s->row.accuracy = (float)r->correct / n;
+    s->row.accuracy = strategy_accuracy((double)r->correct, (double)n);
     s->row.compute_seconds = (float)compute_s;
     s->row.bytes = 2 * env->n_params * sizeof(float);
     s->pushed_at = comm_now(env->comm);

@@ -1,0 +1,87 @@
+"""PyTorch programs on the real rank: evenstep-worker --local starts them, and gradients go over MPI.
+
+The other tests have a stand-in of the rank (rank.py), which can be unequal in ways that a cluster
+shows seldom; here the programs, libevenstep, worker/program, the strategies and Open MPI are all the
+real ones.
+"""
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+from compare import bit_identical, difference
+from conftest import ROOT, environment, python_with
+
+CASE = os.path.join(ROOT, "tests/client/case.py")
+BUILD = os.environ.get("EVENSTEP_BUILD", os.path.join(ROOT, "build"))
+UNEQUAL = {"sgd_momentum": 5e-7, "adamw": 2e-5, "clipping": 5e-7, "odd_parameters": 5e-6}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def alone(python, tmp_path, case):
+    """Parameters that the case ends with when nothing started it."""
+    output = str(tmp_path / "alone")
+    env = environment()
+    env["PYTHONPATH"] += ":" + os.path.dirname(CASE)
+    subprocess.run([python, CASE, "torch_cases", case, output], env=env, check=True, timeout=240)
+    return dict(np.load(output + ".npz"))
+
+
+def on_ranks(python, tmp_path, case, sizes, strategy, options=()):
+    """What each rank's program ends with, and the rows of the run."""
+    spec = {
+        "program": {"command": [python, CASE], "args": ["torch_cases", case, str(tmp_path / "rank")]},
+        "workers": len(sizes),
+        "strategy": strategy,
+        "batching": {"policy": "static", "sizes": sizes},
+        "seed": 7,
+    }
+    (tmp_path / "job.json").write_text(json.dumps(spec))
+    env = {**os.environ, **AS_ROOT, "PYTHONPATH": os.path.dirname(CASE)}
+    done = subprocess.run(
+        [os.path.join(BUILD, "evenstep-worker"), "--local", str(tmp_path / "job.json"), *options],
+        env=env, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    results = [dict(np.load(tmp_path / f"rank-{i}.npz")) for i in range(len(sizes))]
+    return results, [line for line in done.stdout.splitlines() if line.startswith("row,")]
+
+
+@pytest.fixture(scope="module")
+def python():
+    return python_with("torch", "numpy")
+
+
+@pytest.mark.parametrize("case", UNEQUAL)
+def test_sync_on_unequal_ranks_equals_the_program_alone(python, tmp_path, case):
+    results, rows = on_ranks(python, tmp_path, case, [700, 500], {"type": "sync"})
+    assert len(rows) == 2 * 60
+    assert bit_identical(results)
+    found = difference(results[0], alone(python, tmp_path, case))
+    print("%s: %.1e" % (case, found))
+    assert found < UNEQUAL[case]
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [{"type": "asgd"}, {"type": "dbs-sgd"}, {"type": "softsync", "n": 1}, {"type": "local-sgd", "k": 2}, {"type": "hier-sgd", "k1": 1, "k2": 2}, {"type": "hpsgd", "k": 1}],
+    ids=lambda s: s["type"],
+)
+@pytest.mark.parametrize("case", ["plain_sgd", "adamw"])
+def test_every_strategy_trains_the_program(python, tmp_path, strategy, case):
+    """Sixty updates of the whole set or so: closer to the run alone than that is to its start."""
+    results, rows = on_ranks(python, tmp_path, case, [700, 500], strategy)
+    assert rows
+    end, first = alone(python, tmp_path, case), alone(python, tmp_path, "untrained")
+    away = sum(float(((results[0][k] - end[k]) ** 2).sum()) for k in end)
+    moved = sum(float(((first[k] - end[k]) ** 2).sum()) for k in end)
+    print("%s: %.3f of the way is left" % (case, (away / moved) ** 0.5))
+    assert away < moved
+
+
+def test_a_program_that_fails_names_rank_node_and_last_lines(python, tmp_path):
+    with pytest.raises(AssertionError, match="the program of rank [01] on 'local-[12]' ended with exit code 1.*no attribute 'missing'"):
+        on_ranks(python, tmp_path, "missing", [700, 500], {"type": "sync"})
