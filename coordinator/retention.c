@@ -310,8 +310,8 @@ static void *run(void *arg)
     while (!atomic_load(&r->stopping)) {
         struct err e = {0};
         if (clock_now() >= next) {
-            retention_turn(
-                r, &e); /* a store that is away is the scheduler's to tell; it is tried again */
+            /* a store that is away is the scheduler's to tell; it is tried again */
+            retention_turn(r, &e);
             next = clock_now() + turn_seconds;
         }
         clock_sleep(sleep_seconds);

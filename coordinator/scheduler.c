@@ -25,12 +25,11 @@ struct sched {
     struct attempts attempts;
     struct queue queue;
     double last_tick, sweep_at, leaving_at;
-    double
-        quiet_until; /* nothing starts before: nodes have still to report to a store that is back */
+    /* nothing starts before: nodes have still to report to a store that is back */
+    double quiet_until;
     bool store_away;
-    json_t
-        *overview; /* store_overview() as of overview_at, or NULL: what was seen does not hold any
-                         more; owned */
+    /* store_overview() as of overview_at, or NULL: what was seen does not hold any more; owned */
+    json_t *overview;
     double overview_at;
 };
 

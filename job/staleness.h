@@ -34,7 +34,7 @@ int staleness_read(struct staleness *s, const json_t *j);
  * workers now, its share of those that have none any more, so that no gradient is forgotten. `s` is
  * fresh. */
 void staleness_restore(struct staleness *s, const json_t *dumps, int worker, int workers);
-json_t *staleness_dump(
-    const struct staleness *s); /* everything needed to go on, for heartbeats and checkpoints */
+/* everything needed to go on, for heartbeats and checkpoints */
+json_t *staleness_dump(const struct staleness *s);
 
 #endif

@@ -77,8 +77,8 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
     for (int i = 0; i < spec->workers; i++) {
         largest = sizes[i] > largest ? sizes[i] : largest;
     }
-    c.optim = (double)dev_optim_floats(
-        net, &spec->optimizer); /* a replica has it wherever the update is made */
+    /* a replica has it wherever the update is made */
+    c.optim = (double)dev_optim_floats(net, &spec->optimizer);
     add_nodes(&c, "parameters", c.n);
     add_nodes(&c, "gradients", c.n);
     add_nodes(&c, "optimizer state", c.optim);

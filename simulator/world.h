@@ -21,8 +21,8 @@ struct parcel { /* a message under way or not yet received */
     double cost; /* in bytes */
     double latency;
     double ends_at; /* link counter at which its last byte is through */
-    struct parcel
-        *behind; /* of the same client and direction: begins when this one's bytes are through */
+    /* of the same client and direction: begins when this one's bytes are through */
+    struct parcel *behind;
     struct parcel *riders; /* headers that arrive with it */
     struct parcel *next;
 };
@@ -65,8 +65,8 @@ struct ring {
 
 struct link_side { /* one direction of one server's link */
     struct parcel *flows, *last;
-    struct parcel *
-        *of_client; /* [workers] its flow, or NULL: a client sends one thing after the other */
+    /* [workers] its flow, or NULL: a client sends one thing after the other */
+    struct parcel **of_client;
     int n;
     double got, since; /* bytes every transfer got until `since` */
     uint64_t generation;
@@ -90,8 +90,8 @@ struct sim_rank {
     double step_start, step_factor;
     double free_since; /* when what costs nothing began */
     bool gathered;     /* it met all the other workers there */
-    double
-        out_free[2]; /* when what was sent by then has left: to others, to members of its group */
+    /* when what was sent by then has left: to others, to members of its group */
+    double out_free[2];
     int64_t steps;
 };
 

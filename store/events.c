@@ -151,8 +151,8 @@ json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, in
         rc = find_gap(s, last, &missed, e);
     }
     json_t *out =
-        rc < 0 ? NULL
-               : reply_entries(list, n, event_json, last, e); /* one that is no text is left out */
+        /* one that is no text is left out */
+        rc < 0 ? NULL : reply_entries(list, n, event_json, last, e);
     if (r) {
         freeReplyObject(r);
     }

@@ -23,8 +23,9 @@
 #include "store/pyramid.h"
 
 enum {
+    /* steps that wait for a rank; beyond it the oldest are taken as they are */
     PENDING_MOST = 65536
-}; /* steps that wait for a rank; beyond it the oldest are taken as they are */
+};
 
 struct rank_state {
     struct pyramid_writer rows;

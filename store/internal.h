@@ -60,8 +60,8 @@ int store_append(struct store *s, struct err *e, const char *fmt, ...);
 int store_replies(struct store *s, redisReply **out, struct err *e);
 /* On the second connection; waits block_ms beyond the usual. */
 redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e);
-bool store_follows(
-    struct store *s); /* the second connection stands, since the last call at least */
+/* the second connection stands, since the last call at least */
+bool store_follows(struct store *s);
 /* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are
  * NUL-terminated strings, except that lens (if not NULL) gives lengths of args. */
 redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,

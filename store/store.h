@@ -183,9 +183,8 @@ int store_refusal_remove(struct store *s, const char *host, struct err *e);
 json_t *store_refusals(struct store *s, struct err *e);
 
 /* ---- stats (stats.c): counters of the service for /metrics ----------------------------------- */
-json_t *
-store_stats(struct store *s,
-            struct err *e); /* {"jobs": {"queued": n, …}, "memory_bytes", "connected_clients", …} */
+/* {"jobs": {"queued": n, …}, "memory_bytes", "connected_clients", …} */
+json_t *store_stats(struct store *s, struct err *e);
 /* Small secrets and links: key → value with a lifetime in seconds (0: for ever); take removes it.
  */
 int store_secret_put(struct store *s, const char *key, const char *value, int seconds,

@@ -7,8 +7,8 @@
 
 struct evaluate_ask {
     const char *model; /* a safetensors file */
-    const char
-        *data; /* a folder, a data set beneath the roots, "glyphs"; NULL: what it was trained on */
+    /* a folder, a data set beneath the roots, "glyphs"; NULL: what it was trained on */
+    const char *data;
     const char *format; /* NULL: found out from the folder's files */
     const char *spec;   /* a job spec that says network and data, for files that do not; or NULL */
     const char *part;   /* "test" or "train" */

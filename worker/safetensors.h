@@ -20,8 +20,8 @@ struct safetensor {
     int rank;
     int64_t dim[SAFETENSORS_RANK];
     size_t count; /* floats */
-    const void *
-        data; /* borrowed when writing; within the file's mapping when reading, perhaps unaligned */
+    /* borrowed when writing; within the file's mapping when reading, perhaps unaligned */
+    const void *data;
 };
 
 struct safetensors { /* an open file; owns what its tensors point into */

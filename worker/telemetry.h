@@ -16,12 +16,10 @@ struct telemetry {
     void (*saved)(void *ctx, const char *kind, const char *path, int64_t step,
                   double time); /* checkpoint or artifact */
     void (*control)(void *ctx, struct control *out);
-    void (*restored)(
-        void *ctx,
-        const struct run_state *state); /* the attempt starts from this checkpoint; may be NULL */
-    void (*received)(
-        void *ctx, int64_t bytes,
-        int64_t of_bytes); /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
+    /* the attempt starts from this checkpoint; may be NULL */
+    void (*restored)(void *ctx, const struct run_state *state);
+    /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
+    void (*received)(void *ctx, int64_t bytes, int64_t of_bytes);
     void (*tuned)(void *ctx, json_t *tuning); /* what the device measured (dev_tuning); a reference
                                                  is taken over; may be NULL */
     void (*served)(void *ctx, int64_t version,

@@ -28,8 +28,8 @@ enum { WIDE = 128, CHUNK = 64 }; /* elements of a wide row at least; wide rows o
 
 struct batch_norm {
     size_t channels, width; /* width: of a wide row, a multiple of the channels */
-    size_t
-        parts; /* gathered so far, by this program; what follows, all programs of the team share */
+    /* gathered so far, by this program; what follows, all programs of the team share */
+    size_t parts;
     double *total;         /* [2][channels] */
     float *mean, *inverse; /* [channels] of the pass under way; inverse = 1/sqrt(variance + eps) */
     float *center;         /* [width] from here on: the mean */

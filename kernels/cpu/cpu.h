@@ -57,16 +57,16 @@ struct cpu_device {
     int threads;
     struct cpu_arenas arenas;
     dnnl_engine_t engine;
-    const char
-        *precision; /* of replicas that are made from now on; a replica's `impl` is its own */
+    /* of replicas that are made from now on; a replica's `impl` is its own */
+    const char *precision;
     char line[160];
 };
 
 struct cpu_value {
     struct shape shape; /* of one sample, as stored */
     size_t count;       /* elements of one sample */
-    void *
-        data; /* [samples][count] of the tile under way; the network's input borrows the caller's */
+    /* [samples][count] of the tile under way; the network's input borrows the caller's */
+    void *data;
     void *grad;      /* [samples][count], or NULL where no parameter is before it */
     bool needs_grad; /* some parameter is before it */
     bool has_grad;   /* while building: a step that runs earlier in backward writes it already */
@@ -87,8 +87,8 @@ enum cpu_reads {
 
 struct cpu_op {
     const char *name;
-    bool
-        by_tiles; /* works on p->samples samples, whichever they are; else on all of them at once */
+    /* works on p->samples samples, whichever they are; else on all of them at once */
+    bool by_tiles;
     bool takes_relu;  /* a relu that follows can become a part of it (cpu_step.relu) */
     bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says
                        */
@@ -162,8 +162,8 @@ struct cpu_program {
     int n_steps;
     struct cpu_group *groups; /* cpu/tiles.c */
     int n_groups;
-    struct cpu_address
-        *addresses; /* cpu/memory_plan.c; [0]: the network's input, which is no part of the arena */
+    /* cpu/memory_plan.c; [0]: the network's input, which is no part of the arena */
+    struct cpu_address *addresses;
     int n_addresses;
     size_t arena_bytes; /* that a run needs */
     int from,
@@ -173,8 +173,8 @@ struct cpu_program {
     struct cpu_value *output;    /* what the loss reads */
     void *padded; /* [batch][input], for minibatches that do not fill the program, or are rounded;
                      here and below of the run's arena */
-    struct cpu_value
-        head_fp32; /* what the loss reads and writes: the output, or its copy in fp32 */
+    /* what the loss reads and writes: the output, or its copy in fp32 */
+    struct cpu_value head_fp32;
     void *scratch; /* working memory, shared by all steps */
     size_t scratch_bytes;
     void *gathered; /* floats, for what is gathered (cpu_op.gather) */

@@ -128,8 +128,8 @@ struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_prog
     p->threads = threads;
     p->net = r->net;
     p->bf16 = strcmp(r->impl, "bf16") == 0;
-    omp_set_num_threads(
-        threads); /* of the calling thread; kernels are made for a number of threads */
+    /* of the calling thread; kernels are made for a number of threads */
+    omp_set_num_threads(threads);
     if (build(p, e) < 0) {
         cpu_program_free(p);
         return NULL;

@@ -18,8 +18,9 @@
 
 enum {
     TILE_BYTES = 512 << 10,
+    /* of a step's largest activation, per thread; this part of it at least */
     SMALLEST = 4
-}; /* of a step's largest activation, per thread; this part of it at least */
+};
 
 static bool gathers(const struct cpu_program *p, int i)
 {

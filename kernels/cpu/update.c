@@ -66,8 +66,9 @@ CPU_CLONES static void adam(float *restrict w, float *restrict m1, float *restri
 
 enum {
     CHUNK = 65536,
+    /* floats worth a thread; chunks of the length that are shared out at once */
     GROUP = 256
-}; /* floats worth a thread; chunks of the length that are shared out at once */
+};
 
 CPU_CLONES static double sum_of_squares(const float *g, size_t n)
 {

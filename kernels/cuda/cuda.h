@@ -70,13 +70,13 @@ struct cuda_device {
     pthread_mutex_t building; /* held while a program is made: handles, build stream and choices are
                                  its holder's */
     cudnnHandle_t dnn;
-    cudnnBackendDescriptor_t
-        properties; /* what cuDNN must know of the GPU to make plans (plan.h) */
+    /* what cuDNN must know of the GPU to make plans (plan.h) */
+    cudnnBackendDescriptor_t properties;
     cublasHandle_t blas;
     struct cuda_choice *choices; /* the newest first */
     bool untold;                 /* cuda_tuning has not returned all of them */
-    double
-        measure_seconds; /* of preparing a program, before engines of another minibatch will do */
+    /* of preparing a program, before engines of another minibatch will do */
+    double measure_seconds;
 };
 
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
@@ -231,9 +231,9 @@ struct cuda_step {
                               of a spare buffer, after it */
     bool relu, backward;
     bool leaves; /* bias and relu to the max pool that reads it */
-    const struct cuda_step
-        *finishes; /* of a max pool: the layer before it, whose bias and relu it applies; or NULL */
-    void *state;   /* the operator's; freed by its release */
+    /* of a max pool: the layer before it, whose bias and relu it applies; or NULL */
+    const struct cuda_step *finishes;
+    void *state; /* the operator's; freed by its release */
 };
 
 /* A network as steps (graph.cu), for a program or only to know how values are stored. */

@@ -121,8 +121,8 @@ template <typename T> static cudaError_t launch(struct cuda_program *p, T *grad)
     unsigned blocks = (unsigned)(((size_t)batch * PORT_WARP + PORT_THREADS - 1) / PORT_THREADS);
     const char *labels = p->input + p->labels_at;
     const struct outcome o = {p->losses, p->hits, p->result, p->parts.done};
-    size_t logits = (grad ? 2 : 1) * (size_t)batch * (size_t)n *
-                    sizeof(T); /* then labels or targets, losses and hits twice */
+    /* then labels or targets, losses and hits twice */
+    size_t logits = (grad ? 2 : 1) * (size_t)batch * (size_t)n * sizeof(T);
     if (p->net->loss == LOSS_MSE) {
         return LAUNCH(squared_error<T>, blocks, logits + (size_t)batch * (n * sizeof(float) + 24),
                       p->dev->build, o, grad, (const T *)v->data, (const float *)labels,

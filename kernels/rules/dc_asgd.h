@@ -28,9 +28,8 @@ RNG_FN float rule_dc_adaptive(float w, float pulled, float *ms, float g, float l
     float square = *ms + eps;
     return rule_dc(w, pulled, g,
                    lambda /
-                       sqrtf(square > 1e-37f
-                                 ? square
-                                 : 1e-37f)); /* eps may be 0, and so may every gradient until now */
+                       /* eps may be 0, and so may every gradient until now */
+                       sqrtf(square > 1e-37f ? square : 1e-37f));
 }
 
 #endif

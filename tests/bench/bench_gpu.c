@@ -156,8 +156,8 @@ static int update(size_t floats, int times, struct err *e)
         rc = rc < 0 ? rc : bench.dev->ops->fetch(&r, DEV_PARAMS, 0, 1, e);
         if (rc >= 0) {
             printf("%.9f %.0f\n", clock_now() - begin,
-                   5.0 * (double)net.n_params * sizeof(float) *
-                       times); /* w m g read, w m written */
+                   /* w m g read, w m written */
+                   5.0 * (double)net.n_params * sizeof(float) * times);
         }
         bench.dev->ops->replica_release(&r);
     }

@@ -160,8 +160,8 @@ static void watch_bucket(void *ctx, int bucket)
         send_step(w->s, 1);
         w->sent = w->c->waiting() - before;
     }
-    judge_ok(
-        j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, 0, 1, &j->e)); /* waits for the copy stream */
+    /* waits for the copy stream */
+    judge_ok(j, j->gpu->ops->fetch(&j->on_gpu, DEV_GRADS, 0, 1, &j->e));
     w->marks++;
 }
 
@@ -194,12 +194,10 @@ static void a_copy_of_samples_waits_for_no_step_and_no_step_for_it(void **state)
     in.fed = s.feed[0];
     judge_ok(j, j->gpu->ops->compute(p, &in, &result, NULL, watch_bucket, &w, &j->e));
     assert_true(w.marks > 2);
-    assert_int_equal(
-        w.sent,
-        2); /* the copy and its mark: nothing ran because of them, and they wait for nothing */
-    assert_int_equal(
-        c->waiting(),
-        2); /* the step is over, and they still have not run: they stand on a stream of their own */
+    /* the copy and its mark: nothing ran because of them, and they wait for nothing */
+    assert_int_equal(w.sent, 2);
+    /* the step is over, and they still have not run: they stand on a stream of their own */
+    assert_int_equal(c->waiting(), 2);
     struct dev_input next = input_of(j, 1), next_own = next;
     next.x = s.x[1];
     next.fed = s.feed[1];

@@ -27,9 +27,8 @@ static void a_deep_networks_gradient_is_near_that_of_fp32(void **state)
     struct dev_input in = ref_input(&a->net, 90, 5);
     double loss = bench_compute(a, p, &in, NULL).loss;
     assert_near(bench_compute(b, q, &in, NULL).loss, loss, 1e-2 * loss, "loss", 0);
-    check_gradients(
-        b, a,
-        0.5); /* twenty layers of rounding, and a gradient that is small beside its samples' */
+    /* twenty layers of rounding, and a gradient that is small beside its samples' */
+    check_gradients(b, a, 0.5);
     a->dev->ops->program_free(p);
     b->dev->ops->program_free(q);
     ref_input_free(&in);

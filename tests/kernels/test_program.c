@@ -244,8 +244,8 @@ static void steps_and_rebuilds_do_not_grow_the_memory(void **state)
         }
     }
     assert_true(mallinfo2().uordblks <=
-                before + (ROUNDS - SETTLED) *
-                             256); /* malloc keeps some kilobytes for itself now and then */
+                /* malloc keeps some kilobytes for itself now and then */
+                before + (ROUNDS - SETTLED) * 256);
     ref_input_free(&in);
     bench_free(b);
 }

@@ -27,8 +27,9 @@
 #include "worker/exchange/transport/comm.h"
 
 enum {
+    /* out at a time: of workers, of a group, and left from before a restart */
     RUN_SLICES = SPEC_WORKERS * 4
-}; /* out at a time: of workers, of a group, and left from before a restart */
+};
 
 enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
 
@@ -47,10 +48,9 @@ struct work {
     int batch;         /* the minibatch to have a program for (slice.count <= batch) */
     struct slice hint; /* what probably comes next (count 0: unknown), so that loading overlaps */
     int next_batch;    /* a size to prepare in the background, 0: none */
-    const struct part
-        *parts; /* [n_parts] this step's and those after it, at most 1 + rank_env.ahead,
-                                 fewer only at the run's end; NULL if that is 0. Borrowed until the
-                                 next `next` */
+    /* [n_parts] this step's and those after it, at most 1 + rank_env.ahead, fewer only at the run's
+     * end; NULL if that is 0. Borrowed until the next `next` */
+    const struct part *parts;
     int n_parts;
     bool updated; /* the trainer's: the device has made the update, in one with computing
                           (strategy_ops.alone) */
@@ -92,8 +92,8 @@ struct rank_env {
     size_t n_params, n_stats;
     struct dev_replica *replica; /* NULL on keeper and servers */
     const uint8_t *decay;        /* [n_params] 1 where weight decay applies */
-    const int32_t
-        *mean_of; /* [n_stats] of a running variance the index of its mean, of a mean -1 */
+    /* [n_stats] of a running variance the index of its mean, of a mean -1 */
+    const int32_t *mean_of;
     int first_sizes[SPEC_WORKERS]; /* assignment at start */
     int first_version;
     double speeds[SPEC_WORKERS]; /* relative, for sharing out the test set; 1 if unknown */
@@ -149,8 +149,8 @@ struct strategy_ops {
 
 struct strategy {
     const struct strategy_ops *ops;
-    struct err
-        failed; /* code: a bucket could not be handed over; the trainer ends the job with this */
+    /* code: a bucket could not be handed over; the trainer ends the job with this */
+    struct err failed;
 };
 
 const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */

@@ -156,8 +156,8 @@ static void the_json_has_types_ranges_choices_and_defaults(void **state)
     assert_int_equal(json_array_size(choices), 2);
     assert_string_equal(json_string_value(json_array_get(choices, 1)), "plain");
     p = by_name(asgd, "servers");
-    assert_true(
-        json_is_integer(json_object_get(p, "default"))); /* whole numbers are printed as such */
+    /* whole numbers are printed as such */
+    assert_true(json_is_integer(json_object_get(p, "default")));
     assert_int_equal(json_integer_value(json_object_get(p, "min")), 1);
     const json_t *dense = by_name(json_object_get(all, "layer"), "dense");
     p = by_name(json_object_get(dense, "parameters"), "units");

@@ -128,8 +128,8 @@ static void a_time_that_does_not_depend_on_the_size_is_found(void **state)
 static void coefficients_are_never_negative(void **state)
 {
     struct profile p;
-    profile_init(
-        &p); /* falling times, a line below the origin: what must not become an assignment */
+    /* falling times, a line below the origin: what must not become an assignment */
+    profile_init(&p);
     double falling[] = {0.5, 0.4, 0.3, 0.2};
     for (int i = 0; i < 4; i++) {
         profile_observe(&p, 10 * (i + 1), falling[i]);

@@ -345,8 +345,8 @@ static void a_reader_whose_place_was_trimmed_is_told_of_the_gap(void **state)
     json_decref(got);
     json_decref(store_events_read(p->store, last, 10, 0, &gap, &err_));
     assert_false(gap);
-    json_decref(
-        store_events_read(p->store, future, 10, 0, &gap, &err_)); /* an id of another store */
+    /* an id of another store */
+    json_decref(store_events_read(p->store, future, 10, 0, &gap, &err_));
     assert_true(gap);
     json_decref(body);
 }

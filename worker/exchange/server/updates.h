@@ -35,8 +35,8 @@ struct updates {
     int64_t version;
     float stretch; /* length of the last step beside that of its plain gradient, where the rule
                       compensates; else NaN */
-    float
-        *before; /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
+    /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
+    float *before;
 };
 
 /* Lengths are compared on so many weights, spread evenly: enough for two digits, and nothing beside

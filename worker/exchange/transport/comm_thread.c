@@ -32,9 +32,10 @@ enum {
     LARGE_BYTES = 1 << 16
 };
 enum {
+    /* so often sockets may have something and no message comes of it, before the thread sleeps in
+     * between */
     VAIN = 1000
-}; /* so often sockets may have something and no message comes of it, before the thread sleeps in
-      between */
+};
 static const double DOZE_SECONDS = 0.05;
 static const double SECONDS_PER_BYTE =
     3e-10; /* of a transfer in pieces: how long it is worth yielding instead of sleeping */
