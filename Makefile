@@ -141,7 +141,9 @@ check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
 $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
-include client/build.mk tests/bench/build.mk docs/print/build.mk
+include client/build.mk
+include tests/bench/build.mk
+include docs/print/build.mk
 # what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz target has libFuzzer for that)
 ifneq ($(SANITIZE),)
 ifeq ($(findstring fuzzer,$(SANITIZE)),)
