@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_text(const char *text)
-{
-    uint64_t h = 0xcbf29ce484222325ull;
-    for (; text && *text; text++) {
-        h = (h ^ (unsigned char)*text) * 0x100000001b3ull;
-    }
-    return h;
-}
+#include "common/hash.h"
 
 void profiles_key(const struct jobspec *spec, char out[PROFILES_KEY])
 {
@@ -22,7 +14,8 @@ void profiles_key(const struct jobspec *spec, char out[PROFILES_KEY])
     if (spec->program.given) { /* its network is not known before it runs */
         char *text =
             json_dumps(json_object_get(spec->json, "program"), JSON_COMPACT | JSON_SORT_KEYS);
-        snprintf(out, PROFILES_KEY, "program-%016llx", (unsigned long long)hash_text(text));
+        uint64_t hashed = text ? hash_bytes(HASH_START, text, strlen(text)) : HASH_START;
+        snprintf(out, PROFILES_KEY, "program-%016llx", (unsigned long long)hashed);
         free(text);
         return;
     }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/rng.h"
 #include "job/layers.h"
 
@@ -49,16 +50,6 @@ json_t *network_json(const struct network *net)
                      net->loss == LOSS_MSE ? "mse" : "softmax_cross_entropy");
 }
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < n; i++) {
-        h = (h ^ p[i]) * 0x100000001b3ull;
-    }
-    return h;
-}
-
 static uint64_t hash_text(uint64_t h, const char *text)
 {
     return hash_bytes(h, text, strlen(text) + 1);
@@ -73,8 +64,6 @@ static uint64_t hash_int(uint64_t h, int64_t v)
     return hash_bytes(h, b, sizeof b);
 }
 
-static const uint64_t hash_start = 0xcbf29ce484222325ull;
-
 static uint64_t hash_shape(uint64_t h, const struct shape *s)
 {
     h = hash_int(h, s->rank);
@@ -86,7 +75,7 @@ static uint64_t hash_shape(uint64_t h, const struct shape *s)
 
 void network_hash(const struct network *net, char out[17])
 {
-    uint64_t h = hash_shape(hash_start, &net->input);
+    uint64_t h = hash_shape(HASH_START, &net->input);
     h = hash_int(h, net->loss == LOSS_MSE);
     for (int i = 0; i < net->n_layers; i++) {
         const struct layer *l = &net->layers[i];
@@ -116,7 +105,7 @@ void network_hash(const struct network *net, char out[17])
 
 static void init_tensor(const struct tensor *t, uint64_t seed, float *out)
 {
-    uint64_t stream = rng_mix(hash_text(hash_start, t->name), 0x696e6974ull);
+    uint64_t stream = rng_mix(hash_text(HASH_START, t->name), 0x696e6974ull);
     if (t->rank < 2) { /* biases, factors and offsets of norms */
         const char *end = strrchr(t->name, '.');
         for (size_t i = 0; i < t->count; i++) {
