@@ -8,7 +8,28 @@
 #include "tests/cuda/standin/control.h"
 #include "tests/cuda/standin/standin.h"
 
-std::recursive_mutex standin_lock;
+standin_turns standin_lock;
+
+void standin_turns::lock(void)
+{
+    std::unique_lock<std::mutex> locked(mutex);
+    if (depth == 0 || owner != std::this_thread::get_id()) {
+        unsigned long mine = next++;
+        turn.wait(locked, [&] { return served == mine; });
+        owner = std::this_thread::get_id();
+    }
+    depth++;
+}
+
+void standin_turns::unlock(void)
+{
+    std::lock_guard<std::mutex> locked(mutex);
+    if (--depth == 0) {
+        owner = std::thread::id();
+        served++;
+        turn.notify_all();
+    }
+}
 
 /* GPUs that there are, EVENSTEP_STANDIN_DEVICES; -1: the driver is too old. */
 static int devices_at_first(void)

@@ -14,11 +14,28 @@
 #include <cublas_v2.h>
 #include <cudnn.h>
 
+#include <condition_variable>
 #include <mutex>
 #include <string>
+#include <thread>
 
-extern std::recursive_mutex standin_lock;
-#define LOCKED std::lock_guard<std::recursive_mutex> locked(standin_lock)
+/* The one lock: recursive, and threads get it in the order in which they asked. A mutex gives no
+ * order, and a thread that calls without a pause would keep all others out. */
+class standin_turns {
+  public:
+    void lock(void);
+    void unlock(void);
+
+  private:
+    std::mutex mutex;
+    std::condition_variable turn;
+    unsigned long next = 0, served = 0;
+    std::thread::id owner;
+    int depth = 0;
+};
+
+extern standin_turns standin_lock;
+#define LOCKED std::lock_guard<standin_turns> locked(standin_lock)
 
 [[noreturn]] void standin_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Counts a call; true: it is the one that is to fail. `name` is told by standin_failed. */
