@@ -243,6 +243,12 @@ int sign_fresh(struct sign_seen *seen, const json_t *body, int64_t now_ms, struc
     return remember(seen, nonce, at + SIGN_WINDOW_MS + 1, e);
 }
 
+const char *sign_nonce_of(const json_t *body)
+{
+    const char *nonce = json_string_value(json_object_get(body, "nonce"));
+    return nonce ? nonce : "";
+}
+
 int sign_stamp(json_t *body, int64_t now_ms, char nonce[SIGN_HEX], struct err *e)
 {
     struct sign_key random;

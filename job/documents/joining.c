@@ -1,6 +1,8 @@
 /* See joining.h. */
 #include "job/documents/joining.h"
 
+#include "common/sign.h"
+
 static const char *text_of(const json_t *j, const char *key)
 {
     const char *text = json_string_value(json_object_get(j, key));
@@ -26,7 +28,7 @@ void joining_ask_read(struct joining_ask *out, const json_t *j)
                                 .instance = text_of(j, "instance"),
                                 .address = text_of(j, "address"),
                                 .network = text_of(j, "network"),
-                                .nonce = text_of(j, "nonce"),
+                                .nonce = sign_nonce_of(j),
                                 .versions = json_object_get(j, "versions"),
                                 .nodes = json_object_get(j, "nodes"),
                                 .faulty = fault != NULL,

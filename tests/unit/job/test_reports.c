@@ -8,6 +8,7 @@
 #include "job/documents/checked.h"
 #include "job/documents/fact.h"
 #include "job/documents/failure.h"
+#include "job/documents/host_beat.h"
 #include "job/documents/joining.h"
 #include "job/documents/offer.h"
 #include "job/documents/summary.h"
@@ -508,6 +509,41 @@ static void joining_is_read_as_it_was_written(void **state)
     json_decref(nodes);
 }
 
+static void a_host_is_read_as_it_was_written(void **state)
+{
+    json_t *versions = json_pack("{s:s}", "evenstep", "1"), *nodes = json_pack("[s]", "n1"),
+           *load = json_pack("{s:f}", "one", 0.5), *gpus = json_array(),
+           *refused = json_pack("{s:i}", "forged", 2), *none = json_object();
+    struct host_beat told = {.name = "h",
+                             .instance = "i",
+                             .address = "10.0.0.2",
+                             .network = "10.0.0.0/24",
+                             .versions = versions,
+                             .nodes = nodes,
+                             .load = load,
+                             .gpus = gpus,
+                             .refused = refused,
+                             .daemons = 3},
+                     got;
+    json_t *j = sent(host_beat_json(&told));
+    (void)state;
+    host_beat_read(&got, j);
+    assert_same(host_beat_json(&got), json_incref(j));
+    assert_true(got.daemons == 3 && !got.lost && strcmp(got.address, "10.0.0.2") == 0);
+    host_beat_aged(j, 4.5, true);
+    host_beat_read(&got, j);
+    assert_true(got.lost);
+    host_beat_read(&got, none);
+    assert_true(!got.name[0] && !got.instance[0] && !got.nodes && !got.load && !got.lost);
+    json_decref(none);
+    json_decref(j);
+    json_decref(versions);
+    json_decref(nodes);
+    json_decref(load);
+    json_decref(gpus);
+    json_decref(refused);
+}
+
 static void an_answer_to_joining_is_a_key_or_a_reason(void **state)
 {
     struct joining_answer yes = {.accepted = true, .coordinator = "c", .salt = "s", .key = "k"},
@@ -541,6 +577,7 @@ int main(void)
         cmocka_unit_test(an_offer_is_read_as_it_was_written),
         cmocka_unit_test(an_offer_may_say_why_there_is_none),
         cmocka_unit_test(joining_is_read_as_it_was_written),
+        cmocka_unit_test(a_host_is_read_as_it_was_written),
         cmocka_unit_test(an_answer_to_joining_is_a_key_or_a_reason),
         cmocka_unit_test(the_simulator_answers_with_what_the_whole_process_needs),
     };
