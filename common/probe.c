@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/jsonx.h"
 #include "common/proc.h"
 
 static const double patience_seconds =
@@ -24,21 +25,15 @@ json_t *probe_refusal(const char *message)
     return json_pack("{s:s}", "error", message);
 }
 
-static void read_text(char *out, size_t bytes, const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    snprintf(out, bytes, "%s", text ? text : "");
-}
-
 static void read_answer(struct probe *out, const json_t *j)
 {
     json_t *precisions = json_object_get(j, "precisions");
     *out = (struct probe){.memory_bytes = json_integer_value(json_object_get(j, "memory_bytes")),
                           .threads = (int)json_integer_value(json_object_get(j, "threads")),
                           .precisions = json_is_array(precisions) ? json_incref(precisions) : NULL};
-    read_text(out->device, sizeof out->device, j, "device");
-    read_text(out->description, sizeof out->description, j, "description");
-    read_text(out->why, sizeof out->why, j, "why");
+    snprintf(out->device, sizeof out->device, "%s", jsonx_string_at(j, "device"));
+    snprintf(out->description, sizeof out->description, "%s", jsonx_string_at(j, "description"));
+    snprintf(out->why, sizeof out->why, "%s", jsonx_string_at(j, "why"));
 }
 
 int probe_device(struct probe *out, const char *worker, const char *device, struct err *e)

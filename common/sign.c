@@ -245,8 +245,7 @@ int sign_fresh(struct sign_seen *seen, const json_t *body, int64_t now_ms, struc
 
 const char *sign_nonce_of(const json_t *body)
 {
-    const char *nonce = json_string_value(json_object_get(body, "nonce"));
-    return nonce ? nonce : "";
+    return jsonx_string_at(body, "nonce");
 }
 
 int sign_stamp(json_t *body, int64_t now_ms, char nonce[SIGN_HEX], struct err *e)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/jsonx.h"
 #include "common/version.h"
 #include "job/device_kind.h"
 
@@ -184,30 +185,24 @@ bool node_same_name(const json_t *nodes, const json_t *node)
 
 /* ---- what the document says ------------------------------------------------------------------ */
 
-static const char *text_of(const json_t *node, const char *key)
-{
-    const char *text = json_string_value(json_object_get(node, key));
-    return text ? text : "";
-}
-
 const char *node_name(const json_t *node)
 {
-    return text_of(node, "name");
+    return jsonx_string_at(node, "name");
 }
 
 const char *node_host(const json_t *node)
 {
-    return text_of(node, "host");
+    return jsonx_string_at(node, "host");
 }
 
 const char *node_device(const json_t *node)
 {
-    return text_of(node, "device");
+    return jsonx_string_at(node, "device");
 }
 
 const char *node_address(const json_t *node)
 {
-    return text_of(node, "address");
+    return jsonx_string_at(node, "address");
 }
 
 double node_slowdown(const json_t *node)
@@ -244,12 +239,12 @@ bool node_is_leaving(const json_t *node)
 
 const char *node_state(const json_t *node)
 {
-    return text_of(node, "state");
+    return jsonx_string_at(node, "state");
 }
 
 const char *node_user(const json_t *node)
 {
-    return text_of(node, "job");
+    return jsonx_string_at(node, "job");
 }
 
 double node_beat_age(const json_t *node)

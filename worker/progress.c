@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "common/jsonx.h"
+
 static json_t *slices_json(const struct run_state *state)
 {
     json_t *out = json_array();
@@ -44,12 +46,6 @@ static int64_t integer(const json_t *j, const char *key)
     return json_integer_value(json_object_get(j, key));
 }
 
-static void read_name(char *out, size_t bytes, const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    snprintf(out, bytes, "%s", text ? text : "");
-}
-
 static int read_cursor(struct run_state *out, const json_t *j, struct err *e)
 {
     const json_t *cursor = json_object_get(j, "cursor");
@@ -86,9 +82,9 @@ int progress_read(struct run_state *out, struct progress_run *of, const json_t *
 {
     const json_t *extra = json_object_get(j, "extra");
     int rc;
-    read_name(of->network, sizeof of->network, j, "network");
-    read_name(of->optimizer, sizeof of->optimizer, j, "optimizer");
-    read_name(of->strategy, sizeof of->strategy, j, "strategy");
+    snprintf(of->network, sizeof of->network, "%s", jsonx_string_at(j, "network"));
+    snprintf(of->optimizer, sizeof of->optimizer, "%s", jsonx_string_at(j, "optimizer"));
+    snprintf(of->strategy, sizeof of->strategy, "%s", jsonx_string_at(j, "strategy"));
     out->version = integer(j, "version");
     out->applied_samples = integer(j, "applied_samples");
     if ((rc = read_cursor(out, j, e)) < 0 ||

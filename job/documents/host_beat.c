@@ -1,6 +1,8 @@
 /* See host_beat.h. */
 #include "job/documents/host_beat.h"
 
+#include "common/jsonx.h"
+
 json_t *host_beat_json(const struct host_beat *b)
 {
     json_t *j = json_pack("{s:s*, s:s*, s:s*, s:s*, s:O*, s:O*}", "name", b->name, "instance",
@@ -13,18 +15,12 @@ json_t *host_beat_json(const struct host_beat *b)
     return j;
 }
 
-static const char *text_of(const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? text : "";
-}
-
 void host_beat_read(struct host_beat *out, const json_t *j)
 {
-    *out = (struct host_beat){.name = text_of(j, "name"),
-                              .instance = text_of(j, "instance"),
-                              .address = text_of(j, "address"),
-                              .network = text_of(j, "network"),
+    *out = (struct host_beat){.name = jsonx_string_at(j, "name"),
+                              .instance = jsonx_string_at(j, "instance"),
+                              .address = jsonx_string_at(j, "address"),
+                              .network = jsonx_string_at(j, "network"),
                               .versions = json_object_get(j, "versions"),
                               .nodes = json_object_get(j, "nodes"),
                               .load = json_object_get(j, "load"),

@@ -10,6 +10,7 @@
 #include "job/documents/failure.h"
 #include "job/documents/host_beat.h"
 #include "job/documents/joining.h"
+#include "job/documents/scored.h"
 #include "job/documents/offer.h"
 #include "job/documents/summary.h"
 
@@ -558,6 +559,80 @@ static void an_answer_to_joining_is_a_key_or_a_reason(void **state)
     json_decref(refused);
 }
 
+/* ---- scored ---------------------------------------------------------------------------------- */
+
+static void a_score_is_read_as_it_was_written(void **state)
+{
+    int64_t confusion[] = {3, 1, 0, 2, 4, 0, 0, 0, 0};
+    struct scored told = {.model = "m.safetensors",
+                          .format = "idx",
+                          .path = "mnist",
+                          .part = "test",
+                          .digest = "d",
+                          .device = "cpu",
+                          .parameters = 101770,
+                          .samples = 10,
+                          .loss = 0.25,
+                          .classes = 3,
+                          .confusion = confusion,
+                          .names = json_pack("[s,s,s]", "a", "b", "c")},
+                  got;
+    struct err e = {0};
+    json_t *j = sent(scored_json(&told));
+    (void)state;
+    assert_read(scored_read(&got, j, &e), &e);
+    assert_int_equal(scored_right(&got), 7);
+    struct scored_class b = scored_class(&got, 1), c = scored_class(&got, 2);
+    assert_true(strcmp(b.name, "b") == 0 && b.samples == 6 && b.right == 4 && b.answers == 5);
+    assert_true(b.accuracy == 4.0 / 6 && b.precision == 0.8);
+    assert_true(c.samples == 0 && c.accuracy != c.accuracy && c.precision != c.precision);
+    assert_same(scored_json(&got), j);
+    scored_release(&got);
+    json_decref(told.names);
+}
+
+static void a_score_without_labels_has_no_classes(void **state)
+{
+    struct scored told = {.model = "m",
+                          .format = "npy",
+                          .path = "",
+                          .part = "test",
+                          .digest = "d",
+                          .device = "cpu",
+                          .samples = 10,
+                          .loss = 0.25},
+                  got;
+    struct err e = {0};
+    json_t *j = sent(scored_json(&told));
+    (void)state;
+    assert_true(json_is_null(json_object_get(j, "accuracy")));
+    assert_read(scored_read(&got, j, &e), &e);
+    assert_true(got.classes == 0 && !got.confusion && !got.names && got.loss == 0.25);
+    assert_same(scored_json(&got), j);
+    scored_release(&got);
+}
+
+static void a_model_that_cannot_be_scored_says_why(void **state)
+{
+    struct err why = {.code = ERR_NOT_FOUND}, e = {0};
+    struct scored got;
+    (void)state;
+    snprintf(why.message, sizeof why.message, "cannot read it");
+    snprintf(why.hint, sizeof why.hint, "give it a path");
+    json_t *j = sent(scored_refusal(&why));
+    assert_true(scored_read(&got, j, &e) < 0);
+    assert_string_equal(e.message, "cannot read it");
+    assert_string_equal(e.hint, "give it a path");
+    scored_release(&got);
+    json_decref(j);
+    e = (struct err){0};
+    j = json_pack("{s:[[i,i],[i]]}", "confusion", 1, 2, 3);
+    assert_int_equal(scored_read(&got, j, &e), -ERR_DATA);
+    assert_string_equal(e.message, "row 1 of the confusion matrix has not 2 counts");
+    scored_release(&got);
+    json_decref(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -578,6 +653,9 @@ int main(void)
         cmocka_unit_test(an_offer_may_say_why_there_is_none),
         cmocka_unit_test(joining_is_read_as_it_was_written),
         cmocka_unit_test(a_host_is_read_as_it_was_written),
+        cmocka_unit_test(a_score_is_read_as_it_was_written),
+        cmocka_unit_test(a_score_without_labels_has_no_classes),
+        cmocka_unit_test(a_model_that_cannot_be_scored_says_why),
         cmocka_unit_test(an_answer_to_joining_is_a_key_or_a_reason),
         cmocka_unit_test(the_simulator_answers_with_what_the_whole_process_needs),
     };
