@@ -135,7 +135,8 @@ int scored_read(struct scored *out, const json_t *j, struct err *e)
                            .samples = json_integer_value(json_object_get(j, "samples")),
                            .loss = json_number_value(json_object_get(j, "loss"))};
     if (error) {
-        err_set(e, ERR_DATA, "%s", jsonx_string_at(error, "message"));
+        const char *message = jsonx_string_at(error, "message");
+        err_set(e, ERR_DATA, "%s", *message ? message : "the worker's program does not say why");
         return err_hint(e, "%s", jsonx_string_at(error, "hint"));
     }
     if (!json_is_array(matrix)) {

@@ -162,9 +162,7 @@ static int save_state(struct keeping *k, const struct state_head *head, struct e
 
 int lockstep_serve(struct rank_env *env, const struct run_state *from, struct err *e)
 {
-    struct keeping k = {.env = env,
-                        .state = calloc(1, sizeof *k.state),
-                        .best = from->best};
+    struct keeping k = {.env = env, .state = calloc(1, sizeof *k.state), .best = from->best};
     struct state_head head = {.outcome = RUN_GOES_ON};
     double deadline = env->comm->deadline;
     int rc = k.state ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
