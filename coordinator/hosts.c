@@ -100,7 +100,10 @@ static int check_join(struct hosts *h, const json_t *join, const struct joining_
         return err_hint(e, "%s", ask->hint);
     }
     rc = check_instance(h, ask, e);
-    return rc < 0 ? rc : check_nodes(h, ask, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return check_nodes(h, ask, e);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -264,7 +267,10 @@ static int read_id(struct hosts *h, struct err *e)
     if (rc == 1) {
         rc = sign_random(&id, e);
         sign_hex(&id, h->id);
-        return rc < 0 ? rc : proc_write_file(path, h->id, SIGN_HEX - 1, 0600, e);
+        if (rc < 0) {
+            return rc;
+        }
+        return proc_write_file(path, h->id, SIGN_HEX - 1, 0600, e);
     }
     sign_hex(&id, h->id);
     return 0;

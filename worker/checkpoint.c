@@ -146,31 +146,31 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
     return 0;
 }
 
-/* 0 found, 1 there is none, negative: unreadable. */
+/* enum checkpoint_found, or negative: unreadable. */
 static int newest_in(const char *dir, const struct jobspec *spec, struct checkpoint *out,
                      struct err *e)
 {
     struct dirent **names;
     char path[PATH_BYTES];
-    int rc = 1;
+    int found = CHECKPOINT_NONE;
     memset(out, 0, sizeof(*out));
     int n = list_checkpoints(dir, &names);
     if (n < 0) {
         return err_errno(e, ERR_IO, "cannot look for checkpoints in '%.200s'", dir);
     }
-    for (int i = n - 1; rc != 0 && i >= 0; i--) {
+    for (int i = n - 1; found == CHECKPOINT_NONE && i >= 0; i--) {
         struct err why = {0};
         char quoted[600];
         snprintf(path, sizeof(path), "%.3700s/%s", dir, names[i]->d_name);
-        rc = load(out, path, spec, &why);
-        if (rc < 0) {
+        if (load(out, path, spec, &why) == 0) {
+            found = CHECKPOINT_FOUND;
+        } else {
             log_warn("checkpoint", "skipped a checkpoint that cannot be used", "why=%s",
                      log_quote(quoted, sizeof(quoted), why.message));
-            rc = 1;
         }
     }
     free_names(names, n);
-    return rc;
+    return found;
 }
 
 int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct checkpoint *out,
@@ -190,7 +190,7 @@ int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpo
         return err_errno(e, ERR_NOT_FOUND, "cannot continue from '%.200s'", path);
     }
     int rc = S_ISDIR(st.st_mode) ? newest_in(path, spec, out, e) : load(out, path, spec, e);
-    return rc == 1
+    return rc == CHECKPOINT_NONE
                ? err_set(e, ERR_NOT_FOUND,
                          "cannot continue from '%.200s': it holds no checkpoint of this network",
                          path)

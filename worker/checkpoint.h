@@ -18,7 +18,8 @@ struct checkpoint { /* what was read; owns the blocks and state.staleness */
 };
 int checkpoint_write(const char *job_dir, const struct jobspec *spec, const struct run_state *state,
                      int keep, char *path, size_t path_bytes, struct err *e);
-/* The newest valid one; 0 found, 1 there is none, negative: unreadable folder. Invalid ones are
+enum checkpoint_found { CHECKPOINT_FOUND, CHECKPOINT_NONE };
+/* The newest valid one: enum checkpoint_found, or negative: unreadable folder. Invalid ones are
  * logged and skipped. */
 int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct checkpoint *out,
                       struct err *e);

@@ -213,7 +213,10 @@ static int open_data(struct evaluate *v, struct err *e)
                  ? 0
                  : err_set(e, ERR_MEMORY, "cannot hold the confusion matrix: memory ran out");
     }
-    return rc < 0 ? rc : dataset_check(&v->data, &v->spec.data, &v->spec.network, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return dataset_check(&v->data, &v->spec.data, &v->spec.network, e);
 }
 
 static int open_device(struct evaluate *v, struct err *e)

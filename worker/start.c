@@ -127,11 +127,11 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
 {
     const struct jobspec *spec = env->spec;
     const struct network *net = &spec->network;
-    int rc = env->job_dir ? checkpoint_newest(env->job_dir, spec, &s->from, e) : 1;
+    int rc = env->job_dir ? checkpoint_newest(env->job_dir, spec, &s->from, e) : CHECKPOINT_NONE;
     if (rc < 0) {
         return rc;
     }
-    if (rc == 0) {
+    if (rc == CHECKPOINT_FOUND) {
         if ((rc = check_samples(s, samples, e)) < 0) {
             return rc;
         }
