@@ -1,6 +1,6 @@
-/* Dry runs and data sets: see dryrun.h. Data sets, strategies and the files that `init` names are
- * the worker's business, so its program is asked (`--check`, `--datasets`), with a limit of 5 s;
- * placement and profiles are ours.
+/* Dry runs and data sets: see dryrun.h. The worker's program checks data sets, strategies and the
+ * files that `init` names (`--check`, `--datasets`), within 5 s; the coordinator itself checks
+ * placement and profiles.
  */
 #include "coordinator/dryrun.h"
 
@@ -70,8 +70,8 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-/* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with
- * the file that its `init` is (NULL: none). Release `out` in any case. */
+/* Asks the worker's program, or the simulator's, what is wrong with a spec. The worker's also
+ * checks the file of its `init` (NULL: none). Release `out` in any case. */
 static int check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator,
                       struct checked *out, struct err *e)
 {
@@ -157,8 +157,8 @@ static bool has_agent(const json_t *nodes)
     return false;
 }
 
-/* Where no node can come, a job that asks for more than there are would wait for ever: that is said
- * at once. Elsewhere it waits for hosts to join. */
+/* Where no host can join, a job that asks for more nodes than there are would wait for ever: this
+ * is an error. Elsewhere it waits for hosts to join. */
 static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask,
                             const char *waiting, struct jsonx_problems *problems)
 {
@@ -172,7 +172,8 @@ static bool is_never_enough(const struct dryrun *d, const struct placement_ask *
     return true;
 }
 
-/* As if every node were free; then as it is, to say whether it starts now. */
+/* Places the job as if every node were free, then as the nodes are now, to say whether it starts at
+ * once. */
 static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec,
                      const struct checked *checked, struct jsonx_problems *problems, struct err *e)
 {
@@ -217,7 +218,7 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
                      warnings, "starts", starts);
 }
 
-/* It takes no node; what it may lack is memory on this host. */
+/* A virtual job takes no node, but this host may have too little memory for it. */
 static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
                             struct jsonx_problems *problems, struct err *e)
 {
@@ -246,8 +247,7 @@ json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *proble
     if (!spec || !store || jobspec_parse(spec, json, problems) < 0) {
         goto out;
     }
-    if (spec->program
-            .given) { /* it brings network and samples, which nobody knows before it runs */
+    if (spec->program.given) { /* it brings network and samples, which are unknown before it runs */
         programs_check(spec, d->data_dir, d->allow_programs, problems);
         plan = place(d, store, spec, &checked, problems, e);
         goto out;
