@@ -1,6 +1,6 @@
 /* Tokens, sessions, link codes; see auth.h. Sessions are also kept in memory, so that an open page
- * stays known while the store is away. A token is compared with every line of the token file,
- * whether or not one has matched already, and only hashes are compared: the time tells nothing.
+ * stays known while the store is away. A token's hash is compared with every line of the token
+ * file, also after a match, so the time of a check reveals nothing.
  */
 #include "http/auth.h"
 
@@ -83,7 +83,7 @@ static int make_token(char out[AUTH_TOKEN], struct err *e)
     return 0;
 }
 
-/* The store hashes the names of its secrets, so what stands there tells nobody a code or a session.
+/* The store hashes the names of its secrets, so its contents reveal no code and no session.
  */
 static void secret_key(const char *prefix, const char *value, char out[96])
 {
@@ -255,7 +255,7 @@ bool auth_cookie(const char *cookie, int port, char session[AUTH_TOKEN])
     return false;
 }
 
-/* Keeps a session in memory; the one that ends first makes room. */
+/* Keeps a session in memory in place of the one that ends first. */
 static void session_keep(struct auth *a, const char *session, const struct identity *who,
                          double seconds)
 {
@@ -292,7 +292,7 @@ static bool session_known(struct auth *a, const char *session, struct identity *
     return found;
 }
 
-/* Sessions of an earlier run of the server are known to the store alone. Stored as "ROLE NAME". */
+/* Sessions of an earlier run of the server are only in the store. Stored as "ROLE NAME". */
 static int session_find(struct auth *a, struct store *s, const char *session, struct identity *who,
                         struct err *e)
 {

@@ -3,7 +3,7 @@
  *   Authorization: Bearer TOKEN        a line of the token file: TOKEN [ROLE [NAME]], role admin if it is not given
  *   Cookie: evenstep_PORT=SESSION      made by POST /api/v1/session from a link code (one use, 24 h) or an API token
  *
- * Tokens are kept and compared as SHA-256, in constant time; codes and sessions stand in the store
+ * Tokens are kept and compared as SHA-256, in constant time; codes and sessions are in the store
  * under their SHA-256 only. The token file is read again when it has changed. A session lives 7
  * days.
  */

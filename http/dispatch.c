@@ -3,10 +3,10 @@
  *   request line ─► header ─► gate: host, route, origin, role, size, query ─► body ─► handler ─► answer
  *                                                                   (on a thread of work.c)
  *
- * What the gate refuses is answered after the body was read and dropped: an answer that comes while
- * the client still sends is lost when the connection is reset. Only a client that asks first
- * (Expect: 100-continue) is told at once. The gate looks at the host before anything else, so that
- * a page of a rebound name learns nothing.
+ * A request that the gate refuses is answered after its body was read and dropped: an answer sent
+ * while the client still writes is lost when the connection is reset. Only a client that asks first
+ * (Expect: 100-continue) is answered at once. The gate checks the host before anything else, so
+ * that a page of a rebound name learns nothing.
  */
 #include "http/dispatch.h"
 
@@ -75,7 +75,7 @@ static bool is_safe(const char *method)
     return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 }
 
-/* ---- the gate: 0, or the problem stands in q->reply ------------------------------------------ */
+/* ---- the gate: 0, or q->reply has the problem ------------------------------------------ */
 
 static int refuse(struct request *q, const struct err *e)
 {
@@ -84,7 +84,7 @@ static int refuse(struct request *q, const struct err *e)
     return -1;
 }
 
-/* Two names for one server: a proxy in front may have gone by the other one (RFC 9112, 3.2). */
+/* Two names for one server: a proxy may have used the other one (RFC 9112, 3.2). */
 static enum MHD_Result count_hosts(void *count, enum MHD_ValueKind kind, const char *name,
                                    const char *value)
 {
@@ -137,7 +137,8 @@ static int check_route(struct request *q)
     return refuse(q, &e);
 }
 
-/* A page of another origin must not act with the cookie, nor log our user in as somebody else. */
+/* A page of another origin must neither act with the cookie nor log our user in under another name.
+ */
 static int check_origin(struct request *q)
 {
     struct err e;
