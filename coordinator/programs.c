@@ -127,10 +127,6 @@ void programs_check(const struct jobspec *spec, const char *data_dir, struct pro
     if (!rights.any && p->env) {
         jsonx_problem(problems, "/program/env", "%s", closed(p, rights));
     }
-    if (spec->batching.global_batch == 0) {
-        jsonx_problem(problems, "/batching/global_batch",
-                      "a program's job needs its global batch: what its loader asks for");
-    }
 }
 
 /* Command and environment of the manifest, where the job does not give its own. */
