@@ -16,6 +16,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "http/guard.h"
 #include "http/recent.h"
@@ -24,25 +25,7 @@
 
 enum { PROBLEM_BYTES = 480 };
 
-/* The handler: makes q->reply. */
-static void run(struct request *q)
-{
-    struct err e;
-    err_clear(&e);
-    if (!q->refused && q->match.route->handle(q, &q->reply, &e) < 0) {
-        if (err_http_status(e.code) >= 500 && e.code != ERR_UNAVAILABLE) {
-            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"",
-                     q->match.route->pattern, e.message);
-        }
-        reply_error(&q->reply, &e, &q->problems);
-    }
-    q->done = true;
-}
-
-static void run_item(struct work_item *item)
-{
-    run((struct request *)item);
-}
+static void run_item(struct work_item *item);
 
 /* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that
  * was meant. */
@@ -163,50 +146,101 @@ static int too_many(struct request *q)
     return -1;
 }
 
-static int check_role(struct request *q)
+/* `known` is what auth_identify() returned. */
+static int judge(struct request *q, int known, struct err *e)
 {
-    struct err e, away;
     enum auth_role least = q->match.route->role;
-    if (least == ROLE_NONE) {
-        return 0;
-    }
-    err_clear(&e);
-    int known =
-        auth_identify(q->server->auth, request_store(q, &away), request_header(q, "Authorization"),
-                      request_header(q, "Cookie"), q->server->port, &q->who, &e);
     if (known < 0) {
-        return e.code == ERR_UNAUTHORIZED && auth_refused(q->server->auth) ? too_many(q)
-                                                                           : refuse(q, &e);
+        return e->code == ERR_UNAUTHORIZED && auth_refused(q->server->auth) ? too_many(q)
+                                                                            : refuse(q, e);
     }
     if (q->who.role == ROLE_NONE) {
-        err_set(&e, ERR_UNAUTHORIZED, "this request has no token");
+        err_set(e, ERR_UNAUTHORIZED, "this request has no token");
         err_hint(
-            &e,
+            e,
             "send Authorization: Bearer TOKEN; the admin's token is in the file 'token' of the data directory");
-        return refuse(q, &e);
+        return refuse(q, e);
     }
     if (q->who.role < least) {
-        err_set(&e, ERR_FORBIDDEN, "this needs the role %s, and the token has the role %s",
+        err_set(e, ERR_FORBIDDEN, "this needs the role %s, and the token has the role %s",
                 auth_role_name(least), auth_role_name(q->who.role));
-        return refuse(q, &e);
+        return refuse(q, e);
     }
     return 0;
+}
+
+static int identify(struct request *q, struct store *store, struct err *e)
+{
+    err_clear(e);
+    return auth_identify(q->server->auth, store, request_header(q, "Authorization"),
+                         request_header(q, "Cookie"), q->server->port, &q->who, e);
+}
+
+/* The gate is on an event thread, which must not wait for the store. */
+static int check_role(struct request *q)
+{
+    struct err e;
+    if (q->match.route->role == ROLE_NONE) {
+        return 0;
+    }
+    int known = identify(q, NULL, &e);
+    q->unsure = known == -ERR_UNAVAILABLE;
+    return q->unsure ? 0 : judge(q, known, &e);
+}
+
+/* Later, on a thread that may wait. */
+static int check_session(struct request *q, struct err *e)
+{
+    struct store *store = request_store(q, e);
+    int known = store ? identify(q, store, e) : -(int)e->code;
+    return judge(q, known, e);
+}
+
+static size_t most_bytes(const struct request *q)
+{
+    return q->match.route->role == ROLE_NONE ? HTTP_STRANGER_BYTES : HTTP_BODY_BYTES;
+}
+
+/* Notes what the body's memory has become. */
+static size_t count_body(struct request *q)
+{
+    size_t before = q->counted;
+    q->counted = q->body.size;
+    return atomic_fetch_add(&q->server->body_bytes, q->counted - before) + q->counted - before;
+}
+
+static void drop_body(struct request *q)
+{
+    buf_release(&q->body);
+    count_body(q);
 }
 
 static int too_large(struct request *q)
 {
     struct err e;
-    err_set(&e, ERR_TOO_LARGE, "the body is larger than %d bytes", (int)HTTP_BODY_BYTES);
-    buf_release(&q->body);
+    err_set(&e, ERR_TOO_LARGE, "the body is larger than %zu bytes", most_bytes(q));
+    drop_body(q);
+    return refuse(q, &e);
+}
+
+static int too_much(struct request *q)
+{
+    struct err e;
+    err_set(&e, ERR_UNAVAILABLE,
+            "the bodies of other requests take the memory that is there for all");
+    err_hint(&e, "try again in a moment");
+    drop_body(q);
     return refuse(q, &e);
 }
 
 static int check_size(struct request *q)
 {
     const char *length = request_header(q, "Content-Length");
-    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > HTTP_BODY_BYTES)
-               ? too_large(q)
-               : 0;
+    if (length && (strlen(length) > 18 || strtoll(length, NULL, 10) > (long long)most_bytes(q))) {
+        return too_large(q);
+    }
+    q->body.cap = most_bytes(q);
+    return 0;
 }
 
 static int check_query(struct request *q)
@@ -224,11 +258,44 @@ static bool pass_gate(struct request *q)
            check_role(q) == 0 && check_size(q) == 0 && check_query(q) == 0;
 }
 
+/* ---- the handler ----------------------------------------------------------------------------- */
+
+static void handle(struct request *q, struct err *e)
+{
+    if (q->match.route->handle(q, &q->reply, e) < 0) {
+        if (err_http_status(e->code) >= 500 && e->code != ERR_UNAVAILABLE) {
+            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"",
+                     q->match.route->pattern, e->message);
+        }
+        reply_error(&q->reply, e, &q->problems);
+    }
+}
+
+/* Makes q->reply. */
+static void run(struct request *q)
+{
+    struct err e;
+    double begin = clock_now();
+    err_clear(&e);
+    if (!q->refused && (!q->unsure || check_session(q, &e) == 0)) {
+        handle(q, &e);
+    }
+    if (e.code == ERR_UNAVAILABLE) {
+        connections_away(q->server->connections, clock_now() - begin);
+    }
+    q->done = true;
+}
+
+static void run_item(struct work_item *item)
+{
+    run((struct request *)item);
+}
+
 /* ---- body and answer ------------------------------------------------------------------------- */
 
 static bool is_shared(const struct request *q)
 {
-    return !q->refused && q->match.route->way == ROUTE_SHARED;
+    return !q->refused && !q->unsure && q->match.route->way == ROUTE_SHARED;
 }
 
 static bool reads_only(const char *method)
@@ -294,6 +361,8 @@ static int take_body(struct request *q, const char *bytes, size_t n)
     buf_add(&q->body, bytes, n);
     if (q->body.failed) {
         too_large(q);
+    } else if (count_body(q) > HTTP_BODIES_BYTES) {
+        too_much(q);
     }
     return MHD_YES;
 }
@@ -323,7 +392,8 @@ int dispatch_request(void *server, struct MHD_Connection *connection, const char
     if (send_recent(q, &sent)) {
         return sent;
     }
-    if (!q->refused && q->match.route->way != ROUTE_QUICK && work_add(q->server->work, &q->item)) {
+    bool waits = !q->refused && (q->unsure || q->match.route->way != ROUTE_QUICK);
+    if (waits && work_add(q->server->work, &q->item)) {
         return MHD_YES;
     }
     run(q);
@@ -340,7 +410,7 @@ void dispatch_done(void *server, void **request)
         }
         reply_release(&q->reply);
         jsonx_problems_release(&q->problems);
-        buf_release(&q->body);
+        drop_body(q);
         free(q);
         *request = NULL;
     }

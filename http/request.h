@@ -28,7 +28,10 @@ struct request {
     bool done;                 /* the handler has run, `reply` can be sent */
     bool bad_path; /* what was sent could be read in two ways (an encoded slash or NUL) */
     struct identity who;
+    bool
+        unsure; /* only the store knows the session that it presents: asked on a thread of work.h */
     struct buf body;
+    size_t counted;   /* bytes of `body`'s memory in server->body_bytes */
     size_t discarded; /* bytes of a body that is not kept */
     long generation;  /* of what others change, when the making of `reply` began (recent.h) */
     bool refused;     /* `reply` was decided before the body; the body is read and dropped */
