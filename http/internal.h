@@ -39,6 +39,7 @@ struct http_server {
     int listen_fd, port;
     double started;           /* clock_now() */
     atomic_size_t body_bytes; /* memory of the bodies that are arriving or being worked on */
+    atomic_int uploads;       /* under way */
     atomic_long answers[6];   /* [status / 100] */
 };
 

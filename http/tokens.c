@@ -33,7 +33,7 @@ struct tokens {
     int n;
 };
 
-static const char *const role_names[] = {"none", "viewer", "operator", "admin"};
+static const char *const role_names[] = {"none", "viewer", "operator", "programs", "admin"};
 
 const char *auth_role_name(enum auth_role role)
 {
@@ -83,7 +83,7 @@ static int read_line(struct line *l, char *text, const char *path, int number, s
     if (l->token.role == ROLE_NONE) {
         return err_set(
             e, ERR_INVALID,
-            "cannot read token file '%s': the role in line %d is not viewer, operator or admin",
+            "cannot read token file '%s': the role in line %d is not viewer, operator, programs or admin",
             path, number);
     }
     snprintf(l->token.name, sizeof(l->token.name), "%s",

@@ -11,7 +11,8 @@
 
 #include "common/err.h"
 
-enum auth_role { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR, ROLE_ADMIN };
+/* Each may do what the one before it may. `programs` brings code of its own to the nodes. */
+enum auth_role { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR, ROLE_PROGRAMS, ROLE_ADMIN };
 enum { AUTH_TOKEN = 49, AUTH_NAME = 64, TOKEN_ID = 17 };
 
 struct token {
