@@ -1,4 +1,5 @@
--- KEYS job queue events; ARGV id priority queued cap; queued: the state's name. Gives 1, or 0 if there is no such job.
+-- KEYS job queue events; ARGV id priority queued cap; queued: the name of that state.
+-- Gives 1, or 0 if there is no such job.
 local job, queue, events = unpack(KEYS)
 local id, priority, queued, cap = unpack(ARGV)
 local f = redis.call('HMGET', job, 'state', 'number')
