@@ -79,12 +79,12 @@ struct run_state {
     int n_out;
     const struct own_state *own; /* [n_own] of the workers by rank; borrowed; n_own 0: none */
     int n_own;
-    json_t *extra; /* strategy's own and cumulative staleness; borrowed; may be NULL */
+    json_t *staleness; /* array of each worker's staleness_dump(); borrowed; NULL: none is kept */
+    double best;       /* accuracy of the best artifact so far; 0: there is none */
+    double elapsed;    /* seconds of the job so far; the keeper fills it */
     enum save_why why;
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
 };
-/* Accuracy of the best artifact so far, as `extra` tells it; 0: there is none. */
-double run_state_best(const struct run_state *state);
 
 /* What the strategy may ask of the rank it runs in: all function pointers may be called from the
  * main thread (or fiber). */
