@@ -117,6 +117,11 @@ static int end(struct engine *base, enum action why, struct err *e)
     return link_await_end(&g->p->link, e);
 }
 
+static int own_state(struct engine *base, struct own_state *out, struct err *e)
+{
+    return state_take(of(base), out, e);
+}
+
 static void release(struct engine *base)
 {
     program_leave(of(base)->p);
@@ -129,6 +134,7 @@ static const struct engine_ops program_engine_ops = {
     .load = load,
     .compute = compute,
     .evaluate = evaluate,
+    .own_state = own_state,
     .end = end,
     .free = release,
 };

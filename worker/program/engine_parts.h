@@ -5,6 +5,7 @@
  *     talk.c     what is said and heard: messages, holds, GO
  *     ahead.c    slices that are sent before their step
  *     pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
+ *     state.c    the program's own state
  */
 #ifndef WORKER_PROGRAM_ENGINE_PARTS_H
 #define WORKER_PROGRAM_ENGINE_PARTS_H
@@ -44,6 +45,8 @@ struct program_engine {
 
 /* The next message that is not done aside. */
 int talk_hear(struct program_engine *g, struct wire_message *m, struct err *e);
+/* The same with the descriptor that came along, the caller's, or -1. */
+int talk_hear_with(struct program_engine *g, struct wire_message *m, int *fd, struct err *e);
 int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err *e);
 /* Returns when the program stands still with its step made: its parameters may be read. */
 int talk_settle(struct program_engine *g, struct err *e);
@@ -69,5 +72,11 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
 /* As engine_ops.compute. */
 int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                  dev_mark_fn *mark, void *ctx, struct err *e);
+
+/* ---- state.c --------------------------------------------------------------------------------- */
+
+/* As engine_ops.own_state: asks the program, which stands still where its next step begins or where
+ * it leaves. */
+int state_take(struct program_engine *g, struct own_state *out, struct err *e);
 
 #endif

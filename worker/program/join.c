@@ -25,6 +25,7 @@
 
 struct resume { /* from the keeper to all */
     int64_t found, epoch, version;
+    int64_t states; /* of programs in the checkpoint: one for each worker that it was made with */
 };
 
 struct wire_message program_message(uint32_t type, uint32_t flags)
@@ -169,22 +170,49 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     return rc;
 }
 
-/* WELCOME says where the run goes on, which the keeper knows from its checkpoint. */
-static int find_resume(struct resume *r, const struct program_ask *ask, struct err *e)
+/* Each worker gets its own state. Where there are more workers than the checkpoint was made with,
+ * those behind get the states of the first ones: equal optimizers, and random numbers that are as
+ * good as any. */
+static int hand_states(struct program *p, const struct resume *r, const struct checkpoint *from,
+                       struct comm *c, struct err *e)
+{
+    int rc = 0;
+    if (r->states == 0) {
+        return 0;
+    }
+    if (c->rank < c->workers) {
+        return own_state_receive(c, c->workers, &p->state, e);
+    }
+    for (int i = 0; c->rank == c->workers && i < c->workers && rc >= 0; i++) {
+        rc = own_state_send(c, i, &from->own[i % r->states], e);
+    }
+    return rc;
+}
+
+/* WELCOME says where the run goes on, which the keeper knows from its checkpoint, and has the state
+ * of the program in it. */
+static int find_resume(struct program *p, struct resume *r, const struct program_ask *ask,
+                       struct err *e)
 {
     struct comm *c = ask->comm;
-    int rc = 0;
+    struct checkpoint *from = calloc(1, sizeof(*from));
+    int rc = from ? CHECKPOINT_NONE
+                  : err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
     memset(r, 0, sizeof(*r));
-    if (c->rank == c->workers && ask->job_dir) {
-        struct checkpoint *from = calloc(1, sizeof(*from));
-        rc = from ? checkpoint_newest(ask->job_dir, ask->spec, from, e) : -ERR_MEMORY;
-        if (rc == 0) {
-            *r = (struct resume){1, from->state.cursor.epoch, from->state.version};
-            checkpoint_release(from);
-        }
-        free(from);
+    if (rc >= 0 && c->rank == c->workers && ask->job_dir) {
+        rc = checkpoint_newest(ask->job_dir, ask->spec, from, e);
     }
-    return rc < 0 ? rc : comm_broadcast(c, c->workers, r, sizeof(*r), e);
+    if (rc == CHECKPOINT_FOUND) {
+        *r = (struct resume){1, from->state.cursor.epoch, from->state.version, from->state.n_own};
+    }
+    if (rc >= 0 && (rc = comm_broadcast(c, c->workers, r, sizeof(*r), e)) >= 0) {
+        rc = hand_states(p, r, from, c, e);
+    }
+    if (from) {
+        checkpoint_release(from);
+    }
+    free(from);
+    return rc;
 }
 
 /* ---- welcome --------------------------------------------------------------------------------- */
@@ -217,7 +245,7 @@ static int welcome(struct program *p, const struct program_ask *ask, const struc
 {
     const struct jobspec *spec = ask->spec;
     struct wire_message m = program_message(WIRE_WELCOME, r->found ? WIRE_RESUMED : 0);
-    int fds[2], fd = -1, rc;
+    int fds[3] = {-1, -1, -1}, fd = -1, rc;
     if ((rc = block_init(&p->block, &spec->network, spec->bucket_bytes, p->slots,
                          spec->batching.global_batch, e)) < 0) {
         return rc;
@@ -232,8 +260,17 @@ static int welcome(struct program *p, const struct program_ask *ask, const struc
     m.welcome.seed = spec->seed;
     block_describe(&p->block, &spec->network, &m);
     fds[0] = p->block.fd;
-    fds[1] = -1;
-    if ((rc = link_send(&p->link, &m, fds, e)) < 0) {
+    if (p->state.n > 0) {
+        m.flags |= WIRE_HAS_STATE;
+        if ((fds[1] = link_memfd(p->state.bytes, p->state.n)) < 0) {
+            return err_errno(e, ERR_MEMORY, "cannot hand %s its state", p->link.who);
+        }
+    }
+    rc = link_send(&p->link, &m, fds, e);
+    if (fds[1] >= 0) {
+        close(fds[1]);
+    }
+    if (rc < 0) {
         return rc;
     }
     do {
@@ -305,7 +342,7 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
     if (works && ((rc = start_program(p, ask, e)) < 0 || (rc = hear_description(p, e)) < 0)) {
         return rc;
     }
-    if ((rc = agree(p, ask, e)) < 0 || (rc = find_resume(&resume, ask, e)) < 0 ||
+    if ((rc = agree(p, ask, e)) < 0 || (rc = find_resume(p, &resume, ask, e)) < 0 ||
         (works && (rc = welcome(p, ask, &resume, e)) < 0) ||
         (works && (rc = check_finite(p, &ask->spec->network, e)) < 0) ||
         (rc = share_start(p, ask, e)) < 0) {
@@ -362,5 +399,6 @@ void program_leave(struct program *p)
     description_release(&p->about);
     free(p->params);
     free(p->stats);
+    own_state_release(&p->state);
     *p = (struct program){.link = {.listener = -1, .fd = -1}, .block = {.fd = -1}};
 }
