@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/proc.h"
 #include "worker/artifact.h"
+#include "worker/own_files.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -29,7 +30,8 @@ static json_t *slice_json(const struct slice *s)
     return json_pack("[I,I,I]", (json_int_t)s->epoch, (json_int_t)s->start, (json_int_t)s->count);
 }
 
-static json_t *progress_json(const struct jobspec *spec, const struct run_state *state)
+/* own: what own_files_write() said; a reference is kept. */
+static json_t *progress_json(const struct jobspec *spec, const struct run_state *state, json_t *own)
 {
     char hash[17];
     json_t *out = json_array();
@@ -47,6 +49,9 @@ static json_t *progress_json(const struct jobspec *spec, const struct run_state 
     json_object_set_new(j, "strategy", json_string(catalog_get(spec->strategy.type)->name));
     if (state->extra) {
         json_object_set(j, "extra", state->extra);
+    }
+    if (state->n_own > 0) {
+        json_object_set(j, "own", own);
     }
     return j;
 }
@@ -135,13 +140,19 @@ int checkpoint_write(const char *job_dir, const struct jobspec *spec, const stru
     }
     safetensors_drop_torn(dir);
     snprintf(path, path_bytes, "%s/step-%012lld.safetensors", dir, (long long)state->version);
+    json_t *own = own_files_write(dir, state->version, state->own, state->n_own, e);
+    if (!own) {
+        return -ERR_IO;
+    }
     json_t *meta = artifact_describe("evenstep-checkpoint", spec);
-    artifact_set(meta, "progress", progress_json(spec, state));
+    artifact_set(meta, "progress", progress_json(spec, state, own));
     rc = artifact_save(path, &spec->network, state, true, meta, e);
     json_decref(meta);
     if (rc == 0) {
         drop_old(dir, keep);
+        own_files_sweep(dir, state->version, own);
     }
+    json_decref(own);
     return rc;
 }
 
@@ -149,6 +160,14 @@ static void copy_name(char out[32], const json_t *name)
 {
     const char *text = json_string_value(name);
     snprintf(out, 32, "%s", text ? text : "");
+}
+
+static int load_own(struct checkpoint *out, const char *path, const json_t *progress, struct err *e)
+{
+    char dir[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    return own_files_read(dir, json_object_get(progress, "own"), &out->own, &out->state.n_own, e);
 }
 
 static int load(struct checkpoint *out, const char *path, const struct jobspec *spec, struct err *e)
@@ -186,6 +205,9 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
                      out->stats); /* statistics may be absent: servers have none */
         rc = artifact_take(&s, net, NULL, out->params, out->stats, e);
     }
+    if (rc >= 0) {
+        rc = load_own(out, path, progress, e);
+    }
     if (rc == 0) {
         memcpy(out->optim, optim ? optim->data : "", out->state.n_optim * sizeof(float));
         out->extra = json_incref(json_object_get(progress, "extra"));
@@ -195,6 +217,7 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
         out->state.stats = out->stats;
         out->state.optim = out->optim;
         out->state.extra = out->extra;
+        out->state.own = out->own;
         out->state.test_accuracy = out->state.test_loss = -1;
         snprintf(out->path, sizeof(out->path), "%s", path);
     }
@@ -258,11 +281,20 @@ int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpo
                : rc;
 }
 
+void checkpoint_drop_own(struct checkpoint *c)
+{
+    own_files_release(c->own, c->state.n_own);
+    c->own = NULL;
+    c->state.own = NULL;
+    c->state.n_own = 0;
+}
+
 void checkpoint_release(struct checkpoint *c)
 {
     free(c->params);
     free(c->optim);
     free(c->stats);
+    checkpoint_drop_own(c);
     json_decref(c->extra);
     memset(c, 0, sizeof(*c));
 }

@@ -2,6 +2,7 @@
  * renamed; a checksum in the metadata detects torn or altered files, and the one before is used.
  *
  *   JOBDIR/checkpoints/step-000000001234.safetensors   what an artifact holds (artifact.h), and the optimizer's state and the progress
+ *            step-….rank-0.….state                         each worker's own state (own_files.h)
  */
 #ifndef WORKER_CHECKPOINT_H
 #define WORKER_CHECKPOINT_H
@@ -11,6 +12,7 @@
 struct checkpoint { /* what was read; owns its blocks */
     struct run_state state;
     float *params, *optim, *stats;
+    struct own_state *own; /* [state.n_own] */
     json_t *extra;
     char path[4096];
     char optimizer[32], strategy[32]; /* whose state `optim` is */
@@ -26,5 +28,7 @@ int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct ch
 int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpoint *out,
                     struct err *e);
 void checkpoint_release(struct checkpoint *c);
+/* Frees the workers' own states alone: programs got them when they joined. */
+void checkpoint_drop_own(struct checkpoint *c);
 
 #endif

@@ -165,6 +165,47 @@ def test_a_program_goes_on_from_a_checkpoint(tmp_path):
     assert not run.seen(0)  # that epoch was done before
 
 
+MOMENTUM = ["--optimizer", "momentum", "--curved", "--state"]
+
+
+def checkpoints(folder):
+    return sorted(f.name for f in (folder / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "local-sgd", "k": 2}, {"type": "hier-sgd", "k1": 1, "k2": 2}], ids=name_of)
+@pytest.mark.parametrize("after", [5, 8, 9])  # within an epoch of four steps, at its end, behind it
+def test_a_program_with_a_state_goes_on_exactly_where_it_was(tmp_path, strategy, after):
+    whole = Run(tmp_path / "whole", job(strategy, MOMENTUM, epochs=4))
+    spec = job(strategy, [*MOMENTUM, "--fault", "crash", "--after", after], epochs=4, checkpoint={"every_steps": 1})
+    assert Run(tmp_path / "run", spec).code != 0
+    run = Run(tmp_path / "run", job(strategy, MOMENTUM, epochs=4))
+    assert (without_statistics(run.model()) == without_statistics(whole.model())).all()
+    assert all(f"state of rank {r}" in run.log for r in range(3))
+    # two checkpoints, each with a state of every rank, and nothing else
+    steps = {name.split(".")[0] for name in checkpoints(tmp_path / "run")}
+    assert len(steps) == 2 and all(sum(n.startswith(s + ".rank-") for n in checkpoints(tmp_path / "run")) == 3 for s in steps)
+    assert (tmp_path / "run/artifacts/state.bin").read_bytes()[0] == 0
+
+
+def test_a_checkpoint_whose_state_is_gone_is_none_and_the_one_before_is_used(tmp_path):
+    whole = Run(tmp_path / "whole", job({"type": "sync"}, MOMENTUM, epochs=4)).model()
+    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "crash", "--after", 6], epochs=4, checkpoint={"every_steps": 1})
+    assert Run(tmp_path / "run", spec).code != 0
+    newest = [n for n in checkpoints(tmp_path / "run") if n.endswith(".state")][-1]
+    (tmp_path / "run/checkpoints" / newest).write_bytes(b"torn")
+    run = Run(tmp_path / "run", job({"type": "sync"}, MOMENTUM, epochs=4))
+    assert (without_statistics(run.model()) == without_statistics(whole)).all() and "is not what was written" in run.log
+
+
+def test_more_workers_than_a_checkpoint_was_made_with_get_the_states_of_its_first_ones(tmp_path):
+    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "crash", "--after", 6], epochs=4, sizes=(32, 32), checkpoint={"every_steps": 1})
+    assert Run(tmp_path / "run", spec).code != 0
+    run = Run(tmp_path / "run", job({"type": "sync"}, MOMENTUM, epochs=4))
+    whole = Run(tmp_path / "whole", job({"type": "sync"}, MOMENTUM, epochs=4)).model()
+    assert np.allclose(without_statistics(run.model()), without_statistics(whole), rtol=1e-5, atol=1e-5)  # the sums are of other parts, and rounded otherwise
+    assert run.log.count("state of rank 0") == 2 and run.log.count("state of rank 1") == 1
+
+
 def test_an_emulated_slowdown_holds_for_a_program(tmp_path):
     run = Run(tmp_path / "run", job({"type": "sync"}, sizes=(32, 32), epochs=8), ["--slowdown", "1,20"])
     assert run.code == 0, run.log[-3000:]

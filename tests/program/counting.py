@@ -51,7 +51,7 @@ class Optimizer:
 
 def describe(optimizer):
     return {"framework": "plain", "samples": ARGS.samples, "global_batch": ARGS.batch, "ahead": ARGS.ahead, "shuffle": True, "epochs": ARGS.epochs,
-            "reduction": "mean", "optimizer": optimizer.about(), "statistics": [{"name": "mean", "shape": [3], "mean_of": -1}],
+            "state": ARGS.state, "reduction": "mean", "optimizer": optimizer.about(), "statistics": [{"name": "mean", "shape": [3], "mean_of": -1}],
             "parameters": [{"name": k, "shape": s, "decay": True} for k, s in SHAPES.items()]}
 
 
@@ -176,6 +176,10 @@ def main():
     if ARGS.fault == "never":
         return
     w = wire.Wire(about, 99 if ARGS.fault == "version" else wire.VERSION)
+    if ARGS.state:
+        w.save = lambda: bytes([rank]) + optimizer.velocity.tobytes()
+        print(f"state of rank {w.state[0]}" if w.state else "no state", flush=True)
+        optimizer.velocity = np.frombuffer(w.state, "<f4", N, 1).copy() if w.state else optimizer.velocity
     w.params[:] = np.arange(N) % 5 + rank + 1000 * incarnation  # those of rank 0 are everybody's
     w.start()
     train(w, optimizer)
@@ -196,6 +200,7 @@ if __name__ == "__main__":
     parser.add_argument("--curved", action="store_true")
     parser.add_argument("--everyone", action="store_true")
     parser.add_argument("--accuracy", type=float, default=0.25)
+    parser.add_argument("--state", action="store_true")
     parser.add_argument("--fault")
     parser.add_argument("--after", type=int, default=3)
     parser.add_argument("--point", default="before", choices=["before", "begun", "half", "step", "after", "evaluation"])

@@ -142,16 +142,15 @@ static bool ends_epoch(struct program_engine *g, int64_t first)
 }
 
 /* Starts it, up to READY; what is kept is in the block then. `first`: the slice that it begins
- * with. `state`: its own, or -1. */
-static int enter(struct program_engine *g, int64_t first, int state, struct err *e)
+ * with. */
+static int enter(struct program_engine *g, int64_t first, struct err *e)
 {
     struct program *p = g->p;
     struct description about;
     bool end = ends_epoch(g, first) || first >= g->sent;
     const struct entry at = {.resumed = true,
                              .epoch = sent(g, end ? first - 1 : first)->slice.epoch,
-                             .step = first,
-                             .state = state};
+                             .step = first};
     int rc;
     program_phase(p, PHASE_LOAD);
     enter_undo(p, 0);
@@ -218,7 +217,7 @@ static int go_on(struct program_engine *g, int64_t next, uint32_t hold, struct e
     bool again = g->own_step == OWN_STEP;
     int64_t first = again ? g->answered : next;
     int rc;
-    if ((rc = enter(g, first, -1, e)) < 0 || (rc = begin(g, first, e)) < 0) {
+    if ((rc = enter(g, first, e)) < 0 || (rc = begin(g, first, e)) < 0) {
         return rc;
     }
     if (!g->p->about.stateless) {
@@ -257,7 +256,7 @@ static int stand_aside(struct program_engine *g, struct dev_result *out, dev_mar
 /* FROM_SERVER: the new process waits for what the server answers. */
 static int wait_for_server(struct program_engine *g, struct err *e)
 {
-    int rc = enter(g, g->number, -1, e);
+    int rc = enter(g, g->number, e);
     if (rc >= 0) {
         g->sent = g->number;
         *ahead_told(g, g->number) = 0;
@@ -312,7 +311,7 @@ int again_end(struct program_engine *g, struct err *e)
                        g->p->link.who);
     }
     if (g->lost && !g->returned) {
-        rc = enter(g, next, -1, e);
+        rc = enter(g, next, e);
     }
     return rc >= 0 && g->lost ? begin(g, next, e) : rc;
 }

@@ -135,6 +135,11 @@ static int end(struct engine *base, enum action why, struct err *e)
     return rc;
 }
 
+static int own_state(struct engine *base, struct own_state *out, struct err *e)
+{
+    return state_take(of(base), out, e);
+}
+
 static void release(struct engine *base)
 {
     program_leave(of(base)->p);
@@ -148,6 +153,7 @@ static const struct engine_ops program_engine_ops = {
     .load = load,
     .compute = compute,
     .evaluate = evaluate,
+    .own_state = own_state,
     .end = end,
     .free = release,
 };

@@ -6,6 +6,7 @@
  *     ahead.c    slices that are sent before their step
  *     pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
  *     again.c    a program that ended is started again
+ *     state.c    the program's own state
  */
 #ifndef WORKER_PROGRAM_ENGINE_PARTS_H
 #define WORKER_PROGRAM_ENGINE_PARTS_H
@@ -69,6 +70,8 @@ struct program_engine {
 
 /* The next message that is not done aside. */
 int talk_hear(struct program_engine *g, struct wire_message *m, struct err *e);
+/* The same with the descriptor that came along, the caller's, or -1. */
+int talk_hear_with(struct program_engine *g, struct wire_message *m, int *fd, struct err *e);
 int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err *e);
 /* Returns when the program stands still with its step made: its parameters may be read. */
 int talk_settle(struct program_engine *g, struct err *e);
@@ -113,5 +116,10 @@ bool again_is_known(const struct program_engine *g);
 /* Before slices are sent, and before the run's end: a process that waits goes on. */
 int again_load(struct program_engine *g, struct err *e);
 int again_end(struct program_engine *g, struct err *e);
+/* ---- state.c --------------------------------------------------------------------------------- */
+
+/* As engine_ops.own_state: asks the program, which stands still where its next step begins or where
+ * it leaves. */
+int state_take(struct program_engine *g, struct own_state *out, struct err *e);
 
 #endif

@@ -135,10 +135,10 @@ int program_aside(struct program *p, const struct wire_message *m, int fd, struc
     return rc;
 }
 
-static struct wire_message welcome(const struct program *p, const struct entry *at)
+static int send_welcome(struct program *p, const struct entry *at, struct err *e)
 {
-    struct wire_message m = program_message(
-        WIRE_WELCOME, (at->resumed ? WIRE_RESUMED : 0) | (at->state >= 0 ? WIRE_HAS_STATE : 0));
+    struct wire_message m = program_message(WIRE_WELCOME, at->resumed ? WIRE_RESUMED : 0);
+    int fds[3] = {p->block.fd, -1, -1}, rc;
     m.welcome.magic = WIRE_MAGIC;
     m.welcome.version = WIRE_VERSION;
     m.welcome.rank = p->ask.comm->rank;
@@ -148,14 +148,24 @@ static struct wire_message welcome(const struct program *p, const struct entry *
     m.welcome.step = at->step;
     m.welcome.seed = p->ask.spec->seed;
     block_describe(&p->block, &p->ask.spec->network, &m);
-    return m;
+    if (p->state.n > 0) {
+        m.flags |= WIRE_HAS_STATE;
+        if ((fds[1] = link_memfd(p->state.bytes, p->state.n)) < 0) {
+            return err_errno(e, ERR_MEMORY, "cannot hand %s its state", p->link.who);
+        }
+    }
+    rc = link_send(&p->link, &m, fds, e);
+    if (fds[1] >= 0) {
+        close(fds[1]);
+    }
+    return rc;
 }
 
 int enter_welcome(struct program *p, const struct entry *at, struct err *e)
 {
-    struct wire_message m = welcome(p, at);
-    int fds[3] = {p->block.fd, at->state, -1}, fd = -1, rc;
-    if ((rc = link_send(&p->link, &m, fds, e)) < 0) {
+    struct wire_message m;
+    int fd = -1, rc = send_welcome(p, at, e);
+    if (rc < 0) {
         return rc;
     }
     do {

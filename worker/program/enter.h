@@ -9,12 +9,11 @@
 struct entry { /* where the program begins */
     bool resumed;
     int64_t epoch, step;
-    int state; /* a memfd with the program's own state, the caller's; -1: none */
 };
 
 /* Starts the process and waits for its JOIN. *about needs description_release after success. */
 int enter_start(struct program *p, struct description *about, struct err *e);
-/* Sends WELCOME with the block and waits for READY: the block then holds the program's own first
+/* Sends WELCOME with the block, and with p->state if there is one, and waits for READY: the block then holds the program's own first
  * parameters and statistics. */
 int enter_welcome(struct program *p, const struct entry *at, struct err *e);
 /* Ends the process and closes the link; the block stays. */

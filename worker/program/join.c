@@ -22,6 +22,7 @@
 
 struct resume { /* from the keeper to all */
     int64_t found, epoch, version;
+    int64_t states; /* of programs in the checkpoint: one for each worker that it was made with */
 };
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
@@ -74,22 +75,48 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     return rc;
 }
 
-/* WELCOME says where the run goes on, which the keeper knows from its checkpoint. */
-static int find_resume(struct resume *r, const struct program_ask *ask, struct err *e)
+/* Each worker gets its own state. Where there are more workers than the checkpoint was made with,
+ * those behind get the states of the first ones: equal optimizers, and random numbers that are as
+ * good as any. */
+static int hand_states(struct program *p, const struct resume *r, const struct checkpoint *from,
+                       struct comm *c, struct err *e)
+{
+    int rc = 0;
+    if (r->states == 0) {
+        return 0;
+    }
+    if (c->rank < c->workers) {
+        return own_state_receive(c, c->workers, &p->state, e);
+    }
+    for (int i = 0; c->rank == c->workers && i < c->workers && rc >= 0; i++) {
+        rc = own_state_send(c, i, &from->own[i % r->states], e);
+    }
+    return rc;
+}
+
+/* WELCOME says where the run goes on, which the keeper knows from its checkpoint, and has the state
+ * of the program in it. */
+static int find_resume(struct program *p, struct resume *r, const struct program_ask *ask,
+                       struct err *e)
 {
     struct comm *c = ask->comm;
-    int rc = 0;
+    struct checkpoint *from = calloc(1, sizeof(*from));
+    int rc = from ? 1 : err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
     memset(r, 0, sizeof(*r));
-    if (c->rank == c->workers && ask->job_dir) {
-        struct checkpoint *from = calloc(1, sizeof(*from));
-        rc = from ? checkpoint_newest(ask->job_dir, ask->spec, from, e) : -ERR_MEMORY;
-        if (rc == 0) {
-            *r = (struct resume){1, from->state.cursor.epoch, from->state.version};
-            checkpoint_release(from);
-        }
-        free(from);
+    if (rc > 0 && c->rank == c->workers && ask->job_dir) {
+        rc = checkpoint_newest(ask->job_dir, ask->spec, from, e);
     }
-    return rc < 0 ? rc : comm_broadcast(c, c->workers, r, sizeof(*r), e);
+    if (rc == 0) {
+        *r = (struct resume){1, from->state.cursor.epoch, from->state.version, from->state.n_own};
+    }
+    if (rc >= 0 && (rc = comm_broadcast(c, c->workers, r, sizeof(*r), e)) >= 0) {
+        rc = hand_states(p, r, from, c, e);
+    }
+    if (from) {
+        checkpoint_release(from);
+    }
+    free(from);
+    return rc;
 }
 
 /* ---- the start ------------------------------------------------------------------------------- */
@@ -98,7 +125,7 @@ static int welcome(struct program *p, const struct resume *r, struct err *e)
 {
     const struct jobspec *spec = p->ask.spec;
     const struct entry at = {
-        .resumed = r->found != 0, .epoch = r->epoch, .step = r->version, .state = -1};
+        .resumed = r->found != 0, .epoch = r->epoch, .step = r->version};
     int rc = block_init(&p->block, &spec->network, spec->bucket_bytes, p->slots,
                         spec->batching.global_batch, e);
     return rc < 0 ? rc : enter_welcome(p, &at, e);
@@ -162,7 +189,7 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
     if (works && (rc = enter_start(p, &p->about, e)) < 0) {
         return rc;
     }
-    if ((rc = agree(p, ask, e)) < 0 || (rc = find_resume(&resume, ask, e)) < 0 ||
+    if ((rc = agree(p, ask, e)) < 0 || (rc = find_resume(p, &resume, ask, e)) < 0 ||
         (works && (rc = welcome(p, &resume, e)) < 0) ||
         (works && (rc = check_finite(p, &ask->spec->network, e)) < 0) ||
         (rc = share_start(p, ask, e)) < 0) {
@@ -217,5 +244,6 @@ void program_leave(struct program *p)
     description_release(&p->about);
     free(p->params);
     free(p->stats);
+    own_state_release(&p->state);
     *p = (struct program){.link = {.listener = -1, .fd = -1}, .block = {.fd = -1}};
 }

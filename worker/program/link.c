@@ -75,22 +75,52 @@ static int overdue(struct link *l, struct err *e)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
+static bool read_all(int fd, char *out, size_t n)
+{
+    size_t have = 0;
+    while (have < n) {
+        ssize_t got = pread(fd, out + have, n - have, (off_t)have);
+        if (got <= 0 && errno != EINTR) {
+            return false;
+        }
+        have += got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+int link_read_state(const struct link *l, int fd, struct own_state *out, struct err *e)
+{
+    struct stat is;
+    int rc;
+    if (fstat(fd, &is) < 0 || is.st_size < 0) {
+        return err_errno(e, ERR_PEER, "the state of %s cannot be read", l->who);
+    }
+    if (is.st_size > OWN_STATE_MOST) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "%s gave a state of %.1f GB; a checkpoint takes at most %.1f GB of each",
+                       l->who, (double)is.st_size / 1e9, (double)OWN_STATE_MOST / 1e9);
+    }
+    if (is.st_size == 0 || (rc = own_state_alloc(out, (size_t)is.st_size, e)) < 0) {
+        return is.st_size == 0 ? 0 : rc;
+    }
+    if (!read_all(fd, (char *)out->bytes, out->n)) {
+        own_state_release(out);
+        return err_set(e, ERR_PEER, "the state of %s cannot be read", l->who);
+    }
+    return 0;
+}
+
 char *link_read_text(int fd, size_t most, size_t *n)
 {
     struct stat is;
-    char *text = NULL;
-    size_t have = 0;
     if (fd < 0 || fstat(fd, &is) < 0 || is.st_size < 0 || (size_t)is.st_size > most) {
         return NULL;
     }
-    text = malloc((size_t)is.st_size + 1);
-    while (text && have < (size_t)is.st_size) {
-        ssize_t got = pread(fd, text + have, (size_t)is.st_size - have, (off_t)have);
-        if (got <= 0 && errno != EINTR) {
-            free(text);
-            return NULL;
-        }
-        have += got > 0 ? (size_t)got : 0;
+    size_t have = (size_t)is.st_size;
+    char *text = malloc(have + 1);
+    if (text && !read_all(fd, text, have)) {
+        free(text);
+        return NULL;
     }
     if (text) {
         text[have] = '\0';
@@ -99,13 +129,17 @@ char *link_read_text(int fd, size_t most, size_t *n)
     return text;
 }
 
-static int text_fd(const char *text)
+int link_memfd(const void *bytes, size_t n)
 {
-    int fd = memfd_create("evenstep-text", MFD_CLOEXEC);
-    size_t n = strlen(text);
-    if (fd >= 0 && pwrite(fd, text, n, 0) != (ssize_t)n) {
-        close(fd);
-        fd = -1;
+    int fd = memfd_create("evenstep", MFD_CLOEXEC);
+    size_t done = 0;
+    while (fd >= 0 && done < n) {
+        ssize_t wrote = pwrite(fd, (const char *)bytes + done, n - done, (off_t)done);
+        if (wrote <= 0 && errno != EINTR) {
+            close(fd);
+            return -1;
+        }
+        done += wrote > 0 ? (size_t)wrote : 0;
     }
     return fd;
 }
@@ -173,7 +207,7 @@ int link_send(struct link *l, const struct wire_message *m, const int *fds, stru
 static void refuse(int socket, const char *why)
 {
     struct wire_message m = {.type = WIRE_REFUSED};
-    int fds[2] = {text_fd(why), -1};
+    int fds[2] = {link_memfd(why, strlen(why)), -1};
     send_packet(socket, &m, fds);
     if (fds[0] >= 0) {
         close(fds[0]);

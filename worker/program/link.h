@@ -8,6 +8,7 @@
 #define WORKER_PROGRAM_LINK_H
 
 #include "client/protocol.h"
+#include "worker/exchange/own_state.h"
 #include "worker/program/child.h"
 
 struct link {
@@ -39,6 +40,8 @@ int link_accept(struct link *l, struct wire_message *join, char **description, s
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e);
 /* fds: up to two descriptors that go along, ended by -1; NULL: none. */
 int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e);
+/* A memfd with these bytes, the caller's; -1: none can be had. */
+int link_memfd(const void *bytes, size_t n);
 /* Tells the program why it cannot go on. */
 void link_refuse(struct link *l, const char *why);
 /* Waits until the process has ended, at most `patience`; an exit code but 0 is an error. */
@@ -48,5 +51,7 @@ void link_close(struct link *l);
 /* The whole text of a descriptor that came with a message, NUL-terminated, the caller's; NULL if it
  * is longer than `most` or cannot be read. */
 char *link_read_text(int fd, size_t most, size_t *n);
+/* The same of a program's own state, of which more than OWN_STATE_MOST is an error. */
+int link_read_state(const struct link *l, int fd, struct own_state *out, struct err *e);
 
 #endif

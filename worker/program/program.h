@@ -42,6 +42,7 @@ struct program {
     int threads;              /* of the node, which its CPU time is divided by */
     int ahead, slots;         /* slices in advance; places for their indices */
     bool resumed;             /* a checkpoint is there */
+    struct own_state state;   /* that the program goes on from, until its first step is made */
     double epochs;            /* that the program told after its description; 0: none */
     /* the first parameters and statistics, of rank 0's program; NULL on workers (they are in the
      * block); owned */

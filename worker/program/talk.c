@@ -7,6 +7,8 @@
  *
  * The parameters are the program's between GO and what it says next, and ours at all other times.
  */
+#include <unistd.h>
+
 #include "worker/program/engine_parts.h"
 
 int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e)
@@ -15,22 +17,31 @@ int talk_unexpected(const struct program_engine *g, const struct wire_message *m
                    m->type);
 }
 
-int talk_hear(struct program_engine *g, struct wire_message *m, struct err *e)
+int talk_hear_with(struct program_engine *g, struct wire_message *m, int *fd, struct err *e)
 {
-    int fd, rc;
+    int rc;
     do {
-        if ((rc = link_receive(&g->p->link, m, &fd, e)) < 0) {
+        if ((rc = link_receive(&g->p->link, m, fd, e)) < 0) {
             return rc;
         }
         if (m->type == WIRE_LOG) {
-            metrics_take(&g->metrics, fd);
+            metrics_take(&g->metrics, *fd);
             rc = 1;
         } else {
-            rc = program_aside(g->p, m, fd, e);
+            rc = program_aside(g->p, m, *fd, e);
         }
     } while (rc == 1);
     if (rc >= 0) {
         g->own_step = m->type == WIRE_BUCKET ? g->own_step : NO_STEP; /* it is made */
+    }
+    return rc;
+}
+
+int talk_hear(struct program_engine *g, struct wire_message *m, struct err *e)
+{
+    int fd, rc = talk_hear_with(g, m, &fd, e);
+    if (rc == 0 && fd >= 0) {
+        close(fd);
     }
     return rc;
 }
