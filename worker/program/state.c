@@ -64,14 +64,23 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e)
     if (g->number < 0) { /* no step was made: what it goes on from still holds */
         return copy(out, &g->p->state, e);
     }
-    own_state_release(&g->p->state);
-    int rc = stand(g, e);
-    if (rc >= 0 && g->doing == HELD) {
-        rc = ask(g, out, e);
-    }
+    int rc;
+    do {
+        rc = stand(g, e);
+        if (rc >= 0 && g->doing == HELD) {
+            rc = ask(g, out, e);
+        }
+        if (rc >= 0 || ended_well(g)) {
+            break;
+        }
+    } while ((rc = again_settle(g, rc, e)) >= 0);
     if (rc < 0 && ended_well(g)) {
         err_clear(e);
         return 0;
     }
-    return rc;
+    if (rc < 0 || g->lost) {
+        return rc < 0 ? rc : copy(out, &g->p->state, e); /* it comes back with that one */
+    }
+    own_state_release(&g->p->state);
+    return copy(&g->p->state, out, e);
 }
