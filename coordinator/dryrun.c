@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/proc.h"
+#include "coordinator/needs.h"
 #include "coordinator/planner.h"
 #include "coordinator/profiles.h"
 #include "coordinator/programs.h"
@@ -173,28 +174,43 @@ static bool is_never_enough(const struct dryrun *d, const struct placement_ask *
     return true;
 }
 
+static void tell_lacking(const json_t *node, const struct placement_ask *ask,
+                         struct jsonx_problems *problems)
+{
+    char needs[NEEDS_TEXT];
+    if (needs_met(node, ask->manifest)) {
+        jsonx_problem(problems, "/precision",
+                      "node '%s' (%s) does not compute in %s, and too few others do",
+                      node_name(node), node_device(node), ask->spec->precision);
+    } else {
+        jsonx_problem(problems, "/program", "%s; too few others have it",
+                      needs_sentence(node, ask->manifest, needs));
+    }
+}
+
 /* Places the job as if every node were free, then as the nodes are now, to say whether it starts at
  * once. */
 static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec,
                      const struct checked *checked, struct jsonx_problems *problems, struct err *e)
 {
-    json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL;
+    json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL,
+           *manifest = programs_manifest(spec, d->data_dir);
     struct placement_ask ask = {.nodes = nodes,
                                 .local_host = d->local_host,
                                 .spec = spec,
+                                .manifest = manifest,
                                 .attempt = 1,
                                 .ignore_claims = true};
     struct placement all = {0}, now = {0};
     char starts[300] = "now";
     if (!nodes) {
         json_decref(warnings);
+        json_decref(manifest);
         return NULL;
     }
     const json_t *lacking = placement_lacking(&ask);
     if (lacking) {
-        jsonx_problem(problems, "/precision",
-                      "node '%s' (%s) does not compute in %s, and too few others do",
-                      node_name(lacking), node_device(lacking), spec->precision);
+        tell_lacking(lacking, &ask, problems);
     }
     if (spec->batching.global_batch == 0) {
         json_array_append_new(warnings, json_string("minibatches are shared out once the program "
@@ -215,6 +231,7 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
     placement_release(&all);
     placement_release(&now);
     json_decref(nodes);
+    json_decref(manifest);
     return json_pack("{s:o, s:o, s:s}", "nodes", placed ? placed : json_array(), "warnings",
                      warnings, "starts", starts);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/needs.h"
 #include "job/device_kind.h"
 #include "job/node.h"
 
@@ -34,10 +35,11 @@ static bool matches(const json_t *node, const char *wanted)
 
 static bool fits(const json_t *node, const struct placement_ask *ask)
 {
-    return node_offers(node, ask->spec->precision[0] ? ask->spec->precision : "fp32");
+    return node_offers(node, ask->spec->precision[0] ? ask->spec->precision : "fp32") &&
+           needs_met(node, ask->manifest);
 }
 
-/* May it run there, whatever the precision? */
+/* May it run there, whatever the precision and what its program needs? */
 static bool is_meant(const json_t *node, const struct placement_ask *ask)
 {
     const struct jobspec *spec = ask->spec;
@@ -119,13 +121,13 @@ int placement_known(const struct placement_ask *ask)
 static void explain(struct placement *out, const struct placement_ask *ask, const struct census *c,
                     int wanted)
 {
-    char named[80];
+    char named[80 + NEEDS_TEXT], needs[NEEDS_TEXT];
     bool any = strcmp(ask->spec->precision, "fp32") == 0 || !ask->spec->precision[0];
-    snprintf(named, sizeof named, "%s%s%s", ask->spec->n_nodes ? " that the spec names" : "",
+    snprintf(named, sizeof named, "%s%s%s%s", ask->spec->n_nodes ? " that the spec names" : "",
              any                  ? ""
              : ask->spec->n_nodes ? " and with precision "
                                   : " with precision ",
-             any ? "" : ask->spec->precision);
+             any ? "" : ask->spec->precision, needs_list(ask->manifest, needs));
     if (c->known < wanted) {
         snprintf(out->waiting, sizeof out->waiting,
                  "it asks for %d workers, and there %s %d node%s%s", wanted,

@@ -15,6 +15,7 @@
 
 #include "common/log.h"
 #include "coordinator/launch.h"
+#include "coordinator/programs.h"
 #include "job/node.h"
 
 enum { WINDOW = 64 };
@@ -159,10 +160,12 @@ static int start_real(struct round *round, const char *job, struct jobspec *spec
 {
     struct attempts *a = round->attempts;
     char *attempt = store_job_field(a->store, job, "attempt", e);
-    json_t *reserved = reserved_for(round, spec->priority);
+    json_t *reserved = reserved_for(round, spec->priority),
+           *manifest = programs_manifest(spec, a->data_dir);
     struct placement_ask ask = {.nodes = round->nodes,
                                 .local_host = a->local_host[0] ? a->local_host : NULL,
                                 .spec = spec,
+                                .manifest = manifest,
                                 .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1,
                                 .reserved = reserved};
     struct placement placement;
@@ -176,6 +179,7 @@ static int start_real(struct round *round, const char *job, struct jobspec *spec
     free(attempt);
     placement_release(&placement);
     json_decref(reserved);
+    json_decref(manifest);
     return rc;
 }
 

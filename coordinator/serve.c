@@ -23,6 +23,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/packages.h"
 #include "coordinator/config.h"
 #include "coordinator/dryrun.h"
 #include "coordinator/hosts.h"
@@ -167,6 +168,11 @@ static int start_nodes(struct service *s, struct err *e)
            0); /* as NVML counts (common/gpu.c); workers inherit it */
     if (serve_config_probe(c->nodes, c->worker, e) < 0) {
         return -(int)e->code;
+    }
+    if (opt_flag(c->options, "allow-programs")) {
+        json_t *packages = packages_find(NULL, NULL);
+        node_set_packages(c->nodes, packages);
+        json_decref(packages);
     }
     if (opt_count(c->options, "local-node") > 0) {
         double factor = serve_config_overload(c->nodes, cores > 0 ? (int)cores : 1);

@@ -53,6 +53,7 @@ struct process {
     bool data_there;
     struct program program; /* of a spec with one */
     struct copy copy;       /* of an uploaded program */
+    char output[4096];      /* the program's folder for artifacts */
     int rank;
 };
 
@@ -245,7 +246,6 @@ static int copy_program(struct process *w, const char **folder, struct err *e)
 static int join_programs(struct process *w, const char *node, struct err *e)
 {
     struct worker_config *c = &w->config;
-    char output[4096];
     const char *device = w->rank < c->spec->workers ? c->plan.workers[w->rank].device : "cpu:1";
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
@@ -255,7 +255,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
         return rc;
     }
     bool has_job_dir = job_dir && (local || access(job_dir, W_OK) == 0);
-    snprintf(output, sizeof(output), "%.4000s/artifacts", c->plan.job_dir);
+    snprintf(w->output, sizeof(w->output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
                                     .telemetry = &w->telemetry,
                                     .spec = c->spec,
@@ -264,7 +264,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .job_dir = job_dir,
                                     .folder = folder,
                                     .data = c->plan.roots,
-                                    .output = has_job_dir ? output : NULL,
+                                    .output = has_job_dir ? w->output : NULL,
                                     .threads = threads > 0 ? threads : 1};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
@@ -329,6 +329,7 @@ static int run_rank(struct process *w, struct err *e)
     env->calibrated = calibrated;
     env->step_ctx = w;
     env->ahead = w->program.ahead;
+    env->keeps_own = w->program.about.state;
     env->first_params = w->program.params;
     env->first_stats = w->program.stats;
     if (w->rank >= c->spec->workers) {

@@ -136,6 +136,7 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
             return rc;
         }
         s->restored = true;
+        checkpoint_drop_own(&s->from);
         s->elapsed = s->from.state.elapsed;
         log_info("start", "restored from a checkpoint", "path=%s version=%lld", s->from.path,
                  (long long)s->from.state.version);
@@ -320,6 +321,7 @@ void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct 
     memcpy(out->speeds, env->speeds, sizeof(out->speeds));
     out->job_start = s->began - s->elapsed;
     out->order = env->order;
+    out->keeps_own = env->keeps_own;
 }
 
 uint8_t *start_decay(const struct network *net, struct err *e)

@@ -24,6 +24,7 @@
 #include "job/spec.h"
 #include "job/staleness.h"
 #include "kernels/device.h"
+#include "worker/exchange/own_state.h"
 #include "worker/exchange/transport/comm.h"
 
 enum {
@@ -76,6 +77,8 @@ struct run_state {
     struct cursor cursor;
     struct slice out[RUN_SLICES]; /* handed out, not applied */
     int n_out;
+    const struct own_state *own; /* [n_own] of the workers by rank; borrowed; n_own 0: none */
+    int n_own;
     json_t *staleness; /* array of each worker's staleness_dump(); borrowed; NULL: none is kept */
     double best;       /* accuracy of the best artifact so far; 0: there is none */
     double elapsed;    /* seconds of the job so far; the keeper fills it */
@@ -109,6 +112,11 @@ struct rank_env {
     /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the
      * call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
+    /* Workers have states of their own (own_state.h), which belong to every state of the run but
+     * SAVE_BEST; alike on all ranks, keeper included. */
+    bool keeps_own;
+    /* Worker: this rank's, at the end of the step that was made last; the caller releases it. */
+    int (*own_state)(void *ctx, struct own_state *out, struct err *e);
     int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,
