@@ -32,11 +32,15 @@ static void on_signal(int sig)
 
 void follow_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    static const int all[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal}, was;
     first_signal = signals = 0;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        sigaction(all[i], &action, &was);
+        if (was.sa_handler == SIG_IGN) { /* nohup, or the shell's background */
+            sigaction(all[i], &was, NULL);
+        }
+    }
 }
 
 int follow_signal(void)

@@ -5,7 +5,8 @@
 
 #include "cli/session.h"
 
-/* From now on SIGINT, SIGTERM and SIGHUP end nothing by themselves: follow_job sees them. */
+/* From now on SIGINT, SIGTERM and SIGHUP end nothing by themselves: follow_job sees them. One that
+ * is ignored stays so. */
 void follow_catch_signals(void);
 int follow_signal(void); /* the first of them that came; 0: none */
 /* Shows a job until it ends. The first signal cancels it, and its end is waited for; the second one
