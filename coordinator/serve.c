@@ -32,6 +32,7 @@
 #include "coordinator/predict.h"
 #include "coordinator/retention.h"
 #include "coordinator/scheduler.h"
+#include "coordinator/uploads.h"
 #include "http/server.h"
 
 enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };
@@ -202,6 +203,11 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.datasets = dryrun_datasets;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.wake = on_wake;
+    hc.hooks.programs = dryrun_programs;
+    hc.hooks.program_add = dryrun_program_add;
+    hc.hooks.program_delete = dryrun_program_delete;
+    hc.hooks.uploads = opt_flag(c->options, "allow-programs");
+    uploads_init(c->data_dir);
     s->http = http_start(&hc, e);
     return s->http ? 0 : -(int)e->code;
 }

@@ -143,7 +143,7 @@ static enum auth_role link_role(struct request *q, const json_t *body)
         }
     }
     if (role) {
-        jsonx_problem(&q->problems, "/role", "expected viewer, operator or admin");
+        jsonx_problem(&q->problems, "/role", "expected viewer, operator, programs or admin");
         return ROLE_NONE;
     }
     return ROLE_ADMIN;

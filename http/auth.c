@@ -51,7 +51,7 @@ struct auth {
     int refusals;
 };
 
-static const char *const role_names[] = {"none", "viewer", "operator", "admin"};
+static const char *const role_names[] = {"none", "viewer", "operator", "programs", "admin"};
 
 const char *auth_role_name(enum auth_role role)
 {
@@ -109,7 +109,7 @@ static int read_line(struct token *t, char *line, const char *path, int number, 
     if (t->role == ROLE_NONE) {
         return err_set(
             e, ERR_INVALID,
-            "cannot read token file '%s': the role in line %d is not viewer, operator or admin",
+            "cannot read token file '%s': the role in line %d is not viewer, operator, programs or admin",
             path, number);
     }
     snprintf(t->name, sizeof(t->name), "%s", name ? name : auth_role_name(t->role));

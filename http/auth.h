@@ -18,7 +18,8 @@
 struct auth;
 struct store;
 
-enum auth_role { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR, ROLE_ADMIN };
+/* Each may do what the one before it may. `programs` brings code of its own to the nodes. */
+enum auth_role { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR, ROLE_PROGRAMS, ROLE_ADMIN };
 enum {
     AUTH_TOKEN = 49,
     AUTH_NAME = 64,

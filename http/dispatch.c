@@ -193,10 +193,16 @@ static int check_role(struct request *q)
     return 0;
 }
 
+static bool uploads(const struct request *q)
+{
+    return q->match.route->way == ROUTE_UPLOADS;
+}
+
 static int too_large(struct request *q)
 {
     struct err e;
-    err_set(&e, ERR_TOO_LARGE, "the body is larger than %d bytes", (int)HTTP_BODY_BYTES);
+    err_set(&e, ERR_TOO_LARGE, "the body is larger than %d bytes",
+            uploads(q) ? (int)UPLOAD_BYTES : (int)HTTP_BODY_BYTES);
     buf_release(&q->body);
     return refuse(q, &e);
 }
@@ -204,9 +210,8 @@ static int too_large(struct request *q)
 static int check_size(struct request *q)
 {
     const char *length = request_header(q, "Content-Length");
-    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > HTTP_BODY_BYTES)
-               ? too_large(q)
-               : 0;
+    int64_t most = uploads(q) ? UPLOAD_BYTES : HTTP_BODY_BYTES;
+    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > most) ? too_large(q) : 0;
 }
 
 static int check_query(struct request *q)
@@ -218,10 +223,38 @@ static int check_query(struct request *q)
     return request_check_query(q, &e) < 0 ? refuse(q, &e) : 0;
 }
 
+/* Last, because a file is made for the body. */
+static int check_upload(struct request *q)
+{
+    struct err e;
+    const char *type = request_header(q, "Content-Type"), *wanted = q->match.route->request;
+    if (!uploads(q)) {
+        return 0;
+    }
+    if (!q->server->hooks.uploads) {
+        err_set(&e, ERR_FORBIDDEN,
+                "this service takes no programs of users: its operator did not start it with "
+                "--allow-programs");
+        return refuse(q, &e);
+    }
+    if (!type || strcasecmp(type, wanted) != 0) {
+        char detail[PROBLEM_BYTES];
+        snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.100s", q->path, wanted,
+                 type ? type : "a body without Content-Type");
+        reply_problem(&q->reply, 415, "media_type", "this type is not taken here", detail, NULL,
+                      NULL);
+        q->refused = true;
+        return -1;
+    }
+    guard_upload(q->server->guard, q->guarded, UPLOAD_SECONDS);
+    return upload_open(&q->upload, q->server->data_dir, &q->server->uploads, &e) < 0 ? refuse(q, &e)
+                                                                                     : 0;
+}
+
 static bool pass_gate(struct request *q)
 {
     return check_address(q) == 0 && check_route(q) == 0 && check_origin(q) == 0 &&
-           check_role(q) == 0 && check_size(q) == 0 && check_query(q) == 0;
+           check_role(q) == 0 && check_size(q) == 0 && check_query(q) == 0 && check_upload(q) == 0;
 }
 
 /* ---- body and answer ------------------------------------------------------------------------- */
@@ -291,6 +324,14 @@ static int take_body(struct request *q, const char *bytes, size_t n)
         q->discarded += n;
         return q->discarded <= HTTP_DISCARD_BYTES ? MHD_YES : MHD_NO;
     }
+    if (uploads(q)) {
+        struct err e;
+        if (upload_add(&q->upload, bytes, n, &e) < 0) {
+            upload_close(&q->upload);
+            refuse(q, &e);
+        }
+        return MHD_YES;
+    }
     buf_add(&q->body, bytes, n);
     if (q->body.failed) {
         too_large(q);
@@ -341,6 +382,7 @@ void dispatch_done(void *server, void **request)
         reply_release(&q->reply);
         jsonx_problems_release(&q->problems);
         buf_release(&q->body);
+        upload_close(&q->upload);
         free(q);
         *request = NULL;
     }

@@ -36,6 +36,7 @@ struct http_server {
     struct MHD_Daemon *daemon;
     int listen_fd, port;
     double started;         /* clock_now() */
+    atomic_int uploads;     /* under way */
     atomic_long answers[6]; /* [status / 100] */
 };
 

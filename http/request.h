@@ -11,6 +11,7 @@
 #include "http/internal.h"
 #include "http/reply.h"
 #include "http/routes.h"
+#include "http/upload.h"
 #include "http/work.h"
 #include "store/store.h"
 
@@ -29,9 +30,10 @@ struct request {
     bool bad_path; /* what was sent could be read in two ways (an encoded slash or NUL) */
     struct identity who;
     struct buf body;
-    size_t discarded; /* bytes of a body that is not kept */
-    long generation;  /* of what others change, when the making of `reply` began (recent.h) */
-    bool refused;     /* `reply` was decided before the body; the body is read and dropped */
+    struct upload upload; /* the body of a route that takes a file */
+    size_t discarded;     /* bytes of a body that is not kept */
+    long generation;      /* of what others change, when the making of `reply` began (recent.h) */
+    bool refused;         /* `reply` was decided before the body; the body is read and dropped */
     struct reply reply;
     struct jsonx_problems problems; /* go into the answer if the handler fails */
 };
