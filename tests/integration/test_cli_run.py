@@ -3,7 +3,6 @@ import http.server
 import io
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -16,13 +15,13 @@ import threading
 import pytest
 
 from programs import AT_ROOT, ROOT
-from service import BUILD, PATIENCE, Service, processes_of, until
+from service import BUILD, PATIENCE, Service, proc_file, processes_of, program_of, until
 
 sys.path.insert(0, str(ROOT / "client/python"))
 from evenstep.pack import PackError, pack  # noqa: E402
 
 EVENSTEP = str(BUILD / "evenstep")
-LONG = ["--epochs", "1000000"]
+LONG = ["--epochs", "1000000", "--samples", "64000"]  # an epoch is long, too: each one is evaluated and kept
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def environment(service, **more):
     plain = {k: v for k, v in os.environ.items() if not k.startswith("EVENSTEP_")}
     if service:
         plain.update(EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)
-    return {**plain, **AT_ROOT, **more}
+    return {**plain, **AT_ROOT, "EVENSTEP_PYTHON": "/usr/bin/python3", **more}
 
 
 def start(*args, service=None, cwd="/", **more):
@@ -90,7 +89,7 @@ def taker():
 
 def packed_by_both(taker, folder, main):
     url = "http://127.0.0.1:%d" % taker.server_port
-    _, err, status = run(folder / main, "--url", "behind the file", EVENSTEP_URL=url, EVENSTEP_TOKEN="x")
+    _, err, status = run(folder / main, "--url", "of the program", EVENSTEP_URL=url, EVENSTEP_TOKEN="x")
     assert status == 3, err
     assert taker.taken == pack(folder)
     return tarfile.open(fileobj=io.BytesIO(taker.taken))
@@ -244,7 +243,8 @@ def test_a_failure_is_told_before_the_service_ends(alone, program):
 def begun(alone, program):
     process = start("--workers", "2", program / "counting.py", *LONG, TMPDIR=str(alone))
     id = process.stdout.readline().strip()
-    until("its ranks run", lambda: len([p for p in processes_of("counting.py") if "EVENSTEP_JOB=" + id in pathlib.Path(f"/proc/{p}/environ").read_text(errors="replace")]) == 2)
+    mark = f"EVENSTEP_JOB={id}".encode()
+    until("both programs run", lambda: len([p for p in processes_of("1000000") if mark in proc_file(p, "environ") and program_of(p) == "python3"]) == 2)
     return process
 
 
