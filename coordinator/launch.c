@@ -126,7 +126,10 @@ static int write_documents(struct attempts *a, const struct plan *plan,
         return 0;
     }
     rc = write_control(a, plan, e);
-    return rc < 0 ? rc : tell_first(a, plan, first, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return tell_first(a, plan, first, e);
 }
 
 static void record_launch(struct attempts *a, const struct run *r)

@@ -137,7 +137,9 @@ static int look_at_open(struct retention *r, const json_t *ids, int64_t *open_by
     json_array_foreach((json_t *)ids, i, id) {
         int64_t bytes = bytes_of(r, json_string_value(id), NULL);
         *open_bytes += bytes;
-        rc = rc == 0 && bytes > 0 ? tell_size(r, json_string_value(id), bytes, e) : rc;
+        if (rc == 0 && bytes > 0) {
+            rc = tell_size(r, json_string_value(id), bytes, e);
+        }
     }
     return rc;
 }

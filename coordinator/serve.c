@@ -86,16 +86,17 @@ struct service {
 
 static int start_store(struct service *s, struct err *e)
 {
-    int rc = 0;
     if (s->config.store) {
         snprintf(s->url, sizeof s->url, "%s", s->config.store);
     } else {
-        rc = redis_private_start(s->config.data_dir, s->url, NULL, e);
-        s->is_private = rc >= 0;
+        int rc = redis_private_start(s->config.data_dir, s->url, NULL, e);
+        if (rc < 0) {
+            return rc;
+        }
+        s->is_private = true;
         s->was_there = rc == 0;
     }
-    s->store = rc >= 0 ? store_open(s->url, s->config.password, e) : NULL;
-    if (!s->store) {
+    if (!(s->store = store_open(s->url, s->config.password, e))) {
         return -(int)e->code;
     }
     return store_ping(s->store, e);
@@ -114,10 +115,11 @@ static int start_sched(struct service *s, struct err *e)
                                   .store_url = s->url,
                                   .store_password = c->password,
                                   .program = c->simulator};
-    int rc = launcher_mpirun_init(&s->mpirun, &real, e);
     s->simulates = access(c->simulator, X_OK) == 0;
-    if (rc >= 0) {
-        rc = launcher_sim_init(&s->simulator, &sim, e);
+    int rc;
+    if ((rc = launcher_mpirun_init(&s->mpirun, &real, e)) < 0 ||
+        (rc = launcher_sim_init(&s->simulator, &sim, e)) < 0) {
+        return rc;
     }
     struct sched_config sc = {s->store,
                               c->data_dir,
@@ -126,7 +128,7 @@ static int start_sched(struct service *s, struct err *e)
                               c->virtual_jobs,
                               &s->mpirun,
                               s->simulates ? &s->simulator : NULL};
-    s->sched = rc >= 0 ? sched_new(&sc, e) : NULL;
+    s->sched = sched_new(&sc, e);
     return s->sched ? 0 : -(int)e->code;
 }
 
