@@ -43,8 +43,23 @@ def environment(service, **more):
     return {**plain, **AT_ROOT, "EVENSTEP_PYTHON": "/usr/bin/python3", **more}
 
 
+started = []
+
+
+@pytest.fixture(autouse=True)
+def ended():
+    """What a failed test started does not outlive it."""
+    yield
+    while started:
+        started.pop().kill()
+
+
 def start(*args, service=None, cwd="/", **more):
-    return subprocess.Popen([EVENSTEP, "run", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment(service, **more))
+    """Ctrl-C reaches it also where the tests themselves run in the background, which ignores SIGINT."""
+    process = subprocess.Popen([EVENSTEP, "run", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment(service, **more),
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    started.append(process)
+    return process
 
 
 def finish(process):
