@@ -1,6 +1,6 @@
-/* Dry runs and data sets: see dryrun.h. Data sets, strategies and the files that `init` names are
- * the worker's business, so its program is asked (`--check`, `--datasets`), with a limit of 5 s;
- * placement and profiles are ours.
+/* Dry runs and data sets: see dryrun.h. The worker's program checks data sets, strategies and the
+ * files that `init` names (`--check`, `--datasets`), within 5 s; the coordinator itself checks
+ * placement and profiles.
  */
 #include "coordinator/dryrun.h"
 
@@ -72,8 +72,8 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-/* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with
- * the file that its `init` is (NULL: none). Release `out` in any case. */
+/* Asks the worker's program, or the simulator's, what is wrong with a spec. The worker's also
+ * checks the file of its `init` (NULL: none). Release `out` in any case. */
 static int check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator,
                       struct checked *out, struct err *e)
 {
@@ -159,8 +159,8 @@ static bool has_agent(const json_t *nodes)
     return false;
 }
 
-/* Where no node can come, a job that asks for more than there are would wait for ever: that is said
- * at once. Elsewhere it waits for hosts to join. */
+/* Where no host can join, a job that asks for more nodes than there are would wait for ever: this
+ * is an error. Elsewhere it waits for hosts to join. */
 static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask,
                             const char *waiting, struct jsonx_problems *problems)
 {
@@ -188,7 +188,8 @@ static void tell_lacking(const json_t *node, const struct placement_ask *ask,
     }
 }
 
-/* As if every node were free; then as it is, to say whether it starts now. */
+/* Places the job as if every node were free, then as the nodes are now, to say whether it starts at
+ * once. */
 static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec,
                      const struct checked *checked, struct jsonx_problems *problems, struct err *e)
 {
@@ -235,7 +236,7 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
                      warnings, "starts", starts);
 }
 
-/* It takes no node; what it may lack is memory on this host. */
+/* A virtual job takes no node, but this host may have too little memory for it. */
 static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
                             struct jsonx_problems *problems, struct err *e)
 {
@@ -265,8 +266,7 @@ json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_p
     if (!spec || !store || jobspec_parse(spec, json, problems) < 0) {
         goto out;
     }
-    if (spec->program
-            .given) { /* it brings network and samples, which nobody knows before it runs */
+    if (spec->program.given) { /* it brings network and samples, which are unknown before it runs */
         const struct program_rights rights = {.allowed = d->allow_programs, .any = programs};
         programs_check(spec, d->data_dir, rights, problems);
         plan = place(d, store, spec, &checked, problems, e);

@@ -1,8 +1,7 @@
 /* Which nodes an attempt gets: see placement.h.
  *
- * A restart does not grab what is free at once. It takes fewer
- * workers than the spec asks for only if that many nodes are not alive at all; otherwise it waits
- * for busy ones like everybody else.
+ * A restart runs with fewer workers than the spec asks for only if too few nodes are alive;
+ * otherwise it waits for busy nodes as any other job does.
  */
 #include "coordinator/placement.h"
 
@@ -94,7 +93,7 @@ static int faster_first(const void *a, const void *b)
     return x->speed > y->speed ? -1 : x->speed < y->speed ? 1 : strcmp(x->name, y->name);
 }
 
-/* Counts of what could ever be used, what is alive, what is free. */
+/* Counts the nodes that could ever be used, those alive, and those free. */
 struct census {
     int known, alive, free_now;
 };
@@ -145,8 +144,8 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
     }
 }
 
-/* How many workers it would get if they were free. A restart goes on with fewer if the others are
- * not alive at all. */
+/* How many workers it would get if all nodes were free. A restart goes on with fewer if too few are
+ * alive. */
 static int workers_wanted(const struct placement_ask *ask, const struct census *c)
 {
     int wanted = ask->spec->workers,
@@ -190,7 +189,7 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask)
 {
     struct census c = count(ask);
     if (c.alive < workers_wanted(ask, &c)) {
-        return; /* it waits for nodes that are not there: what is there need not stand idle */
+        return; /* it waits for nodes that are not alive, so those that are alive need not idle */
     }
     size_t i;
     json_t *node;
