@@ -80,7 +80,7 @@ struct dev_input {
     bool training; /* false: forward and loss only, dropout off, running statistics used */
 };
 struct dev_result {
-    double loss;     /* sum over the samples */
+    double loss;     /* sum over the samples; NaN: a user's program did not tell it */
     int64_t correct; /* samples classified correctly; negative: not known */
     bool finite;     /* loss is finite */
 };

@@ -84,6 +84,18 @@ static int settled_by(struct program_engine *g, const struct wire_message *m, st
     }
 }
 
+/* What it says when its step is complete. */
+static int hear_settled(struct program_engine *g, struct wire_message *m, struct err *e)
+{
+    int rc;
+    while ((rc = talk_hear(g, m, e)) >= 0 && m->type == WIRE_BEGIN && (m->flags & WIRE_AGAIN)) {
+        if ((rc = pass_further(g, WIRE_HOLD, e)) < 0) {
+            return rc;
+        }
+    }
+    return rc;
+}
+
 int talk_settle(struct program_engine *g, struct err *e)
 {
     struct wire_message m;
@@ -94,7 +106,7 @@ int talk_settle(struct program_engine *g, struct err *e)
     if (g->doing != WORKS || !g->holding) {
         return 0; /* it is held, has left, or has not begun its first step */
     }
-    if ((rc = talk_hear(g, &m, e)) < 0 || (rc = settled_by(g, &m, e)) < 0) {
+    if ((rc = hear_settled(g, &m, e)) < 0 || (rc = settled_by(g, &m, e)) < 0) {
         return rc;
     }
     g->doing = HELD;
