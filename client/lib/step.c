@@ -122,6 +122,7 @@ static int gradients(struct session *s, const struct es_result *r, uint32_t flag
     }
     s->hold = (m.flags & WIRE_HOLD) != 0;
     return m.flags & WIRE_DIFFERENCE  ? ES_GO_DIFFERENCE
+           : m.flags & WIRE_VOID      ? ES_GO_VOID
            : m.flags & WIRE_SKIP_STEP ? ES_GO_SKIP
                                       : ES_GO_STEP;
 }

@@ -148,9 +148,8 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
     struct program *p = g->p;
     struct description about;
     bool end = ends_epoch(g, first) || first >= g->sent;
-    const struct entry at = {.resumed = true,
-                             .epoch = sent(g, end ? first - 1 : first)->slice.epoch,
-                             .step = first};
+    const struct entry at = {
+        .resumed = true, .epoch = sent(g, end ? first - 1 : first)->slice.epoch, .step = first};
     int rc;
     program_phase(p, PHASE_LOAD);
     enter_undo(p, 0);
@@ -208,6 +207,9 @@ static int make_step_again(struct program_engine *g, uint32_t hold, struct err *
         }
         g->own_step = OWN_STEP; /* still to be made */
     } while (m.type != WIRE_GRADIENTS);
+    if (!g->summed) {
+        pass_make_whole(g);
+    }
     return talk_say(g, WIRE_GO, hold, e);
 }
 
@@ -241,10 +243,11 @@ int again_settle(struct program_engine *g, int rc, struct err *e)
 }
 
 /* This rank takes part in the step with nothing: buckets that were not handed over are zero. */
-static int stand_aside(struct program_engine *g, struct dev_result *out, dev_mark_fn *mark,
-                       void *ctx)
+static int stand_aside(struct program_engine *g, struct work *w, struct dev_result *out,
+                       dev_mark_fn *mark, void *ctx)
 {
-    *out = (struct dev_result){.correct = -1, .finite = true, .absent = true};
+    *out = (struct dev_result){.finite = true, .absent = true, .given = g->marked};
+    w->weight = 0;
     for (; g->marked < g->base.n_buckets; g->marked++) {
         const struct dev_bucket *b = &g->base.buckets[g->marked];
         memset(g->replica.host[DEV_GRADS] + b->first, 0, b->count * sizeof(float));
@@ -273,7 +276,7 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
     g->marked = 0;
     for (;;) {
         if (g->lost && g->source == FROM_OTHERS) {
-            return stand_aside(g, out, mark, ctx);
+            return stand_aside(g, w, out, mark, ctx);
         }
         if (g->lost && g->source == FROM_SERVER) {
             rc = wait_for_server(g, e);

@@ -112,6 +112,10 @@ static int end_run(struct program_engine *g, enum action why, struct err *e)
         }
         if (m.type == WIRE_LEAVE) {
             g->doing = GONE;
+        } else if (m.type == WIRE_BEGIN && (m.flags & WIRE_AGAIN)) {
+            if ((rc = pass_further(g, stop, e)) < 0) {
+                return rc;
+            }
         } else if (m.type == WIRE_EPOCH_END || m.type == WIRE_BEGIN) {
             if (m.type == WIRE_EPOCH_END && (rc = talk_say(g, WIRE_CONTINUE, stop, e)) < 0) {
                 return rc;
@@ -171,6 +175,10 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->number = -1;
     g->rate = spec->optimizer.learning_rate;
     g->differences = !p->about.plain && (server || spec->strategy.type == CAT_STRATEGY_HPSGD);
+    g->summed = spec->strategy.type == CAT_STRATEGY_SYNC;
+    g->of_sum = 1;
+    g->base.weighed = true;
+    g->base.sums = p->about.sums;
     program_device_init(&g->device, p);
     g->device.ctx = g;
     g->device.settle = settle;

@@ -42,6 +42,9 @@ struct program_engine {
     bool holding;                  /* WORKS: it was told to wait at what it says next */
     uint32_t go;                   /* flags of the GO that is due */
     bool differences;              /* the strategy gets them in place of gradients */
+    bool summed;                   /* it sums gradients before it lets the optimizer step */
+    double of_sum;                 /* what this rank's sum over its samples is multiplied with to be
+                                      that of the whole step; 1: its loss is a mean, or `summed` */
     int64_t number, sent;          /* of the step under way; slices that were sent */
     uint32_t told[AHEAD_MOST + 2]; /* by number modulo p->slots: EPOCH_LAST and RUN_LAST of slices
                                       that were sent */
@@ -94,6 +97,12 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
 
 /* ---- pass.c ---------------------------------------------------------------------------------- */
 
+/* What stands as gradients in the block becomes what the program steps on, in strategies that do
+ * not sum them. */
+void pass_make_whole(struct program_engine *g);
+/* The program began one more backward pass over the step before (WIRE_AGAIN): follows it to its GO,
+ * which has these flags too. */
+int pass_further(struct program_engine *g, uint32_t flags, struct err *e);
 /* As engine_ops.compute. */
 int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                  dev_mark_fn *mark, void *ctx, struct err *e);

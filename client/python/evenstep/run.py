@@ -16,9 +16,9 @@ import traceback
 from collections import namedtuple
 
 from . import library
-from .library import DIFFERENCE, OVER, SAVE, SKIP, STEP, Error, byref, ctypes
+from .library import DIFFERENCE, OVER, SAVE, SKIP, STEP, VOID, Error, byref, ctypes
 
-__all__ = ["DIFFERENCE", "SKIP", "STEP", "Error", "Run", "Slice", "alone", "run"]
+__all__ = ["DIFFERENCE", "SKIP", "STEP", "VOID", "Error", "Run", "Slice", "alone", "run"]
 
 Slice = namedtuple("Slice", "epoch number start count step_count indices epoch_last")
 

@@ -21,6 +21,11 @@ struct gradients;
  * out. */
 struct gradients *gradients_new(struct rank_env *env, size_t words, struct err *e);
 void gradients_free(struct gradients *g); /* NULL is allowed */
+/* Where ranks may say what their gradients weigh (rank_env.weighed): asked in each step, with the
+ * sums of the words, before the update. *scale is what the gradients are multiplied with, 1 unless
+ * it is set. False: the update is left out. */
+typedef bool gradients_judge_fn(void *ctx, const float *sums, double *scale);
+void gradients_set_judge(struct gradients *g, gradients_judge_fn *judge, void *ctx);
 
 /* strategy_ops.alone of a strategy that uses this: no other rank's gradients join. */
 bool gradients_are_alone(const struct comm *c);
@@ -32,7 +37,8 @@ int gradients_add(struct gradients *g, const struct dev_bucket *b, int index, in
 /* [words] room for the caller's words of this step, once all buckets were added. */
 float *gradients_words(struct gradients *g);
 /* Ends the sums and makes one update of the replica with them, at w's learning rate, unless the
- * device has made it already. *sums: [words] the sums of the words, until the next step. */
+ * device has made it already. `share` weighs this rank's statistics. *sums: [words] the sums of the
+ * words, until the next step. */
 int gradients_update(struct gradients *g, const struct work *w, double share, const float **sums,
                      struct err *e);
 /* Bytes that a rank sends in a step. */

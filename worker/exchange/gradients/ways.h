@@ -30,6 +30,8 @@ struct gradients {
     float *written;        /* [trailer] as the host writes it: behind `last`, or pinned memory */
     const float *sums;     /* [trailer] summed: as `written`, or memory of the transport */
     struct device_buffer buffer; /* [trailer + n_params], of on_device */
+    gradients_judge_fn *judge;   /* NULL: every update is made, with scale 1 */
+    void *judge_ctx;
 };
 
 struct gradients_way {
@@ -49,6 +51,10 @@ static inline struct bucket *gradients_last(const struct gradients *g)
 {
     return &g->buckets[g->n_buckets - 1];
 }
+
+/* ---- gradients.c ------------------------------------------------------------------------------ */
+/* The update with all sums, which are there, `sums` too; for the ways that make one. */
+int gradients_apply(struct gradients *g, double learning_rate, struct err *e);
 
 /* ---- host.c, for the ways that sum in host memory -------------------------------------------- */
 int gradients_host_lay_out(struct gradients *g, struct bucket *b, struct err *e);
