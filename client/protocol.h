@@ -60,7 +60,9 @@ enum wire_type {
     WIRE_START,        /* the block's parameters are those to start from */
     WIRE_SLICE,        /* .slice: the samples of a step of this rank */
     WIRE_GO,           /* answers GRADIENTS: flags say what the program does now */
-    WIRE_SAVE,         /* only after BEGIN, EPOCH_END or LEAVE while held: give your state */
+    WIRE_SAVE,         /* only after BEGIN, EPOCH_END or LEAVE while held, or, where JOIN's "state"
+                          is true, after GRADIENTS (another rank's program is started again and
+                          goes on from this one's state): give your state */
     WIRE_CONTINUE,     /* ends a hold */
     WIRE_REFUSED       /* fd: a sentence: why the program cannot join or go on. The rank closes */
 };

@@ -52,6 +52,10 @@ struct engine_ops {
     /* NULL, or: what this rank keeps beside the replica, once the last step is made; the caller
      * releases it. */
     int (*own_state)(struct engine *g, struct own_state *out, struct err *e);
+    /* As rank_env's; NULL: what computes does not end by itself. */
+    int (*give)(struct engine *g, struct own_state *out, struct err *e);
+    int (*resume)(struct engine *g, struct work *w, const struct own_state *state,
+                  struct dev_result *out, double *compute_s, struct err *e);
     /* NULL, or: the strategy has finished with this action. */
     int (*end)(struct engine *g, enum action why, struct err *e);
     void (*free)(struct engine *g);

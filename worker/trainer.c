@@ -76,6 +76,19 @@ static int own_state(void *ctx, struct own_state *out, struct err *e)
     return g->ops->own_state(g, out, e);
 }
 
+static int give(void *ctx, struct own_state *out, struct err *e)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    return g->ops->give(g, out, e);
+}
+
+static int resume(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
+                  double *compute_s, struct err *e)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    return g->ops->resume(g, w, state, out, compute_s, e);
+}
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static int prepare(struct trainer *t, struct err *e)
@@ -160,6 +173,10 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.ready = is_ready;
     t->rank.aside = set_aside;
     t->rank.own_state = own_state;
+    if (t->engine->ops->resume) {
+        t->rank.give = give;
+        t->rank.resume = resume;
+    }
     if (t->start->restored && t->env->telemetry->restored) {
         t->env->telemetry->restored(t->env->telemetry->ctx, state);
     }

@@ -63,7 +63,8 @@ def describe(optimizer):
 
 def faulty(number):
     """Whether this process has its fault at this slice."""
-    here, incarnation = ARGS.on is None or ARGS.on == int(os.environ["EVENSTEP_RANK"]), int(os.environ["EVENSTEP_INCARNATION"])
+    rank, incarnation = int(os.environ["EVENSTEP_RANK"]), int(os.environ["EVENSTEP_INCARNATION"])
+    here = ARGS.on in (None, rank) and ARGS.but != rank
     due = number == ARGS.every * (incarnation + 1) if ARGS.every else number == ARGS.after
     return ARGS.fault and here and due and incarnation < ARGS.times
 
@@ -249,6 +250,7 @@ if __name__ == "__main__":
     parser.add_argument("--point", default="before", choices=["before", "begun", "half", "step", "after", "evaluation"])
     parser.add_argument("--every", type=int, help="in place of --after: the next process goes that much further")
     parser.add_argument("--on", type=int)
+    parser.add_argument("--but", type=int)
     parser.add_argument("--times", type=int, default=99)
     parser.add_argument("--becomes-another", action="store_true")
     ARGS = parser.parse_args()

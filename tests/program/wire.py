@@ -115,7 +115,10 @@ class Wire:
     def gradients(self, s, loss, rate=float("nan"), correct=-1, flags=0, samples=None, weight=None):
         n = s.count if samples is None else samples
         self.send(GRADIENTS, flags, struct.pack("<qqdddd", s.number, n, n if weight is None else weight, loss, correct, rate))
-        go, _, _ = self.receive(GO)
+        go, _, _ = self.receive(GO, SAVE)
+        while self.last == SAVE:
+            self.send(STATE, blob=self.save())
+            go, _, _ = self.receive(GO, SAVE)
         self.held = bool(go & HOLD)
         return go
 

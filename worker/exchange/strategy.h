@@ -123,6 +123,14 @@ struct rank_env {
     bool keeps_own;
     /* Worker: this rank's, at the end of the step that was made last; the caller releases it. */
     int (*own_state)(void *ctx, struct own_state *out, struct err *e);
+    /* Where a user's program may have ended and be started again (dev_result.absent); else NULL.
+     * give: this rank's own state as it was when the gradients of this step were computed; the
+     * caller releases it. resume: starts the program again, from the parameters in the replica and
+     * that state; its gradients of w are in the replica then, *w, *out and *compute_s as after any
+     * step. state NULL: no rank has one; the error says how the program ended. */
+    int (*give)(void *ctx, struct own_state *out, struct err *e);
+    int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
+                  double *compute_s, struct err *e);
     int ahead;        /* steps whose slices are told before their turn, and then hold; 0: none */
     bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
     bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */

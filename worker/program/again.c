@@ -87,7 +87,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
 {
     char why[600];
     const struct telemetry *t = g->base.env->telemetry;
-    if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->source == FROM_OTHERS) {
+    if (!g->p->link.gone || g->answered < 0 || g->doing == GONE) {
         return rc;
     }
     g->crashes = g->good >= GOOD_STEPS ? 1 : g->crashes + 1;
@@ -101,6 +101,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     if (t->crashed) {
         t->crashed(t->ctx, e->message);
     }
+    g->why = *e;
     err_clear(e);
     bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
     rc = g->lost || older ? 0 : keep(g, e);
@@ -298,6 +299,58 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
             return rc;
         }
     }
+}
+
+static void mark_nothing(void *ctx, int bucket)
+{
+    (void)ctx;
+    (void)bucket;
+}
+
+/* The gradients go into sums that the strategy holds; nothing is handed over on the way. */
+static int resume(struct program_engine *g, struct work *w, struct dev_result *out,
+                  double *compute_s, struct err *e)
+{
+    struct comm *c = g->base.env->comm;
+    int rc;
+    if ((rc = enter(g, g->number, e)) < 0 || (rc = begin(g, g->number, e)) < 0) {
+        return rc;
+    }
+    double began = comm_now(c);
+    g->base.idle = 0;
+    program_phase(g->p, PHASE_COMPUTE);
+    rc = pass_compute(g, w, out, mark_nothing, NULL, e);
+    *compute_s = comm_now(c) - began - g->base.idle;
+    program_phase(g->p, PHASE_EXCHANGE);
+    return rc;
+}
+
+int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
+                 struct dev_result *out, double *compute_s, struct err *e)
+{
+    int rc;
+    if (!state) {
+        *e = g->why;
+        return err_prefix(e, "the programs of all ranks ended in one step; here");
+    }
+    if (!g->p->about.stateless && state->n == 0) {
+        err_set(e, ERR_UNSUPPORTED,
+                "%s cannot go on: its optimizer '%s' keeps a state from step to step, which the "
+                "programs do not give",
+                g->p->link.who, g->p->about.optimizer_name);
+        err_hint(e, "a program gives its state where it says has_state (es_join), as Python's do");
+        return -ERR_UNSUPPORTED;
+    }
+    own_state_release(&g->p->state);
+    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = keep(g, e)) < 0) {
+        return rc;
+    }
+    do {
+        if ((rc = resume(g, w, out, compute_s, e)) >= 0) {
+            return rc;
+        }
+    } while ((rc = again_survive(g, rc, e)) >= 0);
+    return rc;
 }
 
 int again_load(struct program_engine *g, struct err *e)

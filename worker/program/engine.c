@@ -144,6 +144,17 @@ static int own_state(struct engine *base, struct own_state *out, struct err *e)
     return state_take(of(base), out, e);
 }
 
+static int give(struct engine *base, struct own_state *out, struct err *e)
+{
+    return state_give(of(base), out, e);
+}
+
+static int resume(struct engine *base, struct work *w, const struct own_state *state,
+                  struct dev_result *out, double *compute_s, struct err *e)
+{
+    return again_resume(of(base), w, state, out, compute_s, e);
+}
+
 static void release(struct engine *base)
 {
     program_leave(of(base)->p);
@@ -158,6 +169,8 @@ static const struct engine_ops program_engine_ops = {
     .compute = compute,
     .evaluate = evaluate,
     .own_state = own_state,
+    .give = give,
+    .resume = resume,
     .end = end,
     .free = release,
 };

@@ -62,11 +62,12 @@ struct program_engine {
     enum source source;
     enum own_step own_step;
     int64_t answered, begun_last; /* slices: GRADIENTS came, BEGIN came; -1: none */
-    float *kept;   /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
-    bool lost;     /* the process has ended; another one is started when it is needed */
-    bool returned; /* FROM_SERVER: another one waits for START; still lost */
-    int crashes;   /* in a row */
-    int64_t good;  /* steps since the last one */
+    float *kept;    /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
+    bool lost;      /* the process has ended; another one is started when it is needed */
+    bool returned;  /* FROM_SERVER: another one waits for START; still lost */
+    struct err why; /* it ended last */
+    int crashes;    /* in a row */
+    int64_t good;   /* steps since the last one */
 };
 
 /* ---- talk.c ---------------------------------------------------------------------------------- */
@@ -120,6 +121,9 @@ void again_begun(struct program_engine *g);
 int again_survive(struct program_engine *g, int rc, struct err *e);
 /* The same in talk_settle; the program that stands still may be another one by then. */
 int again_settle(struct program_engine *g, int rc, struct err *e);
+/* FROM_OTHERS, as engine_ops.resume. */
+int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
+                 struct dev_result *out, double *compute_s, struct err *e);
 /* Are the parameters in the block those after the last step? */
 bool again_is_known(const struct program_engine *g);
 /* Before slices are sent, and before the run's end: a process that waits goes on. */
@@ -130,5 +134,9 @@ int again_end(struct program_engine *g, struct err *e);
 /* As engine_ops.own_state: asks the program, which stands still where its next step begins or where
  * it leaves. */
 int state_take(struct program_engine *g, struct own_state *out, struct err *e);
+/* The same of a program that waits for GO: its state before that step. */
+int state_give(struct program_engine *g, struct own_state *out, struct err *e);
+/* *out is overwritten. */
+int state_copy(struct own_state *out, const struct own_state *from, struct err *e);
 
 #endif

@@ -67,6 +67,7 @@ void gradients_free(struct gradients *g)
     for (int i = 0; i < g->n_buckets; i++) {
         allreduce_release(&g->buckets[i].sum);
     }
+    gradients_late_free(g);
     device_buffer_close(&g->buffer);
     free(g->buckets);
     free(g->last);

@@ -41,6 +41,24 @@ float *gradients_words(struct gradients *g);
  * words, until the next step. */
 int gradients_update(struct gradients *g, const struct work *w, double share, const float **sums,
                      struct err *e);
+
+/* ---- ranks that join late -------------------------------------------------------------------- */
+
+/* Called within gradients_update with the sums of the words, before anything is used. Ways that sum
+ * in host memory and update at the end have it, which a user's program takes. */
+typedef int gradients_late_fn(void *ctx, float *words, struct err *e);
+void gradients_set_late(struct gradients *g, gradients_late_fn *late, void *ctx);
+/* Within that function, on all ranks alike, the sums are added to. First _begin: `mine`, this rank
+ * sets its sums aside, so that its replica may be used for the gradient that it lacked. Then the
+ * caller fills gradients_join_words [words], then gradients_join with this rank's part, or NULL. */
+struct late_part {
+    double share, stats_share; /* what its gradient and its statistics weigh */
+    int given;                 /* buckets that it gave in the step */
+};
+int gradients_join_begin(struct gradients *g, bool mine, struct err *e);
+float *gradients_join_words(struct gradients *g);
+int gradients_join(struct gradients *g, const struct late_part *mine, struct err *e);
+
 /* Bytes that a rank sends in a step. */
 uint64_t gradients_bytes(const struct gradients *g);
 

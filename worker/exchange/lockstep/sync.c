@@ -12,19 +12,21 @@
  * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on,
  * or later while anyone is not ready.
  *
+ * A rank whose user's program has ended joins the sums late (absence.h).
+ *
  * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "worker/exchange/gradients/gradients.h"
-#include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/absence.h"
 
 struct sync {
     struct strategy base;
     struct lockstep l;
     struct gradients *gradients;
+    struct absence absence;
     /* of the sum under way: its step, and the samples planned for it */
     int64_t summed;
     double planned;
@@ -106,6 +108,10 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     if (env->weighed) {
         gradients_set_judge(s->gradients, judge, s);
     }
+    if (env->resume && env->comm->workers > 1) {
+        s->absence = (struct absence){.l = &s->l, .gradients = s->gradients, .share = share_of};
+        gradients_set_late(s->gradients, absence_end, &s->absence);
+    }
     return &s->base;
 }
 
@@ -154,14 +160,18 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     double ready = comm_now(l->env->comm);
     float *words = gradients_words(s->gradients);
     const float *sums;
-    lockstep_write(l, words, ready - l->began, 1);
+    struct absence *a = &s->absence;
+    a->work = *w;
+    a->result = *r;
+    a->compute_s = compute_s;
+    lockstep_write(l, words, r->absent ? ABSENCE_TIME : ready - l->began, 1);
     lockstep_weigh(l, words, w->weight, w->voided, w->further);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
     s->planned = planned(l, w);
     s->summed = l->step + 1;
     int rc;
-    if ((rc = gradients_update(s->gradients, w, lockstep_share(l), &sums, e)) < 0 ||
+    if ((rc = gradients_update(s->gradients, w, r->absent ? 0 : lockstep_share(l), &sums, e)) < 0 ||
         (rc = check_further(l, w, sums, e)) < 0) {
         return rc;
     }
@@ -171,7 +181,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     }
     lockstep_done(l);
     lockstep_agree(l, sums);
-    report(s, w, sums, compute_s, ready);
+    report(s, w, sums, a->compute_s, ready);
     return 0;
 }
 
