@@ -61,14 +61,6 @@ static double job_time(const struct keeper *k)
     return comm_now(k->env->comm) - k->rank.job_start;
 }
 
-/* Seconds since the job's start travel in extra.elapsed, so that `time` goes on after a restart. */
-static json_t *with_elapsed(struct keeper *k, const struct run_state *state)
-{
-    json_t *extra = state->extra ? json_copy(state->extra) : json_object();
-    json_object_set_new(extra, "elapsed", json_real(job_time(k)));
-    return extra;
-}
-
 static int save_artifact(struct keeper *k, const struct run_state *state, struct err *e)
 {
     struct telemetry *t = k->env->telemetry;
@@ -89,10 +81,9 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
         return err_set(e, ERR_MEMORY, "cannot write a checkpoint: memory ran out");
     }
     *copy = *state;
-    copy->extra = with_elapsed(k, state);
+    copy->elapsed = job_time(k); /* so that `time` goes on after a restart */
     int rc = checkpoint_write(k->env->job_dir, k->env->spec, copy, k->env->spec->checkpoint_keep,
                               path, sizeof(path), e);
-    json_decref(copy->extra);
     free(copy);
     if (rc == 0) {
         t->saved(t->ctx, "checkpoint", path, state->version, job_time(k));

@@ -26,6 +26,7 @@
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
+#include "worker/program/copy.h"
 #include "worker/program/program.h"
 #include "worker/pulse.h"
 #include "worker/trainer.h"
@@ -51,6 +52,7 @@ struct process {
     struct dataset data;
     bool data_there;
     struct program program; /* of a spec with one */
+    struct copy copy;       /* of an uploaded program */
     int rank;
 };
 
@@ -217,6 +219,27 @@ static int fetch_samples(struct process *w, struct err *e)
     return rc;
 }
 
+/* An uploaded program, into a folder of this rank's own; *folder stays as it is for others. */
+static int copy_program(struct process *w, const char **folder, struct err *e)
+{
+    const struct worker_config *c = &w->config;
+    const struct copy_ask ask = {.comm = &w->comm,
+                                 .telemetry = &w->telemetry,
+                                 .digest = c->spec->program.digest,
+                                 .archive = c->plan.program_archive,
+                                 .received = {c->cache, c->cache_bytes},
+                                 .works = w->rank < c->spec->workers};
+    if (!c->spec->program.digest[0]) {
+        return 0;
+    }
+    if (!c->plan.program_archive[0]) {
+        return err_set(e, ERR_NOT_FOUND, "a program by its digest needs a service that has it");
+    }
+    int rc = copy_open(&w->copy, &ask, e);
+    *folder = rc == 0 && w->copy.folder[0] ? w->copy.folder : NULL;
+    return rc;
+}
+
 /* Programs bring samples and network with them; the first minibatches follow if the job left the
  * batch to them. */
 static int join_programs(struct process *w, const char *node, struct err *e)
@@ -228,6 +251,9 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
     bool local = c->mode == WORKER_LOCAL; /* else another host than the coordinator's has none */
+    if ((rc = copy_program(w, &folder, e)) < 0) {
+        return rc;
+    }
     bool has_job_dir = job_dir && (local || access(job_dir, W_OK) == 0);
     snprintf(output, sizeof(output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
@@ -367,7 +393,9 @@ static int run_mpi(struct process *w, struct err *e)
     struct sigaction term = {.sa_handler = on_term};
     sigaction(SIGTERM, &term, NULL);
     w->transport = comm_mpi_open(e);
+    w->copy.lock = -1;
     int rc = w->transport ? run_rank(w, e) : -(int)e->code;
+    copy_close(&w->copy);
     say_goodbye(w, rc, e);
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -82,12 +82,12 @@ struct run_state {
     struct cursor cursor;
     struct slice out[RUN_SLICES]; /* handed out, not applied */
     int n_out;
-    json_t *extra; /* strategy's own and cumulative staleness; borrowed; may be NULL */
+    json_t *staleness; /* array of each worker's staleness_dump(); borrowed; NULL: none is kept */
+    double best;       /* accuracy of the best artifact so far; 0: there is none */
+    double elapsed;    /* seconds of the job so far; the keeper fills it */
     enum save_why why;
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
 };
-/* Accuracy of the best artifact so far, as `extra` tells it; 0: there is none. */
-double run_state_best(const struct run_state *state);
 
 /* What the strategy may ask of the rank it runs in: all function pointers may be called from the
  * main thread (or fiber). */

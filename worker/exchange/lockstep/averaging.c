@@ -403,7 +403,10 @@ int averaging_evaluated(struct strategy *base, const struct work *w, const struc
 {
     struct averaging *s = (struct averaging *)base;
     int rc = lockstep_evaluated(&s->l, w, r, e);
-    return rc < 0 ? rc : load_own(s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return load_own(s, e);
 }
 
 int averaging_finish(struct strategy *base, struct err *e)

@@ -106,7 +106,6 @@ int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err
 struct keeping {
     struct rank_env *env;
     float *params, *optim, *stats; /* those of the last state; owned */
-    json_t *extra;                 /* owned */
     double best;                   /* accuracy */
     struct run_state *state;       /* owned: too large for a fiber's stack */
 };
@@ -145,7 +144,6 @@ static int save_state(struct keeping *k, const struct state_head *head, struct e
     if (head->why == SAVE_BEST && head->accuracy > k->best) {
         k->best = head->accuracy;
     }
-    json_object_set_new(k->extra, "best", json_real(k->best));
     *k->state = (struct run_state){.params = k->params,
                                    .optim = k->optim,
                                    .stats = k->stats,
@@ -155,7 +153,7 @@ static int save_state(struct keeping *k, const struct state_head *head, struct e
                                    .version = head->version,
                                    .applied_samples = head->applied,
                                    .cursor = head->cursor,
-                                   .extra = k->extra,
+                                   .best = k->best,
                                    .why = (enum save_why)head->why,
                                    .test_accuracy = head->accuracy,
                                    .test_loss = head->loss};
@@ -164,13 +162,10 @@ static int save_state(struct keeping *k, const struct state_head *head, struct e
 
 int lockstep_serve(struct rank_env *env, const struct run_state *from, struct err *e)
 {
-    struct keeping k = {.env = env,
-                        .extra = json_object(),
-                        .state = calloc(1, sizeof *k.state),
-                        .best = run_state_best(from)};
+    struct keeping k = {.env = env, .state = calloc(1, sizeof *k.state), .best = from->best};
     struct state_head head = {.outcome = RUN_GOES_ON};
     double deadline = env->comm->deadline;
-    int rc = k.state && k.extra ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+    int rc = k.state ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
     env->comm->deadline = 0; /* the next state may be hours away; heartbeats tell who is alive */
     while (rc >= 0 && head.outcome == RUN_GOES_ON) {
         if ((rc = take_state(&k, &head, e)) >= 0) {
@@ -181,7 +176,6 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
     if (rc < 0) {
         comm_abandon(env->comm); /* a block may still be coming */
     }
-    json_decref(k.extra);
     free(k.params);
     free(k.optim);
     free(k.stats);
