@@ -194,6 +194,10 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
                       "node '%s' (%s) does not compute in %s, and too few others do",
                       node_name(lacking), node_device(lacking), spec->precision);
     }
+    if (spec->batching.global_batch == 0) {
+        json_array_append_new(warnings, json_string("minibatches are shared out once the program "
+                                                    "has told the batch of its loader"));
+    }
     if (placement_find(&all, &ask)) {
         placed = nodes_json(store, spec, &all, checked, problems);
         warn_overlong(warnings, &all, checked);

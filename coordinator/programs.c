@@ -121,10 +121,6 @@ void programs_check(const struct jobspec *spec, const char *data_dir, bool allow
     if (!allowed && p->env) {
         jsonx_problem(problems, "/program/env", "%s", closed);
     }
-    if (spec->batching.global_batch == 0) {
-        jsonx_problem(problems, "/batching/global_batch",
-                      "a program's job needs its global batch: what its loader asks for");
-    }
 }
 
 json_t *programs_resolve(const struct jobspec *spec, const char *data_dir, char folder[PATH_MAX],

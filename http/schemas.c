@@ -28,9 +28,12 @@ const struct schema schemas[] = {
      "id:string name:string state:string attempt:integer priority:integer restarts:integer spec:object created:string "
      "started:string? finished:string? error:JobError? waiting:string? disk_bytes:integer pruned:string? progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] ~seconds:number "
-     "~rows_dropped:integer",
+     "~rows_dropped:integer ~program:JobProgram",
      "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds ago; `pruned`: since when its history and checkpoints "
      "are gone, to make room."},
+    {"JobProgram",
+     "framework:string optimizer:string parameters:integer tensors:integer samples:integer global_batch:integer epochs:number",
+     "What a user's own program brought when it joined; `samples` are those of an epoch."},
     {"JobError", "code:string message:string rank:integer? node:string? attempt:integer?",
      "Why an attempt failed."},
     {"Progress", "epoch:number epochs:number step:integer samples:integer fraction:number",

@@ -219,6 +219,10 @@ int assign_first(struct assignment *out, const struct batching_spec *b, int work
     memset(out, 0, sizeof *out);
     out->version = 1;
     out->workers = workers;
+    if (b->global_batch == 0) {
+        snprintf(out->reason, sizeof out->reason, "none, until the program has told its batch");
+        return 0;
+    }
     if (workers < 1 || workers > SPEC_WORKERS || (int64_t)workers * least > b->global_batch) {
         return err_set(e, ERR_INVALID,
                        "a global batch of %d cannot give each of %d workers at least %d samples",
@@ -287,6 +291,29 @@ int balancer_init(struct balancer *b, const struct batching_spec *batching, int 
         snprintf(b->names[i], sizeof b->names[i], "%s", names && names[i] ? names[i] : "a node");
     }
     return 0;
+}
+
+int balancer_take_batch(struct balancer *b, int global_batch, struct err *e)
+{
+    const struct profile *profiles[SPEC_WORKERS];
+    struct assignment first;
+    int version = b->current.version;
+    int64_t sum = 0;
+    for (int i = 0; i < b->workers; i++) {
+        sum += b->current.sizes[i];
+        profiles[i] = b->profiles[i].count > 0 ? &b->profiles[i] : NULL;
+    }
+    b->batching.global_batch = global_batch;
+    if (sum == global_batch) {
+        return 0;
+    }
+    int rc = assign_first(&first, &b->batching, b->workers, profiles, b->quantum, e);
+    if (rc < 0) {
+        return rc;
+    }
+    first.version = version + 1;
+    b->current = first;
+    return 1;
 }
 
 void balancer_release(struct balancer *b)
@@ -387,7 +414,7 @@ static double gain_asked(const struct balancer *b)
 
 bool balancer_decide(struct balancer *b, int64_t step)
 {
-    if (b->batching.policy != BATCH_DYNAMIC || b->workers < 2) {
+    if (b->batching.policy != BATCH_DYNAMIC || b->workers < 2 || b->batching.global_batch == 0) {
         return false;
     }
     int overfull =

@@ -115,7 +115,8 @@ void spec_read_optimizer(struct optimizer_spec *o, struct fields *f)
 
 const struct catalog_param spec_batching_params[] = {
     {"global_batch", PARAM_INT, 1, 0, 1, 1 << 24, NULL, NULL,
-     "samples of one step, all workers together"},
+     "samples of one step, all workers together; of a program: what its loader asks for, if it is left "
+     "out"},
     {"min_batch", PARAM_INT, 0, 1, 1, 1 << 24, NULL, NULL, "least minibatch of a worker"},
     {"max_batch", PARAM_INT, 0, 0, 0, 1 << 24, NULL, NULL,
      "largest minibatch of a worker; 0: no limit but memory"},

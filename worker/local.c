@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 __attribute__((format(printf, 1, 2))) static void print_line(const char *fmt, ...)
@@ -38,6 +39,16 @@ static void on_evaluated(void *ctx, const struct evaluation *v)
                v->time, v->loss, v->accuracy, (long long)v->samples, v->final);
 }
 
+static void on_joined(void *ctx, const struct joined *program, const int *first_sizes)
+{
+    struct local *l = ctx;
+    memcpy(l->control.sizes, first_sizes, sizeof(int) * (size_t)l->workers);
+    if (l->rank == 0) {
+        print_line("joined,%lld,%lld,%d,%g\n", (long long)program->parameters,
+                   (long long)program->samples, program->global_batch, program->epochs);
+    }
+}
+
 static void on_profile(void *ctx, const struct profile *p)
 {
     print_line("profile,%d,%.6g,%.6g\n", ((struct local *)ctx)->rank, p->a, p->k);
@@ -71,6 +82,7 @@ void local_telemetry(struct local *l, struct telemetry *out)
                               .phase = on_phase,
                               .row = on_row,
                               .evaluated = on_evaluated,
+                              .joined = on_joined,
                               .profile = on_profile,
                               .saved = on_saved,
                               .control = on_control,

@@ -243,7 +243,9 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
     }
-    memcpy(w->local.control.sizes, c->plan.first_sizes, sizeof(c->plan.first_sizes));
+    struct joined joined;
+    program_joined(&w->program, c->spec, &joined);
+    w->telemetry.joined(w->telemetry.ctx, &joined, c->plan.first_sizes);
     w->data.train.samples = w->program.about.samples;
     return 0;
 }

@@ -249,6 +249,7 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
     p->from.rank = c->rank;
     p->from.attempt = c->attempt;
     p->workers = c->workers;
+    p->first_version = c->first_version;
     p->reads_control = c->reads_control;
     p->comm_age = c->comm_age;
     p->comm_ctx = c->comm_ctx;

@@ -17,7 +17,7 @@ struct pulse {
     struct store *store; /* the thread's */
     struct sender from;  /* of what this rank writes */
     char node[DOCUMENT_NODE];
-    int workers;
+    int workers, first_version;
     bool reads_control;
     double (*comm_age)(void *ctx);
     void *comm_ctx;

@@ -84,6 +84,22 @@ static void on_evaluated(void *ctx, const struct evaluation *v)
     tell(ctx, &f);
 }
 
+/* Minibatches that the coordinator tells have a higher version than these. */
+static void on_joined(void *ctx, const struct joined *program, const int *first_sizes)
+{
+    struct pulse *p = ctx;
+    struct fact f = fact_of(p, FACT_JOINED);
+    pthread_mutex_lock(&p->lock);
+    if (p->control.version == p->first_version) {
+        memcpy(p->control.sizes, first_sizes, sizeof(int) * (size_t)p->workers);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (p->from.rank == 0) {
+        f.joined = *program;
+        tell(p, &f);
+    }
+}
+
 static void on_profile(void *ctx, const struct profile *profile)
 {
     struct fact f = fact_of(ctx, FACT_PROFILE);
@@ -179,6 +195,7 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .phase = on_phase,
                               .row = on_row,
                               .evaluated = on_evaluated,
+                              .joined = on_joined,
                               .profile = on_profile,
                               .saved = on_saved,
                               .control = on_control,

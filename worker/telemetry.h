@@ -3,6 +3,7 @@
 #ifndef WORKER_TELEMETRY_H
 #define WORKER_TELEMETRY_H
 
+#include "job/documents/joined.h"
 #include "job/documents/phase.h"
 #include "worker/exchange/strategy.h"
 
@@ -20,6 +21,9 @@ struct telemetry {
     void (*restored)(void *ctx, const struct run_state *state);
     /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
     void (*received)(void *ctx, int64_t bytes, int64_t of_bytes);
+    /* Programs have joined: what they bring, and the first minibatches [workers], which hold until
+     * the coordinator tells others; may be NULL */
+    void (*joined)(void *ctx, const struct joined *program, const int *first_sizes);
     void (*tuned)(void *ctx, json_t *tuning); /* what the device measured (dev_tuning); a reference
                                                  is taken over; may be NULL */
     void (*served)(void *ctx, int64_t version,

@@ -20,6 +20,9 @@ static double samples_at(const struct monitor *m, double epoch)
     if (m->spec->data.format == CAT_FORMAT_GLYPHS) {
         return round(epoch * (double)m->spec->data.samples * (1 - m->spec->data.validation));
     }
+    if (m->program.global_batch > 0) {
+        return round(epoch * (double)m->program.samples);
+    }
     double seen = m->ranks.epoch;
     return seen > 0 ? round(epoch / seen * (double)ranks_samples(&m->ranks)) : 0;
 }
@@ -55,6 +58,28 @@ static int on_restored(struct monitor *m, int64_t version, struct err *e)
              m->ours.job, m->ours.attempt, (long long)version,
              (long long)history_missing(m->feed.history));
     return results_save(&m->results, m->store, m->ours.job, e);
+}
+
+void monitor_take_batch(struct monitor *m)
+{
+    struct err why = {0};
+    char quoted[600];
+    if (m->program.global_batch > 0 &&
+        orders_take_batch(&m->orders, m->program.global_batch, &why) < 0) {
+        log_warn("monitor", "the program's batch cannot be shared out", "job=%s why=%s",
+                 m->ours.job, log_quote(quoted, sizeof quoted, why.message));
+    }
+}
+
+static void on_joined(struct monitor *m, const struct joined *program)
+{
+    m->program = *program;
+    log_info(
+        "monitor", "a program has joined",
+        "job=%s framework=\"%s\" optimizer=\"%s\" parameters=%lld samples=%lld batch=%d epochs=%g",
+        m->ours.job, program->framework, program->optimizer, (long long)program->parameters,
+        (long long)program->samples, program->global_batch, program->epochs);
+    monitor_take_batch(m);
 }
 
 /* A worker measured its node at two sizes. Or it could not, for want of memory: then k is 0, and
@@ -111,6 +136,9 @@ static int on_own(struct monitor *m, const struct fact *f, struct err *e)
         return on_restored(m, f->version, e);
     case FACT_PROFILE:
         on_profile(m, f);
+        return 0;
+    case FACT_JOINED:
+        on_joined(m, &f->joined);
         return 0;
     default:
         return on_old(m, f, e);

@@ -22,6 +22,7 @@ int monitor_save(struct monitor *m, struct err *e)
     b.log_offset = m->logs.offset;
     b.has_ended = m->results.has_ended;
     b.ended = m->results.ended;
+    b.program = m->program;
     json_t *j = bookmark_json(&b);
     int rc = store_doc_set(m->store, m->ours.job, "detail:monitor", j, e);
     json_decref(j);
@@ -83,6 +84,7 @@ static int publish(struct monitor *m, double now, struct err *e)
                                   .ranks = &m->ranks,
                                   .orders = &m->orders,
                                   .results = &m->results,
+                                  .program = m->program.global_batch > 0 ? &m->program : NULL,
                                   .rows_missing = history_missing(m->feed.history)};
     return publisher_tick(&m->publisher, &view, now, e);
 }

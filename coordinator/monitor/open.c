@@ -52,6 +52,7 @@ static int open_parts(struct monitor *m, const struct monitor_config *config, st
 static void resume(struct monitor *m, bool adopted, const struct bookmark *b)
 {
     feed_resume(&m->feed, b);
+    m->program = b->program;
     if (adopted && sender_is(&b->from, &m->ours)) {
         m->gate_open = b->gate_open;
         m->logs.offset = (long)b->log_offset;
@@ -114,6 +115,7 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
     }
     if (rc >= 0 && config->adopted) {
         orders_adopt(&m->orders);
+        monitor_take_batch(m);
     } else if (rc >= 0) {
         rc = take_over(m, e);
     }

@@ -92,6 +92,13 @@ void orders_calibrate(struct orders *o, int rank, double a, double k, int max_ba
     p->max_batch = max_batch;
 }
 
+int orders_take_batch(struct orders *o, int global_batch, struct err *e)
+{
+    int rc = balancer_take_batch(&o->balancer, global_batch, e);
+    o->owes = o->owes || rc > 0;
+    return rc < 0 ? rc : 0;
+}
+
 int orders_keep_profiles(const struct orders *o, struct err *e)
 {
     int rc = 0;

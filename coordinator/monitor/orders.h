@@ -30,6 +30,9 @@ void orders_adopt(struct orders *o);
 void orders_observe(struct orders *o, const struct row *row); /* a measured step */
 /* A worker measured its node at two sizes: where no profile is known that is the start of one. */
 void orders_calibrate(struct orders *o, int rank, double a, double k, int max_batch);
+/* A user's program has told its global batch. Where no minibatches were told before, or others, they
+ * are owed from now on. Negative: it cannot be shared out, which the ranks find as well. */
+int orders_take_batch(struct orders *o, int global_batch, struct err *e);
 /* Decides on minibatches, unless the attempt is about to end, and tells the workers. */
 int orders_balance(struct orders *o, bool ending, struct err *e);
 /* Tells the workers to stop or to pause; nothing is written where that has not changed. */

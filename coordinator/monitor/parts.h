@@ -31,6 +31,7 @@ struct monitor {
     struct watchdog watchdog;
     struct publisher publisher;
     struct logs logs;
+    struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
      * started, because older rows past that are superseded first. */
     bool gate_open;
@@ -43,6 +44,8 @@ int monitor_save(struct monitor *m, struct err *e);
 /* facts.c: reads and follows the facts that wait. `old_attempt`: what attempts that are over left
  * behind, of which only their results count. */
 int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e);
+/* facts.c: minibatches follow what the program of this attempt has told, if one has. */
+void monitor_take_batch(struct monitor *m);
 /* facts.c: opens the gate of a restarted attempt that found no checkpoint. */
 int monitor_watch_gate(struct monitor *m, struct err *e);
 

@@ -56,19 +56,31 @@ static struct live_server server_of(const struct publisher *p, const struct publ
 
 /* ---- the live document ----------------------------------------------------------------------- */
 
+/* What a program has told holds from then on. */
+static double epochs_of(const struct publisher_view *v)
+{
+    return v->program ? v->program->epochs : v->spec->epochs;
+}
+
+static int batch_of(const struct publisher_view *v)
+{
+    return v->program ? v->program->global_batch : v->spec->batching.global_batch;
+}
+
 /* Where a job ends that has succeeded: after its epochs, or at the evaluation that reached its
  * target. */
 static double end_epoch(const struct publisher_view *v)
 {
+    double epochs = epochs_of(v);
     const struct evaluation *last = evaluations_last(&v->results->evaluations);
     double target = v->spec->target_accuracy;
     bool reached = last && target > 0 && last->accuracy >= target;
-    return reached && last->epoch < v->spec->epochs ? last->epoch : v->spec->epochs;
+    return reached && last->epoch < epochs ? last->epoch : epochs;
 }
 
 static struct live_progress progress_of(const struct publisher *p, const struct publisher_view *v)
 {
-    double epochs = v->spec->epochs, so_far = v->ranks->epoch < epochs ? v->ranks->epoch : epochs,
+    double epochs = epochs_of(v), so_far = v->ranks->epoch < epochs ? v->ranks->epoch : epochs,
            epoch = p->finished ? end_epoch(v) : so_far;
     return (struct live_progress){.epoch = epoch,
                                   .epochs = epochs,
@@ -87,8 +99,7 @@ static struct live_metrics metrics_of(const struct publisher_view *v)
                                  .test_loss = last ? last->loss : NAN,
                                  .test_accuracy = last ? last->accuracy : NAN,
                                  .samples_per_second = speed,
-                                 .step_seconds =
-                                     speed > 0 ? v->spec->batching.global_batch / speed : 0.0};
+                                 .step_seconds = speed > 0 ? batch_of(v) / speed : 0.0};
 }
 
 static json_t *live_of(const struct publisher *p, const struct publisher_view *v,
@@ -106,9 +117,10 @@ static json_t *live_of(const struct publisher *p, const struct publisher_view *v
                      .servers = servers,
                      .n_servers = servers ? n : 0,
                      .version = orders_version(v->orders),
-                     .global_batch = v->spec->batching.global_batch,
+                     .global_batch = batch_of(v),
                      .seconds = v->ranks->recent.time,
-                     .rows_dropped = ranks_rows_lost(v->ranks) + v->rows_missing};
+                     .rows_dropped = ranks_rows_lost(v->ranks) + v->rows_missing,
+                     .program = v->program};
     json_t *j = live_json(&l);
     free(servers);
     return j;

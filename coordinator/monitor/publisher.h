@@ -21,7 +21,8 @@ struct publisher_view {
     struct ranks *ranks; /* the rows since the last event are taken */
     const struct orders *orders;
     const struct results *results;
-    int64_t rows_missing; /* of the history */
+    const struct joined *program; /* that has joined; NULL: none */
+    int64_t rows_missing;         /* of the history */
 };
 int publisher_tick(struct publisher *p, const struct publisher_view *v, double now, struct err *e);
 /* The next turn writes all documents; `finished`: the job has succeeded. */

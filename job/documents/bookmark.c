@@ -32,6 +32,9 @@ json_t *bookmark_json(const struct bookmark *b)
     if (b->has_ended) {
         json_object_set_new(j, "outcome", ended_json(&b->ended));
     }
+    if (b->program.global_batch > 0) {
+        json_object_set_new(j, "program", joined_json(&b->program));
+    }
     return j;
 }
 
@@ -55,6 +58,10 @@ int bookmark_read(struct bookmark *out, int ranks, const json_t *j, struct err *
     if (out->has_ended) {
         struct document ended = document_within(&d, "outcome");
         ended_parse(&ended, &out->ended);
+    }
+    if (document_has(&d, "program")) {
+        struct document program = document_within(&d, "program");
+        joined_parse(&program, &out->program);
     }
     return document_close(&d, "the monitor's bookmark", e);
 }

@@ -2,7 +2,7 @@
  * goes on there. It stands in `detail:monitor`, written whenever something was read for good.
  *
  *   {"format": 1, …, "facts": "17…-0", "rows": {"0": "17…-3", "1": "0-0"}, "gate_open": true,
- *    "log_offset": 4096, "outcome": {…}}
+ *    "log_offset": 4096, "outcome": {…}, "program": {…}}        the last two where they are known
  *
  * Rows are named up to where they are on disk: later ones may be in the old coordinator's memory
  * alone, and are read again.
@@ -22,7 +22,8 @@ struct bookmark {
     bool gate_open;     /* rows of this attempt may be taken into the history */
     int64_t log_offset; /* bytes of the attempt's output */
     bool has_ended;
-    struct ended ended; /* if has_ended */
+    struct ended ended;    /* if has_ended */
+    struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
 };
 
 /* With room for `ranks`, everything at its beginning. */

@@ -9,9 +9,10 @@
 static const double longest = 1e12;
 
 static const char *const types[FACT_TYPES] = {
-    [FACT_EVALUATION] = "evaluation", [FACT_PROFILE] = "profile",   [FACT_TUNING] = "tuning",
-    [FACT_CHECKPOINT] = "checkpoint", [FACT_ARTIFACT] = "artifact", [FACT_RESTORED] = "restored",
-    [FACT_ENDED] = "ended",
+    [FACT_EVALUATION] = "evaluation", [FACT_JOINED] = "joined",
+    [FACT_PROFILE] = "profile",       [FACT_TUNING] = "tuning",
+    [FACT_CHECKPOINT] = "checkpoint", [FACT_ARTIFACT] = "artifact",
+    [FACT_RESTORED] = "restored",     [FACT_ENDED] = "ended",
 };
 static const char *const outcomes[OUTCOMES] = {
     [OUTCOME_FINISHED] = "finished",
@@ -49,6 +50,9 @@ json_t *fact_json(const struct fact *f)
     switch (f->type) {
     case FACT_EVALUATION:
         evaluation_write(j, &f->evaluation);
+        break;
+    case FACT_JOINED:
+        json_object_set_new(j, "program", joined_json(&f->joined));
         break;
     case FACT_PROFILE:
         json_object_set_new(j, "a", json_real(f->profile.a));
@@ -110,9 +114,14 @@ void ended_parse(const struct document *d, struct ended *out)
 
 static void read_own(const struct document *d, struct fact *f)
 {
+    struct document within;
     switch (f->type) {
     case FACT_EVALUATION:
         evaluation_parse(d, &f->evaluation);
+        break;
+    case FACT_JOINED:
+        within = document_within(d, "program");
+        joined_parse(&within, &f->joined);
         break;
     case FACT_PROFILE:
         f->profile.a = document_number(d, "a", -longest, longest);

@@ -6,6 +6,7 @@
  *   type        told by     keys                                     meaning
  *   evaluation  rank 0      step epoch time loss accuracy            figures of the test set
  *                           samples final
+ *   joined      rank 0      program                                  what a user's program brings
  *   profile     worker      a k max_batch                            step time, measured at the start
  *   tuning      worker      tuning                                   what its device measured
  *   checkpoint  keeper      path step time                           a checkpoint was written
@@ -19,11 +20,13 @@
 
 #include "job/documents/document.h"
 #include "job/documents/evaluation.h"
+#include "job/documents/joined.h"
 
 enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
 
 enum fact_type {
     FACT_EVALUATION,
+    FACT_JOINED,
     FACT_PROFILE,
     FACT_TUNING,
     FACT_CHECKPOINT,
@@ -52,6 +55,7 @@ struct fact {
     char node[DOCUMENT_NODE];
     union {
         struct evaluation evaluation;
+        struct joined joined;
         struct {
             double a, k;   /* seconds; k 0: its memory is too small for its first minibatch */
             int max_batch; /* that fits; 0: no limit */

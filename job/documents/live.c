@@ -109,11 +109,15 @@ json_t *live_json(const struct live *l)
 {
     const struct live_worker *w = l->workers;
     int n = l->n_workers;
-    return json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:o, s:o, s:f, s:I}", "progress",
-                     live_progress_json(&l->progress), "metrics", live_metrics_json(&l->metrics),
-                     "staleness", live_staleness_json(w, n, false), "staleness_recent",
-                     live_staleness_json(w, n, true), "assignment", "version", l->version,
-                     "global_batch", l->global_batch, "servers",
-                     servers_json(l->servers, l->n_servers), "workers", live_workers_json(w, n),
-                     "seconds", l->seconds, "rows_dropped", (json_int_t)l->rows_dropped);
+    json_t *j = json_pack(
+        "{s:o, s:o, s:o, s:o, s:{s:i, s:i}, s:o, s:o, s:f, s:I}", "progress",
+        live_progress_json(&l->progress), "metrics", live_metrics_json(&l->metrics), "staleness",
+        live_staleness_json(w, n, false), "staleness_recent", live_staleness_json(w, n, true),
+        "assignment", "version", l->version, "global_batch", l->global_batch, "servers",
+        servers_json(l->servers, l->n_servers), "workers", live_workers_json(w, n), "seconds",
+        l->seconds, "rows_dropped", (json_int_t)l->rows_dropped);
+    if (l->program) {
+        json_object_set_new(j, "program", joined_json(l->program));
+    }
+    return j;
 }

@@ -4,7 +4,7 @@
  *
  *   {"progress": {…}, "metrics": {…}, "staleness": {…}, "staleness_recent": {…},
  *    "assignment": {"version", "global_batch"}, "servers": […], "workers": […], "seconds": 12.5,
- *    "rows_dropped": 0}
+ *    "rows_dropped": 0, "program": {…}}        the last where a user's program has joined
  *
  * It is the API's own form, which no program of ours reads back: it has no format number and no
  * reader. What stands here is filled from measurements and printed; strings and arrays are
@@ -14,6 +14,7 @@
 #define JOB_DOCUMENTS_LIVE_H
 
 #include "job/documents/document.h"
+#include "job/documents/joined.h"
 #include "job/staleness.h"
 
 struct live_progress {
@@ -56,6 +57,7 @@ struct live {
     int version, global_batch; /* of the assignment in force */
     double seconds;            /* job time of the newest row */
     int64_t rows_dropped;
+    const struct joined *program; /* NULL: none has joined */
 };
 
 json_t *live_json(const struct live *l); /* new reference */

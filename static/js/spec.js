@@ -31,6 +31,25 @@ export function policyOf(spec) {
 }
 
 /**
+ * Samples of one step of all nodes: what a program of the user told holds; NaN: nobody knows yet.
+ * @param {Api.Job | undefined} job
+ */
+export function globalBatch(job) {
+  return job?.program?.global_batch || job?.spec?.batching?.global_batch || NaN;
+}
+
+/**
+ * What a program brought, in words; '' for our own networks.
+ * @param {Api.Job} job
+ */
+export function broughtBy({program}) {
+  return program ? [
+    plural(program.parameters, 'parameter'), program.optimizer,
+    plural(program.samples, 'sample') + ' an epoch', program.framework
+  ].filter(Boolean).join(', ') : '';
+}
+
+/**
  * Whether gradients go to parameter servers.
  * @param {Api.Job} job
  */

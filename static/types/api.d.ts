@@ -32,6 +32,18 @@ declare namespace Api {
     /** Since training began, on the job's own clock. */
     seconds?: number;
     rows_dropped?: number;
+    /** What a user's own program brought when it joined. */
+    program?: JobProgram;
+  }
+
+  interface JobProgram {
+    framework: string;
+    optimizer: string;
+    parameters: number;
+    tensors: number;
+    samples: number;
+    global_batch: number;
+    epochs: number;
   }
 
   interface JobError {

@@ -57,6 +57,29 @@ def test_every_kind_of_strategy_runs_it(service, strategy):
     assert service.wait(id, "succeeded")["progress"]["samples"] == 2 * 256
 
 
+@pytest.mark.parametrize("batching", [None, {"policy": "equal", "min_batch": 8}, {"policy": "static", "sizes": [40, 24]}], ids=["nothing", "equal", "static"])
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_the_loaders_batch_is_the_global_batch_of_a_job_that_names_none(service, strategy, batching):
+    spec = {k: v for k, v in job(name="counting", args=["--rate", "0.25"]).items() if k != "batching"}
+    id = service.submit({**spec, "strategy": {"type": strategy}, **({"batching": batching} if batching else {})})
+    done = service.wait(id, "succeeded")
+    assert done["program"] == {"framework": "plain", "optimizer": "sgd", "parameters": 2450, "tensors": 4, "samples": 256, "global_batch": 64, "epochs": 2}
+    assert done["assignment"]["global_batch"] == 64 and done["progress"]["samples"] == 2 * 256 and done["progress"]["fraction"] == 1
+    last = service.get(f"jobs/{id}/assignments").json()["assignments"][-1]["batches"]
+    assert sum(last.values()) == 64 and (not batching or "sizes" not in batching or sorted(last.values()) == [24, 40])
+
+
+def test_a_batch_that_the_job_and_the_program_name_differently_is_one_sentence_with_both(service):
+    id = service.submit({**job(name="counting"), "batching": {"global_batch": 60, "policy": "equal"}, "max_restarts": 0})
+    assert "a global batch of 60, but the program's loader has a batch of 64" in service.wait(id, "failed")["error"]["message"]
+
+
+def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_joined(service):
+    spec = {k: v for k, v in job(name="counting").items() if k != "batching"}
+    answer = service.post("jobs?dryRun=true", spec).json()
+    assert any("told the batch of its loader" in w for w in answer["warnings"]), answer
+
+
 def test_a_crash_of_the_program_is_the_jobs_error(service):
     id = service.submit({**job(name="counting", args=["--fault", "exit"]), "max_restarts": 0})
     error = service.wait(id, "failed")["error"]
@@ -73,7 +96,6 @@ def test_without_leave_only_named_programs_run_with_the_arguments_of_their_manif
     assert "no program 'other'" in refused(service, job(name="other"), "/program/name")
     assert "cannot be the name" in refused(service, job(name="../programs/counting"), "/program/name")
     assert "uploaded" in refused(service, job(digest="00ff"), "/program/digest")
-    assert "loader" in refused(service, {**job(name="counting"), "batching": {"policy": "equal"}}, "/batching/global_batch")
 
 
 def test_with_leave_a_job_may_bring_its_command(tmp_path):

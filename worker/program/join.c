@@ -285,6 +285,10 @@ static int share_start(struct program *p, const struct program_ask *ask, struct 
         return rc;
     }
     if (epochs >= 1) {
+        if (c->rank == 0 && epochs != ask->spec->epochs) {
+            log_warn("program", "the program's epochs hold, not the job's", "program=%g job=%g",
+                     epochs, ask->spec->epochs);
+        }
         ask->spec->epochs = ask->spec->optimizer.epochs = epochs;
     }
     p->epochs = ask->spec->epochs;
@@ -334,6 +338,17 @@ int program_join(struct program *p, const struct program_ask *ask, struct err *e
         program_leave(p);
     }
     return rc;
+}
+
+void program_joined(const struct program *p, const struct jobspec *spec, struct joined *out)
+{
+    *out = (struct joined){.parameters = (int64_t)spec->network.n_params,
+                           .tensors = spec->network.n_tensors,
+                           .samples = p->about.samples,
+                           .global_batch = spec->batching.global_batch,
+                           .epochs = spec->epochs};
+    snprintf(out->framework, sizeof(out->framework), "%s", p->about.framework);
+    snprintf(out->optimizer, sizeof(out->optimizer), "%s", p->about.optimizer_name);
 }
 
 void program_leave(struct program *p)

@@ -9,6 +9,7 @@
 #ifndef WORKER_PROGRAM_PROGRAM_H
 #define WORKER_PROGRAM_PROGRAM_H
 
+#include "job/documents/joined.h"
 #include "worker/engine.h"
 #include "worker/program/block.h"
 #include "worker/program/describe.h"
@@ -46,6 +47,8 @@ struct program {
 
 /* Collective: every rank of the attempt calls it. On workers it starts the program. */
 int program_join(struct program *p, const struct program_ask *ask, struct err *e);
+/* What it brought, for whoever watches. */
+void program_joined(const struct program *p, const struct jobspec *spec, struct joined *out);
 /* The engine of a worker whose program has joined; trainer_run frees it. NULL: memory ran out. */
 struct engine *program_engine(struct program *p, struct trainer_env *env, struct err *e);
 void program_leave(struct program *p);

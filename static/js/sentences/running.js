@@ -3,7 +3,7 @@
  */
 import {known, percent, plural, seconds, times} from '../format.js';
 import {median, perSample, stepTimes} from '../measures.js';
-import {hasServers, policyOf} from '../spec.js';
+import {globalBatch, hasServers, policyOf} from '../spec.js';
 
 import {counted} from './words.js';
 
@@ -143,7 +143,7 @@ function unchanged(c) {
 function fixed(c) {
   const policy = policyOf(c.job.spec);
   const rate = c.workers.reduce((sum, w) => sum + 1 / perSample(w), 0);
-  const shorter = 1 - (c.job.spec.batching?.global_batch ?? NaN) / rate / c.longest;
+  const shorter = 1 - globalBatch(c.job) / rate / c.longest;
   const advice = policy === 'equal' && shorter > 0.05
       ? ' Dynamic minibatches would make a step about ' + percent(shorter, 0) + ' shorter.'
       : '';

@@ -260,6 +260,41 @@ static void an_evaluation_is_told_and_kept(void **state)
     assert_int_equal(points_of(w, id, "test_accuracy"), 1);
 }
 
+/* Nobody knows what a user's program trains, on how many samples and in what batches, before it has
+ * joined; from then on the minibatches and what is shown are true, and stay so over a restart of the
+ * coordinator. */
+static void what_a_program_brings_is_known_from_its_joining_on(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2,
+                                    "{'workers': 2, 'model': null, 'data': null, 'optimizer': null,"
+                                    " 'batching': null, 'program': {'command': ['./train']}}",
+                                    id);
+    assert_int_equal(number_of(w, id, "/assignment/global_batch"), 0);
+    say_fact(
+        w, id,
+        "{'type': 'joined', 'program': {'framework': 'torch 2', 'optimizer': 'SGD', 'parameters':"
+        " 10, 'tensors': 2, 'samples': 500, 'global_batch': 64, 'epochs': 3.0}}");
+    say_fact(
+        w, id,
+        "{'type': 'evaluation', 'step': 16, 'epoch': 2.0, 'time': 2.5, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100}");
+    for (int i = 0; i < 2; i++) {
+        pass(w, 2);
+        assert_int_equal(number_of(w, id, "/assignment/global_batch"), 64);
+        assert_int_equal(number_of(w, id, "/assignment/version"), 2);
+        assert_int_equal(number_of(w, id, "/progress/epochs"), 3);
+        assert_int_equal(number_of(w, id, "/program/samples"), 500);
+        assert_text_of(w, id, "/program/optimizer", "SGD");
+        world_new_coordinator(w);
+    }
+    json_t *control = store_doc_get(w->store, id, "control", &err_),
+           *kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
+    assert_int_equal((int)number_at(control, "/sizes/0"), 32);
+    assert_int_equal((int)number_at(kept, "/evaluations/0/samples"), 1000);
+    json_decref(control);
+    json_decref(kept);
+}
+
 static void rows_leave_the_store_once_they_are_on_disk(void **state)
 {
     char id[STORE_ID];
@@ -460,6 +495,7 @@ int main(void)
         IN_A_WORLD(what_an_attempt_left_behind_is_taken_by_the_next_one),
         IN_A_WORLD(a_document_that_cannot_be_read_disturbs_nothing),
         IN_A_WORLD(an_evaluation_is_told_and_kept),
+        IN_A_WORLD(what_a_program_brings_is_known_from_its_joining_on),
         IN_A_WORLD(rows_leave_the_store_once_they_are_on_disk),
         IN_A_WORLD(a_long_backlog_is_read_over_several_turns),
         IN_A_WORLD(the_last_turn_reads_all_that_is_left),

@@ -302,6 +302,26 @@ static void the_json_has_the_form_of_the_design(void **state)
     balancer_release(&b);
 }
 
+/* A user's program tells its batch when it has joined; until then nobody has a minibatch. */
+static void a_batch_that_is_told_later_is_shared_out_then(void **state)
+{
+    struct batching_spec spec = {.policy = BATCH_DYNAMIC, .min_batch = 1};
+    const struct profile fast = {.k = 0.001, .count = 20}, slow = {.k = 0.003, .count = 20};
+    const struct profile *known[] = {&fast, &slow};
+    struct balancer b;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(balancer_init(&b, &spec, 2, 4, known, names, &e), 0);
+    assert_true(b.current.version == 1 && b.current.sizes[0] == 0 && b.current.sizes[1] == 0);
+    assert_false(balancer_decide(&b, 1));
+    assert_int_equal(balancer_take_batch(&b, 64, &e), 1);
+    assert_true(b.current.version == 2 && b.current.sizes[0] == 48 && b.current.sizes[1] == 16);
+    assert_int_equal(balancer_take_batch(&b, 64, &e), 0); /* a coordinator that was restarted */
+    assert_int_equal(b.current.version, 2);
+    assert_true(balancer_take_batch(&b, 1, &e) < 0);
+    balancer_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +339,7 @@ int main(void)
         cmocka_unit_test(rows_that_cannot_be_are_ignored),
         cmocka_unit_test(a_job_with_one_worker_keeps_its_batch),
         cmocka_unit_test(the_json_has_the_form_of_the_design),
+        cmocka_unit_test(a_batch_that_is_told_later_is_shared_out_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

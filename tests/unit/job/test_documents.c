@@ -301,6 +301,8 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
         {"outcome", "[]", "the monitor's bookmark is not valid: /outcome: is no object"},
         {"outcome/outcome", "'lost'",
          "the monitor's bookmark is not valid: /outcome/outcome: 'lost' is unknown"},
+        {"program/tensors", "0",
+         "the monitor's bookmark is not valid: /program/tensors: must be a whole number, 1 to 2147483647"},
     };
     struct bookmark b, got;
     struct err e = {0};
@@ -313,12 +315,14 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
     b.log_offset = 4096;
     b.has_ended = true;
     b.ended = (struct ended){OUTCOME_FAILED, ERR_DATA, "too short", 1, "n2"};
+    b.program = (struct joined){"", "SGD", 10, 2, 100, 20, 3};
     json_t *j = sent(bookmark_json(&b));
     assert_read(bookmark_read(&got, 2, j, &e), &e);
     assert_sender(&got.from, &from_coordinator);
     assert_string_equal(got.rows[0], "0-0");
     assert_string_equal(got.rows[1], "18-0");
     assert_string_equal(got.ended.message, "too short");
+    assert_int_equal(got.program.global_batch, 20);
     assert_same(bookmark_json(&got), json_incref(j));
     bookmark_release(&got);
     bookmark_release(&b);

@@ -100,6 +100,9 @@ static struct fact some_fact(enum fact_type type)
     case FACT_EVALUATION:
         f.evaluation = (struct evaluation){16, 1.5, 2.5, 0.25, 0.75, 100, true};
         break;
+    case FACT_JOINED:
+        f.joined = (struct joined){"torch 2.15.0", "AdamW", 1199882, 8, 60000, 64, 14};
+        break;
     case FACT_PROFILE:
         f.profile.a = 0.002;
         f.profile.k = 0.0005;
@@ -211,6 +214,13 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
         {"epoch", "-1", "the fact is not valid: /epoch: must be a number, 0 to 1e+12"},
         {"final", NULL, "the fact is not valid: /final: is missing"},
     };
+    static const struct wrong joined[] = {
+        {"program", NULL, "the fact is not valid: /program: is missing"},
+        {"program/global_batch", "0",
+         "the fact is not valid: /program/global_batch: must be a whole number, 1 to 16777216"},
+        {"program/samples", "'many'",
+         "the fact is not valid: /program/samples: must be a whole number, 1 to 9223372036854775807"},
+    };
     static const struct wrong profile[] = {
         {"k", "'x'", "the fact is not valid: /k: must be a number, -1e+12 to 1e+12"},
         {"max_batch", "-1",
@@ -231,6 +241,7 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
     (void)state;
     EACH_SAYS(some_fact_json(FACT_RESTORED), any, read_fact);
     EACH_SAYS(some_fact_json(FACT_EVALUATION), evaluation, read_fact);
+    EACH_SAYS(some_fact_json(FACT_JOINED), joined, read_fact);
     EACH_SAYS(some_fact_json(FACT_PROFILE), profile, read_fact);
     EACH_SAYS(some_fact_json(FACT_TUNING), tuning, read_fact);
     EACH_SAYS(some_fact_json(FACT_CHECKPOINT), checkpoint, read_fact);

@@ -2,7 +2,7 @@
 import {fill, h, refill, say} from '../../dom.js';
 import {clock, duration, percent, plural, when, whole} from '../../format.js';
 import {remaining} from '../../measures.js';
-import {dataName, modelName, policyOf, strategyOf} from '../../spec.js';
+import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {ended, pill, setPill} from '../../states.js';
 
 import {Actions} from './actions.js';
@@ -16,8 +16,9 @@ function facts(job) {
   const nodes = (job.workers || []).length || spec?.workers || 1;
   return [
     h('span', {text: modelName(spec) + ' on ' + dataName(spec)}),
+    job.program && h('span', {text: broughtBy(job)}),
     h('span', null, h('b', {text: strategyOf(spec)}),
-        ', ' + policyOf(spec) + ' minibatch, B = ' + whole(spec?.batching?.global_batch)),
+        ', ' + policyOf(spec) + ' minibatch, B = ' + whole(globalBatch(job))),
     h('span', {text: plural(nodes, 'node')}),
     job.attempt > 1 && h('span', {text: 'attempt ' + job.attempt + ' of ' + attempts}),
     h('span', {text: 'submitted ' + when(job.created)}),
@@ -86,7 +87,8 @@ export class Head {
     this.state = setPill(this.state, job.state);
     this.virtual.hidden = !job.spec?.cluster;
     this.actions.update();
-    const key = [job.attempt, (job.workers || []).length, job.created].join('|');
+    const key =
+        [job.attempt, (job.workers || []).length, job.created, Boolean(job.program)].join('|');
     refill(this.facts, key, () => facts(job));
     this.drawProgress(job);
   }

@@ -4,6 +4,7 @@ import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {h} from '../../dom.js';
 import {known, seconds, tick, whole} from '../../format.js';
+import {globalBatch} from '../../spec.js';
 import {nothingYet} from '../../states.js';
 
 import {Reasons} from './reasons.js';
@@ -73,7 +74,7 @@ export class Minibatch {
     const names = data.nodes();
     const rows = sizeRows(data, names);
     const newest = rows.length ? rows[rows.length - 1].slice(1) : [];
-    const global = data.job.spec?.batching?.global_batch ?? NaN;
+    const global = globalBatch(data.job);
     const equal = global / Math.max(1, names.length);
     const sizes = rows.flatMap((r) => r.slice(1)).filter(known);
     const log = names.length > FEW;

@@ -5,6 +5,7 @@ import {h, keyed, refill, say} from '../../dom.js';
 import {FinishBar} from '../../figures.js';
 import {age, known, percent, seconds, three} from '../../format.js';
 import {equalSplit, median, stepTimes} from '../../measures.js';
+import {globalBatch} from '../../spec.js';
 import {active} from '../../states.js';
 import {table} from '../../widgets.js';
 
@@ -161,7 +162,7 @@ export class NodeTable {
    */
   bars(job, workers) {
     const steps = stepTimes(workers);
-    const global = job.assignment?.global_batch || job.spec?.batching?.global_batch || 0;
+    const global = job.assignment?.global_batch || globalBatch(job) || 0;
     const equals = equalSplit(workers, global, this.fit());
     const line = Math.max(1e-9, ...steps.map((x) => x.all));
     const worst = Math.max(line, ...equals.filter(known));

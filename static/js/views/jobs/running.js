@@ -4,6 +4,7 @@ import {miniFinish, Sparkline} from '../../figures.js';
 import {clock, duration, known, loss, percent, plural, seconds} from '../../format.js';
 import {equalSplit, remaining, stepTimes} from '../../measures.js';
 import {NodeKey} from '../../nodekey.js';
+import {globalBatch} from '../../spec.js';
 import {pill, setPill} from '../../states.js';
 import {plain, verdict} from '../../verdict.js';
 
@@ -122,7 +123,7 @@ class RunRow {
   drawFinish(job, key) {
     const workers = job.workers || [];
     const steps = stepTimes(workers);
-    const equals = equalSplit(workers, job.spec?.batching?.global_batch || 0);
+    const equals = equalSplit(workers, globalBatch(job) || 0);
     const longest = Math.max(0, ...steps.map((s) => s.all));
     say(this.step, longest > 0 ? seconds(longest) : 'none yet');
     if (longest > 0) {

@@ -6,6 +6,7 @@ import {fitLine} from '../../chart/smooth.js';
 import {fill, h, keyed, say, sayAll} from '../../dom.js';
 import {known, NARROW, three} from '../../format.js';
 import {NodeKey} from '../../nodekey.js';
+import {globalBatch} from '../../spec.js';
 import {numeric, table} from '../../widgets.js';
 
 import {fitPlot} from './fitplot.js';
@@ -102,7 +103,7 @@ export class FitFigure {
       const points = pointsOf(series, w.node);
       return {node: w.node, batch: w.batch, points, ...fitOf(points, w)};
     });
-    const global = job.spec.batching?.global_batch ?? NaN;
+    const global = globalBatch(job);
     const step = Math.max(...workers.map((w) => w.compute_seconds));
     fill(this.stage, fitPlot(lines, key, global / workers.length, step));
     say(this.sub,

@@ -1,0 +1,60 @@
+/* Slices that a program gets before their step, and ends of epochs and of the run that are told
+ * with them. A program's loader reads samples ahead, so the strategy fixes `ahead` slices before
+ * their turn (struct part), and the rank sends each one once. */
+#include "worker/program/engine_parts.h"
+
+uint32_t *ahead_told(struct program_engine *g, int64_t number)
+{
+    return &g->told[number < 0 ? 0 : number % g->p->slots];
+}
+
+static int send_slice(struct program_engine *g, const struct part *part, uint32_t flags,
+                      struct err *e)
+{
+    const struct jobspec *spec = g->base.env->spec;
+    struct wire_message m = program_message(WIRE_SLICE, flags);
+    int64_t slot = g->sent % g->p->slots,
+            *indices = g->p->block.indices + slot * g->p->block.global_batch;
+    BUG_ON(part->slice.count > g->p->block.global_batch);
+    for (int64_t i = 0; i < part->slice.count; i++) {
+        indices[i] = sample_index(spec->seed, part->slice.epoch, part->slice.start + i,
+                                  g->p->about.samples, spec->data.shuffle);
+    }
+    m.slice.epoch = part->slice.epoch;
+    m.slice.number = g->sent++;
+    m.slice.start = part->slice.start;
+    m.slice.count = part->slice.count;
+    m.slice.step_count = part->whole;
+    m.slice.slot = (int32_t)slot;
+    *ahead_told(g, m.slice.number) = flags;
+    return link_send(&g->p->link, &m, NULL, e);
+}
+
+int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, struct err *e)
+{
+    struct wire_message m = program_message(WIRE_SLICE, WIRE_NO_STEP | flags);
+    m.slice.epoch = epoch;
+    *ahead_told(g, g->sent - 1) |= flags;
+    return link_send(&g->p->link, &m, NULL, e);
+}
+
+int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
+{
+    bool over = w->n_parts < 1 + g->base.ahead; /* nothing comes after these */
+    int rc = 0;
+    BUG_ON(w->n_parts < 1);
+    g->number = g->number < 0 ? 0 : g->number + 1;
+    for (int i = 0; i < w->n_parts && rc >= 0; i++) {
+        const struct part *part = &w->parts[i], *next = i + 1 < w->n_parts ? part + 1 : NULL;
+        bool last = part->last || (next && next->slice.epoch != part->slice.epoch),
+             end = over && !next;
+        uint32_t flags = (last ? WIRE_EPOCH_LAST : 0) | (end ? WIRE_EPOCH_LAST | WIRE_RUN_LAST : 0);
+        int64_t number = g->number + i;
+        if (number >= g->sent) {
+            rc = send_slice(g, part, flags, e);
+        } else if (number == g->sent - 1 && (flags & ~*ahead_told(g, number))) {
+            rc = ahead_send_end(g, flags, part->slice.epoch, e);
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,73 @@
+/* What the parts of a program's engine share, and no one else: its state, and what each part does
+ * with it.
+ *
+ *     engine.c   the trainer's table: start, evaluation, end
+ *     talk.c     what is said and heard: messages, holds, GO
+ *     ahead.c    slices that are sent before their step
+ *     pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
+ */
+#ifndef WORKER_PROGRAM_ENGINE_PARTS_H
+#define WORKER_PROGRAM_ENGINE_PARTS_H
+
+#include "worker/program/metrics.h"
+#include "worker/program/program.h"
+
+/* What the program does, as far as the rank knows. */
+enum doing {
+    WORKS,     /* between START, GO or CONTINUE and what it says next */
+    AWAITS_GO, /* it has sent GRADIENTS */
+    HELD,      /* it has sent BEGIN, EPOCH_END or LEAVE and waits for CONTINUE */
+    GONE       /* it has left */
+};
+
+struct program_engine {
+    struct engine base;
+    struct program *p; /* borrowed */
+    struct program_device device;
+    struct dev_replica replica;
+    enum doing doing;
+    uint32_t held_at;              /* HELD: the type of what it said */
+    bool holding;                  /* WORKS: it was told to wait at what it says next */
+    uint32_t go;                   /* flags of the GO that is due */
+    bool differences;              /* the strategy gets them in place of gradients */
+    int64_t number, sent;          /* of the step under way; slices that were sent */
+    uint32_t told[AHEAD_MOST + 2]; /* by number modulo p->slots: EPOCH_LAST and RUN_LAST of slices
+                                      that were sent */
+    bool begun;                    /* BEGIN came for the step under way */
+    double rate;                   /* that the program told last */
+    struct metrics metrics;
+    int64_t measured; /* steps whose CPU time is in `each` */
+    double each;      /* CPU seconds a sample */
+};
+
+/* ---- talk.c ---------------------------------------------------------------------------------- */
+
+/* The next message that is not done aside. */
+int talk_hear(struct program_engine *g, struct wire_message *m, struct err *e);
+int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err *e);
+/* Returns when the program stands still with its step made: its parameters may be read. */
+int talk_settle(struct program_engine *g, struct err *e);
+/* Lets it go on from where it stands; `flags` of GO or CONTINUE. */
+int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
+/* An error if it may not leave yet. */
+int talk_check_leave(struct program_engine *g, struct err *e);
+/* Both make the error and return it. */
+int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e);
+int talk_ended_early(const struct program_engine *g, struct err *e);
+
+/* ---- ahead.c --------------------------------------------------------------------------------- */
+
+/* What a slice's message said (EPOCH_LAST, RUN_LAST), by its number. */
+uint32_t *ahead_told(struct program_engine *g, int64_t number);
+/* Sends what the strategy has fixed and the program does not have yet. */
+int ahead_load(struct program_engine *g, const struct work *w, struct err *e);
+/* An end that was not known when the slice before it was sent. */
+int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, struct err *e);
+
+/* ---- pass.c ---------------------------------------------------------------------------------- */
+
+/* As engine_ops.compute. */
+int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
+                 dev_mark_fn *mark, void *ctx, struct err *e);
+
+#endif

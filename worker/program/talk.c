@@ -1,0 +1,117 @@
+/* What a rank and its program say to each other between steps: messages, GO, and holds.
+ *
+ * GO is sent late: when the next step begins, so that what `next` pulled is in the block by then;
+ * or when a strategy reads parameters (averages, states), which only then must be settled. In the
+ * second case GO comes with WIRE_HOLD, and the program stops at its next BEGIN, EPOCH_END or LEAVE
+ * until it is told to continue.
+ *
+ * The parameters are the program's between GO and what it says next, and ours at all other times.
+ */
+#include "worker/program/engine_parts.h"
+
+int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e)
+{
+    return err_set(e, ERR_PEER, "%s sent message %u of the protocol out of turn", g->p->link.who,
+                   m->type);
+}
+
+int talk_hear(struct program_engine *g, struct wire_message *m, struct err *e)
+{
+    int fd, rc;
+    do {
+        if ((rc = link_receive(&g->p->link, m, &fd, e)) < 0) {
+            return rc;
+        }
+        if (m->type == WIRE_LOG) {
+            metrics_take(&g->metrics, fd);
+            rc = 1;
+        } else {
+            rc = program_aside(g->p, m, fd, e);
+        }
+    } while (rc == 1);
+    return rc;
+}
+
+int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err *e)
+{
+    struct wire_message m = program_message(type, flags);
+    if (type == WIRE_GO || type == WIRE_CONTINUE) {
+        g->doing = WORKS;
+        g->holding = (flags & WIRE_HOLD) != 0;
+    }
+    return link_send(&g->p->link, &m, NULL, e);
+}
+
+/* A program may end an epoch only where the last slice of one was; a loop that is left early would
+ * leave samples out. */
+int talk_ended_early(const struct program_engine *g, struct err *e)
+{
+    return err_set(e, ERR_PEER,
+                   "%s ended its epoch early, in step %lld: each epoch has all of its samples",
+                   g->p->link.who, (long long)g->number);
+}
+
+static int check_epoch_end(struct program_engine *g, struct err *e)
+{
+    return *ahead_told(g, g->number) & WIRE_EPOCH_LAST ? 0 : talk_ended_early(g, e);
+}
+
+int talk_check_leave(struct program_engine *g, struct err *e)
+{
+    if (*ahead_told(g, g->number) & WIRE_RUN_LAST) {
+        return 0;
+    }
+    err_set(e, ERR_PEER, "%s left after %lld steps, before the job's %g epochs were over",
+            g->p->link.who, (long long)g->number, g->base.env->spec->epochs);
+    err_hint(e, "its loop over epochs and the job's 'epochs' must agree: evenstep.epochs(n)");
+    return -ERR_PEER;
+}
+
+/* What a program says when it has settled: BEGIN of the next step, an epoch's end, or that it
+ * leaves. */
+static int settled_by(struct program_engine *g, const struct wire_message *m, struct err *e)
+{
+    switch (m->type) {
+    case WIRE_BEGIN:
+        g->begun = true;
+        return 0;
+    case WIRE_EPOCH_END:
+        return check_epoch_end(g, e);
+    case WIRE_LEAVE:
+        return talk_check_leave(g, e);
+    default:
+        return talk_unexpected(g, m, e);
+    }
+}
+
+int talk_settle(struct program_engine *g, struct err *e)
+{
+    struct wire_message m;
+    int rc;
+    if (g->doing == AWAITS_GO && (rc = talk_say(g, WIRE_GO, g->go | WIRE_HOLD, e)) < 0) {
+        return rc;
+    }
+    if (g->doing != WORKS || !g->holding) {
+        return 0; /* it is held, has left, or has not begun its first step */
+    }
+    if ((rc = talk_hear(g, &m, e)) < 0 || (rc = settled_by(g, &m, e)) < 0) {
+        return rc;
+    }
+    g->doing = HELD;
+    g->held_at = m.type;
+    g->p->phase = PHASE_EXCHANGE;
+    return 0;
+}
+
+int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e)
+{
+    if (g->doing == AWAITS_GO) {
+        return talk_say(g, WIRE_GO, g->go | flags, e);
+    }
+    if (g->doing == HELD && g->held_at == WIRE_LEAVE) {
+        int rc = talk_say(g, WIRE_CONTINUE, flags, e);
+        g->doing = GONE;
+        return rc;
+    }
+    return g->doing == HELD ? talk_say(g, WIRE_CONTINUE, flags, e) : 0;
+}
