@@ -27,7 +27,7 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
     m.slice.step_count = part->whole;
     m.slice.slot = (int32_t)slot;
     *ahead_told(g, m.slice.number) = flags;
-    return link_send(&g->p->link, &m, NULL, e);
+    return link_later(&g->p->link, &m, e);
 }
 
 int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, struct err *e)
@@ -35,7 +35,7 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
     struct wire_message m = program_message(WIRE_SLICE, WIRE_NO_STEP | flags);
     m.slice.epoch = epoch;
     *ahead_told(g, g->sent - 1) |= flags;
-    return link_send(&g->p->link, &m, NULL, e);
+    return link_later(&g->p->link, &m, e);
 }
 
 int ahead_load(struct program_engine *g, const struct work *w, struct err *e)

@@ -10,6 +10,8 @@
 #include "client/protocol.h"
 #include "worker/program/child.h"
 
+#define LINK_LATER 4
+
 struct link {
     char folder[64], path[96]; /* of the socket; a folder that only we may enter */
     int listener, fd;          /* -1: none */
@@ -19,6 +21,8 @@ struct link {
     int stack_signal;          /* makes the program print its stacks; 0: SIGABRT does */
     void (*watch)(void *ctx);  /* every second of a wait; NULL: nothing */
     void *watch_ctx;
+    struct wire_message later[LINK_LATER]; /* that leave with the next one */
+    int n_later;
     /* of the wait under way */
     double silent_since, cpu_then;
 };
@@ -35,6 +39,9 @@ int link_accept(struct link *l, struct wire_message *join, char **description, s
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e);
 /* fds: up to two descriptors that go along, ended by -1; NULL: none. */
 int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e);
+/* The same at the latest when the next message is sent or waited for, so that a program that waits
+ * for GO is woken once. */
+int link_later(struct link *l, const struct wire_message *m, struct err *e);
 /* Tells the program why it cannot go on. */
 void link_refuse(struct link *l, const char *why);
 /* Waits until the process has ended, at most `patience`; an exit code but 0 is an error. */
