@@ -81,7 +81,8 @@ int main(int argc, char **argv)
     FILE *out;
     int n;
 
-    if (steps <= 0 || params <= 0 || !each || !initial || clock_getcpuclockid(getppid(), &rank) != 0) {
+    if (steps <= 0 || params <= 0 || !each || !initial ||
+        clock_getcpuclockid(getppid(), &rank) != 0) {
         fprintf(stderr, "usage: bench_own_program OUTPUT PARAMETERS STEPS STEP_US\n");
         return 2;
     }

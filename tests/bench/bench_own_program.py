@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tempfile
 
-from bench import AT_ROOT, BUILD, PEERS, TORCH, TURNS, Report, have_torch, median, spread
+from bench import AT_ROOT, BUILD, PEERS, TORCH, TURNS, Report, median, spread
+from service import Service
 
 PROGRAM = PEERS / "own_program.py"
 PYTHON = os.environ.get("EVENSTEP_TORCH") or next(
     (p for p in (TORCH, BUILD.parent / "run/own-program/bin/python") if p.exists()), TORCH)
-QUICK = bool(os.environ.get("QUICK"))
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "4294967296"}
 SLOWDOWNS = (3, 3, 6, 12)  # speeds 1, 1, 1/2, 1/4, paced so that two cores carry four ranks
@@ -82,21 +82,25 @@ def ddp(network, batch, steps, ranks, slowdowns=()):
         return Run(pathlib.Path(d))
 
 
-def evenstep_worker(folder, spec, slowdowns=()):
+def without_a_service(folder, spec):
     path = pathlib.Path(folder) / "job.json"
     path.write_text(json.dumps(spec))
-    more = ["--slowdown", ",".join(map(str, slowdowns))] if slowdowns else []
-    finish([start(folder, [BUILD / "evenstep-worker", "--local", path, *more], **AT_ROOT)])
+    finish([start(folder, [BUILD / "evenstep-worker", "--local", path], **AT_ROOT)])
 
 
-def ours(network, batch, steps, ranks, strategy="sync", slowdowns=()):
+def with_a_service(folder, spec):
+    """The service measures its nodes and sizes their minibatches while the job runs."""
+    nodes = [f"n{i}=cpu:1,slowdown={factor}" for i, factor in enumerate(SLOWDOWNS)]
+    with Service(nodes=nodes, options=["--allow-programs"]) as s:
+        s.wait(s.submit(spec), "succeeded", seconds=240)
+
+
+def ours(network, batch, steps, ranks, run=without_a_service, strategy="sync", policy="equal"):
     with tempfile.TemporaryDirectory() as d:
         program = {"command": [str(PYTHON), str(PROGRAM)],
                    "args": ["evenstep", network, str(batch), str(steps), f"{d}/out"]}
-        policy = "dynamic" if slowdowns else "equal"
-        evenstep_worker(d, {"program": program, "workers": ranks, "strategy": {"type": strategy},
-                            "epochs": 1, "batching": {"policy": policy, "global_batch": batch}},
-                        slowdowns)
+        run(d, {"program": program, "workers": ranks, "strategy": {"type": strategy}, "epochs": 1,
+                "batching": {"policy": policy, "global_batch": batch}})
         return Run(pathlib.Path(d))
 
 
@@ -148,9 +152,9 @@ def waking(report):
         with tempfile.TemporaryDirectory() as d:
             command = [str(BUILD / "tests/bench/bench_own_program")]
             args = [f"{d}/out", "1000", "2000", "1000"]
-            evenstep_worker(d, {"program": {"command": command, "args": args}, "workers": 1,
-                                "strategy": {"type": "sync"}, "epochs": 1,
-                                "batching": {"policy": "equal", "global_batch": 64}})
+            without_a_service(d, {"program": {"command": command, "args": args}, "workers": 1,
+                                  "strategy": {"type": "sync"}, "epochs": 1,
+                                  "batching": {"policy": "equal", "global_batch": 64}})
             mine, its = map(float, (pathlib.Path(d) / "out").read_text().split())
             program.append(mine)
             rank.append(its)
@@ -179,12 +183,12 @@ def equal(report):
 
 
 def unequal(report):
-    batch, warm, steps = UNEQUAL_BATCH, 20, 50
+    batch, warm, steps = UNEQUAL_BATCH, 30, 60
     names = {"sync": "2.0", "asgd": "2.5"}
     rates, theirs = {name: [] for name in names}, []
     for _ in range(TURNS):
         for name in names:
-            run = ours("lenet", batch, steps, 4, name, SLOWDOWNS)
+            run = ours("lenet", batch, steps, 4, with_a_service, name, "dynamic")
             rates[name].append(run.rate(batch * warm, batch * (steps - 2)))
         theirs.append(ddp("lenet", batch, 12, 4, SLOWDOWNS).rate(batch * 4, batch * 12))
     rows = [[name, spread(rates[name], "{:.0f}"),
