@@ -124,7 +124,7 @@ $(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
 FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 120
 fuzz_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
-fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c) $(addprefix worker/,safetensors.c artifact.c checkpoint.c) kernels/cpu/flat.c)
+fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c) $(addprefix worker/,safetensors.c artifact.c progress.c checkpoint.c own_files.c) kernels/cpu/flat.c)
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_worker) $(call libs,http)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lz $(L_http)
 .PHONY: fuzz fuzz-parts check-fuzz

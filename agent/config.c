@@ -179,6 +179,8 @@ static int add_node(struct agent_config *c, const struct gpus *gpus, const char 
 static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct err *e)
 {
     char text[80], here[PATH_MAX], worker[PATH_MAX + 32];
+    struct probe probed;
+    struct err ignored = {0};
     int rc = 0, given = opt_count(c->options, "node");
     c->nodes = json_array();
     for (int i = 0; rc == 0 && i < given; i++) {
@@ -197,8 +199,10 @@ static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct er
     }
     path_program_dir(here);
     snprintf(worker, sizeof worker, "%s/evenstep-worker", here); /* it stands beside the agent's */
-    if (rc == 0) {
-        probe_cpu_nodes(c->nodes, worker);
+    if (rc == 0 && node_any_cpu(c->nodes) &&
+        probe_device(&probed, worker, "cpu:1", &ignored) == 0) {
+        node_take_precisions(c->nodes, probed.precisions);
+        probe_release(&probed);
     }
     return rc;
 }

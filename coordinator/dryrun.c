@@ -15,6 +15,7 @@
 #include "coordinator/planner.h"
 #include "coordinator/profiles.h"
 #include "coordinator/programs.h"
+#include "coordinator/uploads.h"
 #include "job/documents/checked.h"
 #include "job/node.h"
 
@@ -233,7 +234,8 @@ static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
     return json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
 }
 
-json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *problems, struct err *e)
+json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_problems *problems,
+                    struct err *e)
 {
     const struct dryrun *d = ctx;
     struct jobspec *spec = calloc(1, sizeof *spec);
@@ -248,7 +250,8 @@ json_t *dryrun_plan(void *ctx, const json_t *json, struct jsonx_problems *proble
     }
     if (spec->program
             .given) { /* it brings network and samples, which nobody knows before it runs */
-        programs_check(spec, d->data_dir, d->allow_programs, problems);
+        const struct program_rights rights = {.allowed = d->allow_programs, .any = programs};
+        programs_check(spec, d->data_dir, rights, problems);
         plan = place(d, store, spec, &checked, problems, e);
         goto out;
     }
@@ -279,4 +282,31 @@ out:
     free(spec);
     store_close(store);
     return plan;
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+json_t *dryrun_programs(void *ctx, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    return programs_list(d->data_dir, e);
+}
+
+json_t *dryrun_program_add(void *ctx, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    json_t *upload = uploads_add(d->data_dir, archive, who, fresh, problems, e),
+           *program = upload ? programs_describe(upload) : NULL;
+    json_decref(upload);
+    return program;
+}
+
+int dryrun_program_delete(void *ctx, const char *digest, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    struct store *store = store_open(d->store_url, d->store_password, e);
+    int rc = store ? uploads_delete(d->data_dir, store, digest, e) : -(int)e->code;
+    store_close(store);
+    return rc;
 }

@@ -126,7 +126,10 @@ static int write_documents(struct attempts *a, const struct plan *plan,
         return 0;
     }
     rc = write_control(a, plan, e);
-    return rc < 0 ? rc : tell_first(a, plan, first, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return tell_first(a, plan, first, e);
 }
 
 static void record_launch(struct attempts *a, const struct run *r)
@@ -151,6 +154,28 @@ static int start(struct attempts *a, struct run *r, const struct assignment *fir
     return r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, e);
 }
 
+/* Code of a user: who runs which, and where. */
+static void tell_program(struct attempts *a, const struct run *r)
+{
+    const struct program_spec *p = &r->spec->program;
+    char nodes[400] = "", quoted[300];
+    if (!p->given) {
+        return;
+    }
+    char *by = store_job_field(a->store, r->attempt.job, "by", NULL);
+    for (int i = 0; i < r->plan->n_workers; i++) {
+        size_t n = strlen(nodes);
+        snprintf(nodes + n, sizeof nodes - n, "%s%s", i ? "," : "", r->plan->workers[i].node);
+    }
+    log_info("programs", "runs", "job=%s attempt=%d by=%s program=%s nodes=%s", r->attempt.job,
+             r->attempt.number, log_quote(quoted, sizeof quoted, by ? by : ""),
+             p->digest[0] ? p->digest
+             : p->name[0] ? p->name
+                          : "command",
+             nodes);
+    free(by);
+}
+
 /* What fails now is the attempt's failure, and run_tick() deals with it as with any other. */
 static void start_process(struct attempts *a, struct run *r, const struct assignment *first,
                           double now)
@@ -168,6 +193,7 @@ static void start_process(struct attempts *a, struct run *r, const struct assign
         return;
     }
     record_launch(a, r);
+    tell_program(a, r);
     store_job_set(a->store, r->attempt.job, "waiting", NULL, NULL);
     log_info("sched", "launched", "job=%s attempt=%d workers=%d pid=%d", r->attempt.job,
              r->attempt.number, r->plan->n_workers, (int)r->attempt.pid);

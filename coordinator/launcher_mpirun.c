@@ -295,8 +295,8 @@ static int mpirun_start(void *ctx, struct attempt *a, const struct plan *plan, s
     return rc;
 }
 
-static int mpirun_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
-                       size_t why_bytes)
+static bool mpirun_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
+                        size_t why_bytes)
 {
     const struct launcher_config *c = ctx;
     return attempt_poll(c->data_dir, a, exit_code, why, why_bytes);

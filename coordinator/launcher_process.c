@@ -80,19 +80,19 @@ static void last_words(const char *output, char *why, size_t bytes)
     free(text);
 }
 
-int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
-                 size_t why_bytes)
+bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
+                  size_t why_bytes)
 {
     char output[PATH_MAX];
     if (a->pid > 0 && proc_alive(a->pid, a->start_ticks)) {
-        return 0;
+        return false;
     }
     *exit_code = -1; /* nobody knows the code of a process that was not ours */
     if (a->pid > 0) {
         proc_poll(a->pid, exit_code);
     }
     last_words(attempt_output(output, data_dir, a->job, a->number), why, why_bytes);
-    return 1;
+    return true;
 }
 
 /* ---- stragglers ------------------------------------------------------------------------------ */

@@ -152,19 +152,19 @@ static int workers_wanted(const struct placement_ask *ask, const struct census *
     return ask->attempt > 1 && c->alive < wanted && c->alive >= least ? c->alive : wanted;
 }
 
-int placement_find(struct placement *out, const struct placement_ask *ask)
+bool placement_find(struct placement *out, const struct placement_ask *ask)
 {
     memset(out, 0, sizeof *out);
     struct census c = count(ask);
     int wanted = workers_wanted(ask, &c);
     if (c.free_now < wanted) {
         explain(out, ask, &c, wanted);
-        return 0;
+        return false;
     }
     out->nodes = calloc((size_t)c.free_now, sizeof *out->nodes);
     if (!out->nodes) {
         snprintf(out->waiting, sizeof out->waiting, "memory ran out");
-        return 0;
+        return false;
     }
     size_t i;
     json_t *node;
@@ -175,7 +175,7 @@ int placement_find(struct placement *out, const struct placement_ask *ask)
     }
     qsort(out->nodes, (size_t)out->count, sizeof *out->nodes, faster_first);
     out->count = wanted;
-    return 1;
+    return true;
 }
 
 void placement_release(struct placement *p)

@@ -35,8 +35,8 @@ struct placement_ask {
     bool ignore_claims;     /* a dry run: as if every node were free */
 };
 
-/* 1: `out` has the nodes; 0: not now, out->waiting says why. placement_release either way. */
-int placement_find(struct placement *out, const struct placement_ask *ask);
+/* true: `out` has the nodes; false: not now, out->waiting says why. placement_release either way. */
+bool placement_find(struct placement *out, const struct placement_ask *ask);
 void placement_release(struct placement *p);
 /* Adds to `reserved` (an object) the names of the nodes that this job waits for. */
 void placement_reserve(json_t *reserved, const struct placement_ask *ask);

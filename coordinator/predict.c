@@ -205,8 +205,10 @@ static json_t *simulate(const struct prediction *p, const char *strategy, bool c
     snprintf(samples, sizeof samples, "%lld", (long long)samples_of(p, jobspec_uses_server(&as)));
     const char *argv[] = {p->d->simulator, "--job",     job,     "--cluster", cluster, "--out", out,
                           "--timing-only", "--samples", samples, NULL};
-    rc = rc < 0 ? rc : run(argv, e);
-    return rc < 0 ? NULL : read_row(p, summary, strategy, chosen, e);
+    if (rc < 0 || run(argv, e) < 0) {
+        return NULL;
+    }
+    return read_row(p, summary, strategy, chosen, e);
 }
 
 static json_t *simulate_all(struct prediction *p, struct err *e)

@@ -103,8 +103,8 @@ static void watch_end(struct run *r, double now)
 
 static bool poll_process(struct run *r)
 {
-    if (!r->over && r->launcher->poll(r->launcher->ctx, &r->attempt, &r->exit_code, r->why,
-                                      sizeof r->why) == 1) {
+    if (!r->over &&
+        r->launcher->poll(r->launcher->ctx, &r->attempt, &r->exit_code, r->why, sizeof r->why)) {
         r->over = true;
         stop_process(r, 0); /* stragglers and leftovers */
     }
@@ -132,7 +132,7 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
     enum job_state state = JOB_RUNNING;
     struct err trouble = {0};
     if (r->over || (r->failed && !r->attempt.pid)) {
-        return poll_process(r) ? run_finish(a, r, now, e) : 0;
+        return poll_process(r) ? run_finish(a, r, now, e) : RUN_GOES_ON;
     }
     int rc = read_state(a, r, states, &state, e);
     if (rc == -ERR_NOT_FOUND) {
@@ -167,5 +167,5 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
         *e = trouble;
         rc = -(int)trouble.code;
     }
-    return rc;
+    return rc < 0 ? rc : RUN_GOES_ON;
 }

@@ -227,5 +227,5 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     if ((rc = settle(a, r, end, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
         return rc;
     }
-    return 1;
+    return RUN_SETTLED;
 }

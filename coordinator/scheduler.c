@@ -93,7 +93,7 @@ static void tick_runs(struct sched *s, double now)
         next = r->next;
         const json_t *states = json_object_get(s->overview, "states");
         int rc = run_tick(&s->attempts, r, states, now, &e);
-        if (rc > 0) {
+        if (rc == RUN_SETTLED) {
             attempts_drop(&s->attempts, r);
             queue_stir(&s->queue); /* its job may be in it again */
             sched_woken(s);

@@ -32,6 +32,7 @@
 #include "coordinator/predict.h"
 #include "coordinator/retention.h"
 #include "coordinator/scheduler.h"
+#include "coordinator/uploads.h"
 #include "http/server.h"
 
 enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };
@@ -85,16 +86,17 @@ struct service {
 
 static int start_store(struct service *s, struct err *e)
 {
-    int rc = 0;
     if (s->config.store) {
         snprintf(s->url, sizeof s->url, "%s", s->config.store);
     } else {
-        rc = redis_private_start(s->config.data_dir, s->url, NULL, e);
-        s->is_private = rc >= 0;
+        int rc = redis_private_start(s->config.data_dir, s->url, NULL, e);
+        if (rc < 0) {
+            return rc;
+        }
+        s->is_private = true;
         s->was_there = rc == 0;
     }
-    s->store = rc >= 0 ? store_open(s->url, s->config.password, e) : NULL;
-    if (!s->store) {
+    if (!(s->store = store_open(s->url, s->config.password, e))) {
         return -(int)e->code;
     }
     return store_ping(s->store, e);
@@ -113,10 +115,11 @@ static int start_sched(struct service *s, struct err *e)
                                   .store_url = s->url,
                                   .store_password = c->password,
                                   .program = c->simulator};
-    int rc = launcher_mpirun_init(&s->mpirun, &real, e);
     s->simulates = access(c->simulator, X_OK) == 0;
-    if (rc >= 0) {
-        rc = launcher_sim_init(&s->simulator, &sim, e);
+    int rc;
+    if ((rc = launcher_mpirun_init(&s->mpirun, &real, e)) < 0 ||
+        (rc = launcher_sim_init(&s->simulator, &sim, e)) < 0) {
+        return rc;
     }
     struct sched_config sc = {s->store,
                               c->data_dir,
@@ -125,7 +128,7 @@ static int start_sched(struct service *s, struct err *e)
                               c->virtual_jobs,
                               &s->mpirun,
                               s->simulates ? &s->simulator : NULL};
-    s->sched = rc >= 0 ? sched_new(&sc, e) : NULL;
+    s->sched = sched_new(&sc, e);
     return s->sched ? 0 : -(int)e->code;
 }
 
@@ -202,6 +205,11 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.datasets = dryrun_datasets;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.wake = on_wake;
+    hc.hooks.programs = dryrun_programs;
+    hc.hooks.program_add = dryrun_program_add;
+    hc.hooks.program_delete = dryrun_program_delete;
+    hc.hooks.uploads = opt_flag(c->options, "allow-programs");
+    uploads_init(c->data_dir);
     s->http = http_start(&hc, e);
     return s->http ? 0 : -(int)e->code;
 }

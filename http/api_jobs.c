@@ -40,7 +40,8 @@ static int not_valid(struct request *q, struct err *e)
 static json_t *ask_plan(struct request *q, const json_t *spec, struct err *e)
 {
     const struct http_hooks *hooks = &q->server->hooks;
-    return hooks->plan ? hooks->plan(hooks->ctx, spec, &q->problems, e) : json_object();
+    bool programs = q->who.role >= ROLE_PROGRAMS;
+    return hooks->plan ? hooks->plan(hooks->ctx, spec, programs, &q->problems, e) : json_object();
 }
 
 /* A prediction is a courtesy: where it cannot be made the answer goes without, and says why. */
@@ -88,7 +89,7 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
     }
     int made =
         store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
-    if (made < 0) {
+    if (made < 0 || (made == 0 && (made = store_job_set(store, id, "by", q->who.name, e)) < 0)) {
         return made;
     }
     wake(q);

@@ -60,7 +60,7 @@ int api_events(struct request *q, struct reply *out, struct err *e)
 {
     struct err away;
     const char *job = request_param(q, "job");
-    return stream_open(q->server->stream, request_store(q, &away), q->connection,
+    return stream_open(q->server->stream, request_store(q, &away), q->connection, &q->who,
                        request_header(q, "Last-Event-ID"), job && *job ? job : NULL, out, e);
 }
 
@@ -143,7 +143,7 @@ static enum auth_role link_role(struct request *q, const json_t *body)
         }
     }
     if (role) {
-        jsonx_problem(&q->problems, "/role", "expected viewer, operator or admin");
+        jsonx_problem(&q->problems, "/role", "expected viewer, operator, programs or admin");
         return ROLE_NONE;
     }
     return ROLE_ADMIN;
@@ -163,7 +163,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
         return err_set(e, ERR_INVALID, "the body is not valid: %s", q->problems.items[0].message);
     }
     struct store *store = request_store(q, e);
-    if (!store || auth_link(store, role, code, e) < 0) {
+    if (!store || auth_link(store, role, q->who.token, code, e) < 0) {
         return -(int)e->code;
     }
     hosts_address(&q->server->hosts, address, sizeof(address));

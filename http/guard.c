@@ -141,6 +141,11 @@ void guard_header_done(struct guard *g, struct guarded *c)
     set_deadline(g, c, clock_now() + BODY_SECONDS);
 }
 
+void guard_upload(struct guard *g, struct guarded *c, double seconds)
+{
+    set_deadline(g, c, clock_now() + seconds);
+}
+
 void guard_body_done(struct guard *g, struct guarded *c)
 {
     set_deadline(g, c, 0);

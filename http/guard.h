@@ -19,6 +19,8 @@ struct guarded *guard_enter(struct guard *g, int fd); /* accepted; NULL if memor
 void guard_leave(struct guard *g,
                  struct guarded *c); /* before its socket is closed; NULL is fine */
 void guard_header_done(struct guard *g, struct guarded *c);
+/* The body of an upload may take this long. */
+void guard_upload(struct guard *g, struct guarded *c, double seconds);
 void guard_body_done(struct guard *g, struct guarded *c);
 void guard_answered(struct guard *g, struct guarded *c);
 

@@ -11,6 +11,7 @@
 #include "http/internal.h"
 #include "http/reply.h"
 #include "http/routes.h"
+#include "http/upload.h"
 #include "http/work.h"
 #include "store/store.h"
 
@@ -28,15 +29,20 @@ struct request {
     bool done;                 /* the handler has run, `reply` can be sent */
     bool bad_path; /* what was sent could be read in two ways (an encoded slash or NUL) */
     struct identity who;
+    bool unsure; /* only the store knows its session: it is asked on a thread of work.h */
     struct buf body;
-    size_t discarded; /* bytes of a body that is not kept */
-    long generation;  /* of what others change, when the making of `reply` began (recent.h) */
-    bool refused;     /* `reply` was decided before the body; the body is read and dropped */
+    size_t counted;       /* bytes of `body`'s memory in server->body_bytes */
+    struct upload upload; /* the body of a route that takes a file */
+    size_t discarded;     /* bytes of a body that is not kept */
+    long generation;      /* of what others change, when the making of `reply` began (recent.h) */
+    bool refused;         /* `reply` was decided before the body; the body is read and dropped */
     struct reply reply;
     struct jsonx_problems problems; /* go into the answer if the handler fails */
 };
 
 const char *request_header(const struct request *q, const char *name); /* borrowed, or NULL */
+/* GET or HEAD. */
+bool request_reads_only(const struct request *q);
 /* The value of a query parameter, or NULL. Borrowed. */
 const char *request_param(const struct request *q, const char *name);
 long request_int(const struct request *q, const char *name, long fallback);

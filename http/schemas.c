@@ -121,6 +121,12 @@ const struct schema schemas[] = {
     {"Dataset",
      "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer ~test_samples:integer ~digest:string?",
      "A data set."},
+    {"ProgramList", "programs:[Program]", "Programs that jobs can name."},
+    {"Program",
+     "kind:string ~name:string ~digest:string ~files:integer ~bytes:integer ~uploaded:string ~used:string ~by:string ~description:string ~command:[string] "
+     "~arguments:{string} ~device:string ~needs:{string}",
+     "A user's program. `kind`: operator (by name) or uploaded (by digest: SHA-256, in hex, of what is in it). what follows `by` is its "
+     "manifest's."},
     {"Session", "role:string name:string cookie:boolean", "Who asks."},
     {"SessionStart", "token:string", "An API token, or the code of a link."},
     {"LinkStart", "~role:string",

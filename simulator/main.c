@@ -213,7 +213,10 @@ static int set_rank(struct simulation *s, int rank, struct err *e)
             n->fixed_seconds + n->seconds_per_sample * spec->batching.global_batch / spec->workers;
         r->env.speeds[i] = t > 0 ? 1 / t : 1;
     }
-    return rc < 0 ? rc : world_set(s->world, rank, run_rank, r, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return world_set(s->world, rank, run_rank, r, e);
 }
 
 /* The first failure that is not "another rank failed" is the cause. */
@@ -246,7 +249,10 @@ static int empty_out(const struct simulation *s, struct err *e)
         snprintf(path, sizeof path, "%s/%s", s->out, left[i]);
         rc = access(path, F_OK) == 0 ? proc_remove_tree(path, e) : 0;
     }
-    return rc < 0 ? rc : proc_mkdirs(s->out, 0755, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return proc_mkdirs(s->out, 0755, e);
 }
 
 static int publish_model(const struct simulation *s, struct err *e)

@@ -41,9 +41,11 @@ int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
     for (; rc == 0 && made < n; made++) {
         const json_t *node = json_array_get(nodes, made);
         const char *name = json_string_value(json_object_get(node, "name"));
-        if ((rc = key_named(node_keys[made], KEY_NODE, name, e)) < 0 ||
-            !(texts[made] = store_dump(node, "a node", e))) {
-            rc = rc < 0 ? rc : store_failed(e);
+        if ((rc = key_named(node_keys[made], KEY_NODE, name, e)) < 0) {
+            break;
+        }
+        if (!(texts[made] = store_dump(node, "a node", e))) {
+            rc = store_failed(e);
             break;
         }
         keys[made + 2] = node_keys[made];
@@ -85,9 +87,12 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
 {
     char key[STORE_KEY], seconds[16];
     int rc = key_named(key, KEY_GPU, node, e);
-    char *text = rc < 0 ? NULL : store_dump(gpu, "a GPU", e);
+    if (rc < 0) {
+        return rc;
+    }
+    char *text = store_dump(gpu, "a GPU", e);
     if (!text) {
-        return rc < 0 ? rc : store_failed(e);
+        return store_failed(e);
     }
     const char *keys[] = {key};
     const char *args[] = {text, seconds};

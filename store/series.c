@@ -223,11 +223,13 @@ static int answer_tests(struct query *q, struct err *e)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     int64_t n = fd >= 0 && !fstat(fd, &st) ? (int64_t)st.st_size / (int64_t)sizeof *all : 0;
     int rc = history_meta_dead(q->meta, "evaluations", &dead, e);
-    rc = rc == 0 ? spans_alive(&dead, 0, n, &alive, e) : rc;
+    if (rc < 0 || (rc = spans_alive(&dead, 0, n, &alive, e)) < 0) {
+        goto out;
+    }
     all = calloc((size_t)n + 1, sizeof *all);
     points = calloc((size_t)n + 1, sizeof *points);
-    if (rc < 0 || !all || !points) {
-        rc = rc < 0 ? rc : err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
+    if (!all || !points) {
+        rc = err_set(e, ERR_MEMORY, "cannot read the history: memory ran out");
         goto out;
     }
     if (n && pread(fd, all, (size_t)n * sizeof *all, 0) != (ssize_t)((size_t)n * sizeof *all)) {

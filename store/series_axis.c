@@ -22,8 +22,8 @@ static double samples_at(const struct series_axis *x, int64_t step)
     if (low == 0 || low == x->n) {
         return low ? x->samples[low - 1] : 0;
     }
-    double width = (double)(x->step[low] - x->step[low - 1]);
-    double share = (double)(step - x->step[low - 1]) / width;
+    double from = (double)x->step[low - 1], width = (double)x->step[low] - from;
+    double share = ((double)step - from) / width;
     return x->samples[low - 1] + share * (x->samples[low] - x->samples[low - 1]);
 }
 

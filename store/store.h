@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "job/documents/host_beat.h"
 #include "job/row.h"
 #include "job/state.h"
 
@@ -157,9 +158,8 @@ int store_profile_put(struct store *s, const char *node, const char *nethash, co
 json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e);
 
 /* ---- hosts (hosts.c): agents, and sealed messages (common/sign.h) to and from them ----------- */
-/* host: {"name","instance","address","versions", …}. Heartbeat with each call. ERR_CONFLICT while
- * another instance offers that name. */
-int store_host_put(struct store *s, const json_t *host, struct err *e);
+/* Counts as a heartbeat. ERR_CONFLICT while another instance offers that name. */
+int store_host_put(struct store *s, const struct host_beat *host, struct err *e);
 json_t *store_host_get(struct store *s, const char *name,
                        struct err *e); /* adds "lost", "heartbeat_age_seconds" */
 json_t *store_hosts(struct store *s, struct err *e);
@@ -175,10 +175,9 @@ int store_lease_there(struct store *s, const char *name, struct err *e); /* 1, 0
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */
 int store_refused_add(struct store *s, const char *what, struct err *e);
 json_t *store_refused(struct store *s, struct err *e);
-/* Hosts that were refused of late: {"host", "address", "message", "hint"}, one per host, the
- * newest; read with "age_seconds", by name. One that has not asked again for 30 s is left out, and
- * at most 32 are kept. */
-int store_refusal_put(struct store *s, const json_t *refusal, struct err *e);
+/* Hosts that were refused in the last 30 s, for the API: one document per host, the newest; read
+ * with "age_seconds", by name. At most 32 are kept. */
+int store_refusal_put(struct store *s, const char *host, const json_t *refusal, struct err *e);
 int store_refusal_remove(struct store *s, const char *host, struct err *e);
 json_t *store_refusals(struct store *s, struct err *e);
 

@@ -42,6 +42,9 @@ struct engine_ops {
     /* Sums of loss and correct over the range of the test set; may change w->eval_count to what it
      * really had. */
     int (*evaluate)(struct engine *g, struct work *w, struct dev_result *sum, struct err *e);
+    /* NULL, or: what this rank keeps beside the replica, once the last step is made; the caller
+     * releases it. */
+    int (*own_state)(struct engine *g, struct own_state *out, struct err *e);
     /* NULL, or: the strategy has finished with this action. */
     int (*end)(struct engine *g, enum action why, struct err *e);
     void (*free)(struct engine *g);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "common/proc.h"
+#include "job/documents/scored.h"
 #include "kernels/device.h"
 #include "worker/artifact.h"
 #include "worker/data/dataset.h"
@@ -212,7 +213,10 @@ static int open_data(struct evaluate *v, struct err *e)
                  ? 0
                  : err_set(e, ERR_MEMORY, "cannot hold the confusion matrix: memory ran out");
     }
-    return rc < 0 ? rc : dataset_check(&v->data, &v->spec.data, &v->spec.network, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return dataset_check(&v->data, &v->spec.data, &v->spec.network, e);
 }
 
 static int open_device(struct evaluate *v, struct err *e)
@@ -361,57 +365,23 @@ static json_t *class_names(const struct evaluate *v)
     return NULL;
 }
 
-static double share(int64_t part, int64_t whole)
-{
-    return whole > 0 ? (double)part / (double)whole : 0;
-}
-
-static void add_classes(const struct evaluate *v, json_t *out)
-{
-    json_t *classes = json_array(), *matrix = json_array(), *names = class_names(v);
-    int64_t all = 0;
-    for (int c = 0; c < v->classes; c++) {
-        int64_t samples = 0, answers = 0, right = v->confusion[c * v->classes + c];
-        json_t *row = json_array();
-        for (int k = 0; k < v->classes; k++) {
-            samples += v->confusion[c * v->classes + k];
-            answers += v->confusion[k * v->classes + c];
-            json_array_append_new(row, json_integer(v->confusion[c * v->classes + k]));
-        }
-        json_t *one = json_pack("{s:i, s:I, s:I, s:I}", "class", c, "samples", (json_int_t)samples,
-                                "right", (json_int_t)right, "answers", (json_int_t)answers);
-        json_object_set_new(one, "name",
-                            names ? json_incref(json_array_get(names, (size_t)c)) : json_null());
-        json_object_set_new(one, "accuracy",
-                            samples ? json_real(share(right, samples)) : json_null());
-        json_object_set_new(one, "precision",
-                            answers ? json_real(share(right, answers)) : json_null());
-        json_array_append_new(classes, one);
-        json_array_append_new(matrix, row);
-        all += right;
-    }
-    json_decref(names);
-    json_object_set_new(out, "accuracy", json_real(share(all, v->part->samples)));
-    json_object_set_new(out, "right", json_integer(all));
-    json_object_set_new(out, "classes", classes);
-    json_object_set_new(out, "confusion", matrix);
-}
-
 static json_t *answer(const struct evaluate *v)
 {
     const struct data_spec *d = &v->spec.data;
-    json_t *out =
-        json_pack("{s:s, s:I, s:{s:s, s:s, s:s, s:s}, s:s, s:I, s:f}", "model", v->ask->model,
-                  "parameters", (json_int_t)v->spec.network.n_params, "data", "format",
-                  catalog_get(d->format)->name, "path", d->path, "part", v->ask->part, "digest",
-                  v->data.digest, "device", v->dev->ops->name, "samples",
-                  (json_int_t)v->part->samples, "loss", v->loss / (double)v->part->samples);
-    if (v->confusion) {
-        add_classes(v, out);
-    } else {
-        json_object_update_new(
-            out, json_pack("{s:n, s:n, s:n, s:n}", "accuracy", "right", "classes", "confusion"));
-    }
+    struct scored s = {.model = v->ask->model,
+                       .format = catalog_get(d->format)->name,
+                       .path = d->path,
+                       .part = v->ask->part,
+                       .digest = v->data.digest,
+                       .device = v->dev->ops->name,
+                       .parameters = (int64_t)v->spec.network.n_params,
+                       .samples = v->part->samples,
+                       .loss = v->loss / (double)v->part->samples,
+                       .classes = v->confusion ? v->classes : 0,
+                       .confusion = v->confusion,
+                       .names = v->confusion ? class_names(v) : NULL};
+    json_t *out = scored_json(&s);
+    json_decref(s.names);
     return out;
 }
 
@@ -471,9 +441,7 @@ int evaluate_run(const struct evaluate_ask *ask, struct err *e)
     v->ask = ask;
     snprintf(v->roots, sizeof(v->roots), "%s", ask->roots);
     int rc = evaluate_model(v, e);
-    json_t *out = rc < 0 ? json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(e->code),
-                                     "message", e->message, "hint", e->hint)
-                         : answer(v);
+    json_t *out = rc < 0 ? scored_refusal(e) : answer(v);
     char *text = jsonx_dump(out, false, NULL);
     bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
     if (rc >= 0 && !printed) {

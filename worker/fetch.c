@@ -218,7 +218,10 @@ static int agree(struct trip *t, const struct err *own, struct err *e)
                  t->opened && t->trains ? t->d->digest : "");
         rc = send_report(t, TAG_HAVE, &report, e);
     }
-    return rc < 0 ? rc : tell_offer(t, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return tell_offer(t, e);
 }
 
 /* How many ranks still need it. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/proc.h"
 #include "worker/artifact.h"
 #include "worker/start.h"
 
@@ -61,12 +62,20 @@ static double job_time(const struct keeper *k)
     return comm_now(k->env->comm) - k->rank.job_start;
 }
 
-/* Seconds since the job's start travel in extra.elapsed, so that `time` goes on after a restart. */
-static json_t *with_elapsed(struct keeper *k, const struct run_state *state)
+/* The first worker's own state, as the program gave it. */
+static int save_own_artifact(struct keeper *k, const struct run_state *state, struct err *e)
 {
-    json_t *extra = state->extra ? json_copy(state->extra) : json_object();
-    json_object_set_new(extra, "elapsed", json_real(job_time(k)));
-    return extra;
+    struct telemetry *t = k->env->telemetry;
+    char path[4096];
+    if (state->n_own == 0 || state->own[0].n == 0) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%.4000s/artifacts/state.bin", k->env->job_dir);
+    int rc = proc_write_file(path, state->own[0].bytes, state->own[0].n, 0644, e);
+    if (rc == 0) {
+        t->saved(t->ctx, "artifact", "state", state->version, job_time(k));
+    }
+    return rc;
 }
 
 static int save_artifact(struct keeper *k, const struct run_state *state, struct err *e)
@@ -77,7 +86,7 @@ static int save_artifact(struct keeper *k, const struct run_state *state, struct
     if (rc == 0) {
         t->saved(t->ctx, "artifact", name, state->version, job_time(k));
     }
-    return rc;
+    return rc < 0 ? rc : save_own_artifact(k, state, e);
 }
 
 static int save_checkpoint(struct keeper *k, const struct run_state *state, struct err *e)
@@ -89,10 +98,9 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
         return err_set(e, ERR_MEMORY, "cannot write a checkpoint: memory ran out");
     }
     *copy = *state;
-    copy->extra = with_elapsed(k, state);
+    copy->elapsed = job_time(k); /* so that `time` goes on after a restart */
     int rc = checkpoint_write(k->env->job_dir, k->env->spec, copy, k->env->spec->checkpoint_keep,
                               path, sizeof(path), e);
-    json_decref(copy->extra);
     free(copy);
     if (rc == 0) {
         t->saved(t->ctx, "checkpoint", path, state->version, job_time(k));

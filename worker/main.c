@@ -26,6 +26,7 @@
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
+#include "worker/program/copy.h"
 #include "worker/program/program.h"
 #include "worker/pulse.h"
 #include "worker/trainer.h"
@@ -51,6 +52,8 @@ struct process {
     struct dataset data;
     bool data_there;
     struct program program; /* of a spec with one */
+    struct copy copy;       /* of an uploaded program */
+    char output[4096];      /* the program's folder for artifacts */
     int rank;
 };
 
@@ -217,19 +220,42 @@ static int fetch_samples(struct process *w, struct err *e)
     return rc;
 }
 
+/* An uploaded program, into a folder of this rank's own; *folder stays as it is for others. */
+static int copy_program(struct process *w, const char **folder, struct err *e)
+{
+    const struct worker_config *c = &w->config;
+    const struct copy_ask ask = {.comm = &w->comm,
+                                 .telemetry = &w->telemetry,
+                                 .digest = c->spec->program.digest,
+                                 .archive = c->plan.program_archive,
+                                 .received = {c->cache, c->cache_bytes},
+                                 .works = w->rank < c->spec->workers};
+    if (!c->spec->program.digest[0]) {
+        return 0;
+    }
+    if (!c->plan.program_archive[0]) {
+        return err_set(e, ERR_NOT_FOUND, "a program by its digest needs a service that has it");
+    }
+    int rc = copy_open(&w->copy, &ask, e);
+    *folder = rc == 0 && w->copy.folder[0] ? w->copy.folder : NULL;
+    return rc;
+}
+
 /* Programs bring samples and network with them; the first minibatches follow if the job left the
  * batch to them. */
 static int join_programs(struct process *w, const char *node, struct err *e)
 {
     struct worker_config *c = &w->config;
-    char output[4096];
     const char *device = w->rank < c->spec->workers ? c->plan.workers[w->rank].device : "cpu:1";
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
     bool local = c->mode == WORKER_LOCAL; /* else another host than the coordinator's has none */
+    if ((rc = copy_program(w, &folder, e)) < 0) {
+        return rc;
+    }
     bool has_job_dir = job_dir && (local || access(job_dir, W_OK) == 0);
-    snprintf(output, sizeof(output), "%.4000s/artifacts", c->plan.job_dir);
+    snprintf(w->output, sizeof(w->output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
                                     .telemetry = &w->telemetry,
                                     .spec = c->spec,
@@ -238,7 +264,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .job_dir = job_dir,
                                     .folder = folder,
                                     .data = c->plan.roots,
-                                    .output = has_job_dir ? output : NULL,
+                                    .output = has_job_dir ? w->output : NULL,
                                     .threads = threads > 0 ? threads : 1};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
@@ -303,6 +329,7 @@ static int run_rank(struct process *w, struct err *e)
     env->calibrated = calibrated;
     env->step_ctx = w;
     env->ahead = w->program.ahead;
+    env->keeps_own = w->program.about.state;
     env->first_params = w->program.params;
     env->first_stats = w->program.stats;
     if (w->rank >= c->spec->workers) {
@@ -367,7 +394,9 @@ static int run_mpi(struct process *w, struct err *e)
     struct sigaction term = {.sa_handler = on_term};
     sigaction(SIGTERM, &term, NULL);
     w->transport = comm_mpi_open(e);
+    w->copy.lock = -1;
     int rc = w->transport ? run_rank(w, e) : -(int)e->code;
+    copy_close(&w->copy);
     say_goodbye(w, rc, e);
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -134,11 +134,10 @@ static void on_saved(void *ctx, const char *kind, const char *path, int64_t step
  * is stale) in equal shares. */
 static void restore_counters(struct pulse *p, const struct run_state *state)
 {
-    const json_t *kept = json_object_get(state->extra, "staleness");
     staleness_release(&p->staleness);
     staleness_init(&p->staleness);
-    if (json_is_array(kept)) {
-        staleness_restore(&p->staleness, kept, p->from.rank, p->workers);
+    if (state->staleness) {
+        staleness_restore(&p->staleness, state->staleness, p->from.rank, p->workers);
         p->samples = (int64_t)p->staleness.samples;
         p->updates = p->staleness.count;
         return;

@@ -1,6 +1,6 @@
 /* How a run starts: the keeper reads a checkpoint or `init` or makes fresh parameters, and hands
- * the start to every rank in three broadcasts: what comes (or why nothing comes), the progress as
- * JSON, the blocks of floats.
+ * the start to every rank in three broadcasts: what comes (or why nothing comes), the progress
+ * (progress.h), the blocks of floats.
  */
 #ifndef WORKER_START_H
 #define WORKER_START_H

@@ -70,6 +70,12 @@ static void set_aside(void *ctx, bool on)
     set_phase(ctx, on ? PHASE_CHECKPOINT : PHASE_EXCHANGE);
 }
 
+static int own_state(void *ctx, struct own_state *out, struct err *e)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    return g->ops->own_state(g, out, e);
+}
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static int prepare(struct trainer *t, struct err *e)
@@ -118,6 +124,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.control = ask_control;
     t->rank.ready = is_ready;
     t->rank.aside = set_aside;
+    t->rank.own_state = own_state;
     if (t->start->restored && t->env->telemetry->restored) {
         t->env->telemetry->restored(t->env->telemetry->ctx, state);
     }

@@ -11,10 +11,13 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 COLUMNS = "row rank step version staleness time epoch loss accuracy batch".split()
 
 
-def run_local(command, sizes, strategy, folder, options=(), env=None):
-    """A rank for each of `sizes`, which are their minibatches. Returns the finished process."""
+def run_local(command, sizes, strategy, folder, options=(), env=None, variables=None, **more):
+    """A rank for each of `sizes`, which are their minibatches. env: of the ranks; variables: of the
+    programs; more: of the job. Returns the finished process."""
+    folder.mkdir(exist_ok=True)
     spec = {
-        "program": {"command": command[:2], "args": command[2:]},
+        **more,
+        "program": {"command": command[:2], "args": command[2:], "env": variables or {}},
         "workers": len(sizes),
         "strategy": strategy,
         "batching": {"policy": "static", "sizes": sizes},

@@ -117,7 +117,10 @@ static int open_idx(struct idx_file *in, const char *roots, const char *dir, con
         return rc < 0 ? rc : -ERR_IO;
     }
     rc = read_header(in, rank_min, rank_max, e);
-    return rc < 0 ? rc : check_size(in, path, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return check_size(in, path, e);
 }
 
 static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_file *in, bool peek,
@@ -155,7 +158,10 @@ static int read_images(struct dataset_part *part, struct idx_file *in, bool peek
     }
     int64_t head = 4 + 4 * in->rank, bytes = part->samples * in->each;
     int rc = read_exactly(in, part->x, bytes, head, e);
-    return rc < 0 ? rc : check_end(in, head + bytes, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return check_end(in, head + bytes, e);
 }
 
 static int read_part(struct dataset *d, struct dataset_part *part, const char *roots,
@@ -207,7 +213,10 @@ static int idx_read(struct dataset *d, const struct data_spec *spec, uint64_t se
     d->x_bytes = true;
     d->y_labels = true;
     int rc = read_part(d, &d->train, roots, dir, "train", peek, e);
-    return rc < 0 ? rc : read_part(d, &d->test, roots, dir, "t10k", peek, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return read_part(d, &d->test, roots, dir, "t10k", peek, e);
 }
 
 const struct dataset_format dataset_idx = {CAT_FORMAT_IDX, {"train-images-idx3-ubyte"}, idx_read};

@@ -192,7 +192,10 @@ static int open_npy(struct npy_file *in, const char *roots, const char *dir, con
         return rc < 0 ? rc : -ERR_IO;
     }
     rc = read_head(in, e);
-    return rc < 0 ? rc : check_size(in, path, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return check_size(in, path, e);
 }
 
 static double half_float(uint16_t h)

@@ -45,16 +45,16 @@ static bool valid_name(const char *name)
                name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+ /")] == 0;
 }
 
-int received_find(const struct received *r, const char *key, char *out)
+bool received_find(const struct received *r, const char *key, char *out)
 {
     struct stat st;
     if (!r->dir || !valid_key(key) ||
         snprintf(out, PATH_BYTES, "%s/%s", r->dir, key) >= PATH_BYTES || stat(out, &st) != 0 ||
         !S_ISDIR(st.st_mode)) {
-        return 0;
+        return false;
     }
     utimensat(AT_FDCWD, out, NULL, 0);
-    return 1;
+    return true;
 }
 
 void received_drop(const struct received *r, const char *key)

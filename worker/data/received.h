@@ -4,6 +4,7 @@
 #ifndef WORKER_DATA_RECEIVED_H
 #define WORKER_DATA_RECEIVED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,8 +16,8 @@ struct received {
 };
 #define RECEIVED_PATH "files" /* the data set's path beneath the root that received_find returns */
 
-/* The root of a complete one into out[4096]: 1, and it counts as used now; 0: there is none. */
-int received_find(const struct received *r, const char *key, char *out);
+/* Is there a complete one? Its root into out[4096], and it counts as used now. */
+bool received_find(const struct received *r, const char *key, char *out);
 void received_drop(const struct received *r, const char *key);
 
 /* One that arrives. Only one rank of a host writes; the others' writes do nothing, and their end

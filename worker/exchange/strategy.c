@@ -19,12 +19,6 @@ const struct strategy_ops *strategy_find(int id)
     return id >= 0 && id < CAT_COUNT ? table[id] : NULL;
 }
 
-double run_state_best(const struct run_state *state)
-{
-    return json_is_object(state->extra) ? json_number_value(json_object_get(state->extra, "best"))
-                                        : 0;
-}
-
 float strategy_accuracy(double correct, double samples)
 {
     return correct < 0 ? NAN : (float)(correct / samples);

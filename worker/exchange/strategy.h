@@ -24,6 +24,7 @@
 #include "job/spec.h"
 #include "job/staleness.h"
 #include "kernels/device.h"
+#include "worker/exchange/own_state.h"
 #include "worker/exchange/transport/comm.h"
 
 enum {
@@ -76,12 +77,14 @@ struct run_state {
     struct cursor cursor;
     struct slice out[RUN_SLICES]; /* handed out, not applied */
     int n_out;
-    json_t *extra; /* strategy's own and cumulative staleness; borrowed; may be NULL */
+    const struct own_state *own; /* [n_own] of the workers by rank; borrowed; n_own 0: none */
+    int n_own;
+    json_t *staleness; /* array of each worker's staleness_dump(); borrowed; NULL: none is kept */
+    double best;       /* accuracy of the best artifact so far; 0: there is none */
+    double elapsed;    /* seconds of the job so far; the keeper fills it */
     enum save_why why;
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
 };
-/* Accuracy of the best artifact so far, as `extra` tells it; 0: there is none. */
-double run_state_best(const struct run_state *state);
 
 /* What the strategy may ask of the rank it runs in: all function pointers may be called from the
  * main thread (or fiber). */
@@ -109,6 +112,11 @@ struct rank_env {
     /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the
      * call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
+    /* Workers have states of their own (own_state.h), which belong to every state of the run but
+     * SAVE_BEST; alike on all ranks, keeper included. */
+    bool keeps_own;
+    /* Worker: this rank's, at the end of the step that was made last; the caller releases it. */
+    int (*own_state)(void *ctx, struct own_state *out, struct err *e);
     int ahead;        /* steps whose slices are told before their turn, and then hold; 0: none */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,

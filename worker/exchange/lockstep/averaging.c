@@ -214,7 +214,10 @@ static int load_average(struct averaging *s, struct err *e)
     rc = comm_wait(env->comm, &s->all.op, e);
     env->aside(env->ctx, false);
     s->average_loaded = true;
-    return rc < 0 ? rc : load(s, false, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return load(s, false, e);
 }
 
 static int load_own(struct averaging *s, struct err *e)
@@ -342,7 +345,10 @@ int averaging_evaluated(struct strategy *base, const struct work *w, const struc
 {
     struct averaging *s = (struct averaging *)base;
     int rc = lockstep_evaluated(&s->l, w, r, e);
-    return rc < 0 ? rc : load_own(s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return load_own(s, e);
 }
 
 int averaging_finish(struct strategy *base, struct err *e)

@@ -227,7 +227,10 @@ static int drain(struct hpsgd *s, struct err *e)
 {
     int rc = launch(s, e);
     s->l.evaluated_here = false;
-    return rc < 0 ? rc : merge(s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return merge(s, e);
 }
 
 /* ---- the strategy ---------------------------------------------------------------------------- */
@@ -258,7 +261,10 @@ static int checkpoint(struct hpsgd *s, struct err *e)
     int rc = prepare_state(s, e);
     size_t n;
     float *sum = state_of(s, &n);
-    return rc < 0 ? rc : lockstep_checkpoint(&s->l, sum, n, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return lockstep_checkpoint(&s->l, sum, n, e);
 }
 
 /* After the last step: the rounds that are not merged yet. */

@@ -45,7 +45,7 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     l->applied = state->applied_samples;
     lockstep_adopt(l, env->first_version, env->first_sizes);
     l->counts = l->full;
-    l->best = run_state_best(state);
+    l->best = state->best;
     agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
                 comm_now(env->comm));
     allreduce_init(&l->sums, env->comm, COMM_ALL, 3);

@@ -108,8 +108,8 @@ float lockstep_slowest(const struct lockstep *l, const float *words);
 /* ---- states.c -------------------------------------------------------------------------------- */
 
 /* Rank 0 gives the keeper a state: the replica's blocks, `optim` in place of its optimizer state if
- * that is not NULL. `outcome` is RUN_GOES_ON, or how the run ended with it. Other ranks do nothing.
- */
+ * that is not NULL. `outcome` is RUN_GOES_ON, or how the run ended with it. Each rank gives its own
+ * state, if it keeps one; other ranks than 0 do nothing else. */
 int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
                         enum run_outcome outcome, struct err *e);
 /* A checkpoint, if one was asked for. */

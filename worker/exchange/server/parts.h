@@ -10,6 +10,7 @@ struct client {        /* a worker as the server sees it */
                           which count */
     struct slice kept; /* its next one, while it evaluates (slices go in the order of pulls), or
                           that it was told in advance (rank_env.ahead) */
+    bool again;        /* `out` is handed to it once more */
     bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
     bool parked, ended;
@@ -79,6 +80,8 @@ bool server_slices_kept(const struct server *s);
 void server_set_out(struct server *s, struct client *k, const struct slice *slice);
 void server_set_kept(struct server *s, struct client *k, const struct slice *slice);
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
+/* A worker computed nothing of what is out: it gets that once more, unless the job leaves off. */
+void server_take_back(struct server *s, int rank);
 /* A worker waits from now on; all who wait get what there is for them. */
 void server_park(struct server *s, int rank);
 int server_serve_parked(struct server *s, struct err *e);

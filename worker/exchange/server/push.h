@@ -20,7 +20,11 @@ enum {
 
 enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
 
-enum push_kind { PUSH_GRADIENT, PUSH_EVALUATION };
+enum push_kind {
+    PUSH_GRADIENT,
+    PUSH_EVALUATION,
+    PUSH_RETURN /* the worker gives its slices back: its program ended before it had the gradient */
+};
 
 struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and running statistics
                       where the network has any */

@@ -239,10 +239,23 @@ static void clip(const struct rank_env *env)
     }
 }
 
+/* The slice goes back, and what `next` then pulls is the newest. */
+static int give_back(struct push_worker *s, const struct work *w, struct err *e)
+{
+    struct push_head head = {.kind = PUSH_RETURN,
+                             .rank = s->env->comm->rank,
+                             .version = s->reply.version,
+                             .slice = w->slice};
+    return send_head(s, &head, e);
+}
+
 int push_worker_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
                           double compute_s, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
+    if (r->absent) {
+        return give_back(s, w, e);
+    }
     struct rank_env *env = s->env;
     struct push_head head = {.kind = PUSH_GRADIENT,
                              .rank = env->comm->rank,

@@ -186,13 +186,17 @@ static int receive(struct server *s, struct push_head *push, const float **g, st
 
 static int answer(struct server *s, const struct push_head *push, const float *g, struct err *e)
 {
-    int rc =
-        push->kind == PUSH_GRADIENT ? take_gradient(s, push, g, e) : server_evaluated(s, push, e);
+    int rc = push->kind == PUSH_GRADIENT     ? take_gradient(s, push, g, e)
+             : push->kind == PUSH_EVALUATION ? server_evaluated(s, push, e)
+                                             : 0;
     if (rc < 0) {
         return rc;
     }
     server_park(s, push->rank);
     s->env->control(s->env->ctx, &s->control);
+    if (push->kind == PUSH_RETURN) {
+        server_take_back(s, push->rank);
+    }
     if ((rc = decide(s, e)) < 0) {
         return rc;
     }

@@ -37,7 +37,8 @@ bool server_nothing_left(const struct server *s)
 /* For one worker: what was kept for it is left to it. */
 static bool nothing_left_for(const struct server *s, int rank)
 {
-    return s->target_reached || (s->clients[rank].kept.count == 0 && server_nothing_left(s));
+    const struct client *k = &s->clients[rank];
+    return s->target_reached || (k->kept.count == 0 && !k->again && server_nothing_left(s));
 }
 
 bool server_slices_kept(const struct server *s)
@@ -64,6 +65,28 @@ void server_set_out(struct server *s, struct client *k, const struct slice *slic
 void server_set_kept(struct server *s, struct client *k, const struct slice *slice)
 {
     set_slice(&k->kept, &s->n_kept, slice);
+}
+
+static void redo(struct server *s, const struct slice *slice)
+{
+    if (slice->count > 0) {
+        BUG_ON(s->n_redo == RUN_SLICES);
+        s->redo[s->n_redo++] = *slice;
+    }
+}
+
+/* No other worker gets it: programs that were told that nothing else comes have left. */
+void server_take_back(struct server *s, int rank)
+{
+    struct client *k = &s->clients[rank];
+    k->reply.staleness = -1;
+    k->again = !s->control.pause && !s->control.stop && !s->target_reached;
+    if (!k->again) {
+        redo(s, &k->out);
+        redo(s, &k->kept);
+        server_set_out(s, k, NULL);
+        server_set_kept(s, k, NULL);
+    }
 }
 
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
@@ -139,17 +162,20 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
 static void keep_next(struct server *s, struct client *k, int size)
 {
     struct slice next;
-    if (take_slice(s, size, &next)) {
+    if (k->kept.count == 0 && take_slice(s, size, &next)) {
         server_set_kept(s, k, &next);
-        k->reply.hint = next;
     }
+    k->reply.hint = k->kept;
 }
 
 static int hand_slice(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
     int size = size_of(s, rank);
-    if (k->kept.count > 0) { /* while it evaluated, or in advance */
+    if (k->again) {
+        k->again = false;
+        size = size > k->out.count ? size : (int)k->out.count;
+    } else if (k->kept.count > 0) { /* while it evaluated, or in advance */
         server_set_out(s, k, &k->kept);
         server_set_kept(s, k, NULL);
         size = size > k->out.count ? size : (int)k->out.count;
