@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "kernels/flat.h"
 #include "worker/program/engine_parts.h"
 
 struct pass { /* one backward pass of the program */
     bool ready[256];
-    int marked;
     double weight;     /* as it told; negative: not yet */
     struct work *work; /* gets the weight before the first mark; NULL, as mark: a further pass */
     double begin, cpu; /* of its computing, evaluations between epochs left out */
@@ -52,11 +52,11 @@ static int take_weight(struct program_engine *g, struct pass *pass, double weigh
  * be under way. */
 static void mark_next(struct program_engine *g, struct pass *pass, bool zero)
 {
-    const struct dev_bucket *b = &g->base.buckets[pass->marked];
+    const struct dev_bucket *b = &g->base.buckets[g->marked];
     if (zero) {
         memset(g->replica.host[DEV_GRADS] + b->first, 0, b->count * sizeof(float));
     }
-    pass->mark(pass->ctx, pass->marked++);
+    pass->mark(pass->ctx, g->marked++);
 }
 
 /* Buckets come in any order and are marked in theirs. */
@@ -72,11 +72,30 @@ static int take_bucket(struct program_engine *g, struct pass *pass, const struct
         return rc;
     }
     pass->ready[i] = true;
-    while (g->summed && pass->mark && pass->marked < g->base.n_buckets &&
-           pass->ready[pass->marked]) {
+    while (g->summed && pass->mark && g->marked < g->base.n_buckets && pass->ready[g->marked]) {
         mark_next(g, pass, pass->weight <= 0);
     }
     return 0;
+}
+
+/* A program that computes for ever is told from a slow one by the longest of its own steps; its
+ * first ones may take any time, since a framework may compile then. */
+static void begin_watch(struct program_engine *g)
+{
+    static const double times_longer = 10;
+    struct link *l = &g->p->link;
+    double most = times_longer * g->longest;
+    g->began_pass = clock_now();
+    l->until = g->here < 2 ? 0 : g->began_pass + (most > l->patience ? most : l->patience);
+    l->task = "a step";
+}
+
+static void end_watch(struct program_engine *g)
+{
+    double took = clock_now() - g->began_pass;
+    g->p->link.until = 0;
+    g->longest = took > g->longest && g->here > 0 ? took : g->longest;
+    g->here++;
 }
 
 static int check_begin(struct program_engine *g, const struct wire_message *m, struct err *e)
@@ -86,6 +105,8 @@ static int check_begin(struct program_engine *g, const struct wire_message *m, s
                        (long long)m->slice.number, (long long)g->number);
     }
     g->begun = true;
+    begin_watch(g);
+    again_begun(g);
     return 0;
 }
 
@@ -127,6 +148,7 @@ static int follow_further(struct program_engine *g, struct pass *pass, struct wi
                           struct err *e)
 {
     int rc;
+    g->own_step = OWN_STEP; /* still to be made */
     while ((rc = talk_hear(g, m, e)) >= 0 && m->type == WIRE_BUCKET) {
         if ((rc = take_bucket(g, pass, m, e)) < 0) {
             return rc;
@@ -302,7 +324,7 @@ static int settle_gradients(struct program_engine *g, struct pass *pass,
         make_whole(g);
     }
     int rc = g->differences && !zero ? take_difference(g, e) : 0;
-    while (rc >= 0 && pass->marked < g->base.n_buckets) {
+    while (rc >= 0 && g->marked < g->base.n_buckets) {
         mark_next(g, pass, g->summed && zero);
     }
     return rc;
@@ -322,15 +344,22 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     int rc;
     g->begun = g->doing == HELD && g->held_at == WIRE_BEGIN;
     g->p->phase = PHASE_COMPUTE; /* as the trainer has told */
+    if (g->begun) {
+        begin_watch(g);
+        again_begun(g);
+    }
     if ((rc = talk_go_on(g, 0, e)) < 0 || (rc = follow(g, &pass, &m, e)) < 0 ||
         (rc = check_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;
     }
+    end_watch(g);
     take_result(g, &m, w, out);
     if ((rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;
     }
     g->doing = AWAITS_GO;
+    g->answered = g->number;
+    g->good++;
     g->go = no_step(g, w->voided); /* unless the strategy updates */
     g->metrics.time = comm_now(base->env->comm) - base->job_start;
     g->metrics.step = g->number + 1;
