@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/proc.h"
 #include "worker/artifact.h"
+#include "worker/own_files.h"
 #include "worker/progress.h"
 
 enum { PATH_BYTES = 4096 };
@@ -74,13 +75,20 @@ int checkpoint_write(const char *job_dir, const struct jobspec *spec, const stru
     }
     safetensors_drop_torn(dir);
     snprintf(path, path_bytes, "%s/step-%012lld.safetensors", dir, (long long)state->version);
+    json_t *own = own_files_write(dir, state->version, state->own, state->n_own, e);
+    if (!own) {
+        return -ERR_IO;
+    }
     json_t *meta = artifact_describe("evenstep-checkpoint", spec);
     artifact_set(meta, "progress", progress_json(spec, state));
+    artifact_set(meta, "own", json_incref(own));
     rc = artifact_save(path, &spec->network, state, true, meta, e);
     json_decref(meta);
     if (rc == 0) {
         drop_old(dir, keep);
+        own_files_sweep(dir, state->version, own);
     }
+    json_decref(own);
     return rc;
 }
 
@@ -126,6 +134,20 @@ static int load_blocks(struct checkpoint *out, struct safetensors *s, const stru
     return artifact_take(s, net, NULL, out->params, out->stats, e);
 }
 
+/* An older checkpoint has no list of its workers' states. */
+static int load_own(struct checkpoint *out, const struct safetensors *s, const char *path,
+                    struct err *e)
+{
+    char dir[PATH_BYTES];
+    const char *slash = strrchr(path, '/'), *text = safetensors_meta(s, "own");
+    json_t *list = text ? jsonx_parse(text, strlen(text), e) : json_array();
+    snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    int rc = list ? own_files_read(dir, list, &out->own, &out->state.n_own, e) : -ERR_DATA;
+    out->state.own = out->own;
+    json_decref(list);
+    return rc;
+}
+
 static int load(struct checkpoint *out, const char *path, const struct jobspec *spec, struct err *e)
 {
     struct safetensors s;
@@ -135,6 +157,9 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
     }
     if ((rc = load_progress(out, &s, &spec->network, e)) == 0) {
         rc = load_blocks(out, &s, spec, e);
+    }
+    if (rc >= 0) {
+        rc = load_own(out, &s, path, e);
     }
     out->state.test_accuracy = out->state.test_loss = -1;
     snprintf(out->path, sizeof(out->path), "%s", path);
@@ -197,8 +222,17 @@ int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpo
                : rc;
 }
 
+void checkpoint_drop_own(struct checkpoint *c)
+{
+    own_files_release(c->own, c->state.n_own);
+    c->own = NULL;
+    c->state.own = NULL;
+    c->state.n_own = 0;
+}
+
 void checkpoint_release(struct checkpoint *c)
 {
+    checkpoint_drop_own(c);
     free(c->params);
     free(c->optim);
     free(c->stats);

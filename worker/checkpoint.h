@@ -3,16 +3,18 @@
  *
  *   JOBDIR/checkpoints/step-000000001234.safetensors
  *
- * A file holds what an artifact holds (artifact.h), the optimizer's state and the progress.
+ * A file holds what an artifact holds (artifact.h), the optimizer's state and the progress; beside it
+ * stand the workers' own states, which it names (own_files.h).
  */
 #ifndef WORKER_CHECKPOINT_H
 #define WORKER_CHECKPOINT_H
 
 #include "worker/progress.h"
 
-struct checkpoint { /* what was read; owns the blocks and state.staleness */
+struct checkpoint { /* what was read; owns the blocks, the states and state.staleness */
     struct run_state state;
     float *params, *optim, *stats;
+    struct own_state *own; /* [state.n_own] */
     char path[4096];
     struct progress_run of;
 };
@@ -28,5 +30,7 @@ int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct ch
 int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpoint *out,
                     struct err *e);
 void checkpoint_release(struct checkpoint *c);
+/* Frees the workers' own states alone: programs got them when they joined. */
+void checkpoint_drop_own(struct checkpoint *c);
 
 #endif

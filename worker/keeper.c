@@ -1,4 +1,4 @@
-/* The keeper: rank W, without a device. It starts the run for everybody, then is the first server
+/* The keeper: rank W, without a device. It starts the run for all ranks, then is the first server
  * (or, where a strategy needs none, takes states from rank 0), and is the only one that writes
  * checkpoints and artifacts. Further servers (rank > W) run the same code without the files.
  *
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/proc.h"
 #include "worker/artifact.h"
 #include "worker/start.h"
 
@@ -61,6 +62,22 @@ static double job_time(const struct keeper *k)
     return comm_now(k->env->comm) - k->rank.job_start;
 }
 
+/* The first worker's own state, as the program gave it. */
+static int save_own_artifact(struct keeper *k, const struct run_state *state, struct err *e)
+{
+    struct telemetry *t = k->env->telemetry;
+    char path[4096];
+    if (state->n_own == 0 || state->own[0].n == 0) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%.4000s/artifacts/state.bin", k->env->job_dir);
+    int rc = proc_write_file(path, state->own[0].bytes, state->own[0].n, 0644, e);
+    if (rc == 0) {
+        t->saved(t->ctx, "artifact", "state", state->version, job_time(k));
+    }
+    return rc;
+}
+
 static int save_artifact(struct keeper *k, const struct run_state *state, struct err *e)
 {
     struct telemetry *t = k->env->telemetry;
@@ -69,7 +86,7 @@ static int save_artifact(struct keeper *k, const struct run_state *state, struct
     if (rc == 0) {
         t->saved(t->ctx, "artifact", name, state->version, job_time(k));
     }
-    return rc;
+    return rc < 0 ? rc : save_own_artifact(k, state, e);
 }
 
 static int save_checkpoint(struct keeper *k, const struct run_state *state, struct err *e)
@@ -91,8 +108,8 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
     return rc;
 }
 
-/* A full disk costs safety, not the run: what was saved before stands, and it is tried again the
- * next time. */
+/* A full disk does not end the run: the previous checkpoint stays, and the next save tries again.
+ */
 static int pass_over(const struct run_state *state, struct err *e)
 {
     char quoted[600];
@@ -179,8 +196,8 @@ int keeper_run(struct trainer_env *env, struct err *e)
 out:
     t->phase(t->ctx, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
-        return rc; /* the communication thread may still work on our blocks, and this process ends:
-                      free nothing beneath it */
+        return rc; /* the communication thread may still use our blocks; the process ends, so
+                      nothing is freed */
     }
     start_release(&k->start);
     free(decay);

@@ -25,6 +25,7 @@ struct trainer_env {
     const char *job_dir;   /* where checkpoints and artifacts go (keeper); NULL: none are written */
     const char *init_path; /* resolved path of `init`, or NULL */
     int ahead;             /* as rank_env.ahead, for servers */
+    bool keeps_own;        /* as rank_env.keeps_own */
     const float *first_params, *first_stats; /* of a user's program, in place of random ones; NULL:
                                                 there is none */
     const json_t *order;                     /* of gradients at the server, see rank_env; or NULL */
@@ -34,7 +35,7 @@ struct trainer_env {
     void (*calibrated)(void *ctx, struct profile *p);
     void *step_ctx;
 };
-/* Runs to the end: enum run_outcome, or negative (e says why). Workers call it on ranks < W. */
+/* Runs to the end: enum run_outcome, or negative. Workers call it on ranks < W. */
 int trainer_run(struct trainer_env *env, struct err *e);
 /* Rank W and up. Reads checkpoint or init, hands out the start, serves, writes checkpoints and
  * artifacts. */

@@ -30,10 +30,12 @@ def alone(python, tmp_path, case):
     return dict(np.load(output + ".npz"))
 
 
-def on_ranks(python, tmp_path, case, sizes, strategy, options=()):
+def on_ranks(python, tmp_path, case, sizes, strategy, options=(), variables=None, **more):
     """What each rank's program ends with, and the rows of the run."""
+    tmp_path.mkdir(exist_ok=True)
     spec = {
-        "program": {"command": [python, CASE], "args": ["torch_cases", case, str(tmp_path / "rank")]},
+        **more,
+        "program": {"command": [python, CASE], "args": ["torch_cases", case, str(tmp_path / "rank")], "env": variables or {}},
         "workers": len(sizes),
         "strategy": strategy,
         "batching": {"policy": "static", "sizes": sizes},
@@ -85,3 +87,25 @@ def test_every_strategy_trains_the_program(python, tmp_path, strategy, case):
 def test_a_program_that_fails_names_rank_node_and_last_lines(python, tmp_path):
     with pytest.raises(AssertionError, match="the program of rank [01] on 'local-[12]' ended with exit code 1.*no attribute 'missing'"):
         on_ranks(python, tmp_path, "missing", [700, 500], {"type": "sync"})
+
+
+# within an epoch of six steps, in its last one, in the first one of the next
+KILLED = [("goes_on_sgd", 9, {"type": "sync"}), ("goes_on_adamw", 12, {"type": "sync"}), ("goes_on_adamw", 13, {"type": "sync"}),
+          ("goes_on_adamw", 9, {"type": "local-sgd", "k": 3})]
+
+
+@pytest.mark.parametrize("case,after,strategy", KILLED, ids=lambda v: v["type"] if isinstance(v, dict) else str(v))
+def test_a_program_that_was_killed_goes_on_as_if_it_had_not_been(python, tmp_path, case, after, strategy):
+    """Optimizer, scheduler, buffers, dropout's random numbers, Python's and NumPy's: bit for bit."""
+    sizes, whole, run = [120, 80], tmp_path / "whole", tmp_path / "run"
+    undisturbed, _ = on_ranks(python, whole, case, sizes, strategy, ["--out", str(whole)])
+    often, keeps = {"checkpoint": {"every_steps": 1}}, ["--out", str(run)]
+    with pytest.raises(AssertionError):
+        on_ranks(python, run, case, sizes, strategy, keeps, {"TEST_KILL": str(after)}, **often)
+    results, _ = on_ranks(python, run, case, sizes, strategy, keeps, **often)
+    for a, b in zip(undisturbed, results):
+        assert all(np.array_equal(a[k], b[k]) for k in a if k != "steps"), (case, difference(a, b))
+    assert results[0]["steps"] < undisturbed[0]["steps"] == 24
+    code = "import sys, torch; print(sorted(torch.load(sys.argv[1], weights_only=True)))"
+    shown = subprocess.run([python, "-c", code, str(run / "artifacts/state.bin")], capture_output=True, text=True)
+    assert shown.stdout.strip() == "['buffers', 'optimizer', 'place', 'random', 'scheduler']", shown.stderr

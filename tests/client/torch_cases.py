@@ -4,6 +4,10 @@ The data are drawn from a seed; each case writes its parameters to OUTPUT.npz. F
 make the order of samples irrelevant, so that a run alone and one on unequal ranks are comparable.
 """
 
+import os
+import random
+import signal
+
 import numpy as np
 import torch
 from torch import nn
@@ -474,3 +478,45 @@ def crashes(output):
 
 def untrained(output):
     leave(output, mlp())
+
+
+# ---- killed and gone on
+
+
+def _goes_on(output, model, opt, scheduler):
+    """Four epochs of six steps of 200 samples; TEST_KILL=N kills rank 1 in its Nth step."""
+    kill, steps = int(os.environ.get("TEST_KILL", 0)), 0
+    loader = DataLoader(data(), batch_size=200, shuffle=True)
+    test = DataLoader(data(64), batch_size=16)
+    model, opt, loader, scheduler = evenstep.prepare(model, opt, loader, scheduler)
+    for epoch in evenstep.epochs(4):
+        model.train()
+        for x, y in loader:
+            steps += 1
+            if steps == kill and evenstep.rank() == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            x = x + 0.01 * float(np.random.rand()) + 0.01 * random.random()
+            plain_step(model, opt, x, y)
+        scheduler.step()
+        model.eval()
+        with torch.no_grad():
+            right = sum(int((model(x).argmax(1) == y).sum()) for x, y in test)
+        evenstep.log(test_accuracy=right / 64)
+    leave(output, model, rate=opt.param_groups[0]["lr"], steps=steps)
+
+
+def goes_on_sgd(output):
+    np.random.seed(5)
+    random.seed(5)
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    _goes_on(output, model, opt, torch.optim.lr_scheduler.MultiStepLR(opt, [1, 3], 0.5))
+
+
+def goes_on_adamw(output):
+    np.random.seed(5)
+    random.seed(5)
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, 5))
+    opt = torch.optim.AdamW(model.parameters(), 1e-2)
+    _goes_on(output, model, opt, torch.optim.lr_scheduler.CosineAnnealingLR(opt, 4))

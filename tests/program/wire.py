@@ -33,11 +33,12 @@ class Wire:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(os.environ["EVENSTEP_SOCKET"])
         self.indices, self.slices, self.held = None, [], False
-        self.send(JOIN, body=struct.pack("<IIii", MAGIC, version, os.getpid(), 0), text=json.dumps(description))
+        self.send(JOIN, body=struct.pack("<IIii", MAGIC, version, os.getpid(), int(os.environ.get("EVENSTEP_INCARNATION", 0))), text=json.dumps(description))
         flags, body, fds = self.receive(WELCOME)
         (_, _, self.rank, self.workers, self.global_batch, size, params, grads, stats, buckets, indices, n, m, n_buckets, slots, self.ahead, self.epoch,
          self.step, self.seed) = struct.unpack_from("<IIiiqqqqqqqqqiiixxxxqqQ", body)
         self.resumed = bool(flags & RESUMED)
+        self.state, self.save = os.pread(fds[1], 1 << 30, 0) if flags & HAS_STATE else None, lambda: b""
         block = mmap.mmap(fds[0], size)
         os.close(fds[0])
 
@@ -47,14 +48,14 @@ class Wire:
         self.buckets = view("<i8", buckets, 2 * n_buckets).reshape(-1, 2)
         self.indices = view("<i8", indices, slots * self.global_batch).reshape(slots, -1)
 
-    def send(self, kind, flags=0, body=b"", text=None):
+    def send(self, kind, flags=0, body=b"", text=None, blob=None):
         packet = struct.pack("<II", kind, flags) + body
         packet += bytes(SIZE - len(packet))
-        if text is None:
+        if text is None and not blob:
             self.socket.send(packet)
             return
         fd = os.memfd_create("text")
-        os.write(fd, text.encode())
+        os.write(fd, blob or text.encode())
         self.socket.sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
         os.close(fd)
 
@@ -73,6 +74,7 @@ class Wire:
             if kind == SLICE:
                 self.slices.append(Slice(flags, packet[8:], self.indices))
             if kind in kinds:
+                self.last = kind
                 return flags, packet[8:], list(fds)
             if kind != SLICE:
                 raise SystemExit(f"message {kind} came where one of {kinds} was due")
@@ -88,11 +90,16 @@ class Wire:
 
     def hold(self):
         """Waits if the last GO or CONTINUE said so; true if the job goes on."""
-        if not self.held:
-            return True
-        flags, _, _ = self.receive(CONTINUE)
-        self.held = bool(flags & HOLD)
-        return not flags & STOP
+        return not self.held or self.go_on()
+
+    def go_on(self):
+        """Until CONTINUE; the state that `save` gives is told as often as it is asked."""
+        while True:
+            flags, _, _ = self.receive(CONTINUE, SAVE)
+            if self.last != SAVE:
+                self.held = bool(flags & HOLD)
+                return not flags & STOP
+            self.send(STATE, blob=self.save())
 
     def begin(self, s):
         self.send(BEGIN, body=struct.pack("<q", s.epoch) + struct.pack("<q", s.number))
@@ -110,9 +117,7 @@ class Wire:
 
     def epoch_end(self, epoch):
         self.send(EPOCH_END, body=struct.pack("<q", epoch))
-        flags, _, _ = self.receive(CONTINUE)
-        self.held = bool(flags & HOLD)
-        return not flags & STOP
+        return self.go_on()
 
     def log(self, **metrics):
         self.send(LOG, text=json.dumps(metrics))

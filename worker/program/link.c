@@ -27,6 +27,7 @@ static const double idle_share = 0.02;
 static int died(struct link *l, struct err *e)
 {
     char how[400];
+    l->gone = true;
     return err_set(e, ERR_PEER, "%s %s", l->who, child_epitaph(l->child, how, sizeof(how)));
 }
 
@@ -34,6 +35,7 @@ static int died(struct link *l, struct err *e)
 static int lost(struct link *l, struct err *e)
 {
     char lines[300];
+    l->gone = true;
     for (int i = 0; i < 100 && !child_ended(l->child); i++) {
         clock_sleep(0.01);
     }
@@ -43,35 +45,82 @@ static int lost(struct link *l, struct err *e)
                          child_last_lines(l->child, lines, sizeof(lines)));
 }
 
+/* Its last lines, of which the newest are its stacks. */
+static const char *dump(struct link *l, char *lines, size_t bytes)
+{
+    l->gone = true;
+    kill(l->child->pid, l->stack_signal > 0 ? l->stack_signal : SIGABRT);
+    clock_sleep(0.5); /* its stacks are written */
+    return child_last_lines(l->child, lines, bytes);
+}
+
 static int hangs(struct link *l, struct err *e)
 {
     char lines[300];
-    kill(l->child->pid, l->stack_signal > 0 ? l->stack_signal : SIGABRT);
-    clock_sleep(0.5); /* its stacks are written */
     err_set(e, ERR_TIMEOUT, "%s has neither reported nor computed for %g s; %s", l->who,
-            l->patience, child_last_lines(l->child, lines, sizeof(lines)));
+            l->patience, dump(l, lines, sizeof(lines)));
+    err_hint(e, "its stacks are in the rank's log; 'program.patience_seconds' gives it longer");
+    return -ERR_TIMEOUT;
+}
+
+/* It may compute, but for too long. */
+static int overdue(struct link *l, struct err *e)
+{
+    char lines[300];
+    err_set(e, ERR_TIMEOUT, "%s has not come to the end of %s in time; %s", l->who, l->task,
+            dump(l, lines, sizeof(lines)));
     err_hint(e, "its stacks are in the rank's log; 'program.patience_seconds' gives it longer");
     return -ERR_TIMEOUT;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
+static bool read_all(int fd, char *out, size_t n)
+{
+    size_t have = 0;
+    while (have < n) {
+        ssize_t got = pread(fd, out + have, n - have, (off_t)have);
+        if (got <= 0 && errno != EINTR) {
+            return false;
+        }
+        have += got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+int link_read_state(const struct link *l, int fd, struct own_state *out, struct err *e)
+{
+    struct stat is;
+    int rc;
+    if (fstat(fd, &is) < 0 || is.st_size < 0) {
+        return err_errno(e, ERR_PEER, "the state of %s cannot be read", l->who);
+    }
+    if (is.st_size > OWN_STATE_MOST) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "%s gave a state of %.1f GB; a checkpoint takes at most %.1f GB of each",
+                       l->who, (double)is.st_size / 1e9, (double)OWN_STATE_MOST / 1e9);
+    }
+    if (is.st_size == 0 || (rc = own_state_alloc(out, (size_t)is.st_size, e)) < 0) {
+        return is.st_size == 0 ? 0 : rc;
+    }
+    if (!read_all(fd, (char *)out->bytes, out->n)) {
+        own_state_release(out);
+        return err_set(e, ERR_PEER, "the state of %s cannot be read", l->who);
+    }
+    return 0;
+}
+
 char *link_read_text(int fd, size_t most, size_t *n)
 {
     struct stat is;
-    char *text = NULL;
-    size_t have = 0;
     if (fd < 0 || fstat(fd, &is) < 0 || is.st_size < 0 || (size_t)is.st_size > most) {
         return NULL;
     }
-    text = malloc((size_t)is.st_size + 1);
-    while (text && have < (size_t)is.st_size) {
-        ssize_t got = pread(fd, text + have, (size_t)is.st_size - have, (off_t)have);
-        if (got <= 0 && errno != EINTR) {
-            free(text);
-            return NULL;
-        }
-        have += got > 0 ? (size_t)got : 0;
+    size_t have = (size_t)is.st_size;
+    char *text = malloc(have + 1);
+    if (text && !read_all(fd, text, have)) {
+        free(text);
+        return NULL;
     }
     if (text) {
         text[have] = '\0';
@@ -80,13 +129,17 @@ char *link_read_text(int fd, size_t most, size_t *n)
     return text;
 }
 
-static int text_fd(const char *text)
+int link_memfd(const void *bytes, size_t n)
 {
-    int fd = memfd_create("evenstep-text", MFD_CLOEXEC);
-    size_t n = strlen(text);
-    if (fd >= 0 && pwrite(fd, text, n, 0) != (ssize_t)n) {
-        close(fd);
-        fd = -1;
+    int fd = memfd_create("evenstep", MFD_CLOEXEC);
+    size_t done = 0;
+    while (fd >= 0 && done < n) {
+        ssize_t wrote = pwrite(fd, (const char *)bytes + done, n - done, (off_t)done);
+        if (wrote <= 0 && errno != EINTR) {
+            close(fd);
+            return -1;
+        }
+        done += wrote > 0 ? (size_t)wrote : 0;
     }
     return fd;
 }
@@ -154,7 +207,7 @@ int link_send(struct link *l, const struct wire_message *m, const int *fds, stru
 static void refuse(int socket, const char *why)
 {
     struct wire_message m = {.type = WIRE_REFUSED};
-    int fds[2] = {text_fd(why), -1};
+    int fds[2] = {link_memfd(why, strlen(why)), -1};
     send_packet(socket, &m, fds);
     if (fds[0] >= 0) {
         close(fds[0]);
@@ -184,11 +237,17 @@ static int look(struct link *l, struct err *e)
     if (l->watch) {
         l->watch(l->watch_ctx);
     }
-    if (cpu < 0 || cpu - l->cpu_then > idle_share * silent || child_works(l->child)) {
-        begin_wait(l);
-        return 0;
+    bool works = cpu < 0 || cpu - l->cpu_then > idle_share * silent || child_works(l->child);
+    if (!works && silent > l->patience) {
+        return hangs(l, e);
     }
-    return silent > l->patience ? hangs(l, e) : 0;
+    if (l->until > 0 && now > l->until) {
+        return overdue(l, e);
+    }
+    if (works) {
+        begin_wait(l);
+    }
+    return 0;
 }
 
 /* Closing a socket with a packet that was not read would take back what was sent. */

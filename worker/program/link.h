@@ -8,6 +8,7 @@
 #define WORKER_PROGRAM_LINK_H
 
 #include "client/protocol.h"
+#include "worker/exchange/own_state.h"
 #include "worker/program/child.h"
 
 struct link {
@@ -19,6 +20,9 @@ struct link {
     int stack_signal;          /* makes the program print its stacks; 0: SIGABRT does */
     void (*watch)(void *ctx);  /* every second of a wait; NULL: nothing */
     void *watch_ctx;
+    double until;     /* clock_now() by when it has to say what is waited for; 0: no limit */
+    const char *task; /* what it does until then, for the sentence; NULL with no limit */
+    bool gone;        /* set where the program cannot go on: it ended, hangs, or gave up */
     /* of the wait under way */
     double silent_since, cpu_then;
 };
@@ -31,10 +35,13 @@ int link_open(struct link *l, struct child *child, int rank, const char *node, d
 int link_accept(struct link *l, struct wire_message *join, char **description, size_t *n,
                 struct err *e);
 /* Waits for the next message. *fd: the descriptor that came with it, the caller's, or -1. A second
- * program that wants to join is refused meanwhile. */
+ * program that wants to join is refused meanwhile. A program that neither reports nor computes is
+ * found after `patience`, one that computes for ever at `until`. */
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e);
 /* fds: up to two descriptors that go along, ended by -1; NULL: none. */
 int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e);
+/* A memfd with these bytes, the caller's; -1: none can be had. */
+int link_memfd(const void *bytes, size_t n);
 /* Tells the program why it cannot go on. */
 void link_refuse(struct link *l, const char *why);
 /* Waits until the process has ended, at most `patience`; an exit code but 0 is an error. */
@@ -44,5 +51,7 @@ void link_close(struct link *l);
 /* The whole text of a descriptor that came with a message, NUL-terminated, the caller's; NULL if it
  * is longer than `most` or cannot be read. */
 char *link_read_text(int fd, size_t most, size_t *n);
+/* The same of a program's own state, of which more than OWN_STATE_MOST is an error. */
+int link_read_state(const struct link *l, int fd, struct own_state *out, struct err *e);
 
 #endif

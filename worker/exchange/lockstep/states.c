@@ -1,5 +1,6 @@
 /* States of a run, from rank 0 to the keeper, which writes them: a header, then up to three blocks
- * (parameters, optimizer state, running statistics). See lockstep.h. */
+ * (parameters, optimizer state, running statistics); then each rank's own state, if they keep one.
+ * See lockstep.h. */
 #include <stdlib.h>
 
 #include "worker/exchange/lockstep/lockstep.h"
@@ -53,14 +54,12 @@ static int send_all(struct comm *c, struct state_head *head, const struct dev_re
     return send_block(c, r->host[DEV_STATS], (size_t)head->n_stats, e);
 }
 
-int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
-                        enum run_outcome outcome, struct err *e)
+/* Blocks and progress, from rank 0 alone. */
+static int send_blocks(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
+                       enum run_outcome outcome, struct err *e)
 {
     struct rank_env *env = l->env;
     struct dev_replica *r = env->replica;
-    if (env->comm->rank != 0) {
-        return 0;
-    }
     struct state_head head = {.version = l->step,
                               .applied = l->applied,
                               .cursor = l->cursor,
@@ -79,6 +78,33 @@ int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum s
     rc = send_all(env->comm, &head, r, optim ? optim : r->host[DEV_OPTIM], e);
     env->aside(env->ctx, false);
     return rc;
+}
+
+static bool has_own(const struct rank_env *env, enum save_why why)
+{
+    return env->keeps_own && why != SAVE_BEST;
+}
+
+static int send_own(struct lockstep *l, struct err *e)
+{
+    struct rank_env *env = l->env;
+    struct own_state own;
+    int rc = env->own_state(env->ctx, &own, e);
+    if (rc < 0) {
+        return rc;
+    }
+    env->aside(env->ctx, true);
+    rc = own_state_send(env->comm, env->comm->workers, &own, e);
+    env->aside(env->ctx, false);
+    own_state_release(&own);
+    return rc;
+}
+
+int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
+                        enum run_outcome outcome, struct err *e)
+{
+    int rc = l->env->comm->rank == 0 ? send_blocks(l, optim, n_optim, why, outcome, e) : 0;
+    return rc < 0 || !has_own(l->env, why) ? rc : send_own(l, e);
 }
 
 int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct err *e)
@@ -106,6 +132,7 @@ int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err
 struct keeping {
     struct rank_env *env;
     float *params, *optim, *stats; /* those of the last state; owned */
+    struct own_state *own;         /* [workers], of the state under way; owned */
     double best;                   /* accuracy */
     struct run_state *state;       /* owned: too large for a fiber's stack */
 };
@@ -139,37 +166,61 @@ static int take_state(struct keeping *k, struct state_head *head, struct err *e)
     return take_block(k->env, &k->stats, head->n_stats, e);
 }
 
+static void release_own(struct keeping *k)
+{
+    for (int i = 0; i < k->env->comm->workers; i++) {
+        own_state_release(&k->own[i]);
+    }
+}
+
+static int take_own(struct keeping *k, const struct state_head *head, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0;
+         has_own(k->env, (enum save_why)head->why) && i < k->env->comm->workers && rc >= 0; i++) {
+        rc = own_state_receive(k->env->comm, i, &k->own[i], e);
+    }
+    return rc;
+}
+
 static int save_state(struct keeping *k, const struct state_head *head, struct err *e)
 {
     if (head->why == SAVE_BEST && head->accuracy > k->best) {
         k->best = head->accuracy;
     }
-    *k->state = (struct run_state){.params = k->params,
-                                   .optim = k->optim,
-                                   .stats = k->stats,
-                                   .n_params = (size_t)head->n_params,
-                                   .n_optim = (size_t)head->n_optim,
-                                   .n_stats = (size_t)head->n_stats,
-                                   .version = head->version,
-                                   .applied_samples = head->applied,
-                                   .cursor = head->cursor,
-                                   .best = k->best,
-                                   .why = (enum save_why)head->why,
-                                   .test_accuracy = head->accuracy,
-                                   .test_loss = head->loss};
+    *k->state = (struct run_state){
+        .params = k->params,
+        .optim = k->optim,
+        .stats = k->stats,
+        .n_params = (size_t)head->n_params,
+        .n_optim = (size_t)head->n_optim,
+        .n_stats = (size_t)head->n_stats,
+        .version = head->version,
+        .applied_samples = head->applied,
+        .cursor = head->cursor,
+        .own = k->own,
+        .n_own = has_own(k->env, (enum save_why)head->why) ? k->env->comm->workers : 0,
+        .best = k->best,
+        .why = (enum save_why)head->why,
+        .test_accuracy = head->accuracy,
+        .test_loss = head->loss};
     return k->env->save ? k->env->save(k->env->ctx, k->state, e) : 0;
 }
 
 int lockstep_serve(struct rank_env *env, const struct run_state *from, struct err *e)
 {
-    struct keeping k = {.env = env, .state = calloc(1, sizeof *k.state), .best = from->best};
+    struct keeping k = {.env = env,
+                        .own = calloc((size_t)env->comm->workers, sizeof *k.own),
+                        .state = calloc(1, sizeof *k.state),
+                        .best = from->best};
     struct state_head head = {.outcome = RUN_GOES_ON};
     double deadline = env->comm->deadline;
-    int rc = k.state ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+    int rc = k.state && k.own ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
     env->comm->deadline = 0; /* the next state may be hours away; heartbeats tell who is alive */
     while (rc >= 0 && head.outcome == RUN_GOES_ON) {
-        if ((rc = take_state(&k, &head, e)) >= 0) {
+        if ((rc = take_state(&k, &head, e)) >= 0 && (rc = take_own(&k, &head, e)) >= 0) {
             rc = save_state(&k, &head, e);
+            release_own(&k);
         }
     }
     env->comm->deadline = deadline;
@@ -179,6 +230,7 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
     free(k.params);
     free(k.optim);
     free(k.stats);
+    free(k.own);
     free(k.state);
     return rc < 0 ? rc : head.outcome;
 }

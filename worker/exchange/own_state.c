@@ -1,0 +1,92 @@
+/* See own_state.h. A header tells how many bytes come; they go in pieces, since a message counts
+ * its own as an int. */
+#include "worker/exchange/own_state.h"
+
+enum { TAG_OWN_STATE = 30, TAG_OWN_PIECE };
+enum { PIECE_FLOATS = 16 << 20 };
+
+struct own_head {
+    int64_t bytes;
+};
+
+static size_t floats_of(size_t bytes)
+{
+    return (bytes + sizeof(float) - 1) / sizeof(float);
+}
+
+int own_state_alloc(struct own_state *s, size_t n, struct err *e)
+{
+    *s = (struct own_state){.bytes = calloc(floats_of(n) + 1, sizeof(float)), .n = n};
+    return s->bytes ? 0
+                    : err_set(e, ERR_MEMORY, "cannot hold a state of %zu bytes: memory ran out", n);
+}
+
+typedef void message_fn(struct message *m, struct comm *c, int peer, int tag, void *head,
+                        size_t head_bytes, float *body, size_t floats);
+
+static int move_pieces(struct comm *c, int peer, message_fn *begin, const struct own_state *s,
+                       struct err *e)
+{
+    size_t left = floats_of(s->n);
+    float *at = (float *)(void *)s->bytes;
+    int rc = 0;
+    while (left > 0 && rc >= 0) {
+        size_t n = left < PIECE_FLOATS ? left : PIECE_FLOATS;
+        struct message m;
+        char none = 0;
+        begin(&m, c, peer, TAG_OWN_PIECE, &none, 1, at, n);
+        rc = comm_wait(c, &m.op, e);
+        at += n;
+        left -= n;
+    }
+    return rc;
+}
+
+int own_state_send(struct comm *c, int to, const struct own_state *s, struct err *e)
+{
+    struct own_head head = {.bytes = (int64_t)s->n};
+    struct message m;
+    double deadline = c->deadline;
+    c->deadline = 0;
+    message_send(&m, c, to, TAG_OWN_STATE, &head, sizeof head, NULL, 0);
+    int rc = comm_wait(c, &m.op, e);
+    rc = rc < 0 ? rc : move_pieces(c, to, message_send, s, e);
+    c->deadline = deadline;
+    return rc;
+}
+
+static int receive(struct comm *c, int from, struct own_state *out, struct err *e)
+{
+    struct own_head head = {0};
+    struct message m;
+    int rc;
+    message_recv(&m, c, from, TAG_OWN_STATE, &head, sizeof head, NULL, 0);
+    if ((rc = comm_wait(c, &m.op, e)) < 0) {
+        return rc;
+    }
+    if (head.bytes < 0 || head.bytes > OWN_STATE_MOST) {
+        return err_set(e, ERR_PEER, "rank %d sent a state of %lld bytes", from,
+                       (long long)head.bytes);
+    }
+    if (head.bytes == 0) {
+        return 0;
+    }
+    if ((rc = own_state_alloc(out, (size_t)head.bytes, e)) < 0) {
+        return rc;
+    }
+    if ((rc = move_pieces(c, from, message_recv, out, e)) < 0) {
+        comm_abandon(c); /* a piece may still be coming into what goes now */
+        own_state_release(out);
+    }
+    return rc;
+}
+
+int own_state_receive(struct comm *c, int from, struct own_state *out, struct err *e)
+{
+    double deadline = c->deadline;
+    *out = (struct own_state){0};
+    c->deadline = 0;
+    int rc = receive(c, from, out, e);
+    c->deadline = deadline;
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,35 @@
+/* The own state of a rank's trainer: what it keeps beside the blocks that a strategy knows, and
+ * needs in order to go on exactly where a run was. Our networks have none. A user's program has its
+ * optimizer, its schedules, its random numbers: bytes that nobody but the program reads.
+ *
+ * Each worker has one of its own, since random numbers differ, and under local steps optimizers do.
+ * The keeper writes them beside a checkpoint (worker/checkpoint.h).
+ */
+#ifndef WORKER_EXCHANGE_OWN_STATE_H
+#define WORKER_EXCHANGE_OWN_STATE_H
+
+#include <stdlib.h>
+
+#include "worker/exchange/transport/comm.h"
+
+#define OWN_STATE_MOST (INT64_C(4) << 30) /* bytes of one worker's */
+
+struct own_state {
+    uint8_t *bytes; /* [n], with room for whole floats behind; malloc'd, owned by the struct */
+    size_t n;       /* 0: there is none */
+};
+
+/* Room for n bytes. */
+int own_state_alloc(struct own_state *s, size_t n, struct err *e);
+/* Zeroed is fine. */
+static inline void own_state_release(struct own_state *s)
+{
+    free(s->bytes);
+    *s = (struct own_state){0};
+}
+/* Both block, without a deadline: the other side may be about to evaluate; heartbeats tell who is
+ * alive. `out` needs own_state_release only after success. */
+int own_state_send(struct comm *c, int to, const struct own_state *s, struct err *e);
+int own_state_receive(struct comm *c, int from, struct own_state *out, struct err *e);
+
+#endif

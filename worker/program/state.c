@@ -1,0 +1,86 @@
+/* The program's own state: optimizer, schedules, random numbers, whatever it gives (client/protocol.h:
+ * SAVE, STATE). To the rank it is bytes, which stand beside a checkpoint (worker/own_files.h) and go
+ * to the program of the next attempt with WELCOME.
+ *
+ *      program   GRADIENTS ─ waits ─ step ─ BEGIN ─────── STATE ─ waits ─
+ *      rank                      GO+HOLD ►      SAVE ►               CONTINUE ►
+ *
+ * It is taken where the next step begins, since whatever a program does between two steps (it
+ * evaluates, its scheduler steps) is done there: an epoch's end is passed. Behind the last step it
+ * is taken where the program leaves.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "worker/program/engine_parts.h"
+
+/* Held at BEGIN or LEAVE. */
+static int stand(struct program_engine *g, struct err *e)
+{
+    int rc = talk_settle(g, e);
+    while (rc >= 0 && g->doing == HELD && g->held_at == WIRE_EPOCH_END) {
+        rc = talk_go_on(g, WIRE_HOLD, e);
+        rc = rc < 0 ? rc : talk_settle(g, e);
+    }
+    return rc;
+}
+
+static int copy(struct own_state *out, const struct own_state *from, struct err *e)
+{
+    int rc = from->n > 0 ? own_state_alloc(out, from->n, e) : 0;
+    if (rc >= 0 && from->n > 0) {
+        memcpy(out->bytes, from->bytes, from->n);
+    }
+    return rc;
+}
+
+static int ask(struct program_engine *g, struct own_state *out, struct err *e)
+{
+    struct wire_message m = program_message(WIRE_SAVE, 0);
+    int fd = -1, rc;
+    if ((rc = link_send(&g->p->link, &m, NULL, e)) < 0 ||
+        (rc = talk_hear_with(g, &m, &fd, e)) < 0) {
+        return rc;
+    }
+    rc = m.type != WIRE_STATE ? talk_unexpected(g, &m, e)
+         : fd >= 0            ? link_read_state(&g->p->link, fd, out, e)
+                              : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+/* A program that ended well without saying that it leaves has nothing more to save. */
+static bool ended_well(struct program_engine *g)
+{
+    return (*ahead_told(g, g->sent - 1) & WIRE_RUN_LAST) && child_ended(&g->p->child) &&
+           g->p->child.status == 0;
+}
+
+int state_take(struct program_engine *g, struct own_state *out, struct err *e)
+{
+    *out = (struct own_state){0};
+    if (g->number < 0) { /* no step was made: what it goes on from still holds */
+        return copy(out, &g->p->state, e);
+    }
+    int rc;
+    do {
+        rc = stand(g, e);
+        if (rc >= 0 && g->doing == HELD) {
+            rc = ask(g, out, e);
+        }
+        if (rc >= 0 || ended_well(g)) {
+            break;
+        }
+    } while ((rc = again_settle(g, rc, e)) >= 0);
+    if (rc < 0 && ended_well(g)) {
+        err_clear(e);
+        return 0;
+    }
+    if (rc < 0 || g->lost) {
+        return rc < 0 ? rc : copy(out, &g->p->state, e); /* it comes back with that one */
+    }
+    own_state_release(&g->p->state);
+    return copy(&g->p->state, out, e);
+}
