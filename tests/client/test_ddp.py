@@ -1,5 +1,5 @@
-"""A program that was written for DistributedDataParallel, unchanged: under torchrun with PyTorch's own
-process group, and on ranks of ours (evenstep.ddp)."""
+"""A program that was written for DistributedDataParallel, unchanged: under torchrun with PyTorch's
+own process group, and on ranks of ours (evenstep.ddp)."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def results(folder, n):
 
 
 def on_ranks(python, folder, batch, ranks=2, epochs=EPOCHS, more=0, options=()):
-    """The process that ran it, which may have failed; the program makes `more` epochs than the job."""
+    """The process that ran it, which may have failed. more: epochs that only the program makes."""
     arguments = [str(folder / "rank"), str(epochs + more), str(batch), *options]
     spec = {
         "program": {"command": [python, "-m", "evenstep.ddp", PROGRAM], "args": arguments},
@@ -85,7 +85,8 @@ def test_more_epochs_than_the_job_has_are_told(python, tmp_path):
 
 
 def test_alone_it_is_a_world_of_one(python, tmp_path):
-    command = [python, "-m", "evenstep.ddp", PROGRAM, str(tmp_path / "rank"), "2", "240", "--reduce"]
+    command = [python, "-m", "evenstep.ddp", PROGRAM, str(tmp_path / "rank"), "2", "240"]
+    command.append("--reduce")
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert "epoch 1: 480 samples, 240 tested, 1 steps" in done.stdout

@@ -30,8 +30,8 @@ from .torch.loader import KEPT
 
 IN_PLACE = "allreduce allreduce_coalesced broadcast reduce".split()  # one rank has nothing to do
 OTHERS = "allgather _allgather_base allgather_coalesced allgather_into_tensor_coalesced alltoall "
-OTHERS += "alltoall_base gather reduce_scatter _reduce_scatter_base reduce_scatter_tensor_coalesced "
-OTHERS += "scatter send recv recv_anysource"
+OTHERS += "alltoall_base gather reduce_scatter _reduce_scatter_base scatter send recv "
+OTHERS += "reduce_scatter_tensor_coalesced recv_anysource"
 
 
 class Error(RuntimeError):
@@ -140,7 +140,8 @@ class _Optimizers:
     def of(cls, models):
         mine = {id(p) for m in models for p in m.parameters()}
         living = [o for o in (made() for made in cls.made) if o is not None]
-        return [o for o in living if any(id(p) in mine for g in o.param_groups for p in g["params"])]
+        parts = {id(o): {id(p) for g in o.param_groups for p in g["params"]} for o in living}
+        return [o for o in living if parts[id(o)] & mine]
 
 
 class _Loaders:
