@@ -117,6 +117,17 @@ static int end(struct engine *base, enum action why, struct err *e)
     return link_await_end(&g->p->link, e);
 }
 
+/* Under a server: rank 0's program measures the weights that it was given. */
+static int measured(struct engine *base, bool last, struct dev_result *sum, int64_t *n,
+                    struct err *e)
+{
+    struct program_engine *g = of(base);
+    int rc = last && base->test_samples == 0 && g->number >= 0 ? state_stand(g, e) : 0;
+    bool tells = base->test_samples == 0 && base->env->comm->rank == 0;
+    *n = rc >= 0 && tells ? metrics_take_result(&g->metrics, sum) : 0;
+    return rc;
+}
+
 static int own_state(struct engine *base, struct own_state *out, struct err *e)
 {
     return state_take(of(base), out, e);
@@ -134,6 +145,7 @@ static const struct engine_ops program_engine_ops = {
     .load = load,
     .compute = compute,
     .evaluate = evaluate,
+    .measured = measured,
     .own_state = own_state,
     .end = end,
     .free = release,
@@ -161,6 +173,6 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->base.env = env;
     g->base.ahead = p->ahead;
     g->base.test_samples = server ? 0 : METRICS_SAMPLES;
-    metrics_init(&g->metrics, env, server);
+    metrics_init(&g->metrics);
     return &g->base;
 }

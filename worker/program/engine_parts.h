@@ -77,6 +77,8 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
 
 /* As engine_ops.own_state: asks the program, which stands still where its next step begins or where
  * it leaves. */
+/* Returns when it does so; or has ended well without saying that it leaves. */
+int state_stand(struct program_engine *g, struct err *e);
 int state_take(struct program_engine *g, struct own_state *out, struct err *e);
 
 #endif

@@ -14,13 +14,23 @@
 
 #include "worker/program/engine_parts.h"
 
-/* Held at BEGIN or LEAVE. */
-static int stand(struct program_engine *g, struct err *e)
+/* A program that ended well without saying that it leaves has nothing more to save. */
+static bool ended_well(struct program_engine *g)
+{
+    return (*ahead_told(g, g->sent - 1) & WIRE_RUN_LAST) && child_ended(&g->p->child) &&
+           g->p->child.status == 0;
+}
+
+int state_stand(struct program_engine *g, struct err *e)
 {
     int rc = talk_settle(g, e);
     while (rc >= 0 && g->doing == HELD && g->held_at == WIRE_EPOCH_END) {
         rc = talk_go_on(g, WIRE_HOLD, e);
         rc = rc < 0 ? rc : talk_settle(g, e);
+    }
+    if (rc < 0 && ended_well(g)) {
+        err_clear(e);
+        return 0;
     }
     return rc;
 }
@@ -51,13 +61,6 @@ static int ask(struct program_engine *g, struct own_state *out, struct err *e)
     return rc;
 }
 
-/* A program that ended well without saying that it leaves has nothing more to save. */
-static bool ended_well(struct program_engine *g)
-{
-    return (*ahead_told(g, g->sent - 1) & WIRE_RUN_LAST) && child_ended(&g->p->child) &&
-           g->p->child.status == 0;
-}
-
 int state_take(struct program_engine *g, struct own_state *out, struct err *e)
 {
     *out = (struct own_state){0};
@@ -65,13 +68,6 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e)
         return copy(out, &g->p->state, e);
     }
     own_state_release(&g->p->state);
-    int rc = stand(g, e);
-    if (rc >= 0 && g->doing == HELD) {
-        rc = ask(g, out, e);
-    }
-    if (rc < 0 && ended_well(g)) {
-        err_clear(e);
-        return 0;
-    }
-    return rc;
+    int rc = state_stand(g, e);
+    return rc < 0 || g->doing != HELD || !g->p->about.state ? rc : ask(g, out, e);
 }

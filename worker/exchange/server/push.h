@@ -20,7 +20,9 @@ enum {
 
 enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
 
-enum push_kind { PUSH_GRADIENT, PUSH_EVALUATION };
+/* PUSH_EVALUATION: of the test slice that was handed out; or, of a user's program, what it measured
+ * by itself. PUSH_OWN_STATE: own_state_send() follows. Only a gradient or a test slice is answered. */
+enum push_kind { PUSH_GRADIENT, PUSH_EVALUATION, PUSH_OWN_STATE };
 
 struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and running statistics
                       where the network has any */
@@ -34,9 +36,11 @@ struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and r
 };
 
 struct reply_head { /* server → worker; weights (and statistics) follow unless the action ends the
-                       job */
+                       job; they do then as well where workers keep states of their own: a user's
+                       program evaluates once more */
     int32_t action; /* enum action */
     int32_t batch, next_batch;
+    int32_t own_state;  /* give it before the next gradient */
     int32_t staleness;  /* of the gradient that this answers, -1: it answers none */
     int64_t version;    /* of the weights that follow */
     int64_t step;       /* version after that gradient was applied */
