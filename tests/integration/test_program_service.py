@@ -88,7 +88,7 @@ def test_a_job_that_was_paused_goes_on_exactly_where_its_program_was(service, st
     whole = service.submit(spec)
     service.wait(whole, "succeeded")
     id = service.submit(spec)
-    service.until(lambda: service.job(id)["progress"]["step"] >= 6)
+    service.steps(id, 6)
     service.post(f"jobs/{id}/pause")
     paused = service.wait(id, "paused")
     assert paused["progress"]["step"] < 40
