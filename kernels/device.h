@@ -83,6 +83,7 @@ struct dev_result {
     double loss;     /* sum over the samples */
     int64_t correct; /* samples classified correctly; negative: not known */
     bool finite;     /* loss is finite */
+    bool absent;     /* a user's program has ended: its samples are not in the gradients */
 };
 
 typedef void dev_mark_fn(void *ctx, int bucket);

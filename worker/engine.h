@@ -1,5 +1,5 @@
-/* Engine: what computes a rank's gradients. The trainer's loop over a strategy is one; behind this
- * seam stand our own networks (worker/model/engine.c: loader, network, device) and a user's own
+/* Engine: what computes a rank's gradients. The trainer has one loop over a strategy; behind this
+ * interface are our own networks (worker/model/engine.c: loader, network, device) and a user's own
  * program (worker/program/engine.c: a child process that computes).
  *
  *     open ─► prepare ─► ┌ load ─► compute, marks each bucket ─┐ … evaluate … ─► end ─► free
@@ -23,7 +23,7 @@ struct engine {
     int64_t test_samples; /* that the strategy shares out for an evaluation; 0: it asks for none */
     int ahead;            /* steps of which slices are fixed before their turn; 0: none */
     double job_start;     /* comm_now() at the job's time 0; there once the strategy has begun */
-    double idle;          /* seconds of the last `compute` that were no computing */
+    double idle;          /* seconds of the last `compute` that were not computing */
 };
 
 struct engine_ops {

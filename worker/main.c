@@ -4,10 +4,10 @@
  *
  *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device ─► trainer or keeper ─► "ended" ─► MPI_Finalize
  *
- * Two things must happen before anything else. OpenMP's threads would burn the cores that other
- * ranks compute on while they wait, and the runtime reads OMP_WAIT_POLICY as it is loaded: so the
- * program sets it and executes itself again. And a rank must not outlive the daemon that started
- * it: PR_SET_PDEATHSIG. Exit codes are hints; what happened is in the store.
+ * Two things come first. Waiting OpenMP threads would take cores from other ranks, and the runtime
+ * reads OMP_WAIT_POLICY when it is loaded, so the program sets it and executes itself again.
+ * PR_SET_PDEATHSIG ends a rank with the daemon that started it. Exit codes are hints; the store has
+ * the outcome.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -53,6 +53,7 @@ struct process {
     bool data_there;
     struct program program; /* of a spec with one */
     struct copy copy;       /* of an uploaded program */
+    char output[4096];      /* the program's folder for artifacts */
     int rank;
 };
 
@@ -68,8 +69,8 @@ static void wait_passively(char **argv)
     }
 }
 
-/* What holds for this host alone comes as EVENSTEP_MCA_…: mpirun overwrites OMPI_MCA_… with what
- * holds for all. */
+/* Settings of this host alone come as EVENSTEP_MCA_…, because mpirun overwrites OMPI_MCA_… with
+ * those of all hosts. */
 static void adopt_host_settings(void)
 {
     static const char prefix[] = "EVENSTEP_MCA_";
@@ -240,12 +241,11 @@ static int copy_program(struct process *w, const char **folder, struct err *e)
     return rc;
 }
 
-/* Programs bring samples and network with them; the first minibatches follow if the job left the
- * batch to them. */
+/* Programs bring samples and network; if the job left the batch to them, the first minibatches
+ * follow from theirs. */
 static int join_programs(struct process *w, const char *node, struct err *e)
 {
     struct worker_config *c = &w->config;
-    char output[4096];
     const char *device = w->rank < c->spec->workers ? c->plan.workers[w->rank].device : "cpu:1";
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
@@ -255,7 +255,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
         return rc;
     }
     bool has_job_dir = job_dir && (local || access(job_dir, W_OK) == 0);
-    snprintf(output, sizeof(output), "%.4000s/artifacts", c->plan.job_dir);
+    snprintf(w->output, sizeof(w->output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
                                     .telemetry = &w->telemetry,
                                     .spec = c->spec,
@@ -264,7 +264,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .job_dir = job_dir,
                                     .folder = folder,
                                     .data = c->plan.roots,
-                                    .output = has_job_dir ? output : NULL,
+                                    .output = has_job_dir ? w->output : NULL,
                                     .threads = threads > 0 ? threads : 1};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
@@ -365,8 +365,7 @@ static int run_rank(struct process *w, struct err *e)
     return rc;
 }
 
-/* The keeper speaks last: when all went well, only it tells the outcome, after its last file is
- * written. */
+/* When all went well, only the keeper reports the outcome, after its last file is written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
     static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,

@@ -104,6 +104,7 @@ static int read_state(struct session *s, int fd, size_t *n)
 static int say_join(struct session *s, const struct es_about *about)
 {
     struct wire_message m = {.type = WIRE_JOIN};
+    const char *incarnation = getenv("EVENSTEP_INCARNATION");
     char *text;
     size_t n;
     int fd, rc;
@@ -119,6 +120,7 @@ static int say_join(struct session *s, const struct es_about *about)
     m.join.magic = WIRE_MAGIC;
     m.join.version = WIRE_VERSION;
     m.join.pid = getpid();
+    m.join.incarnation = incarnation ? (int32_t)strtol(incarnation, NULL, 10) : 0;
     rc = talk_send(s, &m, fd);
     close(fd);
     return rc;

@@ -176,7 +176,7 @@ def checkpoints(folder):
 @pytest.mark.parametrize("after", [5, 8, 9])  # within an epoch of four steps, at its end, behind it
 def test_a_program_with_a_state_goes_on_exactly_where_it_was(tmp_path, strategy, after):
     whole = Run(tmp_path / "whole", job(strategy, MOMENTUM, epochs=4))
-    spec = job(strategy, [*MOMENTUM, "--fault", "crash", "--after", after], epochs=4, checkpoint={"every_steps": 1})
+    spec = job(strategy, [*MOMENTUM, "--fault", "rank", "--after", after], epochs=4, checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", spec).code != 0
     run = Run(tmp_path / "run", job(strategy, MOMENTUM, epochs=4))
     assert (without_statistics(run.model()) == without_statistics(whole.model())).all()
@@ -189,7 +189,7 @@ def test_a_program_with_a_state_goes_on_exactly_where_it_was(tmp_path, strategy,
 
 def test_a_checkpoint_whose_state_is_gone_is_none_and_the_one_before_is_used(tmp_path):
     whole = Run(tmp_path / "whole", job({"type": "sync"}, MOMENTUM, epochs=4)).model()
-    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "crash", "--after", 6], epochs=4, checkpoint={"every_steps": 1})
+    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "rank", "--after", 6], epochs=4, checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", spec).code != 0
     newest = [n for n in checkpoints(tmp_path / "run") if n.endswith(".state")][-1]
     (tmp_path / "run/checkpoints" / newest).write_bytes(b"torn")
@@ -198,7 +198,7 @@ def test_a_checkpoint_whose_state_is_gone_is_none_and_the_one_before_is_used(tmp
 
 
 def test_more_workers_than_a_checkpoint_was_made_with_get_the_states_of_its_first_ones(tmp_path):
-    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "crash", "--after", 6], epochs=4, sizes=(32, 32), checkpoint={"every_steps": 1})
+    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "rank", "--after", 6], epochs=4, sizes=(32, 32), checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", spec).code != 0
     run = Run(tmp_path / "run", job({"type": "sync"}, MOMENTUM, epochs=4))
     whole = Run(tmp_path / "whole", job({"type": "sync"}, MOMENTUM, epochs=4)).model()
@@ -215,7 +215,7 @@ def test_a_program_under_a_server_goes_on_exactly_where_it_was(tmp_path, strateg
     """One worker: of several the order is another one each time."""
     heavy = ["--optimizer", "heavy", "--curved", "--state"]
     whole = Run(tmp_path / "whole", job(strategy, heavy, sizes=(64,), epochs=4))
-    spec = job(strategy, [*heavy, "--fault", "crash", "--after", after], sizes=(64,), epochs=4, checkpoint={"every_steps": 1})
+    spec = job(strategy, [*heavy, "--fault", "rank", "--after", after], sizes=(64,), epochs=4, checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", spec).code != 0
     run = Run(tmp_path / "run", job(strategy, heavy, sizes=(64,), epochs=4))
     assert (without_statistics(run.model()) == without_statistics(whole.model())).all()
@@ -224,7 +224,7 @@ def test_a_program_under_a_server_goes_on_exactly_where_it_was(tmp_path, strateg
 
 def test_programs_under_a_server_give_their_states_to_each_checkpoint(tmp_path):
     args = ["--optimizer", "heavy", "--state"]
-    assert Run(tmp_path / "run", job({"type": "asgd"}, [*args, "--fault", "crash", "--after", 6], epochs=4, checkpoint={"every_steps": 2})).code != 0
+    assert Run(tmp_path / "run", job({"type": "asgd"}, [*args, "--fault", "rank", "--after", 6], epochs=4, checkpoint={"every_steps": 2})).code != 0
     assert {n.split(".")[1] for n in checkpoints(tmp_path / "run")} == {"rank-0", "rank-1", "rank-2", "safetensors"}
     run = Run(tmp_path / "run", job({"type": "asgd"}, args, epochs=4))
     assert run.code == 0 and all(f"state of rank {r}" in run.log for r in range(3)) and run.seen(3) == list(range(SAMPLES))
@@ -274,6 +274,72 @@ def test_a_program_that_hangs_is_named_with_its_stack(tmp_path):
     run = Run(tmp_path / "run", spec)
     assert run.code != 0 and "neither reported nor computed" in run.log
     assert "Fatal Python error: Aborted" in run.log and "in fault" in run.log
+
+
+POINTS = ["before", "begun", "half", "step", "after", "evaluation"]
+SURVIVORS = [s for s in STRATEGIES if s["type"] != "sync"]
+
+
+def crashing(*more):
+    return ["--fault", "crash", "--times", 1, "--on", 1, *more]
+
+
+@pytest.mark.parametrize("strategy", SURVIVORS, ids=name_of)
+def test_a_program_that_crashes_is_started_again_and_no_sample_is_lost_or_counted_twice(tmp_path, strategy):
+    run = Run(tmp_path / "run", job(strategy, crashing()))
+    assert (without_statistics(run.model()) == expected()).all()
+    assert run.seen(0) == run.seen(1) == list(range(SAMPLES))
+    assert [r["incarnation"] for r in run.ranks] == [0, 1, 0] and sum(r["batch"] for r in run.rows) == 2 * SAMPLES
+    assert 'msg="is started again" job=local rank=1' in run.log
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "local-sgd", "k": 2}], ids=name_of)
+def test_it_may_crash_at_any_point_of_a_step(tmp_path, strategy, point):
+    run = Run(tmp_path / "run", job(strategy, ["--fault", "crash", "--times", 2, "--point", point]))
+    assert (without_statistics(run.model()) == expected()).all()
+    assert run.seen(0) == run.seen(1) == list(range(SAMPLES))
+
+
+def test_a_crash_in_an_evaluation_does_not_lose_the_evaluation(tmp_path):
+    for strategy in ("local-sgd", "asgd"):
+        run = Run(tmp_path / strategy, job({"type": strategy}, ["--fault", "crash", "--times", 1, "--on", 0, "--point", "evaluation"]))
+        assert [e["accuracy"] for e in run.evaluations] == [0.25, 0.375], run.log[-3000:]
+
+
+@pytest.mark.parametrize("fault", ["killed", "exit", "hang", "loop", "failed"])
+def test_other_ends_of_a_program_are_survived_too(tmp_path, fault):
+    spec = job({"type": "asgd"}, ["--fault", fault, "--times", 1, "--on", 1, "--point", "begun"])
+    spec["program"]["patience_seconds"] = 2
+    run = Run(tmp_path / "run", spec)
+    assert (without_statistics(run.model()) == expected()).all() and run.ranks[1]["incarnation"] == 1
+    said = [line for line in run.log.splitlines() if 'msg="is started again"' in line]
+    words = {"killed": "where memory runs out", "exit": "exit code 3", "hang": "neither reported nor computed", "loop": "not come to the end of a step in time",
+             "failed": "nothing to go on with"}
+    assert len(said) == 1 and words[fault] in said[0], said
+
+
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "local-sgd", "k": 2}], ids=name_of)
+def test_three_crashes_in_a_row_end_the_job_with_the_programs_last_lines(tmp_path, strategy):
+    run = Run(tmp_path / "run", job(strategy, ["--fault", "exit", "--on", 1]))
+    assert run.code != 0 and run.log.count('msg="is started again"') == 2
+    said = [line for line in run.log.splitlines() if "level=error" in line and "three times in a row" in line]
+    assert said and "rank 1 on 'local-2' ended with exit code 3" in said[0] and "about to exit" in said[0], run.log[-3000:]
+
+
+def test_crashes_with_good_steps_between_them_go_on(tmp_path):
+    run = Run(tmp_path / "run", job({"type": "local-sgd"}, ["--fault", "crash", "--every", 11, "--on", 0], epochs=9))
+    assert (without_statistics(run.model()) == expected(9)).all() and run.ranks[0]["incarnation"] == 3
+
+
+def test_a_program_that_comes_back_as_another_one_ends_the_job(tmp_path):
+    run = Run(tmp_path / "run", job({"type": "asgd"}, crashing("--becomes-another")))
+    assert run.code != 0 and "is not the one that joined" in run.log and "tensor 'first.bias'" in run.log
+
+
+def test_a_crash_before_the_first_step_ends_the_job_at_once(tmp_path):
+    run = Run(tmp_path / "run", job({"type": "asgd"}, ["--fault", "exit", "--after", 0, "--on", 1]))
+    assert run.code != 0 and "is started again" not in run.log and "ended with exit code 3; its last lines" in run.log
 
 
 def test_a_second_process_is_refused_and_the_first_goes_on(tmp_path):

@@ -264,6 +264,20 @@ def test_a_program_that_a_job_needs_is_not_deleted(service):
     assert service.ask("DELETE", "programs/" + digest).status_code == 204
 
 
+def test_nodes_tell_what_they_have_and_a_program_says_what_it_needs(service):
+    """A mismatch names both."""
+    has = service.get("nodes/a").json()["packages"]
+    assert has["python3"].startswith("3.")
+
+    def asking(needs):
+        return taken(service, counting(**{"evenstep.json": json.dumps({"command": COMMAND, "needs": needs, "device": "cpu"})}))
+    told = errors(service.post("jobs", job(digest=asking({"python3": "99.1"}))))["/program"]
+    assert f"needs python3 99.1, and node 'a' has python3 {has['python3']}" in told or f"and node 'b' has python3 {has['python3']}" in told, told
+    service.wait(service.submit(job(digest=asking({"python3": "3"}))), "succeeded")
+    answer = upload(service, packed({"evenstep.json": json.dumps({"needs": {"python3": "new", "left-pad": ""}, "device": "abacus"})}))
+    assert answer.status_code == 422 and len(answer.json()["errors"]) == 3, answer.text
+
+
 @pytest.fixture(scope="module")
 def cluster():
     with Service(nodes=[], options=["--no-local-node", "--allow-programs"]) as s:

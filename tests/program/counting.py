@@ -56,6 +56,18 @@ def describe(optimizer):
             "parameters": [{"name": k, "shape": s, "decay": True} for k, s in SHAPES.items()]}
 
 
+def faulty(number):
+    """Whether this process has its fault at this slice."""
+    here, incarnation = ARGS.on is None or ARGS.on == int(os.environ["EVENSTEP_RANK"]), int(os.environ["EVENSTEP_INCARNATION"])
+    due = number == ARGS.every * (incarnation + 1) if ARGS.every else number == ARGS.after
+    return ARGS.fault and here and due and incarnation < ARGS.times
+
+
+def at(point, w, s):
+    if faulty(s.number) and ARGS.point == point:
+        fault(w, ARGS.fault, s)
+
+
 def fault(w, name, s):
     if name == "crash":
         print("about to crash", flush=True)
@@ -65,9 +77,18 @@ def fault(w, name, s):
         os._exit(3)
     if name == "hang":
         time.sleep(1000)
+    if name == "loop":
+        while True:
+            pass
+    if name == "failed":
+        w.send(wire.FAILED, text="nothing to go on with")
+        sys.exit(1)
     if name == "leave":
         w.leave()
         sys.exit(0)
+    if name == "rank":  # the attempt is lost
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(1000)
     if name == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if name == "epoch":
@@ -81,14 +102,16 @@ def fault(w, name, s):
 
 def one_step(w, s, optimizer):
     grads = gradient(s.indices, w.params)
-    if ARGS.fault == "nan" and s.number == ARGS.after:
+    if ARGS.fault == "nan" and faulty(s.number):
         return w.gradients(s, float("nan"), flags=wire.NOT_FINITE)
-    samples = s.count + 1 if ARGS.fault == "samples" and s.number == ARGS.after else None
+    samples = s.count + 1 if ARGS.fault == "samples" and faulty(s.number) else None
     w.grads[:] = grads
     w.stats[:] = s.number
     for b in range(len(w.buckets)):
         if s.count:
             w.bucket(b, s.count)
+        if b == 0:
+            at("half", w, s)
     go = w.gradients(s, float(np.abs(grads).mean()), float(optimizer.rate), s.count // 2, samples=samples)
     if go & wire.DIFFERENCE:
         before = w.params.copy()
@@ -97,37 +120,63 @@ def one_step(w, s, optimizer):
         w.params[:] = before
         go = w.gradients(s, float("nan"), flags=wire.DIFFERENCE)
     if not go & wire.SKIP_STEP:
+        if faulty(s.number) and ARGS.point == "step":
+            w.params[:100] = 99  # half of a step
+        at("step", w, s)
         optimizer.step(w.params, w.grads.copy())
+    at("after", w, s)
     return go
 
 
-def train(w, optimizer):
+def seen_file(rank):
+    return os.path.join(os.environ["EVENSTEP_OUTPUT"], f".seen-{rank}")
+
+
+def note(rank, s):
+    """What all processes of this rank have given gradients of; of a slice that was computed again the last time holds."""
+    with open(seen_file(rank), "a") as f:
+        f.write(json.dumps([s.number, s.epoch, [int(i) for i in s.indices]]) + "\n")
+
+
+def all_seen(rank):
     seen = {}
+    if os.path.exists(seen_file(rank)):
+        with open(seen_file(rank)) as f:
+            for _, epoch, indices in {number: (number, epoch, indices) for number, epoch, indices in map(json.loads, f)}.values():
+                seen.setdefault(epoch, []).extend(indices)
+    return seen
+
+
+def train(w, optimizer):
     while True:
         s = w.next()
         if not s.flags & wire.NO_STEP:
-            if ARGS.fault and s.number == ARGS.after:
-                fault(w, ARGS.fault, s)
+            at("before", w, s)
             if s.flags & wire.STOP or not w.begin(s):
-                return seen
+                return
+            at("begun", w, s)
             time.sleep(ARGS.pause)
-            seen.setdefault(s.epoch, []).extend(int(i) for i in s.indices)
+            note(w.rank, s)
             if one_step(w, s, optimizer) & wire.STOP:
-                return seen
+                return
         if s.flags & wire.STOP or (s.flags & wire.EPOCH_LAST and not w.epoch_end(s.epoch)):
-            return seen
+            return
+        if s.flags & wire.EPOCH_LAST:
+            at("evaluation", w, s)
         if s.flags & wire.EPOCH_LAST and (w.rank == 0 or ARGS.everyone):
             w.log(test_accuracy=ARGS.accuracy + 0.125 * s.epoch, test_loss=float(np.abs(w.params).sum()))
         if s.flags & wire.RUN_LAST:
-            return seen
+            return
 
 
 def main():
-    rank = int(os.environ["EVENSTEP_RANK"])
+    rank, incarnation = int(os.environ["EVENSTEP_RANK"]), int(os.environ["EVENSTEP_INCARNATION"])
     print(f"rank {rank} of {os.environ['EVENSTEP_WORLD_SIZE']}", flush=True)
+    if not incarnation and os.path.exists(seen_file(rank)):  # another attempt's
+        os.remove(seen_file(rank))
     optimizer = Optimizer(ARGS.optimizer, ARGS.rate)
     about = describe(optimizer)
-    if ARGS.fault == "differs" and rank == 1:
+    if (ARGS.fault == "differs" and rank == 1) or (ARGS.becomes_another and incarnation):
         about["parameters"][1]["shape"] = [41]
     if ARGS.fault == "never":
         return
@@ -136,12 +185,12 @@ def main():
         w.save = lambda: bytes([rank]) + optimizer.velocity.tobytes()
         print(f"state of rank {w.state[0]}" if w.state else "no state", flush=True)
         optimizer.velocity = np.frombuffer(w.state, "<f4", N, 1).copy() if w.state else optimizer.velocity
-    w.params[:] = np.arange(N) % 5 + rank  # those of rank 0 are everybody's
+    w.params[:] = np.arange(N) % 5 + rank + 1000 * incarnation  # those of rank 0 are everybody's
     w.start()
-    seen = train(w, optimizer)
+    train(w, optimizer)
     out = os.path.join(os.environ["EVENSTEP_OUTPUT"], f"rank-{rank}.json")
     with open(out, "w") as f:
-        json.dump({"seen": seen, "params": w.params.tolist(), "resumed": w.resumed}, f)
+        json.dump({"seen": all_seen(rank), "params": w.params.tolist(), "resumed": w.resumed, "incarnation": incarnation, "epoch": w.epoch}, f)
     w.leave()
 
 
@@ -160,5 +209,10 @@ if __name__ == "__main__":
     parser.add_argument("--pause", type=float, default=0)
     parser.add_argument("--fault")
     parser.add_argument("--after", type=int, default=3)
+    parser.add_argument("--point", default="before", choices=["before", "begun", "half", "step", "after", "evaluation"])
+    parser.add_argument("--every", type=int, help="in place of --after: the next process goes that much further")
+    parser.add_argument("--on", type=int)
+    parser.add_argument("--times", type=int, default=99)
+    parser.add_argument("--becomes-another", action="store_true")
     ARGS = parser.parse_args()
     main()

@@ -33,7 +33,7 @@ class Wire:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(os.environ["EVENSTEP_SOCKET"])
         self.indices, self.slices, self.held = None, [], False
-        self.send(JOIN, body=struct.pack("<IIii", MAGIC, version, os.getpid(), 0), text=json.dumps(description))
+        self.send(JOIN, body=struct.pack("<IIii", MAGIC, version, os.getpid(), int(os.environ.get("EVENSTEP_INCARNATION", 0))), text=json.dumps(description))
         flags, body, fds = self.receive(WELCOME)
         (_, _, self.rank, self.workers, self.global_batch, size, params, grads, stats, buckets, indices, n, m, n_buckets, slots, self.ahead, self.epoch,
          self.step, self.seed) = struct.unpack_from("<IIiiqqqqqqqqqiiixxxxqqQ", body)

@@ -8,6 +8,13 @@ uint32_t *ahead_told(struct program_engine *g, int64_t number)
     return &g->told[number < 0 ? 0 : number % g->p->slots];
 }
 
+/* A program that has ended gets it when it is started again. */
+static int send(struct program_engine *g, const struct wire_message *m, struct err *e)
+{
+    int rc = g->lost ? 0 : link_send(&g->p->link, m, NULL, e);
+    return rc < 0 ? again_survive(g, rc, e) : rc;
+}
+
 static int send_slice(struct program_engine *g, const struct part *part, uint32_t flags,
                       struct err *e)
 {
@@ -27,7 +34,8 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
     m.slice.step_count = part->whole;
     m.slice.slot = (int32_t)slot;
     *ahead_told(g, m.slice.number) = flags;
-    return link_send(&g->p->link, &m, NULL, e);
+    g->slices[slot] = m;
+    return send(g, &m, e);
 }
 
 int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, struct err *e)
@@ -35,15 +43,19 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
     struct wire_message m = program_message(WIRE_SLICE, WIRE_NO_STEP | flags);
     m.slice.epoch = epoch;
     *ahead_told(g, g->sent - 1) |= flags;
-    return link_send(&g->p->link, &m, NULL, e);
+    return send(g, &m, e);
 }
 
 int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
 {
     bool over = w->n_parts < 1 + g->base.ahead; /* nothing comes after these */
-    int rc = 0;
+    bool same = g->returned; /* the slice that went back to the server is due once more */
+    int rc;
     BUG_ON(w->n_parts < 1);
-    g->number = g->number < 0 ? 0 : g->number + 1;
+    if ((rc = again_load(g, e)) < 0 && (rc = again_survive(g, rc, e)) < 0) {
+        return rc;
+    }
+    g->number += !same;
     for (int i = 0; i < w->n_parts && rc >= 0; i++) {
         const struct part *part = &w->parts[i], *next = i + 1 < w->n_parts ? part + 1 : NULL;
         bool last = part->last || (next && next->slice.epoch != part->slice.epoch),

@@ -108,6 +108,7 @@ static void make_environment(struct variables *v, const struct child_ask *ask)
     add(v, "EVENSTEP_SOCKET=%s", ask->socket);
     add(v, "EVENSTEP_RANK=%d", ask->rank);
     add(v, "EVENSTEP_WORLD_SIZE=%d", ask->workers);
+    add(v, "EVENSTEP_INCARNATION=%d", ask->incarnation);
     add(v, "EVENSTEP_JOB=%s", ask->job);
     add(v, "EVENSTEP_OUTPUT=%s", ask->output);
     add(v, "EVENSTEP_LIBRARY=%s", ask->library);

@@ -25,6 +25,7 @@ struct child_ask {
     const char *data;        /* this host's folders of data sets, with colons between */
     const char *python_path; /* NULL: none */
     int rank, workers, threads;
+    int incarnation; /* how many of this rank were started before it */
 };
 
 struct child {

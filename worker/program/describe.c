@@ -166,6 +166,7 @@ static void read_optimizer(struct description *d, const json_t *j)
     o->weight_decay = json_number_value(json_object_get(j, "weight_decay"));
     o->nesterov = json_is_true(json_object_get(j, "nesterov"));
     /* the server's velocity is plain, and a rate above 0 is what its rules are made for */
+    d->stateless = d->plain && o->momentum == 0;
     d->plain = d->plain && !o->nesterov && o->learning_rate > 0;
 }
 

@@ -22,6 +22,7 @@ struct description {
     bool state;       /* it has a state of its own to save */
     int stack_signal; /* makes it print its stacks; 0: none does */
     bool plain;       /* the server's rule can make the same update as its optimizer */
+    bool stateless;   /* its optimizer keeps nothing from step to step: SGD without momentum */
     struct optimizer_spec optimizer; /* of a plain one */
     char optimizer_name[64];
     struct network net; /* owned */

@@ -26,7 +26,7 @@ static int load(struct engine *base, const struct work *w, struct err *e)
 static int compute(struct engine *base, struct work *w, struct dev_result *out, dev_mark_fn *mark,
                    void *ctx, struct err *e)
 {
-    return pass_compute(of(base), w, out, mark, ctx, e);
+    return again_compute(of(base), w, out, mark, ctx, e);
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
@@ -40,10 +40,12 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
     if ((rc = talk_settle(g, e)) < 0) {
         return rc;
     }
-    g->p->phase = PHASE_EVALUATE; /* as the trainer has told */
-    if (g->doing == HELD && g->held_at == WIRE_EPOCH_END &&
-        ((rc = talk_go_on(g, WIRE_HOLD, e)) < 0 || (rc = talk_settle(g, e)) < 0)) {
-        return rc;
+    g->p->phase = PHASE_EVALUATE;                              /* as the trainer has told */
+    while (g->doing == HELD && g->held_at == WIRE_EPOCH_END) { /* again if it ends meanwhile */
+        if (((rc = talk_go_on(g, WIRE_HOLD, e)) < 0 && (rc = again_settle(g, rc, e)) < 0) ||
+            (rc = talk_settle(g, e)) < 0) {
+            return rc;
+        }
     }
     w->eval_count = metrics_take_result(&g->metrics, sum);
     return 0;
@@ -53,7 +55,12 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
 
 static int settle(void *ctx, struct err *e)
 {
-    return talk_settle(ctx, e);
+    struct program_engine *g = ctx;
+    int rc = talk_settle(g, e);
+    return rc < 0 || again_is_known(g)
+               ? rc
+               : err_set(e, ERR_PEER, "%s ended in step %lld, and its parameters with it",
+                         g->p->link.who, (long long)g->number);
 }
 
 static void make_step(void *ctx, double scale)
@@ -86,9 +93,8 @@ static bool ready(struct engine *base, int batch)
 
 /* Lets the program finish: its last epoch's end, what it does after its loop, its leave. A job that
  * is stopped, or has reached its target, takes back the slices that were sent in advance. */
-static int end(struct engine *base, enum action why, struct err *e)
+static int end_run(struct program_engine *g, enum action why, struct err *e)
 {
-    struct program_engine *g = of(base);
     struct wire_message m;
     int rc;
     uint32_t stop = why == DO_END && g->sent <= g->number + 1 ? 0 : WIRE_STOP;
@@ -117,14 +123,38 @@ static int end(struct engine *base, enum action why, struct err *e)
     return link_await_end(&g->p->link, e);
 }
 
+/* Until the program has evaluated what the run ends with; if it ends meanwhile, its next process
+ * does. */
+static int evaluate_last(struct program_engine *g, struct err *e)
+{
+    int rc = state_stand(g, e);
+    while (rc >= 0 && g->lost && (rc = again_end(g, e)) >= 0) {
+        g->holding = true; /* at its epoch's end, always */
+        rc = state_stand(g, e);
+    }
+    return rc;
+}
+
 /* Under a server: rank 0's program measures the weights that it was given. */
 static int measured(struct engine *base, bool last, struct dev_result *sum, int64_t *n,
                     struct err *e)
 {
     struct program_engine *g = of(base);
-    int rc = last && base->test_samples == 0 && g->number >= 0 ? state_stand(g, e) : 0;
+    int rc = last && base->test_samples == 0 && g->number >= 0 ? evaluate_last(g, e) : 0;
     bool tells = base->test_samples == 0 && base->env->comm->rank == 0;
     *n = rc >= 0 && tells ? metrics_take_result(&g->metrics, sum) : 0;
+    return rc;
+}
+
+static int end(struct engine *base, enum action why, struct err *e)
+{
+    struct program_engine *g = of(base);
+    int rc;
+    do {
+        if ((rc = again_end(g, e)) >= 0 && (rc = end_run(g, why, e)) >= 0) {
+            return rc;
+        }
+    } while ((rc = again_survive(g, rc, e)) >= 0);
     return rc;
 }
 
@@ -136,6 +166,7 @@ static int own_state(struct engine *base, struct own_state *out, struct err *e)
 static void release(struct engine *base)
 {
     program_leave(of(base)->p);
+    free(of(base)->kept);
     free(base);
 }
 
@@ -174,5 +205,9 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->base.ahead = p->ahead;
     g->base.test_samples = server ? 0 : METRICS_SAMPLES;
     metrics_init(&g->metrics);
+    if (again_init(g, e) < 0) {
+        free(g);
+        return NULL;
+    }
     return &g->base;
 }

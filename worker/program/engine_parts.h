@@ -5,6 +5,7 @@
  *     talk.c     what is said and heard: messages, holds, GO
  *     ahead.c    slices that are sent before their step
  *     pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
+ *     again.c    a program that ended is started again
  *     state.c    the program's own state
  */
 #ifndef WORKER_PROGRAM_ENGINE_PARTS_H
@@ -21,6 +22,16 @@ enum doing {
     GONE       /* it has left */
 };
 
+/* Who has the parameters when a program has ended (again.c). */
+enum source { FROM_KEPT, FROM_SERVER, FROM_OTHERS };
+
+/* What the program's optimizer does to the parameters in the block. */
+enum own_step {
+    NO_STEP,  /* nothing: they are what the rank put there, or what the program says they are */
+    OWN_STEP, /* it makes the step of slice `answered` */
+    OWN_DIFFERENCE /* it makes a step and takes it back */
+};
+
 struct program_engine {
     struct engine base;
     struct program *p; /* borrowed */
@@ -34,11 +45,25 @@ struct program_engine {
     int64_t number, sent;          /* of the step under way; slices that were sent */
     uint32_t told[AHEAD_MOST + 2]; /* by number modulo p->slots: EPOCH_LAST and RUN_LAST of slices
                                       that were sent */
-    bool begun;                    /* BEGIN came for the step under way */
-    double rate;                   /* that the program told last */
+    struct wire_message slices[AHEAD_MOST + 2]; /* by number modulo p->slots, as they were sent */
+    bool begun;                                 /* BEGIN came for the step under way */
+    int marked;                                 /* its buckets that were handed over */
+    double rate;                                /* that the program told last */
     struct metrics metrics;
-    int64_t measured; /* steps whose CPU time is in `each` */
-    double each;      /* CPU seconds a sample */
+    int64_t measured;  /* steps whose CPU time is in `each` */
+    double each;       /* CPU seconds a sample */
+    double longest;    /* seconds of a step, from BEGIN to GRADIENTS; 0: not known yet */
+    double began_pass; /* clock_now() at BEGIN of the step under way */
+    int64_t here;      /* steps that this process has made */
+    /* again.c */
+    enum source source;
+    enum own_step own_step;
+    int64_t answered, begun_last; /* slices: GRADIENTS came, BEGIN came; -1: none */
+    float *kept;   /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
+    bool lost;     /* the process has ended; another one is started when it is needed */
+    bool returned; /* FROM_SERVER: another one waits for START; still lost */
+    int crashes;   /* in a row */
+    int64_t good;  /* steps since the last one */
 };
 
 /* ---- talk.c ---------------------------------------------------------------------------------- */
@@ -73,6 +98,24 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
 int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                  dev_mark_fn *mark, void *ctx, struct err *e);
 
+/* ---- again.c --------------------------------------------------------------------------------- */
+
+int again_init(struct program_engine *g, struct err *e);
+/* As engine_ops.compute, of a program that may end meanwhile. */
+int again_compute(struct program_engine *g, struct work *w, struct dev_result *out,
+                  dev_mark_fn *mark, void *ctx, struct err *e);
+/* After BEGIN of the step under way: the parameters stand still until it is made. */
+void again_begun(struct program_engine *g);
+/* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
+ * `lost`; else rc. */
+int again_survive(struct program_engine *g, int rc, struct err *e);
+/* The same in talk_settle; the program that stands still may be another one by then. */
+int again_settle(struct program_engine *g, int rc, struct err *e);
+/* Are the parameters in the block those after the last step? */
+bool again_is_known(const struct program_engine *g);
+/* Before slices are sent, and before the run's end: a process that waits goes on. */
+int again_load(struct program_engine *g, struct err *e);
+int again_end(struct program_engine *g, struct err *e);
 /* ---- state.c --------------------------------------------------------------------------------- */
 
 /* As engine_ops.own_state: asks the program, which stands still where its next step begins or where

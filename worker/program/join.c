@@ -10,115 +10,20 @@
  *
  * A rank whose program fails says why and ends, which ends the attempt: the others wait without a
  * deadline meanwhile, since importing a framework takes its time on a slow node. */
-#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/log.h"
-#include "common/proc.h"
 #include "job/assign.h"
 #include "worker/checkpoint.h"
-#include "worker/program/program.h"
+#include "worker/program/enter.h"
 
 struct resume { /* from the keeper to all */
     int64_t found, epoch, version;
     int64_t states; /* of programs in the checkpoint: one for each worker that it was made with */
 };
-
-struct wire_message program_message(uint32_t type, uint32_t flags)
-{
-    struct wire_message m;
-    memset(&m, 0, sizeof(m));
-    m.type = type;
-    m.flags = flags;
-    return m;
-}
-
-static void tell_phase(void *ctx)
-{
-    const struct program *p = ctx;
-    p->telemetry->phase(p->telemetry->ctx, p->phase);
-}
-
-void program_phase(struct program *p, enum phase phase)
-{
-    p->phase = phase;
-    tell_phase(p);
-}
-
-/* ---- the process ----------------------------------------------------------------------------- */
-
-/* What stands beside our own executable: libevenstep and the Python package. */
-static void find_own(char library[4096], char python[4096])
-{
-    static const char *const places[] = {"python", "../client/python", "../share/evenstep/python"};
-    char self[3900];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[n > 0 ? n : 0] = '\0';
-    const char *folder = dirname(self);
-    snprintf(library, 4096, "%s/libevenstep.so", folder);
-    python[0] = '\0';
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !python[0]; i++) {
-        snprintf(python, 4096, "%s/%s", folder, places[i]);
-        if (access(python, R_OK) != 0) {
-            python[0] = '\0';
-        }
-    }
-}
-
-static int start_program(struct program *p, const struct program_ask *ask, struct err *e)
-{
-    char library[4096], python[4096];
-    const struct program_spec *spec = &ask->spec->program;
-    int rank = ask->comm->rank, rc;
-    find_own(library, python);
-    if ((rc = link_open(&p->link, &p->child, rank, ask->node, spec->patience_seconds, e)) < 0) {
-        return rc;
-    }
-    p->link.watch = tell_phase;
-    p->link.watch_ctx = p;
-    const struct child_ask child = {.program = spec,
-                                    .folder = ask->folder,
-                                    .socket = p->link.path,
-                                    .job = ask->job ? ask->job : "local",
-                                    .output = ask->output ? ask->output : p->link.folder,
-                                    .library = library,
-                                    .data = ask->data,
-                                    .python_path = python[0] ? python : NULL,
-                                    .rank = rank,
-                                    .workers = ask->comm->workers,
-                                    .threads = ask->threads};
-    if (ask->output && (rc = proc_mkdirs(ask->output, 0755, e)) < 0) {
-        return rc;
-    }
-    p->there = true;
-    if ((rc = child_start(&p->child, &child, e)) == 0) {
-        log_info("program", "started", "pid=%d name=\"%s\" command=\"%.100s\" folder=\"%.200s\"",
-                 (int)p->child.pid, spec->name, json_string_value(json_array_get(spec->command, 0)),
-                 ask->folder ? ask->folder : "");
-    }
-    return rc;
-}
-
-static int hear_description(struct program *p, struct err *e)
-{
-    struct wire_message join;
-    char *text;
-    size_t n;
-    int rc = link_accept(&p->link, &join, &text, &n, e);
-    if (rc < 0) {
-        return rc;
-    }
-    if ((rc = description_read(&p->about, text, n, e)) < 0) {
-        link_refuse(&p->link, e->message);
-    }
-    free(text);
-    p->link.stack_signal = p->about.stack_signal;
-    return rc;
-}
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
@@ -215,73 +120,16 @@ static int find_resume(struct program *p, struct resume *r, const struct program
     return rc;
 }
 
-/* ---- welcome --------------------------------------------------------------------------------- */
+/* ---- the start ------------------------------------------------------------------------------- */
 
-int program_aside(struct program *p, const struct wire_message *m, int fd, struct err *e)
+static int welcome(struct program *p, const struct resume *r, struct err *e)
 {
-    char *text = NULL;
-    size_t n;
-    int rc = 1;
-    switch (m->type) {
-    case WIRE_EPOCHS:
-        p->epochs = m->epochs;
-        break;
-    case WIRE_FAILED:
-        text = link_read_text(fd, 1 << 16, &n);
-        rc = err_set(e, ERR_PEER, "%s cannot go on: %.300s", p->link.who, text ? text : "");
-        break;
-    default:
-        return 0;
-    }
-    free(text);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
-static int welcome(struct program *p, const struct program_ask *ask, const struct resume *r,
-                   struct err *e)
-{
-    const struct jobspec *spec = ask->spec;
-    struct wire_message m = program_message(WIRE_WELCOME, r->found ? WIRE_RESUMED : 0);
-    int fds[3] = {-1, -1, -1}, fd = -1, rc;
-    if ((rc = block_init(&p->block, &spec->network, spec->bucket_bytes, p->slots,
-                         spec->batching.global_batch, e)) < 0) {
-        return rc;
-    }
-    m.welcome.magic = WIRE_MAGIC;
-    m.welcome.version = WIRE_VERSION;
-    m.welcome.rank = ask->comm->rank;
-    m.welcome.workers = ask->comm->workers;
-    m.welcome.ahead = p->ahead;
-    m.welcome.epoch = r->epoch;
-    m.welcome.step = r->version;
-    m.welcome.seed = spec->seed;
-    block_describe(&p->block, &spec->network, &m);
-    fds[0] = p->block.fd;
-    if (p->state.n > 0) {
-        m.flags |= WIRE_HAS_STATE;
-        if ((fds[1] = link_memfd(p->state.bytes, p->state.n)) < 0) {
-            return err_errno(e, ERR_MEMORY, "cannot hand %s its state", p->link.who);
-        }
-    }
-    rc = link_send(&p->link, &m, fds, e);
-    if (fds[1] >= 0) {
-        close(fds[1]);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    do {
-        rc = link_receive(&p->link, &m, &fd, e);
-        rc = rc < 0 ? rc : program_aside(p, &m, fd, e);
-    } while (rc == 1);
-    if (rc == 0 && m.type != WIRE_READY) {
-        rc = err_set(e, ERR_PEER, "%s sent message %u where its first parameters were due",
-                     p->link.who, m.type);
-    }
-    return rc;
+    const struct jobspec *spec = p->ask.spec;
+    const struct entry at = {
+        .resumed = r->found != 0, .epoch = r->epoch, .step = r->version};
+    int rc = block_init(&p->block, &spec->network, spec->bucket_bytes, p->slots,
+                        spec->batching.global_batch, e);
+    return rc < 0 ? rc : enter_welcome(p, &at, e);
 }
 
 static int check_finite(const struct program *p, const struct network *net, struct err *e)
@@ -339,11 +187,11 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
     struct resume resume;
     bool works = ask->comm->rank < ask->comm->workers;
     int rc;
-    if (works && ((rc = start_program(p, ask, e)) < 0 || (rc = hear_description(p, e)) < 0)) {
+    if (works && (rc = enter_start(p, &p->about, e)) < 0) {
         return rc;
     }
     if ((rc = agree(p, ask, e)) < 0 || (rc = find_resume(p, &resume, ask, e)) < 0 ||
-        (works && (rc = welcome(p, ask, &resume, e)) < 0) ||
+        (works && (rc = welcome(p, &resume, e)) < 0) ||
         (works && (rc = check_finite(p, &ask->spec->network, e)) < 0) ||
         (rc = share_start(p, ask, e)) < 0) {
         return rc;
@@ -361,7 +209,8 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
 int program_join(struct program *p, const struct program_ask *ask, struct err *e)
 {
     double deadline = ask->comm->deadline;
-    *p = (struct program){.telemetry = ask->telemetry,
+    *p = (struct program){.ask = *ask,
+                          .telemetry = ask->telemetry,
                           .phase = PHASE_LOAD,
                           .link = {.listener = -1, .fd = -1},
                           .block = {.fd = -1},
@@ -391,10 +240,7 @@ void program_joined(const struct program *p, const struct jobspec *spec, struct 
 void program_leave(struct program *p)
 {
     static const double grace_seconds = 2;
-    if (p->there) {
-        child_stop(&p->child, grace_seconds);
-    }
-    link_close(&p->link);
+    enter_undo(p, grace_seconds);
     block_release(&p->block);
     description_release(&p->about);
     free(p->params);

@@ -27,6 +27,7 @@ static const double idle_share = 0.02;
 static int died(struct link *l, struct err *e)
 {
     char how[400];
+    l->gone = true;
     return err_set(e, ERR_PEER, "%s %s", l->who, child_epitaph(l->child, how, sizeof(how)));
 }
 
@@ -34,6 +35,7 @@ static int died(struct link *l, struct err *e)
 static int lost(struct link *l, struct err *e)
 {
     char lines[300];
+    l->gone = true;
     for (int i = 0; i < 100 && !child_ended(l->child); i++) {
         clock_sleep(0.01);
     }
@@ -43,13 +45,30 @@ static int lost(struct link *l, struct err *e)
                          child_last_lines(l->child, lines, sizeof(lines)));
 }
 
+/* Its last lines, of which the newest are its stacks. */
+static const char *dump(struct link *l, char *lines, size_t bytes)
+{
+    l->gone = true;
+    kill(l->child->pid, l->stack_signal > 0 ? l->stack_signal : SIGABRT);
+    clock_sleep(0.5); /* its stacks are written */
+    return child_last_lines(l->child, lines, bytes);
+}
+
 static int hangs(struct link *l, struct err *e)
 {
     char lines[300];
-    kill(l->child->pid, l->stack_signal > 0 ? l->stack_signal : SIGABRT);
-    clock_sleep(0.5); /* its stacks are written */
     err_set(e, ERR_TIMEOUT, "%s has neither reported nor computed for %g s; %s", l->who,
-            l->patience, child_last_lines(l->child, lines, sizeof(lines)));
+            l->patience, dump(l, lines, sizeof(lines)));
+    err_hint(e, "its stacks are in the rank's log; 'program.patience_seconds' gives it longer");
+    return -ERR_TIMEOUT;
+}
+
+/* It may compute, but for too long. */
+static int overdue(struct link *l, struct err *e)
+{
+    char lines[300];
+    err_set(e, ERR_TIMEOUT, "%s has not come to the end of %s in time; %s", l->who, l->task,
+            dump(l, lines, sizeof(lines)));
     err_hint(e, "its stacks are in the rank's log; 'program.patience_seconds' gives it longer");
     return -ERR_TIMEOUT;
 }
@@ -218,11 +237,17 @@ static int look(struct link *l, struct err *e)
     if (l->watch) {
         l->watch(l->watch_ctx);
     }
-    if (cpu < 0 || cpu - l->cpu_then > idle_share * silent || child_works(l->child)) {
-        begin_wait(l);
-        return 0;
+    bool works = cpu < 0 || cpu - l->cpu_then > idle_share * silent || child_works(l->child);
+    if (!works && silent > l->patience) {
+        return hangs(l, e);
     }
-    return silent > l->patience ? hangs(l, e) : 0;
+    if (l->until > 0 && now > l->until) {
+        return overdue(l, e);
+    }
+    if (works) {
+        begin_wait(l);
+    }
+    return 0;
 }
 
 /* Closing a socket with a packet that was not read would take back what was sent. */

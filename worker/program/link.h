@@ -20,6 +20,9 @@ struct link {
     int stack_signal;          /* makes the program print its stacks; 0: SIGABRT does */
     void (*watch)(void *ctx);  /* every second of a wait; NULL: nothing */
     void *watch_ctx;
+    double until;     /* clock_now() by when it has to say what is waited for; 0: no limit */
+    const char *task; /* what it does until then, for the sentence; NULL with no limit */
+    bool gone;        /* set where the program cannot go on: it ended, hangs, or gave up */
     /* of the wait under way */
     double silent_since, cpu_then;
 };
@@ -32,7 +35,8 @@ int link_open(struct link *l, struct child *child, int rank, const char *node, d
 int link_accept(struct link *l, struct wire_message *join, char **description, size_t *n,
                 struct err *e);
 /* Waits for the next message. *fd: the descriptor that came with it, the caller's, or -1. A second
- * program that wants to join is refused meanwhile. */
+ * program that wants to join is refused meanwhile. A program that neither reports nor computes is
+ * found after `patience`, one that computes for ever at `until`. */
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e);
 /* fds: up to two descriptors that go along, ended by -1; NULL: none. */
 int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e);

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "worker/program/engine_parts.h"
 
 struct pass { /* one backward pass of the program */
     bool ready[256];
-    int marked;
     double begin, cpu; /* of its computing, evaluations between epochs left out */
     dev_mark_fn *mark;
     void *ctx;
@@ -23,10 +23,30 @@ static int take_bucket(struct program_engine *g, struct pass *pass, const struct
                        g->p->link.who, i, g->base.n_buckets);
     }
     pass->ready[i] = true;
-    while (!g->differences && pass->marked < g->base.n_buckets && pass->ready[pass->marked]) {
-        pass->mark(pass->ctx, pass->marked++);
+    while (!g->differences && g->marked < g->base.n_buckets && pass->ready[g->marked]) {
+        pass->mark(pass->ctx, g->marked++);
     }
     return 0;
+}
+
+/* A program that computes for ever is told from a slow one by the longest of its own steps; its
+ * first ones may take any time, since a framework may compile then. */
+static void begin_watch(struct program_engine *g)
+{
+    static const double times_longer = 10;
+    struct link *l = &g->p->link;
+    double most = times_longer * g->longest;
+    g->began_pass = clock_now();
+    l->until = g->here < 2 ? 0 : g->began_pass + (most > l->patience ? most : l->patience);
+    l->task = "a step";
+}
+
+static void end_watch(struct program_engine *g)
+{
+    double took = clock_now() - g->began_pass;
+    g->p->link.until = 0;
+    g->longest = took > g->longest && g->here > 0 ? took : g->longest;
+    g->here++;
 }
 
 static int check_begin(struct program_engine *g, const struct wire_message *m, struct err *e)
@@ -42,6 +62,8 @@ static int check_begin(struct program_engine *g, const struct wire_message *m, s
                        (long long)m->slice.number, (long long)g->number);
     }
     g->begun = true;
+    begin_watch(g);
+    again_begun(g);
     return 0;
 }
 
@@ -187,20 +209,27 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     int rc;
     g->begun = g->doing == HELD && g->held_at == WIRE_BEGIN;
     g->p->phase = PHASE_COMPUTE; /* as the trainer has told */
+    if (g->begun) {
+        begin_watch(g);
+        again_begun(g);
+    }
     if ((rc = talk_go_on(g, 0, e)) < 0 || (rc = follow(g, &pass, &m, e)) < 0 ||
         (rc = check_gradients(g, &m, w, e)) < 0) {
         return rc;
     }
+    end_watch(g);
     take_result(g, &m, w, out);
     if (w->slice.count == 0 || (m.flags & WIRE_HELD_BACK)) {
         memset(r->host[DEV_GRADS], 0, r->count[DEV_GRADS] * sizeof(float));
     } else if (g->differences && (rc = take_difference(g, e)) < 0) {
         return rc;
     }
-    while (pass.marked < base->n_buckets) {
-        mark(ctx, pass.marked++);
+    while (g->marked < base->n_buckets) {
+        mark(ctx, g->marked++);
     }
     g->doing = AWAITS_GO;
+    g->answered = g->number;
+    g->good++;
     g->go = WIRE_SKIP_STEP; /* unless the strategy updates */
     measure(g, &pass, w->slice.count);
     comm_pace(base->env->comm, 1.0, (int)w->slice.count);

@@ -16,7 +16,7 @@
 #include "worker/program/link.h"
 
 struct program_ask {
-    struct comm *comm; /* borrowed, as all */
+    struct comm *comm; /* borrowed until program_leave, as all */
     struct telemetry *telemetry;
     struct jobspec *spec; /* gets what the program brings (description_apply) */
     const char *job;      /* its id; NULL: none */
@@ -29,6 +29,7 @@ struct program_ask {
 };
 
 struct program {
+    struct program_ask ask;
     struct telemetry *telemetry; /* borrowed */
     enum phase phase;            /* told again while the rank waits for the program */
     struct child child;
@@ -36,6 +37,8 @@ struct program {
     struct block block;
     struct description about; /* its network is the spec's by now */
     bool there;               /* a worker's: there is a process */
+    double ready_by;          /* clock_now() when a process that is started must be ready; 0: any */
+    int incarnation;          /* processes of this rank before this one */
     int threads;              /* of the node, which its CPU time is divided by */
     int ahead, slots;         /* slices in advance; places for their indices */
     bool resumed;             /* a checkpoint is there */

@@ -21,16 +21,13 @@ static bool ended_well(struct program_engine *g)
            g->p->child.status == 0;
 }
 
-int state_stand(struct program_engine *g, struct err *e)
+/* Held at BEGIN or LEAVE. */
+static int reach(struct program_engine *g, struct err *e)
 {
     int rc = talk_settle(g, e);
     while (rc >= 0 && g->doing == HELD && g->held_at == WIRE_EPOCH_END) {
         rc = talk_go_on(g, WIRE_HOLD, e);
         rc = rc < 0 ? rc : talk_settle(g, e);
-    }
-    if (rc < 0 && ended_well(g)) {
-        err_clear(e);
-        return 0;
     }
     return rc;
 }
@@ -61,13 +58,42 @@ static int ask(struct program_engine *g, struct own_state *out, struct err *e)
     return rc;
 }
 
+/* Until the program is there, and has given its state if `out` is not NULL; if it ends on the way,
+ * its next process goes the same way, or is yet to come (g->lost). */
+static int stand(struct program_engine *g, struct own_state *out, struct err *e)
+{
+    int rc;
+    do {
+        rc = reach(g, e);
+        if (rc >= 0 && out && g->doing == HELD && g->p->about.state) {
+            rc = ask(g, out, e);
+        }
+        if (rc >= 0 || ended_well(g)) {
+            break;
+        }
+    } while ((rc = again_settle(g, rc, e)) >= 0);
+    if (rc < 0 && ended_well(g)) {
+        err_clear(e);
+        return 0;
+    }
+    return rc;
+}
+
+int state_stand(struct program_engine *g, struct err *e)
+{
+    return stand(g, NULL, e);
+}
+
 int state_take(struct program_engine *g, struct own_state *out, struct err *e)
 {
     *out = (struct own_state){0};
     if (g->number < 0) { /* no step was made: what it goes on from still holds */
         return copy(out, &g->p->state, e);
     }
+    int rc = stand(g, out, e);
+    if (rc < 0 || g->lost) {
+        return rc < 0 ? rc : copy(out, &g->p->state, e); /* it comes back with that one */
+    }
     own_state_release(&g->p->state);
-    int rc = state_stand(g, e);
-    return rc < 0 || g->doing != HELD || !g->p->about.state ? rc : ask(g, out, e);
+    return copy(&g->p->state, out, e);
 }

@@ -31,6 +31,9 @@ int talk_hear_with(struct program_engine *g, struct wire_message *m, int *fd, st
             rc = program_aside(g->p, m, *fd, e);
         }
     } while (rc == 1);
+    if (rc >= 0) {
+        g->own_step = m->type == WIRE_BUCKET ? g->own_step : NO_STEP; /* it is made */
+    }
     return rc;
 }
 
@@ -50,7 +53,10 @@ int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err
         g->doing = WORKS;
         g->holding = (flags & WIRE_HOLD) != 0;
     }
-    return link_send(&g->p->link, &m, NULL, e);
+    if (type == WIRE_GO && !(flags & WIRE_SKIP_STEP)) {
+        g->own_step = flags & WIRE_DIFFERENCE ? OWN_DIFFERENCE : OWN_STEP;
+    }
+    return g->lost ? 0 : link_send(&g->p->link, &m, NULL, e);
 }
 
 /* A program may end an epoch only where the last slice of one was; a loop that is left early would
@@ -85,6 +91,7 @@ static int settled_by(struct program_engine *g, const struct wire_message *m, st
     switch (m->type) {
     case WIRE_BEGIN:
         g->begun = true;
+        g->begun_last = m->slice.number;
         return 0;
     case WIRE_EPOCH_END:
         return check_epoch_end(g, e);
@@ -95,7 +102,7 @@ static int settled_by(struct program_engine *g, const struct wire_message *m, st
     }
 }
 
-int talk_settle(struct program_engine *g, struct err *e)
+static int settle(struct program_engine *g, struct err *e)
 {
     struct wire_message m;
     int rc;
@@ -112,6 +119,15 @@ int talk_settle(struct program_engine *g, struct err *e)
     g->held_at = m.type;
     g->p->phase = PHASE_EXCHANGE;
     return 0;
+}
+
+int talk_settle(struct program_engine *g, struct err *e)
+{
+    int rc = settle(g, e);
+    while (rc < 0 && (rc = again_settle(g, rc, e)) >= 0) {
+        rc = settle(g, e);
+    }
+    return rc;
 }
 
 int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e)

@@ -1,11 +1,10 @@
 /* Averaging of parameters, for `local-sgd`, `hier-sgd` and their like: see averaging.h.
  *
- * Every worker steps by itself with its own optimizer; the policy says after which steps who
- * averages. Parameters weigh as the samples that each worker took since the last average
- * (SEMANTICS.md 3, 6). Optimizer state is averaged with the parameters over all workers only, where
- * words travel too: sizes change and a job pauses there. The job ends with an average over all. An
- * evaluation or the best checkpoint between two such averages is made of an average that changes no
- * replica. */
+ * Every worker steps by itself with its own optimizer; the policy decides after which steps which
+ * workers average. Parameters are weighted by the samples that each worker took since the last
+ * average (SEMANTICS.md 3, 6). Only averages over all workers include optimizer state and words, so
+ * sizes change and a job pauses there. The job ends with an average over all. An evaluation or the
+ * best checkpoint between two such averages uses an average that changes no replica. */
 #include "worker/exchange/lockstep/averaging.h"
 
 #include <math.h>
@@ -107,7 +106,7 @@ static int fetch(struct averaging *s, bool optim, struct err *e)
     return rc < 0 || s->n_stats == 0 ? rc : ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
 }
 
-/* Blocks, weighed by this rank's share, into the buffer; *floats: how many. */
+/* Copies the blocks, weighted by this rank's share, into the buffer; *floats: how many. */
 static int gather(struct averaging *s, bool optim, double share, size_t *floats, struct err *e)
 {
     const struct dev_replica *r = s->l.env->replica;
@@ -192,7 +191,7 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     return load(s, true, e);
 }
 
-/* The average into the device's blocks for an evaluation; the replica waits in `own`. */
+/* Loads the average into the device's blocks for an evaluation, and saves the replica in `own`. */
 static int load_average(struct averaging *s, struct err *e)
 {
     struct rank_env *env = s->l.env;
@@ -296,7 +295,7 @@ static int update(struct averaging *s, const struct work *w, struct err *e)
     return done ? 0 : r->dev->ops->update(r, w->learning_rate, 1.0, e);
 }
 
-/* The average that the step ends with; *floats: of each replica that were averaged. */
+/* Makes the average that the step ends with; *floats: how many of each replica. */
 static int average(struct averaging *s, double step_seconds, size_t *floats, struct err *e)
 {
     const struct lockstep *l = &s->l;

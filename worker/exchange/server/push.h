@@ -1,5 +1,5 @@
-/* What workers and servers say to each other: the headers of a push and of its reply. Host byte
- * order: all ranks of a job run the same build. */
+/* Messages between workers and servers: the headers of a push and of its reply. Host byte order:
+ * all ranks of a job run the same build. */
 #ifndef WORKER_EXCHANGE_PUSH_H
 #define WORKER_EXCHANGE_PUSH_H
 
@@ -20,9 +20,13 @@ enum {
 
 enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
 
-/* PUSH_EVALUATION: of the test slice that was handed out; or, of a user's program, what it measured
- * by itself. PUSH_OWN_STATE: own_state_send() follows. Only a gradient or a test slice is answered. */
-enum push_kind { PUSH_GRADIENT, PUSH_EVALUATION, PUSH_OWN_STATE };
+/* Only a gradient, the result of a test slice and a return are answered. */
+enum push_kind {
+    PUSH_GRADIENT,
+    PUSH_EVALUATION, /* of the test slice that was handed out; or what a user's program measured */
+    PUSH_OWN_STATE,  /* own_state_send() follows */
+    PUSH_RETURN /* the worker gives its slices back: its program ended before it had the gradient */
+};
 
 struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and running statistics
                       where the network has any */
@@ -44,9 +48,9 @@ struct reply_head { /* server → worker; weights (and statistics) follow unless
     int32_t staleness;  /* of the gradient that this answers, -1: it answers none */
     int64_t version;    /* of the weights that follow */
     int64_t step;       /* version after that gradient was applied */
-    double epoch, time; /* at that moment; time in seconds since the job's start */
-    /* of that gradient's update: how long the step is beside the plain gradient's; NaN: the rule
-     * compensates nothing */
+    double epoch, time; /* then; time in seconds since the job's start */
+    /* of that gradient's update: length of the step relative to the plain gradient's; NaN: the rule
+     * does not compensate */
     float strategy_value;
     double parked_s; /* how long the server let the worker wait */
     double learning_rate;

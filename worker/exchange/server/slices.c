@@ -1,5 +1,5 @@
 /* What a server hands out: training slices in the order of pulls, test slices at an evaluation's
- * boundary, an end; and who waits for what. */
+ * boundary, an end; and which workers wait for what. */
 #include "worker/exchange/server/parts.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static int size_of(const struct server *s, int rank)
     return size > 0 ? size : 1;
 }
 
-/* The next slice of at most `want` samples: first what has to be done again, then the cursor's. */
+/* The next slice of at most `want` samples: first those to be done again, then the cursor's. */
 static bool take_slice(struct server *s, int64_t want, struct slice *out)
 {
     if (s->n_redo > 0) {
@@ -34,10 +34,11 @@ bool server_nothing_left(const struct server *s)
     return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor));
 }
 
-/* For one worker: what was kept for it is left to it. */
+/* For one worker: its kept slice stays its own. */
 static bool nothing_left_for(const struct server *s, int rank)
 {
-    return s->target_reached || (s->clients[rank].kept.count == 0 && server_nothing_left(s));
+    const struct client *k = &s->clients[rank];
+    return s->target_reached || (k->kept.count == 0 && !k->again && server_nothing_left(s));
 }
 
 bool server_slices_kept(const struct server *s)
@@ -45,7 +46,7 @@ bool server_slices_kept(const struct server *s)
     return !s->target_reached && s->n_kept > 0;
 }
 
-/* Counted at each change, because a thousand clients would have to be asked after every push. */
+/* Counted at each change, because counting a thousand clients after every push takes too long. */
 static void set_slice(struct slice *of_client, int *n, const struct slice *slice)
 {
     bool is = slice && slice->count > 0;
@@ -66,13 +67,35 @@ void server_set_kept(struct server *s, struct client *k, const struct slice *sli
     set_slice(&k->kept, &s->n_kept, slice);
 }
 
+static void redo(struct server *s, const struct slice *slice)
+{
+    if (slice->count > 0) {
+        BUG_ON(s->n_redo == RUN_SLICES);
+        s->redo[s->n_redo++] = *slice;
+    }
+}
+
+/* No other worker gets it: programs that were told that nothing else comes have left. */
+void server_take_back(struct server *s, int rank)
+{
+    struct client *k = &s->clients[rank];
+    k->reply.staleness = -1;
+    k->again = !s->control.pause && !s->control.stop && !s->target_reached;
+    if (!k->again) {
+        redo(s, &k->out);
+        redo(s, &k->kept);
+        server_set_out(s, k, NULL);
+        server_set_kept(s, k, NULL);
+    }
+}
+
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
 {
     s->n_evaluating += (samples > 0) - (k->evaluating > 0);
     k->evaluating = samples;
 }
 
-/* Where the client pushed again its last answer is through: this only takes note of it. */
+/* Where the client pushed again, its last answer has arrived; notes this. */
 int server_settle_reply(struct comm *c, struct client *k, struct err *e)
 {
     int rc = comm_wait(c, &k->head.op, e);
@@ -136,21 +159,24 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     return rc;
 }
 
-/* A user's program is told its next slice in advance, so that slice is no other worker's. */
+/* A user's program gets its next slice in advance, so no other worker may get that slice. */
 static void keep_next(struct server *s, struct client *k, int size)
 {
     struct slice next;
-    if (take_slice(s, size, &next)) {
+    if (k->kept.count == 0 && take_slice(s, size, &next)) {
         server_set_kept(s, k, &next);
-        k->reply.hint = next;
     }
+    k->reply.hint = k->kept;
 }
 
 static int hand_slice(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
     int size = size_of(s, rank);
-    if (k->kept.count > 0) { /* while it evaluated, or in advance */
+    if (k->again) {
+        k->again = false;
+        size = size > k->out.count ? size : (int)k->out.count;
+    } else if (k->kept.count > 0) { /* while it evaluated, or in advance */
         server_set_out(s, k, &k->kept);
         server_set_kept(s, k, NULL);
         size = size > k->out.count ? size : (int)k->out.count;
@@ -172,8 +198,8 @@ static int hand_slice(struct server *s, int rank, struct err *e)
         keep_next(s, k, size);
         return send_reply(s, rank, s->updates.now, s->stats, e);
     }
-    /* a guess: what would come if all others pulled once before; loading it early is never wrong,
-     * only useless */
+    /* a guess: the slice that would come if all others pulled once before; if it is wrong, loading
+     * it was in vain */
     int64_t others = s->env->spec->batching.global_batch - size;
     if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) ||
         !cursor_take(&ahead, size, &k->reply.hint)) {
@@ -197,7 +223,7 @@ static int end_client(struct server *s, int rank, struct err *e)
                              : send_reply(s, rank, NULL, NULL, e);
 }
 
-/* Does the strategy let this worker go on? */
+/* Does the strategy's policy let this worker go on? */
 static bool may_pull(struct server *s, int rank)
 {
     const struct server_policy *policy = s->policy;
@@ -232,7 +258,7 @@ void server_park(struct server *s, int rank)
     s->clients[rank].parked_at = comm_now(s->env->comm);
 }
 
-/* Answers a worker with what there is for it, if there is anything. */
+/* Answers a worker if there is anything for it. */
 static int serve_client(struct server *s, int rank, struct err *e)
 {
     bool asked = s->control.pause || s->control.stop;
@@ -261,7 +287,7 @@ int server_serve_parked(struct server *s, struct err *e)
     for (int i = 0; i < n && rc >= 0; i++) {
         int rank = s->parked[i];
         rc = serve_client(s, rank, e);
-        if (s->clients[rank].parked) { /* nobody parks meanwhile: who was answered speaks again
+        if (s->clients[rank].parked) { /* no worker parks meanwhile: an answered one comes back
                                           through the loop alone */
             s->parked[still++] = rank;
         }

@@ -1,0 +1,317 @@
+/* A program that ended, or that hangs, is started again, and the rank goes on with it. The block is
+ * the rank's, so slices and parameters are still there; what is not, is found by the strategy:
+ *
+ *     the program steps by itself (averaging, `hpsgd`, one worker)     FROM_KEPT
+ *         A copy of the parameters from before its step is kept here. A step that it had begun is
+ *         made again: from the same parameters, with the same samples.
+ *     a server makes the steps                                         FROM_SERVER
+ *         The new process waits. The slice goes back to the server, which answers with its newest
+ *         parameters, and with a slice.
+ *     all programs make the same step (`sync`)                         FROM_OTHERS
+ *         This rank takes part in the step's sums with gradients of zero, which tells the others.
+ *         One of them gives parameters and the program's own state, the new process computes the
+ *         slice, and its gradients join before anybody makes the step (lockstep/absence.c).
+ *
+ * In each case a slice counts once. A program that ends three times without ten good steps in
+ * between ends the job, as one does that ends before its first step.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "worker/program/engine_parts.h"
+#include "worker/program/enter.h"
+
+enum { CRASHES_MOST = 3, GOOD_STEPS = 10 };
+
+/* Others wait for at most 120 s in an exchange (comm.h), and what the rank then says is worth more
+ * than what they would. */
+static const double return_seconds = 100;
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+static size_t kept_floats(const struct program_engine *g)
+{
+    return g->replica.count[DEV_PARAMS] + g->replica.count[DEV_STATS];
+}
+
+int again_init(struct program_engine *g, struct err *e)
+{
+    const struct jobspec *spec = g->base.env->spec;
+    bool sync = spec->strategy.type == CAT_STRATEGY_SYNC && spec->workers > 1;
+    g->source = jobspec_uses_server(spec) ? FROM_SERVER : sync ? FROM_OTHERS : FROM_KEPT;
+    g->answered = g->begun_last = -1;
+    if (g->source != FROM_KEPT) {
+        return 0; /* made when it is needed */
+    }
+    g->kept = malloc(kept_floats(g) * sizeof(float));
+    return g->kept ? 0 : err_set(e, ERR_MEMORY, "cannot keep the parameters: memory ran out");
+}
+
+/* What stands in the block, for the next process. */
+static int keep(struct program_engine *g, struct err *e)
+{
+    const struct dev_replica *r = &g->replica;
+    if (!g->kept && !(g->kept = malloc(kept_floats(g) * sizeof(float)))) {
+        return err_set(e, ERR_MEMORY, "cannot keep the parameters: memory ran out");
+    }
+    memcpy(g->kept, r->host[DEV_PARAMS], r->count[DEV_PARAMS] * sizeof(float));
+    memcpy(g->kept + r->count[DEV_PARAMS], r->host[DEV_STATS], r->count[DEV_STATS] * sizeof(float));
+    return 0;
+}
+
+static void put_back(struct program_engine *g)
+{
+    const struct dev_replica *r = &g->replica;
+    memcpy(r->host[DEV_PARAMS], g->kept, r->count[DEV_PARAMS] * sizeof(float));
+    memcpy(r->host[DEV_STATS], g->kept + r->count[DEV_PARAMS], r->count[DEV_STATS] * sizeof(float));
+}
+
+void again_begun(struct program_engine *g)
+{
+    g->begun_last = g->number;
+    if (g->source == FROM_KEPT) {
+        keep(g, NULL); /* there is room */
+    }
+}
+
+/* ---- what ended ------------------------------------------------------------------------------ */
+
+bool again_is_known(const struct program_engine *g)
+{
+    return !g->lost || g->source != FROM_OTHERS || g->own_step == NO_STEP;
+}
+
+int again_survive(struct program_engine *g, int rc, struct err *e)
+{
+    char why[600];
+    const struct telemetry *t = g->base.env->telemetry;
+    if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->source == FROM_OTHERS) {
+        return rc;
+    }
+    g->crashes = g->good >= GOOD_STEPS ? 1 : g->crashes + 1;
+    g->good = 0;
+    if (g->crashes >= CRASHES_MOST) {
+        return err_prefix(e, "three times in a row, without %d good steps in between",
+                          (int)GOOD_STEPS);
+    }
+    log_warn("program", "is started again", "crash=%d of=%d why=%s", g->crashes, CRASHES_MOST,
+             log_quote(why, sizeof(why), e->message));
+    if (t->crashed) {
+        t->crashed(t->ctx, e->message);
+    }
+    err_clear(e);
+    bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
+    rc = g->lost || older ? 0 : keep(g, e);
+    g->lost = true;
+    g->returned = g->holding = false;
+    g->doing = WORKS;
+    return rc;
+}
+
+/* ---- the next process ------------------------------------------------------------------------ */
+
+static int check_same(struct program_engine *g, struct description *mine, struct err *e)
+{
+    struct description first;
+    const char *text = g->p->about.text;
+    int rc = description_read(&first, text, strlen(text), e);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = description_compare(mine, &first, g->base.env->comm->rank, e);
+    description_release(&first);
+    if (rc < 0) {
+        rc = err_prefix(e, "%s was started again and is not the one that joined", g->p->link.who);
+        link_refuse(&g->p->link, e->message);
+    }
+    return rc;
+}
+
+static const struct wire_message *sent(const struct program_engine *g, int64_t number)
+{
+    return &g->slices[number % g->p->slots];
+}
+
+/* The step before `first` is made, but the epoch that it ended is not: its evaluation is due. */
+static bool ends_epoch(struct program_engine *g, int64_t first)
+{
+    return g->answered == first - 1 && g->begun_last < first &&
+           (*ahead_told(g, first - 1) & WIRE_EPOCH_LAST);
+}
+
+/* Starts it, up to READY; what is kept is in the block then. `first`: the slice that it begins
+ * with. */
+static int enter(struct program_engine *g, int64_t first, struct err *e)
+{
+    struct program *p = g->p;
+    struct description about;
+    bool end = ends_epoch(g, first) || first >= g->sent;
+    const struct entry at = {.resumed = true,
+                             .epoch = sent(g, end ? first - 1 : first)->slice.epoch,
+                             .step = first};
+    int rc;
+    program_phase(p, PHASE_LOAD);
+    enter_undo(p, 0);
+    p->incarnation++;
+    p->ready_by = clock_now() + return_seconds;
+    if ((rc = enter_start(p, &about, e)) < 0) {
+        return rc;
+    }
+    rc = check_same(g, &about, e);
+    description_release(&about);
+    if (rc < 0 || (rc = enter_welcome(p, &at, e)) < 0) {
+        return rc;
+    }
+    put_back(g);
+    p->link.until = 0;
+    g->here = 0;
+    return 0;
+}
+
+/* START, and the slices from `first` on that were sent before. */
+static int begin(struct program_engine *g, int64_t first, struct err *e)
+{
+    struct wire_message end = program_message(WIRE_SLICE, WIRE_NO_STEP);
+    int rc;
+    g->lost = g->returned = false;
+    g->own_step = first == g->answered ? OWN_STEP : NO_STEP;
+    if ((rc = talk_say(g, WIRE_START, WIRE_RESUMED, e)) >= 0 && ends_epoch(g, first)) {
+        end.flags |= *ahead_told(g, first - 1);
+        end.slice.epoch = sent(g, first - 1)->slice.epoch;
+        rc = link_send(&g->p->link, &end, NULL, e);
+    }
+    for (int64_t i = first; i < g->sent && rc >= 0; i++) {
+        struct wire_message m = *sent(g, i);
+        m.flags = *ahead_told(g, i);
+        rc = link_send(&g->p->link, &m, NULL, e);
+    }
+    log_info("program", "goes on", "incarnation=%d slice=%lld", g->p->incarnation,
+             (long long)first);
+    return rc;
+}
+
+/* The step that the last process had begun. The strategy has had its gradients. */
+static int make_step_again(struct program_engine *g, uint32_t hold, struct err *e)
+{
+    struct wire_message m;
+    int rc;
+    do {
+        if ((rc = talk_hear(g, &m, e)) < 0) {
+            return rc;
+        }
+        bool due = m.type == WIRE_BUCKET || m.type == WIRE_GRADIENTS ||
+                   (m.type == WIRE_BEGIN && m.slice.number == g->answered);
+        if (!due) {
+            return talk_unexpected(g, &m, e);
+        }
+        g->own_step = OWN_STEP; /* still to be made */
+    } while (m.type != WIRE_GRADIENTS);
+    return talk_say(g, WIRE_GO, hold, e);
+}
+
+/* FROM_KEPT: on from the parameters that are kept; `next` is the slice that is due. */
+static int go_on(struct program_engine *g, int64_t next, uint32_t hold, struct err *e)
+{
+    bool again = g->own_step == OWN_STEP;
+    int64_t first = again ? g->answered : next;
+    int rc;
+    if ((rc = enter(g, first, e)) < 0 || (rc = begin(g, first, e)) < 0) {
+        return rc;
+    }
+    if (!g->p->about.stateless) {
+        log_warn("program", "its optimizer's own state begins anew", "optimizer=%s",
+                 g->p->about.optimizer_name);
+    }
+    g->holding = hold && ends_epoch(g, first);
+    return again ? make_step_again(g, hold, e) : 0;
+}
+
+/* ---- where it may end ------------------------------------------------------------------------ */
+
+int again_settle(struct program_engine *g, int rc, struct err *e)
+{
+    bool stops = g->own_step == OWN_STEP || ends_epoch(g, g->number + 1);
+    if ((rc = again_survive(g, rc, e)) < 0 || g->source != FROM_KEPT || !stops) {
+        return rc; /* the parameters stand still without it */
+    }
+    rc = go_on(g, g->number + 1, WIRE_HOLD, e);
+    return rc < 0 ? again_settle(g, rc, e) : 0;
+}
+
+/* This rank takes part in the step with nothing: buckets that were not handed over are zero. */
+static int stand_aside(struct program_engine *g, struct dev_result *out, dev_mark_fn *mark,
+                       void *ctx)
+{
+    *out = (struct dev_result){.correct = -1, .finite = true, .absent = true};
+    for (; g->marked < g->base.n_buckets; g->marked++) {
+        const struct dev_bucket *b = &g->base.buckets[g->marked];
+        memset(g->replica.host[DEV_GRADS] + b->first, 0, b->count * sizeof(float));
+        mark(ctx, g->marked);
+    }
+    return 0;
+}
+
+/* FROM_SERVER: the new process waits for what the server answers. */
+static int wait_for_server(struct program_engine *g, struct err *e)
+{
+    int rc = enter(g, g->number, e);
+    if (rc >= 0) {
+        g->sent = g->number;
+        *ahead_told(g, g->number) = 0;
+        g->returned = true;
+    }
+    return rc;
+}
+
+int again_compute(struct program_engine *g, struct work *w, struct dev_result *out,
+                  dev_mark_fn *mark, void *ctx, struct err *e)
+{
+    double began = comm_now(g->base.env->comm), away = 0;
+    int rc = 0;
+    g->marked = 0;
+    for (;;) {
+        if (g->lost && g->source == FROM_OTHERS) {
+            return stand_aside(g, out, mark, ctx);
+        }
+        if (g->lost && g->source == FROM_SERVER) {
+            rc = wait_for_server(g, e);
+            if (rc >= 0) {
+                *out = (struct dev_result){.correct = -1, .finite = true, .absent = true};
+                return 0;
+            }
+        } else if (g->lost && (rc = go_on(g, g->number, 0, e)) >= 0) {
+            away = comm_now(g->base.env->comm) - began;
+            program_phase(g->p, PHASE_COMPUTE);
+        }
+        if (rc >= 0) {
+            g->marked = g->source == FROM_OTHERS ? g->marked : 0;
+            g->base.idle = 0;
+            rc = pass_compute(g, w, out, mark, ctx, e);
+            g->base.idle += away;
+        }
+        if (rc >= 0 || (rc = again_survive(g, rc, e)) < 0) {
+            return rc;
+        }
+    }
+}
+
+int again_load(struct program_engine *g, struct err *e)
+{
+    return g->returned ? begin(g, g->number, e) : 0;
+}
+
+int again_end(struct program_engine *g, struct err *e)
+{
+    int64_t next = g->returned ? g->number : g->number + 1;
+    int rc = 0;
+    if (!again_is_known(g)) {
+        return err_set(e, ERR_PEER, "%s ended in its last step, and its parameters with it",
+                       g->p->link.who);
+    }
+    if (g->lost && !g->returned) {
+        rc = enter(g, next, e);
+    }
+    return rc >= 0 && g->lost ? begin(g, next, e) : rc;
+}

@@ -1,0 +1,189 @@
+/* One program enters its rank: see enter.h. */
+#include "worker/program/enter.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/proc.h"
+
+struct wire_message program_message(uint32_t type, uint32_t flags)
+{
+    struct wire_message m;
+    memset(&m, 0, sizeof(m));
+    m.type = type;
+    m.flags = flags;
+    return m;
+}
+
+static void tell_phase(void *ctx)
+{
+    const struct program *p = ctx;
+    p->telemetry->phase(p->telemetry->ctx, p->phase);
+}
+
+void program_phase(struct program *p, enum phase phase)
+{
+    p->phase = phase;
+    tell_phase(p);
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+/* What stands beside our own executable: libevenstep and the Python package. */
+static void find_own(char library[4096], char python[4096])
+{
+    static const char *const places[] = {"python", "../client/python", "../share/evenstep/python"};
+    char self[3900];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[n > 0 ? n : 0] = '\0';
+    const char *folder = dirname(self);
+    snprintf(library, 4096, "%s/libevenstep.so", folder);
+    python[0] = '\0';
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !python[0]; i++) {
+        snprintf(python, 4096, "%s/%s", folder, places[i]);
+        if (access(python, R_OK) != 0) {
+            python[0] = '\0';
+        }
+    }
+}
+
+static int start(struct program *p, struct err *e)
+{
+    char library[4096], python[4096];
+    const struct program_ask *ask = &p->ask;
+    const struct program_spec *spec = &ask->spec->program;
+    int rank = ask->comm->rank, rc;
+    find_own(library, python);
+    if ((rc = link_open(&p->link, &p->child, rank, ask->node, spec->patience_seconds, e)) < 0) {
+        return rc;
+    }
+    p->link.until = p->ready_by;
+    p->link.task = "its start";
+    p->link.watch = tell_phase;
+    p->link.watch_ctx = p;
+    const struct child_ask child = {.program = spec,
+                                    .folder = ask->folder,
+                                    .socket = p->link.path,
+                                    .job = ask->job ? ask->job : "local",
+                                    .output = ask->output ? ask->output : p->link.folder,
+                                    .library = library,
+                                    .data = ask->data,
+                                    .python_path = python[0] ? python : NULL,
+                                    .rank = rank,
+                                    .incarnation = p->incarnation,
+                                    .workers = ask->comm->workers,
+                                    .threads = ask->threads};
+    if (ask->output && (rc = proc_mkdirs(ask->output, 0755, e)) < 0) {
+        return rc;
+    }
+    p->there = true;
+    if ((rc = child_start(&p->child, &child, e)) == 0) {
+        log_info("program", "started",
+                 "pid=%d incarnation=%d name=\"%s\" command=\"%.100s\" folder=\"%.200s\"",
+                 (int)p->child.pid, p->incarnation, spec->name,
+                 json_string_value(json_array_get(spec->command, 0)),
+                 ask->folder ? ask->folder : "");
+    }
+    return rc;
+}
+
+int enter_start(struct program *p, struct description *about, struct err *e)
+{
+    struct wire_message join;
+    char *text;
+    size_t n;
+    int rc;
+    if ((rc = start(p, e)) < 0 || (rc = link_accept(&p->link, &join, &text, &n, e)) < 0) {
+        return rc;
+    }
+    if ((rc = description_read(about, text, n, e)) < 0) {
+        link_refuse(&p->link, e->message);
+    } else {
+        p->link.stack_signal = about->stack_signal;
+    }
+    free(text);
+    return rc;
+}
+
+/* ---- welcome --------------------------------------------------------------------------------- */
+
+int program_aside(struct program *p, const struct wire_message *m, int fd, struct err *e)
+{
+    char *text = NULL;
+    size_t n;
+    int rc = 1;
+    switch (m->type) {
+    case WIRE_EPOCHS:
+        p->epochs = m->epochs;
+        break;
+    case WIRE_FAILED:
+        text = link_read_text(fd, 1 << 16, &n);
+        p->link.gone = true;
+        rc = err_set(e, ERR_PEER, "%s cannot go on: %.300s", p->link.who, text ? text : "");
+        break;
+    default:
+        return 0;
+    }
+    free(text);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+static int send_welcome(struct program *p, const struct entry *at, struct err *e)
+{
+    struct wire_message m = program_message(WIRE_WELCOME, at->resumed ? WIRE_RESUMED : 0);
+    int fds[3] = {p->block.fd, -1, -1}, rc;
+    m.welcome.magic = WIRE_MAGIC;
+    m.welcome.version = WIRE_VERSION;
+    m.welcome.rank = p->ask.comm->rank;
+    m.welcome.workers = p->ask.comm->workers;
+    m.welcome.ahead = p->ahead;
+    m.welcome.epoch = at->epoch;
+    m.welcome.step = at->step;
+    m.welcome.seed = p->ask.spec->seed;
+    block_describe(&p->block, &p->ask.spec->network, &m);
+    if (p->state.n > 0) {
+        m.flags |= WIRE_HAS_STATE;
+        if ((fds[1] = link_memfd(p->state.bytes, p->state.n)) < 0) {
+            return err_errno(e, ERR_MEMORY, "cannot hand %s its state", p->link.who);
+        }
+    }
+    rc = link_send(&p->link, &m, fds, e);
+    if (fds[1] >= 0) {
+        close(fds[1]);
+    }
+    return rc;
+}
+
+int enter_welcome(struct program *p, const struct entry *at, struct err *e)
+{
+    struct wire_message m;
+    int fd = -1, rc = send_welcome(p, at, e);
+    if (rc < 0) {
+        return rc;
+    }
+    do {
+        rc = link_receive(&p->link, &m, &fd, e);
+        rc = rc < 0 ? rc : program_aside(p, &m, fd, e);
+    } while (rc == 1);
+    if (rc == 0 && m.type != WIRE_READY) {
+        rc = err_set(e, ERR_PEER, "%s sent message %u where its first parameters were due",
+                     p->link.who, m.type);
+    }
+    return rc;
+}
+
+void enter_undo(struct program *p, double grace)
+{
+    if (p->there) {
+        child_stop(&p->child, grace);
+        p->there = false;
+    }
+    link_close(&p->link);
+}
