@@ -54,7 +54,7 @@ const struct schema schemas[] = {
      "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
      "A worker rank: what a step costs it, and its minibatch."},
     {"Receiving", "bytes:integer of_bytes:integer",
-     "How much of its data set has come from the keeper; it is left out where none comes."},
+     "How much of its data set, or of its uploaded program, has come from the keeper; it is left out where none comes."},
     {"WorkerStaleness", "mean:number max:integer ~p95:integer",
      "Staleness of a worker's gradients."},
     {"JobList", "jobs:[Job] next:string?",

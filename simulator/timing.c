@@ -197,7 +197,7 @@ static int train(struct timing *t, const struct work *w, struct err *e)
             c->hollow[COMM_ALL] = t->floats[b];
         }
         double since = comm_now(c);
-        t->strategy->ops->on_bucket(t->strategy, &t->buckets[b], b, t->n_buckets);
+        t->strategy->ops->on_bucket(t->strategy, w, &t->buckets[b], b, t->n_buckets);
         handing += comm_now(c) - since;
     }
     comm_pace(c, 1, count);

@@ -18,6 +18,7 @@ from conftest import ROOT, environment, python_with
 CASE = os.path.join(ROOT, "tests/client/case.py")
 BUILD = os.environ.get("EVENSTEP_BUILD", os.path.join(ROOT, "build"))
 UNEQUAL = {"sgd_momentum": 5e-7, "adamw": 2e-5, "clipping": 5e-7, "odd_parameters": 5e-6}
+UNEQUAL |= {"token_weighted": 1e-6, "token_weighted_twice": 1e-6, "sum_reduction": 2e-6, "two_backwards": 1e-6, "two_heads": 1e-6}
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -65,6 +66,20 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(python, tmp_path, case):
     found = difference(results[0], alone(python, tmp_path, case))
     print("%s: %.1e" % (case, found))
     assert found < UNEQUAL[case]
+
+
+def test_an_exception_that_one_rank_catches_leaves_the_step_out_everywhere(python, tmp_path):
+    results, rows = on_ranks(python, tmp_path, "fails_in_backward", [700, 500], {"type": "sync"})
+    assert len(rows) == 2 * 4 and bit_identical(results)
+    assert difference(results[0], alone(python, tmp_path, "fails_in_backward")) < 5e-7  # the three other steps
+
+
+@pytest.mark.parametrize("strategy", [{"type": "local-sgd", "k": 1}, {"type": "asgd"}], ids=lambda s: s["type"])
+def test_token_weights_and_sums_train_where_gradients_are_not_summed_over_ranks(python, tmp_path, strategy):
+    for case, sizes in (("token_weighted", [700, 500]), ("sum_loss", [700, 500])):
+        results, rows = on_ranks(python, tmp_path, case, sizes, strategy)
+        end, first = alone(python, tmp_path, case), alone(python, tmp_path, "untrained")
+        assert rows and difference(results[0], end) < 0.5 * difference(first, end)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Uploaded programs: what is taken and what is refused, who may, what is kept, and that a job runs one by its digest on this host and on others."""
+import fcntl
 import hashlib
 import io
 import json
 import os
+import shutil
 import socket
 import tarfile
 import time
@@ -248,6 +250,23 @@ def test_a_job_runs_it_in_a_folder_of_its_own(service):
     again = service.submit(job(digest=digest, command=COMMAND))
     service.wait(again, "succeeded")
     assert "left-here.txt" not in service.get(f"jobs/{again}/logs", params={"rank": 0}).text
+
+
+def test_what_a_killed_rank_left_behind_goes_with_the_next_run_and_what_is_used_stays(service):
+    digest = taken(service, counting())
+    left, used = service.dir / "uploads/.run-left", service.dir / "uploads/.run-used"
+    for folder in (left, used):
+        folder.mkdir()
+        (folder / "train.py").write_text("1")
+        os.utime(folder, (0, 0))
+    held = os.open(used, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        service.wait(service.submit(job(digest=digest, command=COMMAND)), "succeeded")
+        assert not left.exists() and (used / "train.py").exists()
+    finally:
+        os.close(held)
+        shutil.rmtree(used)
 
 
 def test_a_program_that_a_job_needs_is_not_deleted(service):

@@ -46,6 +46,12 @@ struct work {
     struct slice slice;             /* DO_TRAIN: count may be 0 (make no step, still take part) */
     int64_t eval_first, eval_count; /* DO_EVALUATE: range of the test set */
     double learning_rate;
+    /* DO_TRAIN: what the slice's gradient counts in a mean: slice.count, unless a user's program
+     * says otherwise before the first bucket. 0: its gradient is zero, and the rank makes no step of
+     * its own */
+    double weight;
+    bool voided;       /* a user's program could not end its backward pass; weight is 0 */
+    bool further;      /* one more backward pass over the last step (strategy_ops.on_further) */
     int batch;         /* the minibatch to have a program for (slice.count <= batch) */
     struct slice hint; /* the probable next slice (count 0: unknown), so that loading overlaps */
     int next_batch;    /* a size to prepare in the background, 0: none */
@@ -117,7 +123,17 @@ struct rank_env {
     bool keeps_own;
     /* Worker: this rank's, at the end of the step that was made last; the caller releases it. */
     int (*own_state)(void *ctx, struct own_state *out, struct err *e);
+    /* Where a user's program may have ended and be started again (dev_result.absent); else NULL.
+     * give: this rank's own state as it was when the gradients of this step were computed; the
+     * caller releases it. resume: starts the program again, from the parameters in the replica and
+     * that state; its gradients of w are in the replica then, *w, *out and *compute_s as after any
+     * step. state NULL: no rank has one; the error says how the program ended. */
+    int (*give)(void *ctx, struct own_state *out, struct err *e);
+    int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
+                  double *compute_s, struct err *e);
     int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
+    bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
+    bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* servers: after an update; may be NULL */
@@ -137,12 +153,17 @@ struct strategy_ops {
      * (workers have received it). */
     struct strategy *(*start)(struct rank_env *env, const struct run_state *state, struct err *e);
     int (*next)(struct strategy *s, struct work *out, struct err *e);
-    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. A failure to
-     * hand it over is reported in `failed`. */
-    void (*on_bucket)(struct strategy *s, const struct dev_bucket *b, int index, int n_buckets);
+    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. What cannot be
+     * taken from there is told in `failed`. */
+    void (*on_bucket)(struct strategy *s, const struct work *w, const struct dev_bucket *b,
+                      int index, int n_buckets);
     /* All gradients of the slice are there; result and compute seconds (waits excluded). */
     int (*on_gradients)(struct strategy *s, const struct work *w, const struct dev_result *r,
                         double compute_s, struct err *e);
+    /* After on_bucket for all buckets of one more backward pass over the last step: the same
+     * exchange, but no step, no samples and no row. It may come within `next`, when parameters are
+     * fetched. NULL: gradients of a step are used once. */
+    int (*on_further)(struct strategy *s, const struct work *w, struct err *e);
     int (*on_evaluated)(struct strategy *s, const struct work *w, const struct dev_result *r,
                         struct err *e);
     int (*finish)(struct strategy *s, struct err *e); /* after DO_END, DO_PAUSE or DO_STOP */

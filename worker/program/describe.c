@@ -207,14 +207,6 @@ static int read_network(struct network *net, const json_t *j, struct err *e)
     return check_names(net, e);
 }
 
-/* Gradients are weighed by samples, as means are: the sum of sums would be wrong. */
-static int check_reduction(const struct description *d, struct err *e)
-{
-    return !d->sums ? 0
-                    : err_set(e, ERR_UNSUPPORTED,
-                              "its loss is a sum over samples; this version takes means");
-}
-
 int description_read(struct description *d, const char *text, size_t n, struct err *e)
 {
     memset(d, 0, sizeof(*d));
@@ -227,7 +219,7 @@ int description_read(struct description *d, const char *text, size_t n, struct e
         d->sums = reduction && strcmp(reduction, "sum") == 0;
         d->state = json_is_true(json_object_get(j, "state"));
         read_optimizer(d, json_object_get(j, "optimizer"));
-        if ((rc = check_reduction(d, e)) >= 0 && (rc = read_counts(d, j, e)) >= 0) {
+        if ((rc = read_counts(d, j, e)) >= 0) {
             rc = read_network(&d->net, j, e);
         }
     }

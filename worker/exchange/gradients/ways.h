@@ -30,6 +30,13 @@ struct gradients {
     float *written;        /* [trailer] as the host writes it: behind `last`, or pinned memory */
     const float *sums;     /* [trailer] summed: as `written`, or memory of the transport */
     struct device_buffer buffer; /* [trailer + n_params], of on_device */
+    gradients_judge_fn *judge;   /* NULL: every update is made, with scale 1 */
+    void *judge_ctx;
+    gradients_late_fn *late; /* NULL: none comes late */
+    void *late_ctx;
+    struct allreduce join;
+    float *joining; /* [n_params + trailer] of ranks that come late; owned; NULL: none came yet */
+    float *aside;   /* [n_params] sums, while this rank computes again; owned; may be NULL */
 };
 
 struct gradients_way {
@@ -50,6 +57,13 @@ static inline struct bucket *gradients_last(const struct gradients *g)
 {
     return &g->buckets[g->n_buckets - 1];
 }
+
+/* ---- gradients.c ------------------------------------------------------------------------------ */
+/* The update with all sums, which are there, `sums` too; for the ways that make one. */
+int gradients_apply(struct gradients *g, double learning_rate, struct err *e);
+
+/* ---- late.c ---------------------------------------------------------------------------------- */
+void gradients_late_free(struct gradients *g);
 
 /* ---- host.c, for the ways that sum in host memory -------------------------------------------- */
 int gradients_host_lay_out(struct gradients *g, struct bucket *b, struct err *e);

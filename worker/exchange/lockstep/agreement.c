@@ -12,7 +12,7 @@
 
 size_t lockstep_words(const struct lockstep *l)
 {
-    return WORDS + 2 * (size_t)l->env->comm->workers;
+    return WORDS + 2 * (size_t)l->env->comm->workers + (l->env->weighed ? WEIGHED_WORDS : 0);
 }
 
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead)

@@ -15,6 +15,9 @@
  * evaluations and checkpoints happen too: there every rank has the same w. The last round is
  * reduced as well.
  *
+ * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed G
+ * is corrected by the samples and the weights of the whole round (weights.c).
+ *
  * The learning rate goes into G with each gradient, because rounds may straddle a change of the
  * rate. A checkpoint holds the sum that is under way, as its optimizer state, so that a restart
  * goes on to the same numbers. Running statistics travel with each reduction and come back a round
@@ -45,6 +48,8 @@ struct hpsgd {
     int given_k;    /* 0: auto */
     int k, done;    /* local steps of this round; done of them */
     double step_seconds, reduction_seconds;
+    double weight, samples; /* of this rank's gradients in the round; planned, of all ranks */
+    double flying_samples;  /* `samples` of the sum under way */
 };
 
 static void release(struct strategy *base)
@@ -125,6 +130,9 @@ static int launch(struct hpsgd *s, struct err *e)
     memcpy(s->flying, s->g, s->n * sizeof(float));
     memset(s->g, 0, s->n * sizeof(float));
     lockstep_write(l, words, s->step_seconds, 0);
+    lockstep_weigh(l, words, s->weight, false, false);
+    s->flying_samples = s->samples;
+    s->weight = s->samples = 0;
     memset(reductions, 0, (size_t)W * sizeof(float));
     reductions[l->env->comm->rank] = (float)s->reduction_seconds;
     s->in_flight = true;
@@ -138,8 +146,12 @@ static int land(struct hpsgd *s, struct err *e)
 {
     int rc = s->landed ? 0 : comm_wait(s->l.env->comm, &s->sum.op, e);
     if (rc >= 0 && !s->landed) {
+        double scale = lockstep_correct(&s->l, words_of(s), s->flying_samples);
         s->landed = true;
         s->reduction_seconds = s->sum.op.finished - s->sum.op.started;
+        if (scale != 1) {
+            flat_scale(s->flying, s->flying, (float)scale, s->n);
+        }
     }
     return rc;
 }
@@ -310,26 +322,29 @@ static int next(struct strategy *base, struct work *out, struct err *e)
     return 0;
 }
 
-static void on_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+static void on_bucket(struct strategy *base, const struct work *w, const struct dev_bucket *b,
+                      int index, int n_buckets)
 {
     struct dev_replica *r = ((struct hpsgd *)base)->l.env->replica;
+    (void)w;
     (void)index;
     (void)n_buckets;
     r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
 }
 
 /* Makes one step on the replica and adds its gradient to the round's sum. */
-static int local_step(struct hpsgd *s, double rate, struct err *e)
+static int local_step(struct hpsgd *s, const struct work *w, struct err *e)
 {
     const struct rank_env *env = s->l.env;
     struct dev_replica *r = env->replica;
     float *x = r->host[DEV_PARAMS];
     const float *g = r->host[DEV_GRADS];
     double clip = dev_clip(g, s->n, 1, env->spec->optimizer.clip_norm);
-    struct flat_step step = {.scale = (float)clip,
-                             .decay = (float)env->spec->optimizer.weight_decay,
-                             .rate = (float)rate,
-                             .weight = (float)(rate * lockstep_share(&s->l))};
+    struct flat_step step = {
+        .scale = (float)clip,
+        .decay = (float)env->spec->optimizer.weight_decay,
+        .rate = (float)w->learning_rate,
+        .weight = (float)(w->learning_rate * (w->weight / (double)s->l.slice.count))};
     flat_descend(x, s->g, g, env->decay, &step, s->n);
     return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
 }
@@ -340,13 +355,15 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct hpsgd *s = (struct hpsgd *)base;
     struct lockstep *l = &s->l;
     double begin = comm_now(l->env->comm);
-    int rc = w->slice.count > 0 ? local_step(s, w->learning_rate, e) : 0;
+    int rc = w->weight > 0 ? local_step(s, w, e) : 0;
     if (rc < 0) {
         return rc;
     }
     bool first = s->done == 0 && s->in_flight;
     int k = s->k; /* of this round */
     s->step_seconds = compute_s;
+    s->weight += w->weight;
+    s->samples += (double)l->slice.count;
     s->done++;
     lockstep_done(l);
     bool last = cursor_done(&l->cursor);

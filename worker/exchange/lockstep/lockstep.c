@@ -157,6 +157,7 @@ void lockstep_train(struct lockstep *l, struct work *out)
         take_next(l, out);
     }
     out->action = DO_TRAIN;
+    out->weight = (double)out->slice.count;
     out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
     out->learning_rate =
         jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
@@ -174,6 +175,8 @@ double lockstep_share(const struct lockstep *l)
 void lockstep_done(struct lockstep *l)
 {
     l->step++;
+    l->done_count = l->slice.count;
+    l->done_share = lockstep_share(l);
     l->local_step += l->counts[l->env->comm->rank] > 0;
     l->applied += l->slice.count;
     l->evaluated_here = false;

@@ -4,6 +4,7 @@
  *
  *   lockstep.c    steps, each rank's part of them, evaluation
  *   agreement.c   the words
+ *   weights.c     what gradients weigh, where a user's program says it
  *   states.c      states from rank 0 to the keeper
  *
  * Inside worker/exchange only. */
@@ -27,6 +28,10 @@ enum {
     WORD_CHECKPOINT,
     WORDS
 };
+
+/* Behind those, where rank_env.weighed: what this rank's gradient weighs, whether its backward pass
+ * failed, and whether it is one more pass over a step. */
+enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WEIGHED_WORDS };
 
 /* Steps that were cut in advance (rank_env.ahead): their samples do not change with later
  * assignments. */
@@ -54,6 +59,8 @@ struct lockstep {
     int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
     int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
     int64_t full_before;        /* samples of lower ranks in a full step */
+    int64_t done_count;         /* samples of the step that was done last */
+    double done_share;          /* and this rank's part of them */
     struct advance advance;     /* where slices are announced in advance */
     struct allreduce sums;      /* of an evaluation */
     float sum_words[3];
@@ -80,7 +87,7 @@ bool lockstep_over(const struct lockstep *l);
 bool lockstep_evaluates(const struct lockstep *l, struct work *out);
 /* Takes the next step from the cursor: *out is this rank's part of it, or the end. */
 void lockstep_train(struct lockstep *l, struct work *out);
-/* This rank's share of a step's samples: the weight of its gradient. */
+/* This rank's part of a step's samples. */
 double lockstep_share(const struct lockstep *l);
 /* The step under way is done. */
 void lockstep_done(struct lockstep *l);
@@ -104,6 +111,17 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
 void lockstep_agree(struct lockstep *l, const float *words);
 /* The largest of the ranks' times among the summed words. */
 float lockstep_slowest(const struct lockstep *l, const float *words);
+
+/* ---- weights.c ------------------------------------------------------------------------------- */
+
+/* The summed WORD_WEIGHT, …; needs rank_env.weighed. */
+const float *lockstep_weighed(const struct lockstep *l, const float *words);
+/* Writes this rank's; nothing without rank_env.weighed. */
+void lockstep_weigh(const struct lockstep *l, float *words, double weight, bool voided,
+                    bool further);
+/* What a sum of weight / planned x gradient is multiplied with to be the mean: planned / weight, by
+ * the summed words. 0: everything weighs 0, and so is the sum. 1 without rank_env.weighed. */
+double lockstep_correct(const struct lockstep *l, const float *words, double planned);
 
 /* ---- states.c -------------------------------------------------------------------------------- */
 

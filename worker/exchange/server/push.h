@@ -33,7 +33,8 @@ struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and r
     int32_t kind, rank;
     int64_t version; /* the gradient was computed on */
     struct slice slice;
-    double loss; /* sum over the samples */
+    double weight; /* of the gradient (work.weight) */
+    double loss;   /* sum over the samples; of an unknown one 0 */
     int64_t correct;
     double compute_s;
     double learning_rate; /* the worker's: the reply's, or what a user's program steps with */

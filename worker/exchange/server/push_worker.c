@@ -11,6 +11,7 @@
  * gradient while it evaluates: a test slice comes in place of a training slice (SEMANTICS.md 4). */
 #include "worker/exchange/server/push_worker.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,6 +217,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     }
     out->action = (enum action)reply->action;
     out->slice = reply->slice;
+    out->weight = (double)reply->slice.count;
     out->hint = reply->hint;
     tell_parts(s, out);
     out->batch = reply->batch;
@@ -226,9 +228,11 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     return 0;
 }
 
-void push_worker_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+void push_worker_bucket(struct strategy *base, const struct work *w, const struct dev_bucket *b,
+                        int index, int n_buckets)
 {
     const struct push_worker *s = (struct push_worker *)base;
+    (void)w;
     (void)index;
     (void)n_buckets;
     device_buffer_fetch(&s->buffer, s->env->replica, DEV_GRADS, b->first, b->count, &base->failed);
@@ -282,7 +286,8 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
                              .rank = env->comm->rank,
                              .version = s->reply.version,
                              .slice = w->slice,
-                             .loss = r->loss,
+                             .weight = w->weight,
+                             .loss = isnan(r->loss) ? 0 : r->loss,
                              .correct = r->correct,
                              .compute_s = compute_s,
                              .learning_rate = w->learning_rate};

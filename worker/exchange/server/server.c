@@ -60,7 +60,8 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
     if (rc < 0) {
         return rc;
     }
-    bool updated = updates_add(&s->updates, g, k->held->w, &push->slice, push->learning_rate, tau);
+    bool updated = updates_add(&s->updates, g, k->held->w, push->weight, push->slice.count,
+                               push->learning_rate, tau);
     BUG_ON(s->n_grouped == SPEC_WORKERS);
     s->grouped_by[s->n_grouped] = push->rank;
     s->grouped[s->n_grouped++] = push->slice;

@@ -105,8 +105,8 @@ static int apply(struct shard *s, const struct order *o, struct err *e)
     message_recv(&m, s->env->comm, o->push.rank, TAG_GRADIENT, &none, 1, s->g, s->count);
     int rc = comm_wait(s->env->comm, &m.op, e);
     if (rc >= 0) {
-        updates_add(&s->updates, m.body, s->held[o->push.rank]->w, &o->push.slice,
-                    o->push.learning_rate, o->tau);
+        updates_add(&s->updates, m.body, s->held[o->push.rank]->w, o->push.weight,
+                    o->push.slice.count, o->push.learning_rate, o->tau);
     }
     return rc;
 }

@@ -33,6 +33,7 @@ struct updates {
     int collected;    /* in `sum` by now */
     float group_rate; /* learning rate of the group's first gradient */
     int64_t version;
+    double weights, samples; /* of all gradients so far that weigh anything */
     float stretch; /* length of the last step relative to that of its plain gradient, if the rule
                       compensates; else NaN */
     /* [UPDATES_SAMPLE] weights before a step; owned; NULL where nothing is compared */
@@ -50,11 +51,12 @@ void updates_release(struct updates *u);
 /* *holder (NULL at first) now holds v, the newest weights or ones that are held, instead of its
  * previous version. A held version does not change. Workers and an evaluation are holders. */
 void updates_hold(struct updates *u, struct version **holder, struct version *v);
-/* One gradient g[n] of `slice`, computed on version tau before the newest; pulled[n]: the weights
- * it was computed on; `rate`: the learning rate that belongs to it. True if it completed an update,
+/* One gradient g[n] that weighs `weight`, of `samples` samples, computed on version tau before the
+ * newest; pulled[n]: the weights it was computed on; `rate`: the learning rate that belongs to it.
+ * True if it completed an update,
  * so that the version went up. */
-bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice,
-                 double rate, int64_t tau);
+bool updates_add(struct updates *u, const float *g, const float *pulled, double weight,
+                 int64_t samples, double rate, int64_t tau);
 /* Applies a group that was left incomplete, with the weights its gradients have; true if there was
  * one. */
 bool updates_flush(struct updates *u);
