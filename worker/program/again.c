@@ -86,7 +86,6 @@ bool again_is_known(const struct program_engine *g)
 int again_survive(struct program_engine *g, int rc, struct err *e)
 {
     char why[600];
-    const struct telemetry *t = g->base.env->telemetry;
     if (!g->p->link.gone || g->answered < 0 || g->doing == GONE) {
         return rc;
     }
@@ -98,9 +97,6 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     }
     log_warn("program", "is started again", "crash=%d of=%d why=%s", g->crashes, CRASHES_MOST,
              log_quote(why, sizeof(why), e->message));
-    if (t->crashed) {
-        t->crashed(t->ctx, e->message);
-    }
     g->why = *e;
     err_clear(e);
     bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
@@ -187,8 +183,12 @@ static int begin(struct program_engine *g, int64_t first, struct err *e)
         m.flags = *ahead_told(g, i);
         rc = link_send(&g->p->link, &m, NULL, e);
     }
-    log_info("program", "goes on", "incarnation=%d slice=%lld", g->p->incarnation,
-             (long long)first);
+    const char *state = g->p->about.stateless      ? "none"
+                        : g->p->state.n == 0       ? "begins anew"
+                        : g->source == FROM_OTHERS ? "another rank's"
+                                                   : "of the last checkpoint";
+    log_info("program", "goes on", "incarnation=%d slice=%lld optimizer_state=\"%s\"",
+             g->p->incarnation, (long long)first, state);
     return rc;
 }
 
@@ -222,10 +222,6 @@ static int go_on(struct program_engine *g, int64_t next, uint32_t hold, struct e
     int rc;
     if ((rc = enter(g, first, e)) < 0 || (rc = begin(g, first, e)) < 0) {
         return rc;
-    }
-    if (!g->p->about.stateless) {
-        log_warn("program", "its optimizer's own state begins anew", "optimizer=%s",
-                 g->p->about.optimizer_name);
     }
     g->holding = hold && ends_epoch(g, first);
     return again ? make_step_again(g, hold, e) : 0;
