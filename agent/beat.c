@@ -33,7 +33,8 @@ struct beat {
     bool soon; /* a beat is due at once */
 };
 
-static json_t *host_document(struct beat *b)
+/* Sends what this host is and how it does. */
+static int send_host(struct beat *b, struct err *e)
 {
     const struct agent_config *c = b->config;
     json_t *gpus = json_array(), *names = json_array(), *node;
@@ -51,10 +52,22 @@ static json_t *host_document(struct beat *b)
     json_t *refused = json_copy(b->refused);
     int running = b->running;
     pthread_mutex_unlock(&b->lock);
-    return json_pack("{s:s, s:s, s:s, s:s, s:O, s:o, s:o, s:o, s:i, s:o}", "name", c->host,
-                     "instance", b->instance, "address", c->address, "network", c->network,
-                     "versions", c->versions, "load", host_load_read(&b->load), "gpus", gpus,
-                     "nodes", names, "daemons", running, "refused", refused);
+    const struct host_beat host = {.name = c->host,
+                                   .instance = b->instance,
+                                   .address = c->address,
+                                   .network = c->network,
+                                   .versions = c->versions,
+                                   .nodes = names,
+                                   .load = host_load_read(&b->load),
+                                   .gpus = gpus,
+                                   .refused = refused,
+                                   .daemons = running};
+    int rc = store_host_put(b->store, &host, e);
+    json_decref(host.load);
+    json_decref(gpus);
+    json_decref(names);
+    json_decref(refused);
+    return rc;
 }
 
 /* A host that leaves says so in its nodes' documents. */
@@ -68,6 +81,18 @@ static json_t *node_document(struct beat *b, const json_t *node)
         json_object_set_new(out, "leaving", json_true());
     }
     return out;
+}
+
+static int send_node(struct beat *b, const json_t *node, struct err *e)
+{
+    json_t *document = node_document(b, node), *gpu = gpus_of_device(b->gpus, node_device(node));
+    int rc = store_node_put(b->store, document, e);
+    if (rc >= 0 && gpu) {
+        rc = store_gpu_put(b->store, node_name(node), gpu, e);
+    }
+    json_decref(document);
+    json_decref(gpu);
+    return rc;
 }
 
 static void touch_alive(const struct beat *b)
@@ -84,16 +109,12 @@ static void touch_alive(const struct beat *b)
 static int send_beat(struct beat *b, struct err *e)
 {
     size_t i;
-    json_t *node, *host = host_document(b);
-    int rc = store_host_put(b->store, host, e);
-    json_decref(host);
+    json_t *node;
+    int rc = send_host(b, e);
     json_array_foreach(b->config->nodes, i, node) {
-        json_t *document = node_document(b, node);
-        rc = rc < 0 ? rc : store_node_put(b->store, document, e);
-        json_decref(document);
-        json_t *gpu = rc < 0 ? NULL : gpus_of_device(b->gpus, node_device(node));
-        rc = gpu ? store_gpu_put(b->store, node_name(node), gpu, e) : rc;
-        json_decref(gpu);
+        if (rc >= 0) {
+            rc = send_node(b, node, e);
+        }
     }
     if (rc == 0) {
         touch_alive(b);

@@ -117,6 +117,7 @@ static void join(struct agent *a)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+/* nonce "": the request is not answered. */
 static void refuse(struct agent *a, const char *cause, const char *nonce, const struct err *why)
 {
     char quoted[700], counter[48];
@@ -125,7 +126,7 @@ static void refuse(struct agent *a, const char *cause, const char *nonce, const 
              log_quote(quoted, sizeof quoted, why->message));
     beat_refused(a->beat, cause);
     store_refused_add(a->store, counter, NULL);
-    if (nonce) {
+    if (nonce[0]) {
         daemons_answer(a->store, &a->welcome.key, nonce, "refused", 1, why->message, NULL);
     }
 }
@@ -136,7 +137,7 @@ static void take_request(struct agent *a, const char *text)
     struct request r;
     json_t *body = sign_open(&a->welcome.key, "launch", text, &e);
     if (!body) {
-        refuse(a, e.code == ERR_FORBIDDEN ? "forged" : "malformed", NULL, &e);
+        refuse(a, e.code == ERR_FORBIDDEN ? "forged" : "malformed", "", &e);
         return;
     }
     int rc = sign_fresh(&a->seen, body, clock_wall_ms(), &e);
@@ -144,10 +145,9 @@ static void take_request(struct agent *a, const char *text)
                         : rc == -ERR_TIMEOUT ? "expired"
                                              : "malformed";
     if (rc < 0) {
-        refuse(a, cause,
-               rc == -ERR_TIMEOUT ? json_string_value(json_object_get(body, "nonce")) : NULL, &e);
+        refuse(a, cause, rc == -ERR_TIMEOUT ? sign_nonce_of(body) : "", &e);
     } else if (request_read(&r, body, a->config.host, &e) < 0) {
-        refuse(a, "malformed", json_string_value(json_object_get(body, "nonce")), &e);
+        refuse(a, "malformed", sign_nonce_of(body), &e);
     } else if (a->leaving || daemons_start(a->daemons, &r, &e) < 0) {
         if (a->leaving) {
             err_set(&e, ERR_UNAVAILABLE, "this host is about to leave the cluster");

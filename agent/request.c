@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/jsonx.h"
+
 enum { DAEMONS_MOST = 4096, ATTEMPTS_MOST = 30000 };
 
 static int wrong(const char *field, struct err *e)
@@ -165,16 +167,10 @@ json_t *request_answer_json(const struct request_answer *a)
                      "message", a->message);
 }
 
-static const char *text_of(const json_t *body, const char *key)
-{
-    const char *text = json_string_value(json_object_get(body, key));
-    return text ? text : "";
-}
-
 void request_answer_read(struct request_answer *out, const json_t *body)
 {
-    *out = (struct request_answer){.nonce = text_of(body, "nonce"),
-                                   .state = text_of(body, "state"),
-                                   .message = text_of(body, "message"),
+    *out = (struct request_answer){.nonce = jsonx_string_at(body, "nonce"),
+                                   .state = jsonx_string_at(body, "state"),
+                                   .message = jsonx_string_at(body, "message"),
                                    .code = (int)json_integer_value(json_object_get(body, "code"))};
 }

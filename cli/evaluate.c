@@ -2,6 +2,7 @@
  * for what. No service is asked: the worker's program beside this one does the work
  * (`evenstep-worker --evaluate`), prints JSON, and this makes a table of it. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "common/opt.h"
 #include "common/path.h"
 #include "common/proc.h"
+#include "job/documents/scored.h"
 
 enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
 
@@ -50,7 +52,8 @@ static int worker_path(char out[PATH_MAX], struct err *e)
     return access(out, X_OK) == 0 ? 0 : err_errno(e, ERR_NOT_FOUND, "cannot run '%.300s'", out);
 }
 
-static json_t *ask(const char *const *argv, const char *dir, struct err *e)
+/* What the program printed, and in *s what it says (borrowed from that); NULL if it failed. */
+static json_t *ask(const char *const *argv, const char *dir, struct scored *s, struct err *e)
 {
     char out[PATH_MAX], said[PATH_MAX];
     snprintf(out, sizeof out, "%s/out", dir);
@@ -58,6 +61,7 @@ static json_t *ask(const char *const *argv, const char *dir, struct err *e)
     struct proc_spec spec = {
         .argv = argv, .stdout_path = out, .stderr_path = said, .die_with_parent = true};
     int code = 0;
+    *s = (struct scored){0};
     pid_t pid = proc_start(&spec, e);
     if (pid < 0) {
         return NULL;
@@ -66,24 +70,21 @@ static json_t *ask(const char *const *argv, const char *dir, struct err *e)
         clock_sleep(0.01);
     }
     json_t *answer = jsonx_load(out, ANSWER_BYTES, NULL);
-    const json_t *error = json_object_get(answer, "error");
-    if (answer && code == 0 && !error) {
+    if (answer && scored_read(s, answer, e) == 0 && code == 0) {
         return answer;
     }
-    const char *message = json_string_value(json_object_get(error, "message")),
-               *hint = json_string_value(json_object_get(error, "hint"));
-    char *text = message ? NULL : proc_read_file(said, 1 << 20, NULL, NULL);
-    err_set(e, ERR_DATA, "%s",
-            message         ? message
-            : text && *text ? text
-                            : "evenstep-worker ended without an answer");
-    err_hint(e, "%s", hint ? hint : "");
-    free(text);
+    if (e->message[0] == 0) {
+        char *text = proc_read_file(said, 1 << 20, NULL, NULL);
+        err_set(e, ERR_DATA, "%s",
+                text && *text ? text : "evenstep-worker ended without an answer");
+        free(text);
+    }
+    scored_release(s);
     json_decref(answer);
     return NULL;
 }
 
-static json_t *ask_worker(const struct opt_values *o, struct err *e)
+static json_t *ask_worker(const struct opt_values *o, struct scored *s, struct err *e)
 {
     static const char *const passed[][2] = {{"data", "--data-set"},  {"data-roots", "--roots"},
                                             {"format", "--format"},  {"part", "--part"},
@@ -107,78 +108,61 @@ static json_t *ask_worker(const struct opt_values *o, struct err *e)
         err_errno(e, ERR_IO, "cannot make a folder in /tmp");
         return NULL;
     }
-    json_t *answer = ask(argv, dir, e);
+    json_t *answer = ask(argv, dir, s, e);
     proc_remove_tree(dir, NULL);
     return answer;
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static double number(const json_t *j, const char *key)
-{
-    return json_number_value(json_object_get(j, key));
-}
-
-static const char *text(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
 /* The class's name, or its number. */
-static const char *name_of(const json_t *classes, size_t i, char out[32])
+static const char *name_of(const struct scored *s, int c, char out[32])
 {
-    const char *name = json_string_value(json_object_get(json_array_get(classes, i), "name"));
-    snprintf(out, 32, "%.24s", name ? name : "");
-    if (!name) {
-        snprintf(out, 32, "%zu", i);
+    const char *name = json_string_value(json_array_get(s->names, (size_t)c));
+    if (name) {
+        snprintf(out, 32, "%.24s", name);
+    } else {
+        snprintf(out, 32, "%d", c);
     }
     return out;
 }
 
-static void percent(const json_t *j, const char *key, int width)
+static void print_percent(double share, int width)
 {
-    const json_t *v = json_object_get(j, key);
-    if (json_is_number(v)) {
-        printf(" %*.2f %%", width - 2, 100 * json_number_value(v));
-    } else {
+    if (isnan(share)) {
         printf(" %*s", width, "-");
+    } else {
+        printf(" %*.2f %%", width - 2, 100 * share);
     }
 }
 
-static void print_classes(const json_t *classes)
+static void print_classes(const struct scored *s)
 {
-    size_t i;
-    json_t *c;
     char name[32];
     printf("\n%-24s %8s %8s %10s %10s\n", "class", "samples", "right", "accuracy", "precision");
-    json_array_foreach((json_t *)classes, i, c) {
-        printf("%-24s %8.0f %8.0f", name_of(classes, i, name), number(c, "samples"),
-               number(c, "right"));
-        percent(c, "accuracy", 10);
-        percent(c, "precision", 10);
+    for (int c = 0; c < s->classes; c++) {
+        struct scored_class one = scored_class(s, c);
+        printf("%-24s %8lld %8lld", name_of(s, c, name), (long long)one.samples,
+               (long long)one.right);
+        print_percent(one.accuracy, 10);
+        print_percent(one.precision, 10);
         printf("\n");
     }
 }
 
-static json_int_t cell(const json_t *confusion, size_t row, size_t column)
+static void print_matrix(const struct scored *s)
 {
-    return json_integer_value(json_array_get(json_array_get(confusion, row), column));
-}
-
-static void print_matrix(const json_t *classes, const json_t *confusion)
-{
-    size_t n = json_array_size(confusion);
     char name[32];
     printf("\nrows: what it is; columns: what was answered\n%-24s", "");
-    for (size_t k = 0; k < n; k++) {
-        printf(" %6.6s", name_of(classes, k, name));
+    for (int k = 0; k < s->classes; k++) {
+        printf(" %6.6s", name_of(s, k, name));
     }
-    for (size_t c = 0; c < n; c++) {
-        printf("\n%-24s", name_of(classes, c, name));
-        for (size_t k = 0; k < n; k++) {
-            if (cell(confusion, c, k) > 0) {
-                printf(" %6lld", (long long)cell(confusion, c, k));
+    for (int c = 0; c < s->classes; c++) {
+        printf("\n%-24s", name_of(s, c, name));
+        for (int k = 0; k < s->classes; k++) {
+            int64_t count = s->confusion[c * s->classes + k];
+            if (count > 0) {
+                printf(" %6lld", (long long)count);
             } else {
                 printf(" %6s", "."); /* so that what is there stands out */
             }
@@ -188,25 +172,25 @@ static void print_matrix(const json_t *classes, const json_t *confusion)
 }
 
 /* Of a matrix that is too wide, what is taken for what most often. */
-static void print_most_confused(const json_t *classes, const json_t *confusion)
+static void print_most_confused(const struct scored *s)
 {
-    size_t n = json_array_size(confusion);
+    int n = s->classes;
     char is[32], as[32];
-    json_int_t last = INT64_MAX;
+    int64_t last = INT64_MAX;
     printf("\nmost often confused\n");
     for (int shown = 0; shown < CONFUSIONS;) {
-        json_int_t next = 0; /* the largest count below the last one */
-        for (size_t i = 0; i < n * n; i++) {
-            json_int_t v = i / n == i % n ? 0 : cell(confusion, i / n, i % n);
+        int64_t next = 0; /* the largest count below the last one */
+        for (int i = 0; i < n * n; i++) {
+            int64_t v = i / n == i % n ? 0 : s->confusion[i];
             next = v < last && v > next ? v : next;
         }
         if (next == 0) {
             return;
         }
-        for (size_t i = 0; i < n * n && shown < CONFUSIONS; i++) {
-            if (i / n != i % n && cell(confusion, i / n, i % n) == next) {
-                printf("%8lld x %s, taken for %s\n", (long long)next, name_of(classes, i / n, is),
-                       name_of(classes, i % n, as));
+        for (int i = 0; i < n * n && shown < CONFUSIONS; i++) {
+            if (i / n != i % n && s->confusion[i] == next) {
+                printf("%8lld x %s, taken for %s\n", (long long)next, name_of(s, i / n, is),
+                       name_of(s, i % n, as));
                 shown++;
             }
         }
@@ -214,25 +198,24 @@ static void print_most_confused(const json_t *classes, const json_t *confusion)
     }
 }
 
-static void print_answer(const json_t *a)
+static void print_answer(const struct scored *s)
 {
-    const json_t *data = json_object_get(a, "data"), *classes = json_object_get(a, "classes"),
-                 *confusion = json_object_get(a, "confusion");
-    printf("%s: %.0f parameters\n", text(a, "model"), number(a, "parameters"));
-    printf("%s%s%s, %s: %.0f samples, on %s\n", text(data, "format"),
-           *text(data, "path") ? " " : "", text(data, "path"), text(data, "part"),
-           number(a, "samples"), text(a, "device"));
-    if (!json_is_array(classes)) {
-        printf("loss %.6g\n", number(a, "loss"));
+    printf("%s: %lld parameters\n", s->model, (long long)s->parameters);
+    printf("%s%s%s, %s: %lld samples, on %s\n", s->format, *s->path ? " " : "", s->path, s->part,
+           (long long)s->samples, s->device);
+    if (s->classes == 0) {
+        printf("loss %.6g\n", s->loss);
         return;
     }
-    printf("accuracy %.2f %% (%.0f right), loss %.4f\n", 100 * number(a, "accuracy"),
-           number(a, "right"), number(a, "loss"));
-    print_classes(classes);
-    if (json_array_size(confusion) <= WIDE) {
-        print_matrix(classes, confusion);
+    int64_t right = scored_right(s);
+    printf("accuracy %.2f %% (%lld right), loss %.4f\n",
+           s->samples > 0 ? 100 * (double)right / (double)s->samples : 0, (long long)right,
+           s->loss);
+    print_classes(s);
+    if (s->classes <= WIDE) {
+        print_matrix(s);
     } else {
-        print_most_confused(classes, confusion);
+        print_most_confused(s);
     }
 }
 
@@ -268,7 +251,8 @@ int command_evaluate(int argc, char **argv)
         fprintf(stderr, "usage: %s\n", usage);
         rc = 2;
     } else {
-        json_t *answer = ask_worker(o, &e);
+        struct scored s = {0};
+        json_t *answer = ask_worker(o, &s, &e);
         if (!answer) {
             session_complain(&e, NULL);
             rc = 1;
@@ -277,8 +261,9 @@ int command_evaluate(int argc, char **argv)
             printf("%s\n", printed ? printed : "");
             free(printed);
         } else {
-            print_answer(answer);
+            print_answer(&s);
         }
+        scored_release(&s);
         json_decref(answer);
     }
     opt_free(o);

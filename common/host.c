@@ -353,7 +353,10 @@ int host_address(const char *subnet, const char *store_url, char address[64], ch
                             e);
     }
     int rc = read_wanted(subnet, &w, e);
-    return rc < 0 ? rc : find_interface(&w, address, network, subnet, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return find_interface(&w, address, network, subnet, e);
 }
 
 /* ---- ports ----------------------------------------------------------------------------------- */

@@ -228,6 +228,12 @@ char *jsonx_dump(const json_t *j, bool indent, size_t *len)
     return buf_take(&b, len);
 }
 
+const char *jsonx_string_at(const json_t *j, const char *key)
+{
+    const char *text = json_string_value(json_object_get(j, key));
+    return text ? text : "";
+}
+
 char *jsonx_join(char *out, size_t out_bytes, const char *pointer, const char *key)
 {
     size_t n = 0;

@@ -38,6 +38,9 @@ char *jsonx_dump(const json_t *j, bool indent, size_t *len);
  * reference. */
 json_t *jsonx_text(const char *text);
 
+/* The text at `key` of an object, borrowed from it; "" where there is none. */
+const char *jsonx_string_at(const json_t *j, const char *key);
+
 /* Appends "/key" (escaped) or "/index" to a pointer, into out. */
 char *jsonx_join(char *out, size_t out_bytes, const char *pointer, const char *key);
 char *jsonx_join_index(char *out, size_t out_bytes, const char *pointer, size_t index);

@@ -1,11 +1,10 @@
-/* Asks the worker's program what a device is: see probe.h. A driver that hangs must not hang us:
- * the program gets some seconds.
+/* See probe.h. A driver that hangs must not hang us: the program gets some seconds.
  *
- * What it prints is one line of JSON, behind whatever a driver or a library has to say.
+ * Its line of JSON comes after whatever a driver or a library prints.
  */
 #include "common/probe.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/jsonx.h"
@@ -14,41 +13,56 @@
 static const double patience_seconds =
     30; /* the first use of a GPU after the machine's start takes some */
 
-json_t *probe_device(const char *worker, const char *device, struct err *e)
+json_t *probe_json(const struct probe *p)
 {
-    const char *argv[] = {worker, "--probe", device, NULL};
-    char out[4096];
-    int code = proc_output(argv, patience_seconds, out, sizeof out, e);
-    if (code < 0) {
-        return NULL;
-    }
-    const char *line = out[0] == '{' ? out : strstr(out, "\n{");
-    json_t *j = code == 0 && line ? json_loads(line, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
-    const char *error = json_string_value(json_object_get(j, "error"));
-    if (!j || error) {
-        out[strcspn(out, "\n")] = 0;
-        err_set(e, ERR_UNSUPPORTED, "%s",
-                error    ? error
-                : out[0] ? out
-                         : "the worker's program does not say what the device is");
-        json_decref(j);
-        return NULL;
-    }
-    return j;
+    return json_pack("{s:s, s:s, s:I, s:i, s:O?, s:s?}", "device", p->device, "description",
+                     p->description, "memory_bytes", (json_int_t)p->memory_bytes, "threads",
+                     p->threads, "precisions", p->precisions, "why", p->why[0] ? p->why : NULL);
 }
 
-void probe_cpu_nodes(json_t *nodes, const char *worker)
+json_t *probe_refusal(const char *message)
 {
-    struct err ignored = {0};
-    json_t *probed = NULL, *node;
-    bool asked = false;
-    size_t i;
-    json_array_foreach(nodes, i, node) {
-        if (strncmp(json_string_value(json_object_get(node, "device")), "cpu", 3) == 0) {
-            probed = asked ? probed : probe_device(worker, "cpu:1", &ignored);
-            asked = true;
-            json_object_set(node, "precisions", json_object_get(probed, "precisions"));
-        }
+    return json_pack("{s:s}", "error", message);
+}
+
+static void read_answer(struct probe *out, const json_t *j)
+{
+    json_t *precisions = json_object_get(j, "precisions");
+    *out = (struct probe){.memory_bytes = json_integer_value(json_object_get(j, "memory_bytes")),
+                          .threads = (int)json_integer_value(json_object_get(j, "threads")),
+                          .precisions = json_is_array(precisions) ? json_incref(precisions) : NULL};
+    snprintf(out->device, sizeof out->device, "%s", jsonx_string_at(j, "device"));
+    snprintf(out->description, sizeof out->description, "%s", jsonx_string_at(j, "description"));
+    snprintf(out->why, sizeof out->why, "%s", jsonx_string_at(j, "why"));
+}
+
+int probe_device(struct probe *out, const char *worker, const char *device, struct err *e)
+{
+    const char *argv[] = {worker, "--probe", device, NULL};
+    char said[4096];
+    int code = proc_output(argv, patience_seconds, said, sizeof said, e);
+    if (code < 0) {
+        return code;
     }
-    json_decref(probed);
+    const char *line = said[0] == '{' ? said : strstr(said, "\n{");
+    json_t *j = code == 0 && line ? json_loads(line, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    const char *error = json_string_value(json_object_get(j, "error"));
+    int rc = 0;
+    if (!j || error) {
+        said[strcspn(said, "\n")] = 0;
+        rc = err_set(e, ERR_UNSUPPORTED, "%s",
+                     error     ? error
+                     : said[0] ? said
+                               : "the worker's program does not say what the device is");
+    } else {
+        read_answer(out, j);
+    }
+    json_decref(j);
+    return rc;
+}
+
+void probe_release(struct probe *p)
+{
+    json_decref(p->precisions);
+    p->precisions = NULL;
 }

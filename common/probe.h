@@ -1,19 +1,35 @@
-/* What a device of this host is: only the worker's program opens devices, so it is asked
- * (evenstep-worker --probe). */
+/* What a device of this host is. Only the worker's program opens devices, so the coordinator and the
+ * agent ask it: `evenstep-worker --probe DEVICE` prints one line of JSON, whose keys no other file
+ * knows.
+ *
+ *   {"device": "cuda:0", "description": "NVIDIA H100", "memory_bytes": 8.5e10, "threads": 1,
+ *    "precisions": ["fp32", "tf32"], "why": "…"}
+ *   {"error": "this machine has 1 GPU, not 2"}              the device cannot be used
+ */
 #ifndef COMMON_PROBE_H
 #define COMMON_PROBE_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 #include "common/err.h"
 
-/* device: "cpu:THREADS", "cuda:INDEX" or "auto". {"device", "description", "memory_bytes",
- * "threads", "precisions", "why"}; NULL with the sentence that says why it cannot be used. worker:
- * the program's path. */
-json_t *probe_device(const char *worker, const char *device, struct err *e);
-/* Gives those of these nodes (an array of documents) that are CPUs the precisions of this host's,
- * which are the same for any number of threads; the program is asked once, and only if there is
- * one. If it cannot be asked, or is older than precisions, they stay as they are. */
-void probe_cpu_nodes(json_t *nodes, const char *worker);
+struct probe {
+    char device[64]; /* "cpu:THREADS" or "cuda:INDEX", also where "auto" was asked */
+    char description[256];
+    int64_t memory_bytes;
+    int threads;
+    json_t *precisions; /* array of names; owned; NULL: an older program, which does not say */
+    char why[480];      /* asked for "auto": why a faster device was passed over; "": it was not */
+};
+
+/* The worker's half; both new references. */
+json_t *probe_json(const struct probe *p);
+json_t *probe_refusal(const char *message);
+
+/* Asks the program at `worker` about "cpu:THREADS", "cuda:INDEX" or "auto". Negative, with the
+ * sentence that says why the device cannot be used, and nothing to release then. */
+int probe_device(struct probe *out, const char *worker, const char *device, struct err *e);
+void probe_release(struct probe *p);
 
 #endif

@@ -243,6 +243,11 @@ int sign_fresh(struct sign_seen *seen, const json_t *body, int64_t now_ms, struc
     return remember(seen, nonce, at + SIGN_WINDOW_MS + 1, e);
 }
 
+const char *sign_nonce_of(const json_t *body)
+{
+    return jsonx_string_at(body, "nonce");
+}
+
 int sign_stamp(json_t *body, int64_t now_ms, char nonce[SIGN_HEX], struct err *e)
 {
     struct sign_key random;

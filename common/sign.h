@@ -52,6 +52,8 @@ struct sign_seen {
 };
 void sign_seen_release(struct sign_seen *seen);
 int sign_fresh(struct sign_seen *seen, const json_t *body, int64_t now_ms, struct err *e);
+/* The nonce of a body, borrowed; "": it has none. */
+const char *sign_nonce_of(const json_t *body);
 /* Puts a new nonce and the time into a body; nonce[SIGN_HEX] gets it too. */
 int sign_stamp(json_t *body, int64_t now_ms, char nonce[SIGN_HEX], struct err *e);
 

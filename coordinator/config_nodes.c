@@ -1,5 +1,5 @@
-/* The nodes of this host: what --local-node and --label say, and the machine itself where nothing
- * is said (see config.h). */
+/* The nodes of this host: what --local-node and --label say, or the machine itself where neither is
+ * given (see config.h). */
 #include "coordinator/config.h"
 
 #include <stdarg.h>
@@ -35,7 +35,12 @@ int serve_config_probe(json_t *nodes, const char *worker, struct err *e)
 {
     size_t i;
     json_t *node;
-    probe_cpu_nodes(nodes, worker);
+    struct probe probed;
+    struct err ignored = {0};
+    if (node_any_cpu(nodes) && probe_device(&probed, worker, "cpu:1", &ignored) == 0) {
+        node_take_precisions(nodes, probed.precisions);
+        probe_release(&probed);
+    }
     json_array_foreach(nodes, i, node) {
         const char *name = node_name(node);
         char device[64], quoted[600];
@@ -43,15 +48,14 @@ int serve_config_probe(json_t *nodes, const char *worker, struct err *e)
         if (strncmp(device, "cpu", 3) == 0) {
             continue;
         }
-        json_t *probed = probe_device(worker, device, e);
-        if (!probed) {
+        if (probe_device(&probed, worker, device, e) < 0) {
             return err_prefix(e, "--local-node '%s=%s'", name, device);
         }
-        const char *why = json_string_value(json_object_get(probed, "why"));
-        node_take_probe(node, probed);
+        node_take_probe(node, &probed);
         log_info("serve", "device", "node=%s device=%s%s%s", name, node_device(node),
-                 why ? " why=" : "", why ? log_quote(quoted, sizeof quoted, why) : "");
-        json_decref(probed);
+                 probed.why[0] ? " why=" : "",
+                 probed.why[0] ? log_quote(quoted, sizeof quoted, probed.why) : "");
+        probe_release(&probed);
     }
     return 0;
 }

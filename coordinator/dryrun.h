@@ -1,10 +1,11 @@
-/* What the HTTP room asks: would this job run, where, with which minibatches; and which data sets
- * are there. Any thread may ask; every call has its own connection and its own process of
+/* What the HTTP room asks: would this job run, where, with which minibatches; which data sets and
+ * programs are there; and that it keeps a program, or deletes one. Any thread may ask; every call has its own connection and its own process of
  * evenstep-worker. */
 #ifndef COORDINATOR_DRYRUN_H
 #define COORDINATOR_DRYRUN_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "common/jsonx.h"
 
@@ -17,7 +18,13 @@ struct dryrun {
 };
 
 /* As http_hooks.plan and .datasets; ctx is a struct dryrun. */
-json_t *dryrun_plan(void *ctx, const json_t *spec, struct jsonx_problems *problems, struct err *e);
+json_t *dryrun_plan(void *ctx, const json_t *spec, bool programs, struct jsonx_problems *problems,
+                    struct err *e);
 json_t *dryrun_datasets(void *ctx, struct err *e);
+/* As http_hooks.programs, .program_add and .program_delete. */
+json_t *dryrun_programs(void *ctx, struct err *e);
+json_t *dryrun_program_add(void *ctx, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e);
+int dryrun_program_delete(void *ctx, const char *digest, struct err *e);
 
 #endif

@@ -1,8 +1,8 @@
 /* Hosts that join: see hosts.h.
  *
- * A join may be sent again by whoever can write to the store. A
- * second one with the same nonce, or one from before this process started, would give the host
- * another key and shut out its agent; so both are refused.
+ * Anyone who can write to the store can replay a join. A replay would give the host another key and
+ * shut out its agent. So a join with a known nonce, or from before this process started, is
+ * refused.
  */
 #include "coordinator/hosts.h"
 
@@ -37,29 +37,24 @@ struct hosts {
     atomic_bool stopping;
 };
 
-static const char *text_of(const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? text : "";
-}
-
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static int check_instance(struct hosts *h, const struct joining_ask *ask, struct err *e)
 {
     json_t *host = store_host_get(h->store, ask->host, NULL);
+    struct host_beat last;
     int rc = 0;
-    if (host && !json_is_true(json_object_get(host, "lost")) &&
-        strcmp(text_of(host, "instance"), ask->instance) != 0) {
+    host_beat_read(&last, host);
+    if (host && !last.lost && strcmp(last.instance, ask->instance) != 0) {
         rc = err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already, from %s",
-                     ask->host, text_of(host, "address"));
+                     ask->host, last.address);
         err_hint(e, "stop it, or give this one another name: --host");
     }
     json_decref(host);
     return rc;
 }
 
-/* Does another host that lives offer this node? */
+/* Does another host that is alive offer this node? */
 static bool is_theirs(const json_t *node, const char *host)
 {
     return strcmp(node_state(node), "lost") != 0 && node_beat_age(node) < 4 &&
@@ -105,7 +100,10 @@ static int check_join(struct hosts *h, const json_t *join, const struct joining_
         return err_hint(e, "%s", ask->hint);
     }
     rc = check_instance(h, ask, e);
-    return rc < 0 ? rc : check_nodes(h, ask, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return check_nodes(h, ask, e);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -127,7 +125,7 @@ static void answer(struct hosts *h, const char *nonce, const struct joining_answ
     json_decref(body);
 }
 
-/* What a host calls itself, if that is a name: anybody may have said it. */
+/* What a host calls itself, if that is a valid name: the message may be forged. */
 static const char *name_of(const struct joining_ask *ask)
 {
     const char *host = ask->host;
@@ -142,8 +140,7 @@ static void refuse(struct hosts *h, const struct joining_ask *ask, const char *c
     json_t *refusal = json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(ask), "address",
                                 strlen(ask->address) < 64 ? ask->address : "", "message",
                                 why->message, "hint", why->hint);
-    store_refusal_put(h->store, refusal,
-                      NULL); /* for the page; with the store away nobody asked either */
+    store_refusal_put(h->store, name_of(ask), refusal, NULL); /* for the page */
     json_decref(refusal);
     snprintf(counter, sizeof counter, "join.%s", cause);
     log_warn("hosts", "a host was refused", "cause=%s why=%s", cause,
@@ -166,12 +163,15 @@ static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e
     struct sign_key key, salt;
     char salt_hex[SIGN_HEX], wrapped[SIGN_HEX];
     const char *host = ask->host;
-    json_t *document = json_pack("{s:s, s:s, s:s, s:s, s:O, s:O}", "name", host, "instance",
-                                 ask->instance, "address", ask->address, "network", ask->network,
-                                 "versions", ask->versions, "nodes", ask->nodes);
-    int rc = document ? store_host_put(h->store, document, e)
-                      : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
-    json_decref(document);
+    const struct host_beat first = {.name = host,
+                                    .instance = ask->instance,
+                                    .address = ask->address,
+                                    .network = ask->network,
+                                    .versions = ask->versions,
+                                    .nodes = ask->nodes};
+    int rc = first.versions && first.nodes
+                 ? store_host_put(h->store, &first, e)
+                 : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
     if (rc < 0 || (rc = sign_random(&key, e)) < 0 || (rc = sign_random(&salt, e)) < 0 ||
         (rc = write_key(h, host, &key, e)) < 0) {
         return rc;
@@ -267,7 +267,10 @@ static int read_id(struct hosts *h, struct err *e)
     if (rc == 1) {
         rc = sign_random(&id, e);
         sign_hex(&id, h->id);
-        return rc < 0 ? rc : proc_write_file(path, h->id, SIGN_HEX - 1, 0600, e);
+        if (rc < 0) {
+            return rc;
+        }
+        return proc_write_file(path, h->id, SIGN_HEX - 1, 0600, e);
     }
     sign_hex(&id, h->id);
     return 0;

@@ -22,8 +22,9 @@ struct launcher {
     const char *name; /* "mpirun", "simulator", "fake" */
     /* Starts the ranks of this plan. Fills a->pid and start_ticks. */
     int (*start)(void *ctx, struct attempt *a, const struct plan *plan, struct err *e);
-    /* 0 running, 1 ended (*exit_code, and what stderr's end says in `why`). */
-    int (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
+    /* Has it ended? Then *exit_code is its own (-1: nobody knows), and `why` is what its output says
+     * last. */
+    bool (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
     /* TERM, then KILL after `grace` seconds; returns when it is gone with its ranks. */
     void (*stop)(void *ctx, const struct attempt *a, double grace);
 };
@@ -50,8 +51,8 @@ void launcher_release(struct launcher *l); /* frees ctx; ends nothing */
 /* launcher_process.c, shared by both. */
 int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv,
                   const char *const *env, struct err *e);
-int attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
-                 size_t why_bytes);
+bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
+                  size_t why_bytes);
 /* Ends the process, then every process of this host whose environment says that it belongs to the
  * attempt. */
 void attempt_stop(const struct attempt *a, double grace);

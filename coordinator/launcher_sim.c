@@ -55,7 +55,8 @@ static int sim_start(void *ctx, struct attempt *a, const struct plan *plan, stru
     return attempt_start(c->data_dir, a, argv, env, e);
 }
 
-static int sim_poll(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes)
+static bool sim_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
+                     size_t why_bytes)
 {
     return attempt_poll(((const struct launcher_config *)ctx)->data_dir, a, exit_code, why,
                         why_bytes);

@@ -29,8 +29,10 @@ static int beat(struct localnodes *l, struct err *e)
     json_t *node;
     int rc = store_nodes_put(l->store, l->nodes, e);
     json_array_foreach(l->nodes, i, node) {
-        json_t *gpu = rc < 0 ? NULL : gpus_of_device(l->gpus, node_device(node));
-        rc = gpu ? store_gpu_put(l->store, node_name(node), gpu, e) : rc;
+        json_t *gpu = gpus_of_device(l->gpus, node_device(node));
+        if (rc >= 0 && gpu) {
+            rc = store_gpu_put(l->store, node_name(node), gpu, e);
+        }
         json_decref(gpu);
     }
     return rc < 0 ? rc : 0;

@@ -182,18 +182,6 @@ static int first_sizes(struct plan *plan, const struct planner_ask *ask,
     return 0;
 }
 
-/* The plan's spec has the command of the program that the job names. */
-static int note_program(struct plan *plan, const struct planner_ask *ask, struct err *e)
-{
-    json_t *full = programs_resolve(ask->spec, ask->data_dir, plan->program_folder, e);
-    if (!full) {
-        return -(int)e->code;
-    }
-    json_decref(plan->spec);
-    plan->spec = full;
-    return 0;
-}
-
 struct plan *planner_make(const struct planner_ask *ask, struct assignment *first, struct err *e)
 {
     const struct jobspec *spec = ask->spec;
@@ -213,7 +201,7 @@ struct plan *planner_make(const struct planner_ask *ask, struct assignment *firs
         rc = planner_find_init(spec->init, ask->roots, ask->data_dir, plan->init_path, e);
     }
     if (rc >= 0 && spec->program.given) {
-        rc = note_program(plan, ask, e);
+        rc = programs_plan(plan, spec, ask->data_dir, e);
     }
     if (rc >= 0) {
         rc = first_sizes(plan, ask, profiles, first, e);

@@ -4,10 +4,10 @@
  *               pruned  pruned │ kept  kept  kept
  *                              └─ --keep-jobs 3, or as many as --max-disk has room for
  *
- * `pruned` is set first, then the files go: whoever comes after a death in between finds a pruned
- * job with files, and removes them. A job that ended may still be needed: another one that waits or
- * runs may begin from its checkpoints (`init`). Such a job is passed over. And a job that runs is
- * never touched, however much it takes: then only a warning is left.
+ * `pruned` is set before the files are removed: if the process dies in between, the next one finds
+ * a pruned job with files and removes them. A finished job that another one, waiting or running,
+ * begins from (`init`) is skipped. A running job is never touched, however large it is: then there
+ * is only a warning.
  */
 #include "coordinator/retention.h"
 
@@ -21,6 +21,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/proc.h"
+#include "coordinator/openjobs.h"
+#include "coordinator/uploads.h"
 #include "store/store.h"
 
 static const double turn_seconds = 5, sleep_seconds = 0.1;
@@ -38,7 +40,7 @@ struct retention {
     char data_dir[PATH_MAX - 64];
     int keep_jobs;
     int64_t max_disk;
-    struct ended *jobs; /* owned; by `finished` after a look */
+    struct ended *jobs; /* owned; sorted by `finished` once they are listed */
     int n, size;
     bool complained;
     pthread_t thread;
@@ -135,7 +137,9 @@ static int look_at_open(struct retention *r, const json_t *ids, int64_t *open_by
     json_array_foreach((json_t *)ids, i, id) {
         int64_t bytes = bytes_of(r, json_string_value(id), NULL);
         *open_bytes += bytes;
-        rc = rc == 0 && bytes > 0 ? tell_size(r, json_string_value(id), bytes, e) : rc;
+        if (rc == 0 && bytes > 0) {
+            rc = tell_size(r, json_string_value(id), bytes, e);
+        }
     }
     return rc;
 }
@@ -178,37 +182,11 @@ static int look(struct retention *r, int64_t *open_bytes, struct err *e)
 
 /* ---- pruning --------------------------------------------------------------------------------- */
 
-/* Does a job that has not ended begin from this one's files? 1, 0, or negative. */
-static int is_needed(struct retention *r, const char *job, struct err *e)
-{
-    for (int state = 0; state < JOB_STATE_COUNT; state++) {
-        if (jobstate_ended((enum job_state)state)) {
-            continue;
-        }
-        json_t *ids = store_job_ids(r->store, (enum job_state)state, e), *id;
-        if (!ids) {
-            return -(int)e->code;
-        }
-        size_t i;
-        bool found = false;
-        json_array_foreach(ids, i, id) {
-            char *spec = found ? NULL : store_job_field(r->store, json_string_value(id), "spec", e);
-            found = found || (spec && strstr(spec, job));
-            free(spec);
-        }
-        json_decref(ids);
-        if (found || e->code) {
-            return found ? 1 : -(int)e->code;
-        }
-    }
-    return 0;
-}
-
 /* 1: its history and checkpoints are gone, 0: it is needed, or they could not be removed. */
 static int prune(struct retention *r, struct ended *job, const char *why, struct err *e)
 {
     char path[PATH_MAX], now[32];
-    int needed = is_needed(r, job->id, e);
+    int needed = openjobs_name(r->store, job->id, NULL, e); /* it may begin from this one's files */
     if (needed != 0) {
         return needed < 0 ? needed : 0;
     }
@@ -249,6 +227,19 @@ static int keep_newest(struct retention *r, struct err *e)
     return done;
 }
 
+/* Uploaded programs count as well, and those that no job needs go first: they can be uploaded
+ * again. */
+static int make_room(struct retention *r, int64_t *total, struct err *e)
+{
+    int64_t freed = 0;
+    *total += uploads_bytes(r->data_dir);
+    if (r->max_disk > 0 && *total > r->max_disk) {
+        freed = uploads_make_room(r->data_dir, r->store, *total - r->max_disk, e);
+    }
+    *total -= freed > 0 ? freed : 0;
+    return freed < 0 ? (int)freed : 0;
+}
+
 static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
 {
     int64_t total = open_bytes;
@@ -256,9 +247,13 @@ static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
     for (int i = 0; i < r->n; i++) {
         total += r->jobs[i].bytes;
     }
+    int rc = make_room(r, &total, e);
+    if (rc < 0) {
+        return rc;
+    }
     for (int i = 0; i < r->n && r->max_disk > 0 && total > r->max_disk; i++) {
         int64_t before = r->jobs[i].bytes;
-        int rc = r->jobs[i].disposable > 0 ? prune(r, &r->jobs[i], "max-disk", e) : 0;
+        rc = r->jobs[i].disposable > 0 ? prune(r, &r->jobs[i], "max-disk", e) : 0;
         if (rc < 0) {
             return rc;
         }
@@ -267,15 +262,16 @@ static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
     }
     bool over = r->max_disk > 0 && total > r->max_disk;
     if (over && !r->complained) {
-        log_warn("retention",
-                 "jobs take more disk than --max-disk; artifacts, logs and what has not ended stay",
-                 "bytes=%lld max_disk=%lld", (long long)total, (long long)r->max_disk);
+        log_warn(
+            "retention",
+            "jobs and programs take more disk than --max-disk; artifacts, logs and what has not ended stay",
+            "bytes=%lld max_disk=%lld", (long long)total, (long long)r->max_disk);
     }
     r->complained = over;
     return done;
 }
 
-/* What a process that died had begun to remove. */
+/* Removes the rest of what a process that died had begun to remove. */
 static int finish_pruning(struct retention *r, struct err *e)
 {
     int rc = 0;
@@ -310,7 +306,7 @@ static void *run(void *arg)
     while (!atomic_load(&r->stopping)) {
         struct err e = {0};
         if (clock_now() >= next) {
-            /* a store that is away is the scheduler's to tell; it is tried again */
+            /* the scheduler reports that the store is away; this is tried again */
             retention_turn(r, &e);
             next = clock_now() + turn_seconds;
         }

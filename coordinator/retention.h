@@ -1,5 +1,5 @@
 /* Retention: what finished jobs keep on disk. Beyond --keep-jobs finished jobs, or beyond
- * --max-disk bytes of all jobs together, the jobs that finished first lose their history and their
+ * --max-disk bytes of all jobs and uploaded programs together, the jobs that finished first lose their history and their
  * checkpoints; their record, logs and artifacts stay, and `pruned` in their JSON says since when.
  * An artifact goes only with its job, when somebody deletes that. Also tells each job's size
  * (`disk_bytes`).
@@ -21,7 +21,7 @@ struct retention_config {
 };
 
 struct retention;
-/* Without starting a thread: whoever has it calls retention_turn. */
+/* Without a thread: the caller calls retention_turn. */
 struct retention *retention_new(const struct retention_config *config, struct err *e);
 /* Looks at all jobs once, and prunes. The number of jobs that were pruned, or negative: the store
  * is away. */

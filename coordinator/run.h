@@ -6,25 +6,27 @@
 
 #include "coordinator/attempts.h"
 
-/* One turn. `states`: job → name of its state as the scheduler saw it; a job that is not there is
- * asked of the store. 1: it has ended and its job is where it belongs; 0: it goes on; negative: try
- * again. */
+enum run_turn {
+    RUN_GOES_ON,
+    RUN_SETTLED /* it has ended, and its job is in the state where it belongs */
+};
+/* One turn. `states`: job → name of its state as the scheduler saw it; the store is asked for a job
+ * that is not there. enum run_turn, or negative: try again. */
 int run_tick(struct attempts *a, struct run *r, const json_t *states, double now, struct err *e);
 /* Ends the process of a job that was cancelled (or of all, in a drain) and does not follow. Asks
  * nothing of the store: a store that does not answer in time, on a busy machine, must not keep a
  * job from ending. */
 void run_enforce(struct run *r, double now);
 
-/* run_end.c: the process of this attempt has ended. 1: its job is where it belongs; negative: try
- * again. */
+/* run_end.c: the process of this attempt has ended. RUN_SETTLED, or negative: try again. */
 int run_finish(struct attempts *a, struct run *r, double now, struct err *e);
 /* An attempt that was lost: its job goes back to the queue, or has failed once that has happened
  * max_restarts times, or where another attempt would meet the same error again. `state` is what the
  * job is in. */
 int run_lost(struct attempts *a, const char *job, const struct jobspec *spec, enum job_state state,
              const struct failure *why, struct err *e);
-/* It has to give its nodes back, and nobody is to blame: the coordinator stops, or one of its
- * hosts. */
+/* Must it give its nodes back without a failure, because the coordinator or one of its hosts stops?
+ */
 bool run_is_draining(const struct attempts *a, const struct run *r);
 
 /* run_virtual.c: tells what the simulator wrote since. */

@@ -4,9 +4,8 @@
  *   store (private or given) ─► local nodes ─► HTTP ─► "ready" ─► sched_tick … ─► on SIGTERM: drain, stop
  *
  * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGKILL they go on,
- * and the next coordinator adopts them. The private redis-server ends only in the first case. What
- * a newcomer would get wrong: mpirun processes die with the *thread* that forked only where
- * PR_SET_PDEATHSIG is set, so it is not set for them.
+ * and the next coordinator adopts them. The private redis-server ends only in the first case.
+ * PR_SET_PDEATHSIG would end mpirun with the *thread* that forked it, so it is not set for mpirun.
  */
 #include "job/node.h"
 #include "coordinator/coordinator.h"
@@ -24,6 +23,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/packages.h"
 #include "coordinator/config.h"
 #include "coordinator/dryrun.h"
 #include "coordinator/hosts.h"
@@ -32,6 +32,7 @@
 #include "coordinator/predict.h"
 #include "coordinator/retention.h"
 #include "coordinator/scheduler.h"
+#include "coordinator/uploads.h"
 #include "http/server.h"
 
 enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };
@@ -68,8 +69,9 @@ struct service {
     struct store *store;
     struct launcher mpirun, simulator;
     bool simulates, is_private;
-    bool was_there;                     /* the private store, when we came: jobs may be using it */
-    bool ready;                         /* everything stands */
+    bool was_there;                     /* the private store ran already when we started: jobs may
+                                           be using it */
+    bool ready;                         /* everything is started */
     double store_retry, store_retry_at; /* seconds between attempts to bring the private store back;
                                            when the next is due */
     int lock; /* of the data directory, held as long as we live; -1: not held */
@@ -85,16 +87,17 @@ struct service {
 
 static int start_store(struct service *s, struct err *e)
 {
-    int rc = 0;
     if (s->config.store) {
         snprintf(s->url, sizeof s->url, "%s", s->config.store);
     } else {
-        rc = redis_private_start(s->config.data_dir, s->url, NULL, e);
-        s->is_private = rc >= 0;
+        int rc = redis_private_start(s->config.data_dir, s->url, NULL, e);
+        if (rc < 0) {
+            return rc;
+        }
+        s->is_private = true;
         s->was_there = rc == 0;
     }
-    s->store = rc >= 0 ? store_open(s->url, s->config.password, e) : NULL;
-    if (!s->store) {
+    if (!(s->store = store_open(s->url, s->config.password, e))) {
         return -(int)e->code;
     }
     return store_ping(s->store, e);
@@ -113,10 +116,11 @@ static int start_sched(struct service *s, struct err *e)
                                   .store_url = s->url,
                                   .store_password = c->password,
                                   .program = c->simulator};
-    int rc = launcher_mpirun_init(&s->mpirun, &real, e);
     s->simulates = access(c->simulator, X_OK) == 0;
-    if (rc >= 0) {
-        rc = launcher_sim_init(&s->simulator, &sim, e);
+    int rc;
+    if ((rc = launcher_mpirun_init(&s->mpirun, &real, e)) < 0 ||
+        (rc = launcher_sim_init(&s->simulator, &sim, e)) < 0) {
+        return rc;
     }
     struct sched_config sc = {s->store,
                               c->data_dir,
@@ -125,11 +129,11 @@ static int start_sched(struct service *s, struct err *e)
                               c->virtual_jobs,
                               &s->mpirun,
                               s->simulates ? &s->simulator : NULL};
-    s->sched = rc >= 0 ? sched_new(&sc, e) : NULL;
+    s->sched = sched_new(&sc, e);
     return s->sched ? 0 : -(int)e->code;
 }
 
-/* Our own, left behind by a coordinator that was killed, does not count. */
+/* Our own nodes, left by a coordinator that was killed, do not count. */
 static bool others_offer_nodes(struct service *s, const json_t *own)
 {
     json_t *nodes = store_nodes(s->store, NULL), *node;
@@ -164,6 +168,11 @@ static int start_nodes(struct service *s, struct err *e)
            0); /* as NVML counts (common/gpu.c); workers inherit it */
     if (serve_config_probe(c->nodes, c->worker, e) < 0) {
         return -(int)e->code;
+    }
+    if (opt_flag(c->options, "allow-programs")) {
+        json_t *packages = packages_find(NULL, NULL);
+        node_set_packages(c->nodes, packages);
+        json_decref(packages);
     }
     if (opt_count(c->options, "local-node") > 0) {
         double factor = serve_config_overload(c->nodes, cores > 0 ? (int)cores : 1);
@@ -202,6 +211,11 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.datasets = dryrun_datasets;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.wake = on_wake;
+    hc.hooks.programs = dryrun_programs;
+    hc.hooks.program_add = dryrun_program_add;
+    hc.hooks.program_delete = dryrun_program_delete;
+    hc.hooks.uploads = opt_flag(c->options, "allow-programs");
+    uploads_init(c->data_dir);
     s->http = http_start(&hc, e);
     return s->http ? 0 : -(int)e->code;
 }
@@ -226,8 +240,8 @@ static void announce(struct service *s)
     }
 }
 
-/* Two coordinators on one data directory would both run its jobs, and the one that ends would take
- * the store with it. */
+/* Two coordinators on one data directory would both run its jobs, and the first to end would stop
+ * the store. */
 static int lock_dir(struct service *s, struct err *e)
 {
     char path[PATH_MAX + 16];
@@ -274,9 +288,9 @@ static int start(struct service *s, struct err *e)
 
 /* ---- run and stop ---------------------------------------------------------------------------- */
 
-/* Turns come right after those of the ranks' pulses (worker/pulse.c), by the clock on the wall:
- * what they report is on its way to the browsers 15 ms later. Where a host's clock is wrong that
- * takes up to a turn longer, and nothing else. */
+/* Turns follow those of the ranks' pulses (worker/pulse.c) by 15 ms of wall-clock time, so that
+ * what they report reaches browsers soon. If a host's clock is wrong, that takes up to a turn
+ * longer. */
 static void wait_turn(struct service *s)
 {
     struct pollfd p = {.fd = wake_fd, .events = POLLIN};
@@ -289,8 +303,8 @@ static void wait_turn(struct service *s)
     }
 }
 
-/* A private store that has died (killed, or its disk was full) is started again. What it had
- * accepted is in its append-only file. */
+/* A private store that has died (killed, or its disk was full) is started again. Its append-only
+ * file has what it accepted. */
 static void watch_store(struct service *s)
 {
     struct err e = {0};
@@ -336,7 +350,7 @@ static void stop(struct service *s)
         log_info("serve", "stopping", "running=%d", sched_running(s->sched));
         sched_drain(s->sched);
         double until = clock_now() + drain_seconds;
-        turn(s); /* takes what we have not yet seen running */
+        turn(s); /* takes over jobs that have no run yet */
         while (sched_running(s->sched) && clock_now() < until) {
             turn(s);
             clock_sleep(0.05);

@@ -60,7 +60,7 @@ int api_events(struct request *q, struct reply *out, struct err *e)
 {
     struct err away;
     const char *job = request_param(q, "job");
-    return stream_open(q->server->stream, request_store(q, &away), q->connection,
+    return stream_open(q->server->stream, request_store(q, &away), q->connection, &q->who,
                        request_header(q, "Last-Event-ID"), job && *job ? job : NULL, out, e);
 }
 
@@ -77,7 +77,7 @@ int api_session_get(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, identity_json(&q->who), e);
 }
 
-/* Over TLS (a proxy's) the cookie must not travel without it. */
+/* Behind a proxy with TLS the cookie must not travel without TLS. */
 static void set_cookie(struct request *q, struct reply *out, const char *session, int seconds)
 {
     char cookie[256];
@@ -143,7 +143,7 @@ static enum auth_role link_role(struct request *q, const json_t *body)
         }
     }
     if (role) {
-        jsonx_problem(&q->problems, "/role", "expected viewer, operator or admin");
+        jsonx_problem(&q->problems, "/role", "expected viewer, operator, programs or admin");
         return ROLE_NONE;
     }
     return ROLE_ADMIN;
@@ -163,7 +163,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
         return err_set(e, ERR_INVALID, "the body is not valid: %s", q->problems.items[0].message);
     }
     struct store *store = request_store(q, e);
-    if (!store || auth_link(store, role, code, e) < 0) {
+    if (!store || auth_link(store, role, q->who.token, code, e) < 0) {
         return -(int)e->code;
     }
     hosts_address(&q->server->hosts, address, sizeof(address));
@@ -187,7 +187,7 @@ int api_readyz(struct request *q, struct reply *out, struct err *e)
     struct err away;
     struct store *store = request_store(q, &away);
     bool ready = store && store_ping(store, &away) >= 0;
-    if (!ready) { /* open to everybody, so it does not say why */
+    if (!ready) { /* open without a token, so it does not say why */
         return err_set(e, ERR_UNAVAILABLE, "the store cannot be reached");
     }
     return reply_set_json(out, 200, json_pack("{s:s}", "status", "ready"), e);

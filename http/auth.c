@@ -1,6 +1,6 @@
-/* Tokens, sessions, link codes; see auth.h. Sessions are also kept in memory, so that an open page
- * stays known while the store is away. A token is compared with every line of the token file,
- * whether or not one has matched already, and only hashes are compared: the time tells nothing.
+/* Sessions and link codes; see auth.h. Sessions are also kept in memory, so that an open page stays
+ * known while the store is away. In the store a session is "ROLE TOKEN NAME" and a code "ROLE
+ * TOKEN", where TOKEN is the id of the token behind it, or "-".
  */
 #include "http/auth.h"
 
@@ -11,27 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 
 #include "common/clock.h"
-#include "common/hex.h"
 #include "common/log.h"
-#include "common/proc.h"
 #include "store/store.h"
 
-enum {
-    MAX_TOKENS = 256,
-    MAX_SESSIONS = 512,
-    HASH = SHA256_DIGEST_LENGTH,
-    REFUSALS_PER_MINUTE = 60
-};
-
-struct token {
-    unsigned char hash[HASH];
-    enum auth_role role;
-    char name[AUTH_NAME];
-};
+enum { MAX_SESSIONS = 512, HASH = SHA256_DIGEST_LENGTH, REFUSALS_PER_MINUTE = 60 };
 
 struct session {
     unsigned char hash[HASH];
@@ -40,166 +25,22 @@ struct session {
 };
 
 struct auth {
-    pthread_mutex_t lock; /* of everything below */
-    char path[512];
-    struct timespec changed;
-    double checked;
-    struct token tokens[MAX_TOKENS];
-    int n_tokens;
+    struct tokens *tokens; /* has its own lock */
+    pthread_mutex_t lock;  /* of everything below */
     struct session sessions[MAX_SESSIONS];
     double minute;
     int refusals;
 };
 
-static const char *const role_names[] = {"none", "viewer", "operator", "admin"};
-
-const char *auth_role_name(enum auth_role role)
-{
-    return role_names[role];
-}
-
-static enum auth_role role_find(const char *name)
-{
-    for (int i = ROLE_VIEWER; i <= ROLE_ADMIN; i++) {
-        if (strcmp(role_names[i], name) == 0) {
-            return (enum auth_role)i;
-        }
-    }
-    return ROLE_NONE;
-}
-
-static void hash_of(const char *text, unsigned char out[HASH])
-{
-    SHA256((const unsigned char *)text, strlen(text), out);
-}
-
-static int make_token(char out[AUTH_TOKEN], struct err *e)
-{
-    unsigned char bytes[(AUTH_TOKEN - 1) / 2];
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
-        return err_errno(e, ERR_INTERNAL, "cannot make a token: no random bytes");
-    }
-    hex_of(out, bytes, sizeof(bytes));
-    return 0;
-}
-
-/* The store hashes the names of its secrets, so what stands there tells nobody a code or a session.
- */
-static void secret_key(const char *prefix, const char *value, char out[96])
-{
-    snprintf(out, 96, "%s:%.80s", prefix, value);
-}
-
-/* ---- the token file -------------------------------------------------------------------------- */
-
-static int read_line(struct token *t, char *line, const char *path, int number, struct err *e)
-{
-    char *save = NULL, *token = strtok_r(line, " \t\r", &save);
-    if (!token || *token == '#') {
-        return 0;
-    }
-    char *role = strtok_r(NULL, " \t\r", &save), *name = strtok_r(NULL, "\r", &save);
-    if (strlen(token) < 16) {
-        return err_set(
-            e, ERR_INVALID,
-            "cannot read token file '%s': the token in line %d has less than 16 characters", path,
-            number);
-    }
-    t->role = role ? role_find(role) : ROLE_ADMIN;
-    if (t->role == ROLE_NONE) {
-        return err_set(
-            e, ERR_INVALID,
-            "cannot read token file '%s': the role in line %d is not viewer, operator or admin",
-            path, number);
-    }
-    snprintf(t->name, sizeof(t->name), "%s", name ? name : auth_role_name(t->role));
-    hash_of(token, t->hash);
-    return 1;
-}
-
-static int read_tokens(struct auth *a, struct err *e)
-{
-    struct token tokens[MAX_TOKENS];
-    int n = 0, number = 0, got = 0;
-    char *text = proc_read_file(a->path, 64 << 10, NULL, e);
-    if (!text) {
-        return -(int)e->code;
-    }
-    for (char *line = text, *next; line && got >= 0; line = next) {
-        next = strchr(line, '\n');
-        if (next) {
-            *next++ = '\0';
-        }
-        if (n == MAX_TOKENS) {
-            got = err_set(e, ERR_INVALID, "cannot read token file '%s': it has more than %d tokens",
-                          a->path, MAX_TOKENS);
-        } else if ((got = read_line(&tokens[n], line, a->path, ++number, e)) > 0) {
-            n++;
-        }
-    }
-    free(text);
-    if (got < 0) {
-        return got;
-    }
-    if (n == 0) {
-        return err_set(e, ERR_INVALID, "cannot read token file '%s': it has no token", a->path);
-    }
-    memcpy(a->tokens, tokens, sizeof(tokens[0]) * (size_t)n);
-    a->n_tokens = n;
-    return 0;
-}
-
-/* Once a second at most: has the file changed? A file that is gone or malformed leaves the tokens
- * as they were. */
-static void reread_tokens(struct auth *a)
-{
-    struct stat st;
-    struct err e;
-    double now = clock_now();
-    if (now < a->checked + 1 || stat(a->path, &st) < 0) {
-        return;
-    }
-    a->checked = now;
-    if (st.st_mtim.tv_sec == a->changed.tv_sec && st.st_mtim.tv_nsec == a->changed.tv_nsec) {
-        return;
-    }
-    a->changed = st.st_mtim;
-    if (read_tokens(a, &e) < 0) {
-        log_warn("http", "the token file is not valid, the tokens stay as they were",
-                 "reason=\"%s\"", e.message);
-    } else {
-        log_info("http", "the token file was read again", "tokens=%d", a->n_tokens);
-    }
-}
-
 struct auth *auth_open(const char *token_file, struct err *e)
 {
-    struct stat st;
     struct auth *a = calloc(1, sizeof(*a));
     if (!a) {
-        err_set(e, ERR_MEMORY, "cannot read token file '%s': memory ran out", token_file);
+        err_set(e, ERR_MEMORY, "cannot keep sessions: memory ran out");
         return NULL;
     }
-    snprintf(a->path, sizeof(a->path), "%s", token_file);
-    if (stat(token_file, &st) < 0) {
-        char line[AUTH_TOKEN + 1];
-        if (make_token(line, e) < 0) {
-            free(a);
-            return NULL;
-        }
-        line[AUTH_TOKEN - 1] = '\n';
-        int wrote = proc_write_file(token_file, line, AUTH_TOKEN, 0600, e);
-        if (wrote < 0 || stat(token_file, &st) < 0) {
-            free(a);
-            return NULL;
-        }
-    }
-    if (st.st_mode & 077) {
-        log_warn("http", "the token file can be read by others", "path=%s", token_file);
-    }
-    a->changed = st.st_mtim;
-    a->checked = clock_now();
-    if (read_tokens(a, e) < 0) {
+    a->tokens = tokens_open(token_file, e);
+    if (!a->tokens) {
         free(a);
         return NULL;
     }
@@ -210,28 +51,47 @@ struct auth *auth_open(const char *token_file, struct err *e)
 void auth_close(struct auth *a)
 {
     if (a) {
+        tokens_close(a->tokens);
         pthread_mutex_destroy(&a->lock);
         OPENSSL_cleanse(a, sizeof(*a));
         free(a);
     }
 }
 
+static void hash_of(const char *text, unsigned char out[HASH])
+{
+    SHA256((const unsigned char *)text, strlen(text), out);
+}
+
+/* The store hashes the names of its secrets, so its contents tell nobody a code or a session. */
+static void secret_key(const char *prefix, const char *value, char out[96])
+{
+    snprintf(out, 96, "%s:%.80s", prefix, value);
+}
+
 static bool token_find(struct auth *a, const char *text, struct identity *who)
 {
-    unsigned char hash[HASH];
-    bool found = false;
-    hash_of(text, hash);
-    pthread_mutex_lock(&a->lock);
-    reread_tokens(a);
-    for (int i = 0; i < a->n_tokens; i++) {
-        if (CRYPTO_memcmp(hash, a->tokens[i].hash, HASH) == 0) {
-            who->role = a->tokens[i].role;
-            memcpy(who->name, a->tokens[i].name, sizeof(who->name));
-            found = true;
-        }
+    struct token token;
+    if (!tokens_find(a->tokens, text, &token)) {
+        return false;
     }
-    pthread_mutex_unlock(&a->lock);
-    return found;
+    who->role = token.role;
+    memcpy(who->name, token.name, sizeof(who->name));
+    memcpy(who->token, token.id, sizeof(who->token));
+    return true;
+}
+
+bool auth_still(struct auth *a, struct identity *who)
+{
+    struct token token;
+    if (who->token[0] == '\0') {
+        return true;
+    }
+    if (!tokens_still(a->tokens, who->token, &token)) {
+        return false;
+    }
+    who->role = who->role < token.role ? who->role : token.role;
+    return true;
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
@@ -255,7 +115,7 @@ bool auth_cookie(const char *cookie, int port, char session[AUTH_TOKEN])
     return false;
 }
 
-/* Keeps a session in memory; the one that ends first makes room. */
+/* Keeps a session in memory in place of the one that ends first. */
 static void session_keep(struct auth *a, const char *session, const struct identity *who,
                          double seconds)
 {
@@ -272,6 +132,7 @@ static void session_keep(struct auth *a, const char *session, const struct ident
     pthread_mutex_unlock(&a->lock);
 }
 
+/* `forget`: it ends. */
 static bool session_known(struct auth *a, const char *session, struct identity *who, bool forget)
 {
     unsigned char hash[HASH];
@@ -292,31 +153,66 @@ static bool session_known(struct auth *a, const char *session, struct identity *
     return found;
 }
 
-/* Sessions of an earlier run of the server are known to the store alone. Stored as "ROLE NAME". */
-static int session_find(struct auth *a, struct store *s, const char *session, struct identity *who,
-                        struct err *e)
+static int session_gone(struct err *e)
 {
-    char key[96], role[16] = "", name[AUTH_NAME] = "";
-    if (session_known(a, session, who, false)) {
-        return 0;
+    return err_set(e, ERR_UNAUTHORIZED, "this session has ended or is not known");
+}
+
+/* Reads "ROLE TOKEN NAME", or a code's "ROLE TOKEN". */
+static bool read_secret(const char *text, struct identity *who)
+{
+    char role[16] = "", token[TOKEN_ID] = "", name[AUTH_NAME] = "";
+    if (sscanf(text, "%15s %16s %63[^\n]", role, token, name) < 2) {
+        return false;
+    }
+    who->role = auth_role_find(role);
+    snprintf(who->token, sizeof(who->token), "%s", strcmp(token, "-") == 0 ? "" : token);
+    snprintf(who->name, sizeof(who->name), "%s", name);
+    return who->role != ROLE_NONE;
+}
+
+static const char *token_or_dash(const char *id)
+{
+    return id[0] ? id : "-";
+}
+
+/* Sessions of an earlier run of the server are only in the store. */
+static int session_of_store(struct auth *a, struct store *s, const char *session,
+                            struct identity *who, struct err *e)
+{
+    char key[96];
+    if (!s) {
+        return err_set(e, ERR_UNAVAILABLE, "this session is not known yet, and the store is away");
     }
     secret_key("session", session, key);
     err_clear(e);
-    char *value = s ? store_secret_get(s, key, e) : NULL;
+    char *value = store_secret_get(s, key, e);
     if (!value) {
-        return e->code == ERR_UNAVAILABLE
-                   ? -(int)ERR_UNAVAILABLE
-                   : err_set(e, ERR_UNAUTHORIZED, "this session has ended or is not known");
+        return e->code == ERR_UNAVAILABLE ? -(int)ERR_UNAVAILABLE : session_gone(e);
     }
-    sscanf(value, "%15s %63[^\n]", role, name);
+    bool good = read_secret(value, who);
     free(value);
-    who->role = role_find(role);
-    snprintf(who->name, sizeof(who->name), "%s", name);
-    if (who->role == ROLE_NONE) {
-        return err_set(e, ERR_UNAUTHORIZED, "this session has ended or is not known");
+    if (!good) {
+        return session_gone(e);
     }
     who->by_cookie = true;
     session_keep(a, session, who, 600); /* the store goes on knowing when it ends */
+    return 0;
+}
+
+static int session_find(struct auth *a, struct store *s, const char *session, struct identity *who,
+                        struct err *e)
+{
+    if (!session_known(a, session, who, false)) {
+        int rc = session_of_store(a, s, session, who, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    if (!auth_still(a, who)) {
+        who->role = ROLE_NONE;
+        return session_gone(e);
+    }
     return 0;
 }
 
@@ -350,24 +246,26 @@ int auth_session_start(struct auth *a, struct store *s, const char *token, char 
     if (!token_find(a, token, who)) {
         secret_key("link", token, key);
         err_clear(e);
-        char *role = s ? store_secret_take(s, key, e) : NULL;
-        if (!role && e->code == ERR_UNAVAILABLE) {
+        char *code = s ? store_secret_take(s, key, e) : NULL;
+        if (!code && e->code == ERR_UNAVAILABLE) {
             return -(int)ERR_UNAVAILABLE;
         }
-        who->role = role ? role_find(role) : ROLE_NONE;
-        snprintf(who->name, sizeof(who->name), "link");
-        free(role);
-        if (who->role == ROLE_NONE) {
+        bool good = code && read_secret(code, who) && auth_still(a, who);
+        free(code);
+        if (!good) {
+            who->role = ROLE_NONE;
             err_set(e, ERR_UNAUTHORIZED,
                     "this link or token is not known, was used before, or is older than 24 hours");
             return err_hint(e, "`evenstep link` prints a fresh address");
         }
+        snprintf(who->name, sizeof(who->name), "link");
     }
     who->by_cookie = true;
-    if (make_token(session, e) < 0) {
+    if (token_make(session, e) < 0) {
         return -(int)e->code;
     }
-    snprintf(value, sizeof(value), "%s %s", auth_role_name(who->role), who->name);
+    snprintf(value, sizeof(value), "%s %s %s", auth_role_name(who->role), token_or_dash(who->token),
+             who->name);
     secret_key("session", session, key);
     if (!s || store_secret_put(s, key, value, AUTH_SESSION_SECONDS, e) < 0) {
         log_debug("http", "the store is away, this session is kept in memory only", "%s", "");
@@ -390,14 +288,16 @@ int auth_session_end(struct auth *a, struct store *s, const char *cookie, int po
     return e->code == ERR_UNAVAILABLE ? -(int)ERR_UNAVAILABLE : 0;
 }
 
-int auth_link(struct store *s, enum auth_role role, char code[AUTH_TOKEN], struct err *e)
+int auth_link(struct store *s, enum auth_role role, const char *maker, char code[AUTH_TOKEN],
+              struct err *e)
 {
-    char key[96];
-    if (make_token(code, e) < 0) {
+    char key[96], value[64];
+    if (token_make(code, e) < 0) {
         return -(int)e->code;
     }
     secret_key("link", code, key);
-    return store_secret_put(s, key, auth_role_name(role), AUTH_LINK_SECONDS, e);
+    snprintf(value, sizeof(value), "%s %s", auth_role_name(role), token_or_dash(maker));
+    return store_secret_put(s, key, value, AUTH_LINK_SECONDS, e);
 }
 
 bool auth_refused(struct auth *a)

@@ -1,16 +1,22 @@
-/* Each thread's connection to the store hangs on the thread, and goes with it; see connections.h.
+/* Each thread's connection to the store is thread-specific data, freed with the thread; see
+ * connections.h.
  */
 #include "http/connections.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "store/store.h"
+
+#define HANGS 1.0 /* seconds; a store that is away for another reason says so at once */
 
 struct connections {
     char *url, *password; /* owned; the password may be NULL */
     pthread_key_t key;    /* of the thread's struct store */
+    atomic_long rest;     /* until then, in milliseconds of clock_now(), the store is not asked */
 };
 
 static void close_store(void *store)
@@ -50,6 +56,11 @@ void connections_free(struct connections *c)
 struct store *connections_store(struct connections *c, struct err *e)
 {
     struct store *store = pthread_getspecific(c->key);
+    if ((long)(clock_now() * 1e3) < atomic_load(&c->rest)) {
+        err_set(e, ERR_UNAVAILABLE, "the store does not answer");
+        err_hint(e, "it is asked again within a second");
+        return NULL;
+    }
     if (!store) {
         store = store_open(c->url, c->password, e);
         if (store && pthread_setspecific(c->key, store) != 0) {
@@ -59,4 +70,11 @@ struct store *connections_store(struct connections *c, struct err *e)
         }
     }
     return store;
+}
+
+void connections_away(struct connections *c, double seconds)
+{
+    if (seconds >= HANGS) {
+        atomic_store(&c->rest, (long)((clock_now() + CONNECTIONS_REST) * 1e3));
+    }
 }

@@ -9,12 +9,17 @@
 struct connections;
 struct store;
 
+#define CONNECTIONS_REST 1.0 /* seconds */
+
 /* Both texts are copied; the password may be NULL. Connects to nothing yet. */
 struct connections *connections_new(const char *url, const char *password, struct err *e);
 /* Closes the calling thread's own; the other threads have ended. NULL is fine. */
 void connections_free(struct connections *c);
 /* The calling thread's own connection; lives until the thread ends. NULL with ERR_MEMORY or a bad
- * URL. */
+ * URL, or ERR_UNAVAILABLE while the store rests. */
 struct store *connections_store(struct connections *c, struct err *e);
+/* A call to the store took `seconds` and found it away. If that was its time limit, the store hangs:
+ * connections_store() refuses at once, with ERR_UNAVAILABLE, for the next CONNECTIONS_REST. */
+void connections_away(struct connections *c, double seconds);
 
 #endif

@@ -1,12 +1,11 @@
 /* One request from its first line to its answer:
  *
- *   request line ─► header ─► gate: host, route, origin, role, size, query ─► body ─► handler ─► answer
- *                                                                   (on a thread of work.c)
+ *   request line ─► header ─► gate ─► body ─► handler ─► answer
+ *                                              (on a thread of work.c)
  *
  * What the gate refuses is answered after the body was read and dropped: an answer that comes while
  * the client still sends is lost when the connection is reset. Only a client that asks first
- * (Expect: 100-continue) is told at once. The gate looks at the host before anything else, so that
- * a page of a rebound name learns nothing.
+ * (Expect: 100-continue) is told at once.
  */
 #include "http/dispatch.h"
 
@@ -16,25 +15,38 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/clock.h"
 #include "common/log.h"
+#include "http/gate.h"
 #include "http/guard.h"
 #include "http/recent.h"
 #include "http/request.h"
 #include "http/work.h"
 
-enum { PROBLEM_BYTES = 480 };
+/* ---- the handler ----------------------------------------------------------------------------- */
 
-/* The handler: makes q->reply. */
+static void handle(struct request *q, struct err *e)
+{
+    if (q->match.route->handle(q, &q->reply, e) < 0) {
+        if (err_http_status(e->code) >= 500 && e->code != ERR_UNAVAILABLE) {
+            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"",
+                     q->match.route->pattern, e->message);
+        }
+        reply_error(&q->reply, e, &q->problems);
+    }
+}
+
+/* Makes q->reply. */
 static void run(struct request *q)
 {
     struct err e;
+    double begin = clock_now();
     err_clear(&e);
-    if (!q->refused && q->match.route->handle(q, &q->reply, &e) < 0) {
-        if (err_http_status(e.code) >= 500 && e.code != ERR_UNAVAILABLE) {
-            log_warn("http", "a request failed", "path=%.100s reason=\"%s\"",
-                     q->match.route->pattern, e.message);
-        }
-        reply_error(&q->reply, &e, &q->problems);
+    if (!q->refused && (!q->unsure || gate_check_session(q, &e) == 0)) {
+        handle(q, &e);
+    }
+    if (e.code == ERR_UNAVAILABLE) {
+        connections_away(q->server->connections, clock_now() - begin);
     }
     q->done = true;
 }
@@ -43,6 +55,8 @@ static void run_item(struct work_item *item)
 {
     run((struct request *)item);
 }
+
+/* ---- its first line -------------------------------------------------------------------------- */
 
 /* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that
  * was meant. */
@@ -70,177 +84,18 @@ void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connect
     return q;
 }
 
-static bool is_safe(const char *method)
-{
-    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-}
-
-/* ---- the gate: 0, or the problem stands in q->reply ------------------------------------------ */
-
-static int refuse(struct request *q, const struct err *e)
-{
-    reply_error(&q->reply, e, &q->problems);
-    q->refused = true;
-    return -1;
-}
-
-/* Two names for one server: a proxy in front may have gone by the other one (RFC 9112, 3.2). */
-static enum MHD_Result count_hosts(void *count, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
-{
-    *(int *)count += strcasecmp(name, "Host") == 0;
-    return MHD_YES;
-}
-
-static int check_address(struct request *q)
-{
-    struct err e;
-    int hosts = 0;
-    const char *host = request_header(q, "Host");
-    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_hosts, &hosts);
-    if (hosts > 1) {
-        err_set(&e, ERR_SYNTAX, "this request has %d Host headers", hosts);
-        return refuse(q, &e);
-    }
-    if (!hosts_allowed(&q->server->hosts, host)) {
-        err_set(&e, ERR_FORBIDDEN, "this service is not offered under the name '%.200s'",
-                host ? host : "");
-        err_hint(&e, "start it with --allow-host NAME to open it under another name");
-        return refuse(q, &e);
-    }
-    if (q->bad_path) {
-        err_set(&e, ERR_SYNTAX, "the path of this request has an encoded slash, backslash or NUL");
-        return refuse(q, &e);
-    }
-    return 0;
-}
-
-static int check_route(struct request *q)
-{
-    struct err e;
-    routes_find(q->method, q->path, &q->match);
-    if (q->match.route) {
-        return 0;
-    }
-    if (q->match.known_path) {
-        char detail[PROBLEM_BYTES];
-        snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.20s", q->path, q->match.allow,
-                 q->method);
-        reply_problem(&q->reply, 405, "method", "this method is not offered here", detail, NULL,
-                      NULL);
-        reply_header(&q->reply, "Allow", q->match.allow);
-        q->refused = true;
-        return -1;
-    }
-    err_set(&e, ERR_NOT_FOUND, "there is nothing at '%.200s'", q->path);
-    err_hint(&e, "/openapi.json lists what there is");
-    return refuse(q, &e);
-}
-
-/* A page of another origin must not act with the cookie, nor log our user in as somebody else. */
-static int check_origin(struct request *q)
-{
-    struct err e;
-    char session[AUTH_TOKEN];
-    const char *origin = request_header(q, "Origin");
-    bool cookie = auth_cookie(request_header(q, "Cookie"), q->server->port, session);
-    if (is_safe(q->method) || request_header(q, "Authorization") || (!cookie && !origin) ||
-        hosts_own_origin(origin, request_header(q, "Host"))) {
-        return 0;
-    }
-    err_set(
-        &e, ERR_FORBIDDEN,
-        "a request with a session cookie that changes something must come from our own page, not from '%.200s'",
-        origin ? origin : "(no Origin header)");
-    return refuse(q, &e);
-}
-
-static int too_many(struct request *q)
-{
-    reply_problem(&q->reply, 429, "too_many", "too many wrong credentials",
-                  "too many tokens were refused within a minute", "wait half a minute", NULL);
-    q->refused = true;
-    return -1;
-}
-
-static int check_role(struct request *q)
-{
-    struct err e, away;
-    enum auth_role least = q->match.route->role;
-    if (least == ROLE_NONE) {
-        return 0;
-    }
-    err_clear(&e);
-    int known =
-        auth_identify(q->server->auth, request_store(q, &away), request_header(q, "Authorization"),
-                      request_header(q, "Cookie"), q->server->port, &q->who, &e);
-    if (known < 0) {
-        return e.code == ERR_UNAUTHORIZED && auth_refused(q->server->auth) ? too_many(q)
-                                                                           : refuse(q, &e);
-    }
-    if (q->who.role == ROLE_NONE) {
-        err_set(&e, ERR_UNAUTHORIZED, "this request has no token");
-        err_hint(
-            &e,
-            "send Authorization: Bearer TOKEN; the admin's token is in the file 'token' of the data directory");
-        return refuse(q, &e);
-    }
-    if (q->who.role < least) {
-        err_set(&e, ERR_FORBIDDEN, "this needs the role %s, and the token has the role %s",
-                auth_role_name(least), auth_role_name(q->who.role));
-        return refuse(q, &e);
-    }
-    return 0;
-}
-
-static int too_large(struct request *q)
-{
-    struct err e;
-    err_set(&e, ERR_TOO_LARGE, "the body is larger than %d bytes", (int)HTTP_BODY_BYTES);
-    buf_release(&q->body);
-    return refuse(q, &e);
-}
-
-static int check_size(struct request *q)
-{
-    const char *length = request_header(q, "Content-Length");
-    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > HTTP_BODY_BYTES)
-               ? too_large(q)
-               : 0;
-}
-
-static int check_query(struct request *q)
-{
-    struct err e;
-    if (strchr(q->match.route->pattern, '*')) { /* files may carry a version: app.js?v=3 */
-        return 0;
-    }
-    return request_check_query(q, &e) < 0 ? refuse(q, &e) : 0;
-}
-
-static bool pass_gate(struct request *q)
-{
-    return check_address(q) == 0 && check_route(q) == 0 && check_origin(q) == 0 &&
-           check_role(q) == 0 && check_size(q) == 0 && check_query(q) == 0;
-}
-
 /* ---- body and answer ------------------------------------------------------------------------- */
 
 static bool is_shared(const struct request *q)
 {
-    return !q->refused && q->match.route->way == ROUTE_SHARED;
-}
-
-static bool reads_only(const char *method)
-{
-    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    return !q->refused && !q->unsure && q->match.route->way == ROUTE_SHARED;
 }
 
 static int send_reply(struct request *q)
 {
     int kind = q->reply.status / 100;
     atomic_fetch_add(&q->server->answers[kind >= 1 && kind <= 5 ? kind : 0], 1);
-    if (!reads_only(q->method)) {
+    if (!request_reads_only(q)) {
         recent_changed(q->server->recent);
     }
     if (!is_shared(q) || q->reply.status != MHD_HTTP_OK || !q->reply.response) {
@@ -274,7 +129,7 @@ static int begin(struct request *q, const char *url, const char *method)
     q->method = method;
     q->guarded = info ? info->socket_context : NULL;
     guard_header_done(q->server->guard, q->guarded);
-    if (!pass_gate(q)) {
+    if (!gate_pass(q)) {
         const char *expect = request_header(q, "Expect");
         if (expect && strcasecmp(expect, "100-continue") == 0) {
             guard_body_done(q->server->guard, q->guarded);
@@ -284,6 +139,36 @@ static int begin(struct request *q, const char *url, const char *method)
     return MHD_YES;
 }
 
+/* Notes what the body's memory has become: what all bodies take now. */
+static size_t count_body(struct request *q)
+{
+    size_t before = q->counted;
+    q->counted = q->body.size;
+    return atomic_fetch_add(&q->server->body_bytes, q->counted - before) + q->counted - before;
+}
+
+static void drop_body(struct request *q)
+{
+    buf_release(&q->body);
+    count_body(q);
+}
+
+static void keep_body(struct request *q, const char *bytes, size_t n)
+{
+    struct err e;
+    buf_add(&q->body, bytes, n);
+    if (q->body.failed) {
+        drop_body(q);
+        gate_too_large(q);
+    } else if (count_body(q) > HTTP_BODIES_BYTES) {
+        drop_body(q);
+        err_set(&e, ERR_UNAVAILABLE,
+                "the bodies of other requests take the memory that is there for all");
+        err_hint(&e, "try again in a moment");
+        gate_refuse(q, &e);
+    }
+}
+
 /* Takes a part of the body. MHD_NO closes the connection. */
 static int take_body(struct request *q, const char *bytes, size_t n)
 {
@@ -291,10 +176,15 @@ static int take_body(struct request *q, const char *bytes, size_t n)
         q->discarded += n;
         return q->discarded <= HTTP_DISCARD_BYTES ? MHD_YES : MHD_NO;
     }
-    buf_add(&q->body, bytes, n);
-    if (q->body.failed) {
-        too_large(q);
+    if (q->upload.file) {
+        struct err e;
+        if (upload_add(&q->upload, bytes, n, &e) < 0) {
+            upload_close(&q->upload);
+            gate_refuse(q, &e);
+        }
+        return MHD_YES;
     }
+    keep_body(q, bytes, n);
     return MHD_YES;
 }
 
@@ -323,7 +213,8 @@ int dispatch_request(void *server, struct MHD_Connection *connection, const char
     if (send_recent(q, &sent)) {
         return sent;
     }
-    if (!q->refused && q->match.route->way != ROUTE_QUICK && work_add(q->server->work, &q->item)) {
+    bool waits = !q->refused && (q->unsure || q->match.route->way != ROUTE_QUICK);
+    if (waits && work_add(q->server->work, &q->item)) {
         return MHD_YES;
     }
     run(q);
@@ -340,7 +231,8 @@ void dispatch_done(void *server, void **request)
         }
         reply_release(&q->reply);
         jsonx_problems_release(&q->problems);
-        buf_release(&q->body);
+        drop_body(q);
+        upload_close(&q->upload);
         free(q);
         *request = NULL;
     }

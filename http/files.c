@@ -1,5 +1,6 @@
-/* Sending files; see files.h. The ETag is made of time and size, so that no file is read for it. With
- * If-Range, a range is sent only if the file is still the one of which the client has the beginning.
+/* Sending files; see files.h. The ETag is made of time and size, so that no file is read for it.
+ * With If-Range, a range is sent only if the file has not changed since the client got its
+ * beginning.
  */
 #include "http/files.h"
 
@@ -89,38 +90,38 @@ static bool number(const char **at, uint64_t *out)
     return true;
 }
 
-int files_range(const char *header, uint64_t size, struct byte_range *out)
+enum range files_range(const char *header, uint64_t size, struct byte_range *out)
 {
     uint64_t first = 0, last = 0;
     if (!header || strncmp(header, "bytes=", 6) != 0) {
-        return 0;
+        return RANGE_ALL;
     }
     const char *at = header + 6;
     if (*at == '-') { /* the last so many bytes */
         at++;
         if (!number(&at, &last) || *at) {
-            return 0;
+            return RANGE_ALL;
         }
         if (last == 0 || size == 0) {
-            return -1;
+            return RANGE_UNSATISFIABLE;
         }
         out->count = last < size ? last : size;
         out->first = size - out->count;
-        return 1;
+        return RANGE_PART;
     }
     if (!number(&at, &first) || *at++ != '-') {
-        return 0;
+        return RANGE_ALL;
     }
     bool open = *at == '\0';
     if ((!open && (!number(&at, &last) || last < first)) || *at) {
-        return 0;
+        return RANGE_ALL;
     }
     if (first >= size) {
-        return -1;
+        return RANGE_UNSATISFIABLE;
     }
     out->first = first;
     out->count = (open || last >= size ? size - 1 : last) - first + 1;
-    return 1;
+    return RANGE_PART;
 }
 
 bool files_etag_matches(const char *header, const char *etag)
@@ -161,10 +162,10 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
         return made;
     }
     const char *if_range = request_header(q, "If-Range");
-    int wanted = if_range && strcmp(if_range, etag) != 0
-                     ? 0
-                     : files_range(request_header(q, "Range"), size, &part);
-    if (wanted < 0) {
+    enum range wanted = if_range && strcmp(if_range, etag) != 0
+                            ? RANGE_ALL
+                            : files_range(request_header(q, "Range"), size, &part);
+    if (wanted == RANGE_UNSATISFIABLE) {
         close(fd);
         snprintf(range, sizeof(range), "bytes */%" PRIu64, size);
         reply_problem(out, 416, "range", "the range is outside of the file",
@@ -172,7 +173,7 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
         reply_header(out, "Content-Range", range);
         return 0;
     }
-    out->status = wanted ? 206 : 200;
+    out->status = wanted == RANGE_PART ? 206 : 200;
     out->response = MHD_create_response_from_fd_at_offset64(part.count, fd, part.first);
     if (!out->response) {
         close(fd);

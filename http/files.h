@@ -19,9 +19,13 @@ struct digests;
 struct byte_range {
     uint64_t first, count;
 };
-/* A Range header against a file of `size` bytes: 1 and *out; 0: send all of it (absent, malformed,
- * several ranges); -1: not satisfiable (416). */
-int files_range(const char *header, uint64_t size, struct byte_range *out);
+enum range {
+    RANGE_ALL,          /* the header is absent or malformed, or has several ranges */
+    RANGE_PART,         /* *out */
+    RANGE_UNSATISFIABLE /* 416 */
+};
+/* A Range header against a file of `size` bytes. */
+enum range files_range(const char *header, uint64_t size, struct byte_range *out);
 /* Does an If-None-Match (or If-Range) list name this ETag? */
 bool files_etag_matches(const char *header, const char *etag);
 bool files_safe_path(const char *path); /* "/js/app.js" */

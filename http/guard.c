@@ -1,6 +1,6 @@
 /* Deadlines of connections; see guard.h. One thread wakes once a second. The list's lock is held
  * while a socket is shut down, and guard_leave() takes it before libmicrohttpd closes the socket:
- * so the number cannot belong to anybody else yet.
+ * so the number cannot belong to another connection yet.
  */
 #include "http/guard.h"
 
@@ -139,6 +139,11 @@ static void set_deadline(struct guard *g, struct guarded *c, double deadline)
 void guard_header_done(struct guard *g, struct guarded *c)
 {
     set_deadline(g, c, clock_now() + BODY_SECONDS);
+}
+
+void guard_upload(struct guard *g, struct guarded *c, double seconds)
+{
+    set_deadline(g, c, clock_now() + seconds);
 }
 
 void guard_body_done(struct guard *g, struct guarded *c)

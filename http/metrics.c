@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/jsonx.h"
 #include "http/api.h"
 #include "http/request.h"
 #include "http/stream.h"
@@ -34,12 +35,6 @@ static void label(struct buf *b, const char *name, const char *value)
 static void one(struct buf *b, const char *name, double value)
 {
     buf_addf(b, "%s %.15g\n", name, value);
-}
-
-static const char *text_at(const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? text : "";
 }
 
 /* ---- the service ----------------------------------------------------------------------------- */
@@ -98,19 +93,19 @@ static void add_nodes(struct buf *b, const json_t *nodes)
     head(b, "evenstep_node_state", "gauge", "1 for the state that a node is in.");
     json_array_foreach(nodes, i, node) {
         buf_adds(b, "evenstep_node_state{");
-        label(b, "node", text_at(node, "name"));
-        label(b, "state", text_at(node, "state"));
+        label(b, "node", jsonx_string_at(node, "name"));
+        label(b, "state", jsonx_string_at(node, "state"));
         buf_adds(b, "} 1\n");
     }
     head(b, "evenstep_node_heartbeat_age_seconds", "gauge", "Seconds since a node last reported.");
     json_array_foreach(nodes, i, node) {
         buf_adds(b, "evenstep_node_heartbeat_age_seconds{");
-        label(b, "node", text_at(node, "name"));
+        label(b, "node", jsonx_string_at(node, "name"));
         buf_addf(b, "} %.3f\n", json_number_value(json_object_get(node, "heartbeat_age_seconds")));
     }
 }
 
-/* GPUs, as their driver tells; nodes whose GPU tells nothing have no line. */
+/* GPUs, as their driver reports them; a node whose GPU reports nothing has no line. */
 static const struct {
     const char *name, *key, *help;
 } gpu_metrics[] = {
@@ -132,7 +127,7 @@ static void add_gpus(struct buf *b, const json_t *nodes)
             json_t *value = json_object_get(json_object_get(node, "gpu"), gpu_metrics[m].key);
             if (json_is_number(value)) {
                 buf_addf(b, "%s{", gpu_metrics[m].name);
-                label(b, "node", text_at(node, "name"));
+                label(b, "node", jsonx_string_at(node, "name"));
                 buf_addf(b, "} %.15g\n", json_number_value(value));
             }
         }
@@ -169,8 +164,8 @@ static const struct job_metric worker_metrics[] = {
 static void job_labels(struct buf *b, const char *metric, const json_t *job)
 {
     buf_addf(b, "%s{", metric);
-    label(b, "job", text_at(job, "id"));
-    label(b, "name", text_at(job, "name"));
+    label(b, "job", jsonx_string_at(job, "id"));
+    label(b, "name", jsonx_string_at(job, "name"));
 }
 
 static void add_jobs(struct buf *b, const json_t *jobs)
@@ -193,7 +188,7 @@ static void add_jobs(struct buf *b, const json_t *jobs)
         json_array_foreach(jobs, i, job) {
             json_array_foreach(json_object_get(job, "workers"), k, worker) {
                 job_labels(b, worker_metrics[m].name, job);
-                label(b, "node", text_at(worker, "node"));
+                label(b, "node", jsonx_string_at(worker, "node"));
                 buf_addf(b, "} %.9g\n",
                          json_number_value(json_object_get(worker, worker_metrics[m].key)));
             }

@@ -49,7 +49,7 @@ static json_t *param_schema(const struct route_param *p)
     return j;
 }
 
-/* What stands in braces, and the query. */
+/* Parameters in braces, and those of the query. */
 static json_t *params_json(const struct route *r)
 {
     json_t *list = json_array();
@@ -98,6 +98,11 @@ static json_t *responses_json(const struct route *r)
                             json_pack("{s:s, s:o}", "description", "dry run", "content",
                                       content("application/json", ref("DryRun"))));
     }
+    if (r->way == ROUTE_UPLOADS) {
+        json_object_set_new(all, "200",
+                            json_pack("{s:s, s:o}", "description", "it was there already",
+                                      "content", content("application/json", ref(r->response))));
+    }
     json_object_set_new(all, "default",
                         json_pack("{s:s, s:o}", "description", "an error", "content",
                                   content("application/problem+json", ref("Problem"))));
@@ -129,9 +134,12 @@ static json_t *operation_json(const struct route *r)
                            "responses", responses_json(r));
     if (r->request) {
         bool optional = strcmp(r->request, "LinkStart") == 0;
+        json_t *body = is_schema(r->request)
+                           ? content("application/json", ref(r->request))
+                           : content(r->request,
+                                     json_pack("{s:s, s:s}", "type", "string", "format", "binary"));
         json_object_set_new(op, "requestBody",
-                            json_pack("{s:b, s:o}", "required", !optional, "content",
-                                      content("application/json", ref(r->request))));
+                            json_pack("{s:b, s:o}", "required", !optional, "content", body));
     }
     if (r->role == ROLE_NONE) {
         json_object_set_new(op, "security", json_array());

@@ -15,6 +15,11 @@ const char *request_header(const struct request *q, const char *name)
     return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
 }
 
+bool request_reads_only(const struct request *q)
+{
+    return strcmp(q->method, "GET") == 0 || strcmp(q->method, "HEAD") == 0;
+}
+
 const char *request_param(const struct request *q, const char *name)
 {
     return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);

@@ -1,5 +1,5 @@
 /* The one table of routes, and finding a request's line in it; see routes.h. Patterns that end in
- * "/" and a star stand for every path below and are tried only when nothing else fits, so that the
+ * "/" and a star match every path below and are tried only when nothing else matches, so that the
  * dashboard's files never hide a route. A path that is known under other methods is 405, not 404,
  * and the answer lists them.
  */
@@ -83,6 +83,10 @@ const struct route routes[] = {
     {"POST", V1 "nodes/{name}/disable", ROLE_OPERATOR, api_node_disable, "Takes a node out of use.", NULL, NULL, 200, "Node", ROUTE_WAITS},
     {"GET", V1 "catalog", ROLE_VIEWER, api_catalog, "Gives everything a job can name, with parameters and ranges; the submit form is made of it.", NULL, NULL, 200, "Catalog", ROUTE_QUICK},
     {"GET", V1 "datasets", ROLE_VIEWER, api_datasets, "Lists the data sets that were found.", NULL, NULL, 200, "Datasets", ROUTE_WAITS},
+    {"GET", V1 "programs", ROLE_VIEWER, api_programs_list, "Lists the programs that jobs can name: those that an operator put there, and those that were uploaded.", NULL, NULL, 200, "ProgramList", ROUTE_WAITS},
+    {"POST", V1 "programs", ROLE_PROGRAMS, api_program_upload, "Uploads a program's folder as a tar archive, at most 64 MiB; needs `serve --allow-programs`.", NULL, "application/x-tar", 201, "Program", ROUTE_UPLOADS},
+    {"GET", V1 "programs/{name}", ROLE_VIEWER, api_program_get, "Shows a program, by digest or by name.", NULL, NULL, 200, "Program", ROUTE_WAITS},
+    {"DELETE", V1 "programs/{name}", ROLE_PROGRAMS, api_program_delete, "Deletes an uploaded program; 409 while a job that has not ended uses it.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"GET", V1 "events", ROLE_VIEWER, api_events, "Streams events (SSE); Last-Event-ID resumes, `gap` says that some were lost, a comment comes every 15 s.", events_params, NULL, 200, "text/event-stream", ROUTE_WAITS},
     {"GET", V1 "session", ROLE_VIEWER, api_session_get, "Says who asks.", NULL, NULL, 200, "Session", ROUTE_QUICK},
     {"POST", V1 "session", ROLE_NONE, api_session_start, "Changes a token or the code of a link (which is used up) for a session cookie.", NULL, "SessionStart", 201, "Session", ROUTE_WAITS},

@@ -27,8 +27,9 @@ struct route_param {
 };
 
 enum route_way {
-    ROUTE_WAITS,  /* its handler runs on a thread that may wait (work.h) */
-    ROUTE_QUICK,  /* it neither asks the store nor waits: it runs on the event thread itself */
+    ROUTE_WAITS,   /* its handler runs on a thread that may wait (work.h) */
+    ROUTE_QUICK,   /* it neither asks the store nor waits: it runs on the event thread itself */
+    ROUTE_UPLOADS, /* waits; its body is a file (upload.h), and its way in may be closed */
     ROUTE_SHARED, /* waits; its answer is the same for all who may ask, and may be some milliseconds
                      old (recent.h) */
 };
@@ -39,7 +40,8 @@ struct route {
     int (*handle)(struct request *q, struct reply *out, struct err *e);
     const char *summary;
     const struct route_param *params; /* or NULL */
-    const char *request;              /* schema of the body, or NULL: none */
+    const char *request;              /* schema of the body; "application/x-tar", … for others;
+                                         NULL: none */
     int status;                       /* of success */
     const char *response; /* a schema's name; "text/plain", "text/event-stream", … for others; NULL:
                              no body */

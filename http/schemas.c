@@ -54,7 +54,7 @@ const struct schema schemas[] = {
      "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
      "A worker rank: what a step costs it, and its minibatch."},
     {"Receiving", "bytes:integer of_bytes:integer",
-     "How much of its data set has come from the keeper; it is left out where none comes."},
+     "How much of its data set, or of its uploaded program, has come from the keeper; it is left out where none comes."},
     {"WorkerStaleness", "mean:number max:integer ~p95:integer",
      "Staleness of a worker's gradients."},
     {"JobList", "jobs:[Job] next:string?",
@@ -102,8 +102,8 @@ const struct schema schemas[] = {
      "Why a host may not join, and what can be done."},
     {"Node",
      "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
-     "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number ~quantum:integer ~precisions:[string] ~description:string ~gpu:Gpu",
-     "A node; state is ready, busy, draining, disabled or lost."},
+     "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number ~quantum:integer ~precisions:[string] ~packages:{string} ~description:string ~gpu:Gpu",
+     "A node; state is ready, busy, draining, disabled or lost. `packages`: versions of its python3 and of the packages that programs may need."},
     {"Gpu",
      "index:integer ~name:string ~memory_bytes:integer ~memory_used_bytes:integer ~busy:number ~celsius:integer ~watts:number",
      "A node's GPU as its driver tells, seconds ago at most; busy is a share of the last second. What it does not tell is left out."},
@@ -121,6 +121,12 @@ const struct schema schemas[] = {
     {"Dataset",
      "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer ~test_samples:integer ~digest:string?",
      "A data set."},
+    {"ProgramList", "programs:[Program]", "Programs that jobs can name."},
+    {"Program",
+     "kind:string ~name:string ~digest:string ~files:integer ~bytes:integer ~uploaded:string ~used:string ~by:string ~description:string ~command:[string] "
+     "~arguments:{string} ~device:string ~needs:{string}",
+     "A user's program. `kind`: operator (by name) or uploaded (by digest: SHA-256, in hex, of what is in it). what follows `by` is its "
+     "manifest's."},
     {"Session", "role:string name:string cookie:boolean", "Who asks."},
     {"SessionStart", "token:string", "An API token, or the code of a link."},
     {"LinkStart", "~role:string",

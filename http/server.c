@@ -206,7 +206,7 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
         !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) ||
         !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
-        !(s->stream = stream_start(url, password, s->recent, e)) ||
+        !(s->stream = stream_start(url, password, s->recent, s->auth, e)) ||
         !(s->work = work_start(HTTP_WORKERS, e)) || start_daemon(s, e) < 0) {
         http_stop(s);
         return NULL;
@@ -253,7 +253,7 @@ int http_link(struct http_server *s, char *out, struct err *e)
 {
     char code[AUTH_TOKEN], address[HOSTS_NAME + 16];
     struct store *store = connections_store(s->connections, e);
-    if (!store || auth_link(store, ROLE_ADMIN, code, e) < 0) {
+    if (!store || auth_link(store, ROLE_ADMIN, "", code, e) < 0) {
         return -(int)e->code;
     }
     hosts_address(&s->hosts, address, sizeof(address));

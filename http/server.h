@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/err.h"
 #include "common/jsonx.h"
@@ -15,8 +16,10 @@ struct http_hooks { /* may be called from any HTTP thread */
     void *ctx;
     /* Placement for a dry run: {"nodes":[{"rank","node","device","batch","memory_bytes"}],
      * "warnings":[…], "starts": "now"|"waits for …"}. Problems that only machines know (missing
-     * data, too many workers for the nodes there are: a warning, not an error) are added. */
-    json_t *(*plan)(void *ctx, const json_t *spec, struct jsonx_problems *problems, struct err *e);
+     * data, too many workers for the nodes there are: a warning, not an error) are added.
+     * `programs`: whoever asks may give a program's command (ROLE_PROGRAMS). */
+    json_t *(*plan)(void *ctx, const json_t *spec, bool programs, struct jsonx_problems *problems,
+                    struct err *e);
     /* What the job would be like, for a dry run: {"approximate", "reason", "strategies": [...]};
      * may be NULL. `samples`: of an epoch, 0 if they are not known. */
     json_t *(*predict)(void *ctx, const json_t *spec, int64_t samples, struct err *e);
@@ -25,6 +28,14 @@ struct http_hooks { /* may be called from any HTTP thread */
     /* Data sets beneath EVENSTEP_DATA:
      * [{"path","format","shape","classes","samples","test_samples"}]. */
     json_t *(*datasets)(void *ctx, struct err *e);
+    /* Users' programs (the schema Program), all of them. */
+    json_t *(*programs)(void *ctx, struct err *e);
+    /* Keeps an uploaded one. Every entry and key that is wrong is a problem. *fresh: it was not
+     * there. */
+    json_t *(*program_add)(void *ctx, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e);
+    int (*program_delete)(void *ctx, const char *digest, struct err *e);
+    bool uploads; /* program_add is offered; else it is refused with a sentence */
 };
 
 struct http_config {

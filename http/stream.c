@@ -17,6 +17,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "http/auth.h"
 #include "http/recent.h"
 #include "http/reply.h"
 #include "store/store.h"
@@ -46,6 +47,8 @@ struct client {
     struct event *sending; /* or NULL */
     size_t sent;           /* bytes of it */
     bool suspended, beat;
+    bool ended; /* it may see no more */
+    struct identity who;
     double next_beat;
 };
 
@@ -54,7 +57,9 @@ struct stream {
     pthread_cond_t wake;
     pthread_t thread;
     struct store *store;   /* the reader thread's */
-    struct recent *recent; /* borrowed; has its own lock */
+    struct recent *recent; /* borrowed, as auth; both have their own locks */
+    struct auth *auth;
+    double judged; /* when all clients' tokens were looked up last */
     bool finishing;
     struct event *ring[STREAM_RING];
     uint64_t head; /* events ever put in; ring[i % STREAM_RING] */
@@ -180,7 +185,7 @@ static ssize_t client_read(void *ctx, uint64_t position, char *out, size_t most)
     size_t n = 0;
     (void)position;
     pthread_mutex_lock(&s->lock);
-    while (n < most && (c->sending || (c->sending = client_next(c)))) {
+    while (n < most && !c->ended && (c->sending || (c->sending = client_next(c)))) {
         size_t part = c->sending->len - c->sent < most - n ? c->sending->len - c->sent : most - n;
         memcpy(out + n, c->sending->text + c->sent, part);
         n += part;
@@ -191,7 +196,7 @@ static ssize_t client_read(void *ctx, uint64_t position, char *out, size_t most)
             c->sent = 0;
         }
     }
-    bool finishing = s->finishing;
+    bool finishing = s->finishing || c->ended;
     if (n == 0 && !finishing) {
         c->suspended = true;
         MHD_suspend_connection(c->connection);
@@ -275,6 +280,21 @@ static void beat_all(struct stream *s, double now)
     }
 }
 
+/* Ends the answers to those whose tokens are gone. */
+static void end_revoked(struct stream *s, double now)
+{
+    if (now < s->judged + STREAM_REVOKED_SECONDS / 2.0) {
+        return;
+    }
+    s->judged = now;
+    for (struct client *c = s->clients; c; c = c->next) {
+        if (!c->ended && !auth_still(s->auth, &c->who)) {
+            c->ended = true;
+            client_resume(c);
+        }
+    }
+}
+
 static void pause_reader(struct stream *s, long ms)
 {
     struct timespec until;
@@ -314,6 +334,7 @@ static void *reader_main(void *ctx)
         }
         away = !events;
         beat_all(s, clock_now());
+        end_revoked(s, clock_now());
         if (away && !s->finishing) {
             pause_reader(s, READ_BLOCK_MS);
         }
@@ -325,7 +346,7 @@ static void *reader_main(void *ctx)
 /* ---- from outside ---------------------------------------------------------------------------- */
 
 struct stream *stream_start(const char *store_url, const char *store_password,
-                            struct recent *recent, struct err *e)
+                            struct recent *recent, struct auth *auth, struct err *e)
 {
     struct stream *s = calloc(1, sizeof(*s));
     if (!s) {
@@ -333,6 +354,7 @@ struct stream *stream_start(const char *store_url, const char *store_password,
         return NULL;
     }
     s->recent = recent;
+    s->auth = auth;
     s->store = store_open(store_url, store_password, e);
     if (!s->store) {
         free(s);
@@ -448,7 +470,8 @@ static int client_add(struct stream *s, struct client *c, char greeting[96], str
 }
 
 int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection,
-                const char *last_id, const char *job, struct reply *out, struct err *e)
+                const struct identity *who, const char *last_id, const char *job, struct reply *out,
+                struct err *e)
 {
     char greeting[96];
     struct buf first;
@@ -458,6 +481,7 @@ int stream_open(struct stream *s, struct store *store, struct MHD_Connection *co
     }
     c->stream = s;
     c->connection = connection;
+    c->who = *who;
     snprintf(c->job, sizeof(c->job), "%s", job ? job : "");
     if (client_add(s, c, greeting, e) < 0) {
         free(c);

@@ -19,18 +19,26 @@
 
 #include "common/err.h"
 
+struct auth;
+struct identity;
 struct recent;
 struct stream;
 struct store;
 struct reply;
 struct MHD_Connection;
 
-enum { STREAM_CLIENTS = 3500, STREAM_RING = 2048, STREAM_HEARTBEAT_SECONDS = 15 };
+enum {
+    STREAM_CLIENTS = 3500,
+    STREAM_RING = 2048,
+    STREAM_HEARTBEAT_SECONDS = 15,
+    STREAM_REVOKED_SECONDS = 4
+};
 
 /* `recent` is told before anybody hears that a job's state has changed: who asks for the job then,
- * gets it as it is. Borrowed. */
+ * gets it as it is. A client whose token is gone from `auth` is sent no more within
+ * STREAM_REVOKED_SECONDS, and its answer ends. Both are borrowed. */
 struct stream *stream_start(const char *store_url, const char *store_password,
-                            struct recent *recent, struct err *e);
+                            struct recent *recent, struct auth *auth, struct err *e);
 /* Every client's answer ends and every suspended connection is resumed; call before the daemon
  * stops. */
 void stream_finish(struct stream *s);
@@ -38,7 +46,8 @@ void stream_free(struct stream *s); /* after the daemon has stopped */
 /* A new client. `store` (may be NULL: away) is the calling thread's, for what was missed since
  * last_id. last_id and job may be NULL. ERR_UNAVAILABLE when there are STREAM_CLIENTS already. */
 int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection,
-                const char *last_id, const char *job, struct reply *out, struct err *e);
+                const struct identity *who, const char *last_id, const char *job, struct reply *out,
+                struct err *e);
 int stream_clients(struct stream *s);
 int64_t stream_events(struct stream *s);
 

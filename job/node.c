@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/jsonx.h"
 #include "common/version.h"
 #include "job/device_kind.h"
 
@@ -96,18 +97,44 @@ bool node_asks_auto(const char *text)
     return device && strncmp(device, "=auto", 5) == 0 && (device[5] == 0 || device[5] == ',');
 }
 
-void node_take_probe(json_t *node, const json_t *probed)
+void node_take_probe(json_t *node, const struct probe *probed)
 {
-    static const char *const taken[] = {"device", "memory_bytes", "threads", "precisions",
-                                        "description"};
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
-        json_t *value = json_object_get(probed, taken[i]);
-        if (value) {
-            json_object_set(node, taken[i], value);
+    json_object_set_new(node, "device", json_string(probed->device));
+    json_object_set_new(node, "memory_bytes", json_integer((json_int_t)probed->memory_bytes));
+    json_object_set_new(node, "threads", json_integer(probed->threads));
+    if (probed->precisions) {
+        json_object_set(node, "precisions", probed->precisions);
+    }
+    json_object_set_new(node, "description", json_string(probed->description));
+    json_object_set_new(node, "quantum", json_integer(device_kind_quantum(probed->device)));
+}
+
+static bool is_cpu(const json_t *node)
+{
+    return strncmp(node_device(node), "cpu", 3) == 0;
+}
+
+bool node_any_cpu(const json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach(nodes, i, node) {
+        if (is_cpu(node)) {
+            return true;
         }
     }
-    const char *device = json_string_value(json_object_get(node, "device"));
-    json_object_set_new(node, "quantum", json_integer(device_kind_quantum(device)));
+    return false;
+}
+
+void node_take_precisions(json_t *nodes, json_t *precisions)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach(nodes, i, node) {
+        if (precisions && is_cpu(node)) {
+            json_object_set(node, "precisions", precisions);
+        }
+    }
 }
 
 /* A node that was not probed is what its kind usually is. */
@@ -158,30 +185,24 @@ bool node_same_name(const json_t *nodes, const json_t *node)
 
 /* ---- what the document says ------------------------------------------------------------------ */
 
-static const char *text_of(const json_t *node, const char *key)
-{
-    const char *text = json_string_value(json_object_get(node, key));
-    return text ? text : "";
-}
-
 const char *node_name(const json_t *node)
 {
-    return text_of(node, "name");
+    return jsonx_string_at(node, "name");
 }
 
 const char *node_host(const json_t *node)
 {
-    return text_of(node, "host");
+    return jsonx_string_at(node, "host");
 }
 
 const char *node_device(const json_t *node)
 {
-    return text_of(node, "device");
+    return jsonx_string_at(node, "device");
 }
 
 const char *node_address(const json_t *node)
 {
-    return text_of(node, "address");
+    return jsonx_string_at(node, "address");
 }
 
 double node_slowdown(const json_t *node)
@@ -206,6 +227,22 @@ const json_t *node_labels(const json_t *node)
     return json_object_get(node, "labels");
 }
 
+const json_t *node_packages(const json_t *node)
+{
+    return json_object_get(node, "packages");
+}
+
+void node_set_packages(json_t *nodes, json_t *packages)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach(nodes, i, node) {
+        if (packages) {
+            json_object_set(node, "packages", packages);
+        }
+    }
+}
+
 bool node_has_agent(const json_t *node)
 {
     return json_is_true(json_object_get(node, "agent"));
@@ -218,12 +255,12 @@ bool node_is_leaving(const json_t *node)
 
 const char *node_state(const json_t *node)
 {
-    return text_of(node, "state");
+    return jsonx_string_at(node, "state");
 }
 
 const char *node_user(const json_t *node)
 {
-    return text_of(node, "job");
+    return jsonx_string_at(node, "job");
 }
 
 double node_beat_age(const json_t *node)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/probe.h"
 
 /* What the host has, for `auto` and for the node's document. */
 struct node_host {
@@ -27,7 +28,12 @@ json_t *node_parse(const char *option, const char *text, const struct node_host 
 bool node_asks_auto(const char *text);
 /* Takes what --probe answered into the node's document: device, memory, threads, precisions,
  * quantum. */
-void node_take_probe(json_t *node, const json_t *probed);
+void node_take_probe(json_t *node, const struct probe *probed);
+/* Is one of these nodes (an array of documents) a CPU? */
+bool node_any_cpu(const json_t *nodes);
+/* Gives those that are CPUs the precisions of this host's, which are the same for any number of
+ * threads; NULL: they stay as they are. */
+void node_take_precisions(json_t *nodes, json_t *precisions);
 /* Can a node's device (its document, or its place in the plan) compute in this precision? */
 bool node_offers(const json_t *node, const char *precision);
 /* Adds "K=V" to the labels of every node of the array. */
@@ -42,6 +48,9 @@ double node_slowdown(const json_t *node);     /* >= 1 */
 int node_threads(const json_t *node);         /* 1 … 4095 */
 int64_t node_memory_bytes(const json_t *node);
 const json_t *node_labels(const json_t *node); /* object of texts, or NULL */
+/* Versions by name (common/packages.h), or NULL: the node does not tell. */
+const json_t *node_packages(const json_t *node);
+void node_set_packages(json_t *nodes, json_t *packages); /* of the host, for all of an array */
 bool node_has_agent(const json_t *node);
 bool node_is_leaving(const json_t *node); /* its host is about to stop */
 /* What the store adds. */

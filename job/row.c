@@ -163,7 +163,7 @@ static json_t *number_json(enum row_type type, double v)
     case ROW_FLOAT_OR_NULL:
         return isfinite(v) ? json_real(row_rounded(v)) : json_null();
     default:
-        return json_integer((json_int_t)v);
+        return json_integer((json_int_t)within(v, -exact, exact));
     }
 }
 

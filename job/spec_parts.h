@@ -16,6 +16,10 @@ void spec_read_augment(struct jobspec *spec, struct fields *f);
 void spec_read_init(struct jobspec *spec, struct fields *f);
 /* `program`, before what it takes the place of. */
 void spec_read_program(struct jobspec *spec, struct fields *f);
+/* Of a program or its manifest: an array of texts, and an object of texts by name; copied into
+ * `full`. NULL if it was not given or was reported. */
+const json_t *spec_read_texts(struct fields *f, const char *key);
+const json_t *spec_read_env(struct fields *f);
 void spec_read_optimizer(struct optimizer_spec *o, struct fields *f);
 void spec_read_strategy(struct strategy_spec *s, struct fields *f);
 /* of_program: the global batch may be left to the program's loader. */

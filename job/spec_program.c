@@ -22,8 +22,7 @@ const struct catalog_param spec_program_params[] = {
     {.name = NULL},
 };
 
-/* An array of texts, copied into `full`; NULL if it was not given or was reported. */
-static const json_t *read_texts(struct fields *f, const char *key)
+const json_t *spec_read_texts(struct fields *f, const char *key)
 {
     const json_t *given = fields_get(f, key);
     size_t i;
@@ -49,8 +48,11 @@ static const json_t *read_texts(struct fields *f, const char *key)
     return json_object_get(f->full, key);
 }
 
+/* What begins so is the rank's to say, and MPI's: with those a program would be told another rank
+ * than its own, or join our ranks. */
 static bool is_variable(const char *name)
 {
+    static const char *const ours[] = {"EVENSTEP_", "OMPI_", "PMIX_", "PRTE_"};
     if (!isalpha((unsigned char)name[0]) && name[0] != '_') {
         return false;
     }
@@ -59,10 +61,15 @@ static bool is_variable(const char *name)
             return false;
         }
     }
-    return strncmp(name, "EVENSTEP_", 9) != 0 && strncmp(name, "OMPI_", 5) != 0;
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        if (strncmp(name, ours[i], strlen(ours[i])) == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
-static const json_t *read_env(struct fields *f)
+const json_t *spec_read_env(struct fields *f)
 {
     const json_t *given = fields_get(f, "env");
     const char *name;
@@ -101,9 +108,9 @@ void spec_read_program(struct jobspec *spec, struct fields *f)
                *digest = fields_text(&in, "digest", false, sizeof p->digest);
     snprintf(p->name, sizeof p->name, "%s", name ? name : "");
     snprintf(p->digest, sizeof p->digest, "%s", digest ? digest : "");
-    p->command = read_texts(&in, "command");
-    p->args = read_texts(&in, "args");
-    p->env = read_env(&in);
+    p->command = spec_read_texts(&in, "command");
+    p->args = spec_read_texts(&in, "args");
+    p->env = spec_read_env(&in);
     fields_params(&in, spec_program_params);
     fields_close(&in);
     p->patience_seconds = fields_real(in.full, "patience_seconds");

@@ -2,9 +2,9 @@
  * (common/sign.h), leases, and counts of what was refused.
  *
  * A host is a hash like a node: its document and its last heartbeat by Redis's clock; whether it is
- * lost is worked out when it is read. Nothing here trusts anybody: whoever can write to the store
- * can put anything into a box, and the signatures decide. A lease is a key that its owner renews;
- * where it is gone, the owner is gone or cannot reach the store.
+ * lost is computed when it is read. Anyone who can write to the store can put anything into a box,
+ * so only signatures count. A lease is a key that its owner renews; once it has expired, the owner
+ * is gone or cannot reach the store.
  */
 #include "store/internal.h"
 #include "store/lua.h"
@@ -22,22 +22,22 @@ enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few sec
 
 static struct script put_script = {.text = LUA_CLOCK LUA_HOST_PUT};
 
-int store_host_put(struct store *s, const json_t *host, struct err *e)
+int store_host_put(struct store *s, const struct host_beat *host, struct err *e)
 {
     char key[STORE_KEY], lost[16];
-    const char *name = json_string_value(json_object_get(host, "name")),
-               *instance = json_string_value(json_object_get(host, "instance"));
-    int rc = key_named(key, KEY_HOST, name, e);
+    int rc = key_named(key, KEY_HOST, host->name, e);
     if (rc < 0) {
         return rc;
     }
-    char *text = store_dump(host, "a host", e);
-    if (!text || !instance) {
-        free(text);
+    json_t *j = host_beat_json(host);
+    char *text = store_dump(j, "a host", e);
+    json_decref(j);
+    if (!text) {
         return store_failed(e);
     }
     snprintf(lost, sizeof lost, "%d", (int)STORE_NODE_LOST_MS);
-    const char *keys[] = {key, key_text(KEY_HOSTS)}, *args[] = {name, text, instance, lost};
+    const char *keys[] = {key, key_text(KEY_HOSTS)},
+               *args[] = {host->name, text, host->instance, lost};
     redisReply *r = store_script(s, &put_script, 2, keys, 4, args, NULL, e);
     int64_t n = 0;
     free(text);
@@ -47,7 +47,7 @@ int store_host_put(struct store *s, const json_t *host, struct err *e)
     }
     return rc < 0 ? rc
            : n    ? 0
-                  : err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already", name);
+               : err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already", host->name);
 }
 
 static struct script read_script = {.text = LUA_CLOCK LUA_HOST_READ};
@@ -66,8 +66,7 @@ static json_t *read_hosts(struct store *s, const char *name, struct err *e)
         json_t *host = reply_json(r->element[i], NULL);
         if (json_is_object(host) && reply_text(r->element[i + 1], &age, NULL, NULL) > 0) {
             double ms = (double)strtoll(age, NULL, 10);
-            json_object_set_new(host, "heartbeat_age_seconds", json_real(ms < 0 ? 0 : ms / 1000));
-            json_object_set_new(host, "lost", json_boolean(ms > STORE_NODE_LOST_MS));
+            host_beat_aged(host, ms < 0 ? 0 : ms / 1000, ms > STORE_NODE_LOST_MS);
             json_array_append(out, host);
         }
         json_decref(host);
@@ -209,7 +208,7 @@ json_t *store_refused(struct store *s, struct err *e)
 
 static struct script refusal_script = {.text = LUA_CLOCK LUA_REFUSAL_PUT};
 
-int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
+int store_refusal_put(struct store *s, const char *host, const json_t *refusal, struct err *e)
 {
     char most[16], life[16], *text = store_dump(refusal, "a refusal", e);
     if (!text) {
@@ -217,8 +216,7 @@ int store_refusal_put(struct store *s, const json_t *refusal, struct err *e)
     }
     snprintf(most, sizeof most, "%d", (int)REFUSALS);
     snprintf(life, sizeof life, "%d", (int)REFUSAL_MS);
-    const char *keys[] = {key_text(KEY_REFUSALS)},
-               *args[] = {json_string_value(json_object_get(refusal, "host")), text, most, life};
+    const char *keys[] = {key_text(KEY_REFUSALS)}, *args[] = {host, text, most, life};
     int rc = store_done(store_script(s, &refusal_script, 1, keys, 4, args, NULL, e), e);
     free(text);
     return rc;

@@ -1,9 +1,9 @@
 /* Nodes, who uses them, and what is known of their speed.
  *
  * A node is a hash: its document, the time of its last heartbeat by Redis's clock, and what an
- * operator asked (drained, disabled). Its state is worked out when it is read, never stored: a node
- * that stops sending is lost without anybody having to notice. A claim is a key of its own, taken
- * by compare-and-set, so two schedulers cannot place two jobs on one node.
+ * operator asked (drained, disabled). Its state is computed when it is read, never stored: a node
+ * that stops sending becomes lost without any process marking it. A claim is a key of its own,
+ * taken by compare-and-set, so two schedulers cannot place two jobs on one node.
  */
 #include "store/internal.h"
 #include "store/lua.h"
@@ -14,7 +14,7 @@
 
 #include "common/jsonx.h"
 
-enum { GPU_SECONDS = 10 }; /* what a node that went silent told of its GPU is forgotten */
+enum { GPU_SECONDS = 10 }; /* GPU statistics of a silent node expire */
 
 static int count_and_free(redisReply *r, int64_t *n, struct err *e)
 {
@@ -41,9 +41,11 @@ int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
     for (; rc == 0 && made < n; made++) {
         const json_t *node = json_array_get(nodes, made);
         const char *name = json_string_value(json_object_get(node, "name"));
-        if ((rc = key_named(node_keys[made], KEY_NODE, name, e)) < 0 ||
-            !(texts[made] = store_dump(node, "a node", e))) {
-            rc = rc < 0 ? rc : store_failed(e);
+        if ((rc = key_named(node_keys[made], KEY_NODE, name, e)) < 0) {
+            break;
+        }
+        if (!(texts[made] = store_dump(node, "a node", e))) {
+            rc = store_failed(e);
             break;
         }
         keys[made + 2] = node_keys[made];
@@ -85,9 +87,12 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
 {
     char key[STORE_KEY], seconds[16];
     int rc = key_named(key, KEY_GPU, node, e);
-    char *text = rc < 0 ? NULL : store_dump(gpu, "a GPU", e);
+    if (rc < 0) {
+        return rc;
+    }
+    char *text = store_dump(gpu, "a GPU", e);
     if (!text) {
-        return rc < 0 ? rc : store_failed(e);
+        return store_failed(e);
     }
     const char *keys[] = {key};
     const char *args[] = {text, seconds};

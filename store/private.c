@@ -8,9 +8,9 @@
  *   DIR/redis.lock   held while it is being started, so that two coordinators do not start two
  *
  * It is a daemon of its own: it outlives a killed coordinator, and the next one finds it by the
- * socket. What is written is synced before it is answered (appendfsync always): an accepted job
- * survives a power cut. A socket nobody answers on is stale and goes; a server of this folder that
- * has lost its socket is ended first, for two on one append-only file destroy it.
+ * socket. It syncs each write before it answers (appendfsync always), so an accepted job survives a
+ * power cut. A socket on which no server answers is stale and is removed. A server of this folder
+ * that has lost its socket is ended first, because two servers would destroy the append-only file.
  */
 #include "store/internal.h"
 
@@ -31,7 +31,7 @@
 #include "common/proc.h"
 
 enum { SOCKET_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) }; /* 108, with the NUL */
-static const double START_S = 60; /* a long append-only file takes its time to load */
+static const double START_S = 60; /* a long append-only file takes this long to load */
 
 struct place {
     char dir[PATH_MAX];        /* absolute */
@@ -68,7 +68,7 @@ static int place_find(struct place *p, const char *dir, struct err *e)
     return 0;
 }
 
-/* The socket goes into a short folder of its own, and its path into DIR/redis.path. */
+/* Puts the socket into a short folder of its own, and its path into DIR/redis.path. */
 static int place_short(struct place *p, struct err *e)
 {
     char folder[] = "/tmp/evenstep-XXXXXX";
@@ -109,26 +109,31 @@ static long pid_of(const struct place *p)
     return pid > 1 && is_ours(p, pid) ? pid : 0;
 }
 
-/* 1: it answers (its pid in *pid); 0: nobody listens; -1: somebody listens but does not answer (it
- * loads, or is stuck). */
-static int answers(const struct place *p, int *pid)
+enum listener {
+    LISTENER_NONE,
+    LISTENER_SILENT, /* it loads, is stuck, or is being killed */
+    LISTENER_ANSWERS
+};
+
+/* *pid: of the process that answers. */
+static enum listener find_listener(const struct place *p, int *pid)
 {
     struct timeval limit = {2, 0};
-    int found = 0;
+    enum listener found = LISTENER_NONE;
     redisContext *c = p->socket[0] ? redisConnectUnixWithTimeout(p->socket, limit) : NULL;
     if (!c || c->err) {
         goto out;
     }
-    found = -1;
+    found = LISTENER_SILENT;
     redisSetTimeout(c, limit);
     redisReply *r = redisCommand(c, "PING");
     if (reply_is_status(r, "PONG")) {
-        found = 1;
+        found = LISTENER_ANSWERS;
     }
     if (r) {
         freeReplyObject(r);
     }
-    if (found == 1) {
+    if (found == LISTENER_ANSWERS) {
         r = redisCommand(c, "INFO server");
         const char *at = r && r->type == REDIS_REPLY_STRING ? strstr(r->str, "process_id:") : NULL;
         *pid = at ? (int)strtol(at + 11, NULL, 10) : 0;
@@ -147,7 +152,7 @@ static bool wait_answer(const struct place *p, int *pid, double seconds)
 {
     double until = clock_now() + seconds;
     for (;;) {
-        if (answers(p, pid) == 1) {
+        if (find_listener(p, pid) == LISTENER_ANSWERS) {
             return true;
         }
         if (clock_now() > until || (!pid_of(p) && clock_now() > until - seconds + 5)) {
@@ -157,17 +162,16 @@ static bool wait_answer(const struct place *p, int *pid, double seconds)
     }
 }
 
-/* Somebody may listen: 1, it answered; -1, it said nothing for so long; 0, nobody does, or not any
- * more (it was being killed). */
-static int outwait(const struct place *p, int *pid, double seconds)
+/* Gives a listener that is silent so many seconds to answer or to end. */
+static enum listener outwait(const struct place *p, int *pid, double seconds)
 {
     double until = clock_now() + seconds;
-    int there = answers(p, pid);
-    while (there == -1 && clock_now() < until) {
+    enum listener found = find_listener(p, pid);
+    while (found == LISTENER_SILENT && clock_now() < until) {
         clock_sleep(0.005);
-        there = answers(p, pid);
+        found = find_listener(p, pid);
     }
-    return there;
+    return found;
 }
 
 static void end_process(long pid)
@@ -279,11 +283,11 @@ static int launch(const struct place *p, struct err *e)
 
 static int start_locked(struct place *p, int *pid, struct err *e)
 {
-    int there = outwait(p, pid, pid_of(p) ? START_S : 5);
-    if (there == 1) {
+    enum listener found = outwait(p, pid, pid_of(p) ? START_S : 5);
+    if (found == LISTENER_ANSWERS) {
         return 0;
     }
-    if (there == -1) {
+    if (found == LISTENER_SILENT) {
         return err_set(e, ERR_UNAVAILABLE, "the private redis-server on '%s' does not answer",
                        p->socket);
     }
@@ -368,7 +372,7 @@ void redis_private_stop(const char *dir)
     }
     int pid = 0;
     uint64_t ticks = 0;
-    if (answers(&p, &pid) == 1 && pid > 1) {
+    if (find_listener(&p, &pid) == LISTENER_ANSWERS && pid > 1) {
         ticks = proc_start_ticks(pid);
         struct timeval limit = {2, 0};
         redisContext *c = redisConnectUnixWithTimeout(p.socket, limit);

@@ -22,8 +22,8 @@ static double samples_at(const struct series_axis *x, int64_t step)
     if (low == 0 || low == x->n) {
         return low ? x->samples[low - 1] : 0;
     }
-    double width = (double)(x->step[low] - x->step[low - 1]);
-    double share = (double)(step - x->step[low - 1]) / width;
+    double from = (double)x->step[low - 1], width = (double)x->step[low] - from;
+    double share = ((double)step - from) / width;
     return x->samples[low - 1] + share * (x->samples[low] - x->samples[low - 1]);
 }
 
@@ -50,7 +50,7 @@ int axis_make_table(struct series_axis *x, struct source *steps, struct err *e)
         struct pyramid_bucket bucket;
         pyramid_empty(&bucket);
         source_range(steps, a, b, &bucket);
-        if (a == 0 && stride > 1) { /* so that the first stretch is straight too */
+        if (a == 0 && stride > 1) { /* so that interpolation begins at the first step */
             struct row first = source_row(steps, 0);
             x->step[x->n] = first.step;
             x->samples[x->n++] = first.batch;

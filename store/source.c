@@ -66,7 +66,9 @@ static int source_add(struct source *s, int track, int64_t a, int64_t b, struct 
     int64_t end = s->reader->count[0];
     b = b < 0 || b > end ? end : b;
     int rc = history_meta_dead(s->meta, name, &dead, e);
-    rc = rc == 0 ? spans_alive(&dead, a, b, &alive, e) : rc;
+    if (rc == 0) {
+        rc = spans_alive(&dead, a, b, &alive, e);
+    }
     for (int i = 0; i < alive.n && rc == 0; i++) {
         rc = source_part(s, track, alive.items[i].a, alive.items[i].b, e);
     }
@@ -141,7 +143,7 @@ static int64_t layout_end(const json_t *layouts, size_t k, size_t rank)
     return -1;
 }
 
-/* Every row of a node, whatever ranks it was. */
+/* Every row of a node, under all ranks that it had. */
 int source_node(struct source *s, const char *node, struct err *e)
 {
     const json_t *layouts = json_object_get(s->meta, "layouts");
@@ -167,7 +169,9 @@ static int add_tail(struct step_merge *m, const char *dir, const json_t *meta, i
 {
     struct source s;
     int rc = source_init(&s, dir, meta, e);
-    rc = rc == 0 ? source_add(&s, rank, 0, -1, e) : rc;
+    if (rc == 0) {
+        rc = source_add(&s, rank, 0, -1, e);
+    }
     for (int64_t i = s.rows - 1; i >= 0 && rc == 0; i--) {
         struct row row = source_row(&s, i);
         if (row.step <= past) {

@@ -5,8 +5,8 @@
  * Redis away they return ERR_UNAVAILABLE, and the next call tries to connect again. The keys are
  * listed in store/keys.def, what is in them in docs/store-schema.md.
  *
- * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so nobody
- * brings pieces of a deleted one back. Needs Redis 6.2 or newer.
+ * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so no late
+ * writer brings pieces of a deleted one back. Needs Redis 6.2 or newer.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "job/documents/host_beat.h"
 #include "job/row.h"
 #include "job/state.h"
 
@@ -100,7 +101,7 @@ struct store_tail {
 };
 /* Takes the n rows of an entry; negative: it is not taken, and the reading ends with that. */
 typedef int store_rows_fn(void *ctx, int rank, const struct row *rows, int n, struct err *e);
-/* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how
+/* Calls fn for the entries of n ranks past their positions, at most `count` of each. Returns how
  * many the busiest had. With facts_at, none are handed out where a fact waits beyond that place:
  * *facts is set. Else both are NULL. */
 int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n,
@@ -115,7 +116,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
 json_t *store_beats(struct store *s, const char *id, struct err *e);
 int store_beats_clear(struct store *s, const char *id, struct err *e);
 
-/* ---- events (events.c): what browsers are told ----------------------------------------------- */
+/* ---- events (events.c): what browsers receive ----------------------------------------------- */
 /* job may be "" (nodes). Types: "job" "live" "rows" "evaluation" "assignment" "staleness" "node"
  * "log" "deleted". */
 int store_event(struct store *s, const char *job, const char *type, const json_t *body,
@@ -157,9 +158,8 @@ int store_profile_put(struct store *s, const char *node, const char *nethash, co
 json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e);
 
 /* ---- hosts (hosts.c): agents, and sealed messages (common/sign.h) to and from them ----------- */
-/* host: {"name","instance","address","versions", …}. Heartbeat with each call. ERR_CONFLICT while
- * another instance offers that name. */
-int store_host_put(struct store *s, const json_t *host, struct err *e);
+/* Counts as a heartbeat. ERR_CONFLICT while another instance offers that name. */
+int store_host_put(struct store *s, const struct host_beat *host, struct err *e);
 json_t *store_host_get(struct store *s, const char *name,
                        struct err *e); /* adds "lost", "heartbeat_age_seconds" */
 json_t *store_hosts(struct store *s, struct err *e);
@@ -175,10 +175,9 @@ int store_lease_there(struct store *s, const char *name, struct err *e); /* 1, 0
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */
 int store_refused_add(struct store *s, const char *what, struct err *e);
 json_t *store_refused(struct store *s, struct err *e);
-/* Hosts that were refused of late: {"host", "address", "message", "hint"}, one per host, the
- * newest; read with "age_seconds", by name. One that has not asked again for 30 s is left out, and
- * at most 32 are kept. */
-int store_refusal_put(struct store *s, const json_t *refusal, struct err *e);
+/* Hosts that were refused in the last 30 s, for the API: one document per host, the newest; read
+ * with "age_seconds", by name. At most 32 are kept. */
+int store_refusal_put(struct store *s, const char *host, const json_t *refusal, struct err *e);
 int store_refusal_remove(struct store *s, const char *host, struct err *e);
 json_t *store_refusals(struct store *s, struct err *e);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/probe.h"
 #include "job/assign.h"
 #include "job/device_kind.h"
 #include "job/documents/checked.h"
@@ -54,20 +55,26 @@ int check_device(const char *name, struct err *e)
     struct err why = {0};
     bool any = strcmp(name, "auto") == 0;
     struct device *dev = any ? dev_open_fastest(&why, e) : dev_open(name, &why);
-    char own[64];
     if (!dev) {
-        return any ? -(int)e->code : print(json_pack("{s:s}", "error", why.message), e);
+        return any ? -(int)e->code : print(probe_refusal(why.message), e);
     }
-    const struct device_kind *kind = device_kind_of(dev->ops->name);
+    const struct device_ops *ops = dev->ops;
+    const struct device_kind *kind = device_kind_of(ops->name);
     bool of_threads = kind && kind->argument == DEVICE_THREADS;
-    snprintf(own, sizeof(own), "%s:%d", dev->ops->name, of_threads ? dev->ops->threads(dev) : 0);
-    json_t *out =
-        json_pack("{s:s, s:s, s:I, s:i, s:o, s:s?}", "device", any || of_threads ? own : name,
-                  "description", dev->ops->describe(dev), "memory_bytes",
-                  (json_int_t)dev->ops->memory_bytes(dev), "threads", dev->ops->threads(dev),
-                  "precisions", precisions_of(dev), "why", why.code ? why.message : NULL);
+    struct probe p = {.memory_bytes = ops->memory_bytes(dev),
+                      .threads = ops->threads(dev),
+                      .precisions = precisions_of(dev)};
+    if (any || of_threads) {
+        snprintf(p.device, sizeof p.device, "%s:%d", ops->name, of_threads ? p.threads : 0);
+    } else {
+        snprintf(p.device, sizeof p.device, "%s", name);
+    }
+    snprintf(p.description, sizeof p.description, "%s", ops->describe(dev));
+    snprintf(p.why, sizeof p.why, "%s", why.code ? why.message : "");
     dev_close(dev);
-    return print(out, e);
+    json_t *answer = probe_json(&p);
+    probe_release(&p);
+    return print(answer, e);
 }
 
 static void check_data(const struct jobspec *spec, const char *roots, struct checked *out)

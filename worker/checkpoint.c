@@ -1,10 +1,10 @@
-/* Checkpoints on disk (see checkpoint.h): which progress a file holds, which files are kept, and
- * which one is the newest that can be trusted.
+/* Checkpoints on disk (see checkpoint.h): which files are kept, and which one is the newest that can
+ * be trusted.
  *
  * A checkpoint has the same tensors as an artifact, under the same names and in the same shapes,
  * and besides them the optimizer's state as one vector; so any checkpoint can serve as `init`.
- * Progress stands in metadata.progress as JSON text. The checksum covers it: a resumed job must not
- * trust a cursor that was altered any more than a weight.
+ * metadata.progress holds the progress (progress.h) as JSON text. The checksum covers it: a resumed
+ * job must not trust a cursor that was altered any more than a weight.
  */
 #include "worker/checkpoint.h"
 
@@ -20,74 +20,9 @@
 #include "common/proc.h"
 #include "worker/artifact.h"
 #include "worker/own_files.h"
+#include "worker/progress.h"
 
 enum { PATH_BYTES = 4096 };
-
-/* ---- progress -------------------------------------------------------------------------------- */
-
-static json_t *slice_json(const struct slice *s)
-{
-    return json_pack("[I,I,I]", (json_int_t)s->epoch, (json_int_t)s->start, (json_int_t)s->count);
-}
-
-/* own: what own_files_write() said; a reference is kept. */
-static json_t *progress_json(const struct jobspec *spec, const struct run_state *state, json_t *own)
-{
-    char hash[17];
-    json_t *out = json_array();
-    network_hash(&spec->network, hash);
-    for (int i = 0; i < state->n_out; i++) {
-        json_array_append_new(out, slice_json(&state->out[i]));
-    }
-    json_t *j =
-        json_pack("{s:I, s:I, s:{s:I, s:I, s:I, s:I}, s:o, s:s}", "version",
-                  (json_int_t)state->version, "applied_samples", (json_int_t)state->applied_samples,
-                  "cursor", "samples", (json_int_t)state->cursor.samples, "epochs",
-                  (json_int_t)state->cursor.epochs, "epoch", (json_int_t)state->cursor.epoch,
-                  "position", (json_int_t)state->cursor.position, "out", out, "network", hash);
-    json_object_set_new(j, "optimizer", json_string(catalog_get(spec->optimizer.type)->name));
-    json_object_set_new(j, "strategy", json_string(catalog_get(spec->strategy.type)->name));
-    if (state->extra) {
-        json_object_set(j, "extra", state->extra);
-    }
-    if (state->n_own > 0) {
-        json_object_set(j, "own", own);
-    }
-    return j;
-}
-
-static int64_t integer(const json_t *j, const char *key)
-{
-    return json_integer_value(json_object_get(j, key));
-}
-
-static int progress_read(const json_t *j, struct run_state *state, struct err *e)
-{
-    const json_t *cursor = json_object_get(j, "cursor"), *out = json_object_get(j, "out");
-    state->version = integer(j, "version");
-    state->applied_samples = integer(j, "applied_samples");
-    state->cursor = (struct cursor){integer(cursor, "samples"), integer(cursor, "epochs"),
-                                    integer(cursor, "epoch"), integer(cursor, "position")};
-    state->n_out = (int)json_array_size(out);
-    if (state->cursor.samples < 1 || state->version < 0 || state->applied_samples < 0 ||
-        state->cursor.epoch < 0 || state->cursor.position < 0 ||
-        state->cursor.position > state->cursor.samples ||
-        state->n_out > (int)(sizeof(state->out) / sizeof(state->out[0]))) {
-        return err_set(e, ERR_DATA, "its progress is malformed");
-    }
-    for (int i = 0; i < state->n_out; i++) {
-        const json_t *s = json_array_get(out, (size_t)i);
-        struct slice *one = &state->out[i];
-        *one = (struct slice){json_integer_value(json_array_get(s, 0)),
-                              json_integer_value(json_array_get(s, 1)),
-                              json_integer_value(json_array_get(s, 2))};
-        if (one->epoch < 0 || one->start < 0 || one->count < 1 ||
-            one->start > state->cursor.samples - one->count) {
-            return err_set(e, ERR_DATA, "its slice %d is of samples that are not there", i);
-        }
-    }
-    return 0;
-}
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 
@@ -145,7 +80,8 @@ int checkpoint_write(const char *job_dir, const struct jobspec *spec, const stru
         return -ERR_IO;
     }
     json_t *meta = artifact_describe("evenstep-checkpoint", spec);
-    artifact_set(meta, "progress", progress_json(spec, state, own));
+    artifact_set(meta, "progress", progress_json(spec, state));
+    artifact_set(meta, "own", json_incref(own));
     rc = artifact_save(path, &spec->network, state, true, meta, e);
     json_decref(meta);
     if (rc == 0) {
@@ -156,72 +92,77 @@ int checkpoint_write(const char *job_dir, const struct jobspec *spec, const stru
     return rc;
 }
 
-static void copy_name(char out[32], const json_t *name)
+/* The progress in the file's metadata, if it is of a run with this network. */
+static int load_progress(struct checkpoint *out, const struct safetensors *s,
+                         const struct network *net, struct err *e)
 {
-    const char *text = json_string_value(name);
-    snprintf(out, 32, "%s", text ? text : "");
+    const char *text = safetensors_meta(s, "progress");
+    char hash[17];
+    json_t *j = text ? jsonx_parse(text, strlen(text), e) : NULL;
+    if (!j) {
+        return err_set(e, ERR_DATA, "it holds no progress");
+    }
+    int rc = progress_read(&out->state, &out->of, j, e);
+    json_decref(j);
+    network_hash(net, hash);
+    return rc == 0 && strcmp(out->of.network, hash) != 0
+               ? err_set(e, ERR_DATA, "it is of another network")
+               : rc;
 }
 
-static int load_own(struct checkpoint *out, const char *path, const json_t *progress, struct err *e)
+static int load_blocks(struct checkpoint *out, struct safetensors *s, const struct jobspec *spec,
+                       struct err *e)
+{
+    const struct network *net = &spec->network;
+    const struct safetensor *optim = safetensors_find(s, ARTIFACT_OPTIMIZER);
+    struct run_state *state = &out->state;
+    state->n_params = net->n_params;
+    state->n_stats = net->n_stat_floats;
+    state->n_optim = optim ? optim->count : 0;
+    out->params = malloc((net->n_params + 1) * sizeof(float));
+    out->stats = calloc(net->n_stat_floats + 1, sizeof(float));
+    out->optim = malloc((state->n_optim + 1) * sizeof(float));
+    if (!out->params || !out->stats || !out->optim) {
+        return err_set(e, ERR_MEMORY, "memory ran out");
+    }
+    /* statistics may be absent: servers have none */
+    network_init(net, spec->seed, out->params, out->stats);
+    memcpy(out->optim, optim ? optim->data : "", state->n_optim * sizeof(float));
+    state->params = out->params;
+    state->stats = out->stats;
+    state->optim = out->optim;
+    return artifact_take(s, net, NULL, out->params, out->stats, e);
+}
+
+/* An older checkpoint has no list of its workers' states. */
+static int load_own(struct checkpoint *out, const struct safetensors *s, const char *path,
+                    struct err *e)
 {
     char dir[PATH_BYTES];
-    const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/'), *text = safetensors_meta(s, "own");
+    json_t *list = text ? jsonx_parse(text, strlen(text), e) : json_array();
     snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-    return own_files_read(dir, json_object_get(progress, "own"), &out->own, &out->state.n_own, e);
+    int rc = list ? own_files_read(dir, list, &out->own, &out->state.n_own, e) : -ERR_DATA;
+    out->state.own = out->own;
+    json_decref(list);
+    return rc;
 }
 
 static int load(struct checkpoint *out, const char *path, const struct jobspec *spec, struct err *e)
 {
     struct safetensors s;
-    const struct network *net = &spec->network;
-    char hash[17];
     int rc = safetensors_open(&s, path, true, e);
     if (rc < 0) {
         return rc;
     }
-    const char *text = safetensors_meta(&s, "progress");
-    json_t *progress = text ? jsonx_parse(text, strlen(text), e) : NULL;
-    const char *told = json_string_value(json_object_get(progress, "network"));
-    const struct safetensor *optim = safetensors_find(&s, ARTIFACT_OPTIMIZER);
-    network_hash(net, hash);
-    if (!progress) {
-        rc = err_set(e, ERR_DATA, "it holds no progress");
-    } else if (!told || strcmp(told, hash) != 0) {
-        rc = err_set(e, ERR_DATA, "it is of another network");
-    } else {
-        rc = progress_read(progress, &out->state, e);
-    }
-    if (rc == 0) {
-        out->state.n_params = net->n_params;
-        out->state.n_stats = net->n_stat_floats;
-        out->state.n_optim = optim ? optim->count : 0;
-        out->params = malloc((net->n_params + 1) * sizeof(float));
-        out->stats = calloc(net->n_stat_floats + 1, sizeof(float));
-        out->optim = malloc((out->state.n_optim + 1) * sizeof(float));
-        rc = out->params && out->stats && out->optim ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
-    }
-    if (rc == 0) {
-        network_init(net, spec->seed, out->params,
-                     out->stats); /* statistics may be absent: servers have none */
-        rc = artifact_take(&s, net, NULL, out->params, out->stats, e);
+    if ((rc = load_progress(out, &s, &spec->network, e)) == 0) {
+        rc = load_blocks(out, &s, spec, e);
     }
     if (rc >= 0) {
-        rc = load_own(out, path, progress, e);
+        rc = load_own(out, &s, path, e);
     }
-    if (rc == 0) {
-        memcpy(out->optim, optim ? optim->data : "", out->state.n_optim * sizeof(float));
-        out->extra = json_incref(json_object_get(progress, "extra"));
-        copy_name(out->optimizer, json_object_get(progress, "optimizer"));
-        copy_name(out->strategy, json_object_get(progress, "strategy"));
-        out->state.params = out->params;
-        out->state.stats = out->stats;
-        out->state.optim = out->optim;
-        out->state.extra = out->extra;
-        out->state.own = out->own;
-        out->state.test_accuracy = out->state.test_loss = -1;
-        snprintf(out->path, sizeof(out->path), "%s", path);
-    }
-    json_decref(progress);
+    out->state.test_accuracy = out->state.test_loss = -1;
+    snprintf(out->path, sizeof(out->path), "%s", path);
     safetensors_close(&s);
     if (rc < 0) {
         checkpoint_release(out);
@@ -230,31 +171,31 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
     return 0;
 }
 
-/* 0 found, 1 there is none, negative: unreadable. */
+/* enum checkpoint_found, or negative: unreadable. */
 static int newest_in(const char *dir, const struct jobspec *spec, struct checkpoint *out,
                      struct err *e)
 {
     struct dirent **names;
     char path[PATH_BYTES];
-    int rc = 1;
+    int found = CHECKPOINT_NONE;
     memset(out, 0, sizeof(*out));
     int n = list_checkpoints(dir, &names);
     if (n < 0) {
         return err_errno(e, ERR_IO, "cannot look for checkpoints in '%.200s'", dir);
     }
-    for (int i = n - 1; rc != 0 && i >= 0; i--) {
+    for (int i = n - 1; found == CHECKPOINT_NONE && i >= 0; i--) {
         struct err why = {0};
         char quoted[600];
         snprintf(path, sizeof(path), "%.3700s/%s", dir, names[i]->d_name);
-        rc = load(out, path, spec, &why);
-        if (rc < 0) {
+        if (load(out, path, spec, &why) == 0) {
+            found = CHECKPOINT_FOUND;
+        } else {
             log_warn("checkpoint", "skipped a checkpoint that cannot be used", "why=%s",
                      log_quote(quoted, sizeof(quoted), why.message));
-            rc = 1;
         }
     }
     free_names(names, n);
-    return rc;
+    return found;
 }
 
 int checkpoint_newest(const char *job_dir, const struct jobspec *spec, struct checkpoint *out,
@@ -274,7 +215,7 @@ int checkpoint_open(const char *path, const struct jobspec *spec, struct checkpo
         return err_errno(e, ERR_NOT_FOUND, "cannot continue from '%.200s'", path);
     }
     int rc = S_ISDIR(st.st_mode) ? newest_in(path, spec, out, e) : load(out, path, spec, e);
-    return rc == 1
+    return rc == CHECKPOINT_NONE
                ? err_set(e, ERR_NOT_FOUND,
                          "cannot continue from '%.200s': it holds no checkpoint of this network",
                          path)
@@ -291,10 +232,10 @@ void checkpoint_drop_own(struct checkpoint *c)
 
 void checkpoint_release(struct checkpoint *c)
 {
+    checkpoint_drop_own(c);
     free(c->params);
     free(c->optim);
     free(c->stats);
-    checkpoint_drop_own(c);
-    json_decref(c->extra);
+    json_decref(c->state.staleness);
     memset(c, 0, sizeof(*c));
 }

@@ -1,5 +1,5 @@
-/* Engine: what computes a rank's gradients. The trainer's loop over a strategy is one; behind this
- * seam stand our own networks (worker/model/engine.c: loader, network, device) and a user's own
+/* Engine: what computes a rank's gradients. The trainer has one loop over a strategy; behind this
+ * interface are our own networks (worker/model/engine.c: loader, network, device) and a user's own
  * program (worker/program/engine.c: a child process that computes).
  *
  *     open ─► prepare ─► ┌ load ─► compute, marks each bucket ─┐ … evaluate … ─► end ─► free
@@ -29,7 +29,7 @@ struct engine {
      * summed. */
     int (*further)(void *ctx, double weight, bool voided, struct err *e);
     void *further_ctx;
-    double idle; /* seconds of the last `compute` that were no computing */
+    double idle; /* seconds of the last `compute` that were not computing */
 };
 
 struct engine_ops {

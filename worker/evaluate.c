@@ -1,6 +1,6 @@
-/* Evaluates a model's file (see evaluate.h). The file says what the network is and what its
- * pictures must have gone through; the three become a job spec, which the same code reads that
- * reads a job's, so nothing has to be checked a second time:
+/* Evaluates a model's file (see evaluate.h). The file has the network and the normalisation of its
+ * samples. With --spec and --data they become a job spec, which the code for job specs reads and
+ * checks:
  *
  *   metadata (network, normalize, crop, data, seed) or --spec, then --data   ─►   job spec   ─►   network, samples   ─►   device
  */
@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "common/proc.h"
+#include "job/documents/scored.h"
 #include "kernels/device.h"
 #include "worker/artifact.h"
 #include "worker/data/dataset.h"
@@ -47,7 +48,7 @@ static json_t *meta_json(const struct safetensors *s, const char *key)
     return text ? jsonx_parse(text, strlen(text), NULL) : NULL;
 }
 
-/* New reference; what neither the file nor --spec tells is not in it. */
+/* New reference; keys that neither the file nor --spec has are missing. */
 static json_t *base_spec(const struct evaluate_ask *ask, const struct safetensors *s, struct err *e)
 {
     json_t *base = ask->spec ? jsonx_load(ask->spec, SPEC_MAX, e) : json_object();
@@ -143,7 +144,7 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
 static int parse_spec(struct evaluate *v, const json_t *base, struct err *e)
 {
     static const char *const kept[] = {"model", "data", "augment",
-                                       "seed"}; /* whatever else --spec has is of no matter here */
+                                       "seed"}; /* the other keys of --spec have no effect here */
     json_t *spec = json_pack("{s:{s:i}}", "batching", "global_batch", v->ask->batch);
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (json_object_get(base, kept[i])) {
@@ -212,7 +213,10 @@ static int open_data(struct evaluate *v, struct err *e)
                  ? 0
                  : err_set(e, ERR_MEMORY, "cannot hold the confusion matrix: memory ran out");
     }
-    return rc < 0 ? rc : dataset_check(&v->data, &v->spec.data, &v->spec.network, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return dataset_check(&v->data, &v->spec.data, &v->spec.network, e);
 }
 
 static int open_device(struct evaluate *v, struct err *e)
@@ -331,8 +335,8 @@ static int pass(struct evaluate *v, struct err *e)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* The lines of a file beside the data that names the classes; NULL if there is none with enough of
- * them. New reference. */
+/* The names of the classes, from the lines of a file in the data set's folder; NULL if no file has
+ * enough lines. New reference. */
 static json_t *class_names(const struct evaluate *v)
 {
     static const char *const files[] = {"classes.txt", "batches.meta.txt", "fine_label_names.txt",
@@ -361,57 +365,23 @@ static json_t *class_names(const struct evaluate *v)
     return NULL;
 }
 
-static double share(int64_t part, int64_t whole)
-{
-    return whole > 0 ? (double)part / (double)whole : 0;
-}
-
-static void add_classes(const struct evaluate *v, json_t *out)
-{
-    json_t *classes = json_array(), *matrix = json_array(), *names = class_names(v);
-    int64_t all = 0;
-    for (int c = 0; c < v->classes; c++) {
-        int64_t samples = 0, answers = 0, right = v->confusion[c * v->classes + c];
-        json_t *row = json_array();
-        for (int k = 0; k < v->classes; k++) {
-            samples += v->confusion[c * v->classes + k];
-            answers += v->confusion[k * v->classes + c];
-            json_array_append_new(row, json_integer(v->confusion[c * v->classes + k]));
-        }
-        json_t *one = json_pack("{s:i, s:I, s:I, s:I}", "class", c, "samples", (json_int_t)samples,
-                                "right", (json_int_t)right, "answers", (json_int_t)answers);
-        json_object_set_new(one, "name",
-                            names ? json_incref(json_array_get(names, (size_t)c)) : json_null());
-        json_object_set_new(one, "accuracy",
-                            samples ? json_real(share(right, samples)) : json_null());
-        json_object_set_new(one, "precision",
-                            answers ? json_real(share(right, answers)) : json_null());
-        json_array_append_new(classes, one);
-        json_array_append_new(matrix, row);
-        all += right;
-    }
-    json_decref(names);
-    json_object_set_new(out, "accuracy", json_real(share(all, v->part->samples)));
-    json_object_set_new(out, "right", json_integer(all));
-    json_object_set_new(out, "classes", classes);
-    json_object_set_new(out, "confusion", matrix);
-}
-
 static json_t *answer(const struct evaluate *v)
 {
     const struct data_spec *d = &v->spec.data;
-    json_t *out =
-        json_pack("{s:s, s:I, s:{s:s, s:s, s:s, s:s}, s:s, s:I, s:f}", "model", v->ask->model,
-                  "parameters", (json_int_t)v->spec.network.n_params, "data", "format",
-                  catalog_get(d->format)->name, "path", d->path, "part", v->ask->part, "digest",
-                  v->data.digest, "device", v->dev->ops->name, "samples",
-                  (json_int_t)v->part->samples, "loss", v->loss / (double)v->part->samples);
-    if (v->confusion) {
-        add_classes(v, out);
-    } else {
-        json_object_update_new(
-            out, json_pack("{s:n, s:n, s:n, s:n}", "accuracy", "right", "classes", "confusion"));
-    }
+    struct scored s = {.model = v->ask->model,
+                       .format = catalog_get(d->format)->name,
+                       .path = d->path,
+                       .part = v->ask->part,
+                       .digest = v->data.digest,
+                       .device = v->dev->ops->name,
+                       .parameters = (int64_t)v->spec.network.n_params,
+                       .samples = v->part->samples,
+                       .loss = v->loss / (double)v->part->samples,
+                       .classes = v->confusion ? v->classes : 0,
+                       .confusion = v->confusion,
+                       .names = v->confusion ? class_names(v) : NULL};
+    json_t *out = scored_json(&s);
+    json_decref(s.names);
     return out;
 }
 
@@ -471,9 +441,7 @@ int evaluate_run(const struct evaluate_ask *ask, struct err *e)
     v->ask = ask;
     snprintf(v->roots, sizeof(v->roots), "%s", ask->roots);
     int rc = evaluate_model(v, e);
-    json_t *out = rc < 0 ? json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(e->code),
-                                     "message", e->message, "hint", e->hint)
-                         : answer(v);
+    json_t *out = rc < 0 ? scored_refusal(e) : answer(v);
     char *text = jsonx_dump(out, false, NULL);
     bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
     if (rc >= 0 && !printed) {

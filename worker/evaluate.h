@@ -17,11 +17,7 @@ struct evaluate_ask {
     const char *roots;
     int batch;
 };
-/* Prints JSON on standard output: {"model", "parameters", "data": {…}, "device", "samples", "loss",
- * "accuracy", "classes": [{"class", "name", "samples", "right", "accuracy", "answers",
- * "precision"}], "confusion": [[…]]}, rows what it is, columns what was answered; the last three
- * are null for targets that are no labels. {"error": {"code", "message", "hint"}} when it fails;
- * then it is negative too. */
+/* Prints job/documents/scored.h on standard output, also if it fails, and then returns negative. */
 int evaluate_run(const struct evaluate_ask *ask, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* The keeper: rank W, without a device. It starts the run for everybody, then is the first server
+/* The keeper: rank W, without a device. It starts the run for all ranks, then is the first server
  * (or, where a strategy needs none, takes states from rank 0), and is the only one that writes
  * checkpoints and artifacts. Further servers (rank > W) run the same code without the files.
  *
@@ -62,14 +62,6 @@ static double job_time(const struct keeper *k)
     return comm_now(k->env->comm) - k->rank.job_start;
 }
 
-/* Seconds since the job's start travel in extra.elapsed, so that `time` goes on after a restart. */
-static json_t *with_elapsed(struct keeper *k, const struct run_state *state)
-{
-    json_t *extra = state->extra ? json_copy(state->extra) : json_object();
-    json_object_set_new(extra, "elapsed", json_real(job_time(k)));
-    return extra;
-}
-
 /* The first worker's own state, as the program gave it. */
 static int save_own_artifact(struct keeper *k, const struct run_state *state, struct err *e)
 {
@@ -106,10 +98,9 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
         return err_set(e, ERR_MEMORY, "cannot write a checkpoint: memory ran out");
     }
     *copy = *state;
-    copy->extra = with_elapsed(k, state);
+    copy->elapsed = job_time(k); /* so that `time` goes on after a restart */
     int rc = checkpoint_write(k->env->job_dir, k->env->spec, copy, k->env->spec->checkpoint_keep,
                               path, sizeof(path), e);
-    json_decref(copy->extra);
     free(copy);
     if (rc == 0) {
         t->saved(t->ctx, "checkpoint", path, state->version, job_time(k));
@@ -117,8 +108,8 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
     return rc;
 }
 
-/* A full disk costs safety, not the run: what was saved before stands, and it is tried again the
- * next time. */
+/* A full disk does not end the run: the previous checkpoint stays, and the next save tries again.
+ */
 static int pass_over(const struct run_state *state, struct err *e)
 {
     char quoted[600];
@@ -205,8 +196,8 @@ int keeper_run(struct trainer_env *env, struct err *e)
 out:
     t->phase(t->ctx, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
-        return rc; /* the communication thread may still work on our blocks, and this process ends:
-                      free nothing beneath it */
+        return rc; /* the communication thread may still use our blocks; the process ends, so
+                      nothing is freed */
     }
     start_release(&k->start);
     free(decay);

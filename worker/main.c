@@ -4,10 +4,10 @@
  *
  *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device ─► trainer or keeper ─► "ended" ─► MPI_Finalize
  *
- * Two things must happen before anything else. OpenMP's threads would burn the cores that other
- * ranks compute on while they wait, and the runtime reads OMP_WAIT_POLICY as it is loaded: so the
- * program sets it and executes itself again. And a rank must not outlive the daemon that started
- * it: PR_SET_PDEATHSIG. Exit codes are hints; what happened is in the store.
+ * Two things come first. Waiting OpenMP threads would take cores from other ranks, and the runtime
+ * reads OMP_WAIT_POLICY when it is loaded, so the program sets it and executes itself again.
+ * PR_SET_PDEATHSIG ends a rank with the daemon that started it. Exit codes are hints; the store has
+ * the outcome.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -26,6 +26,7 @@
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
+#include "worker/program/copy.h"
 #include "worker/program/program.h"
 #include "worker/pulse.h"
 #include "worker/trainer.h"
@@ -51,6 +52,7 @@ struct process {
     struct dataset data;
     bool data_there;
     struct program program; /* of a spec with one */
+    struct copy copy;       /* of an uploaded program */
     char output[4096];      /* the program's folder for artifacts */
     int rank;
 };
@@ -67,8 +69,8 @@ static void wait_passively(char **argv)
     }
 }
 
-/* What holds for this host alone comes as EVENSTEP_MCA_…: mpirun overwrites OMPI_MCA_… with what
- * holds for all. */
+/* Settings of this host alone come as EVENSTEP_MCA_…, because mpirun overwrites OMPI_MCA_… with
+ * those of all hosts. */
 static void adopt_host_settings(void)
 {
     static const char prefix[] = "EVENSTEP_MCA_";
@@ -218,8 +220,29 @@ static int fetch_samples(struct process *w, struct err *e)
     return rc;
 }
 
-/* Programs bring samples and network with them; the first minibatches follow if the job left the
- * batch to them. */
+/* An uploaded program, into a folder of this rank's own; *folder stays as it is for others. */
+static int copy_program(struct process *w, const char **folder, struct err *e)
+{
+    const struct worker_config *c = &w->config;
+    const struct copy_ask ask = {.comm = &w->comm,
+                                 .telemetry = &w->telemetry,
+                                 .digest = c->spec->program.digest,
+                                 .archive = c->plan.program_archive,
+                                 .received = {c->cache, c->cache_bytes},
+                                 .works = w->rank < c->spec->workers};
+    if (!c->spec->program.digest[0]) {
+        return 0;
+    }
+    if (!c->plan.program_archive[0]) {
+        return err_set(e, ERR_NOT_FOUND, "a program by its digest needs a service that has it");
+    }
+    int rc = copy_open(&w->copy, &ask, e);
+    *folder = rc == 0 && w->copy.folder[0] ? w->copy.folder : NULL;
+    return rc;
+}
+
+/* Programs bring samples and network; if the job left the batch to them, the first minibatches
+ * follow from theirs. */
 static int join_programs(struct process *w, const char *node, struct err *e)
 {
     struct worker_config *c = &w->config;
@@ -228,6 +251,9 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
     bool local = c->mode == WORKER_LOCAL; /* else another host than the coordinator's has none */
+    if ((rc = copy_program(w, &folder, e)) < 0) {
+        return rc;
+    }
     bool has_job_dir = job_dir && (local || access(job_dir, W_OK) == 0);
     snprintf(w->output, sizeof(w->output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
@@ -339,8 +365,7 @@ static int run_rank(struct process *w, struct err *e)
     return rc;
 }
 
-/* The keeper speaks last: when all went well, only it tells the outcome, after its last file is
- * written. */
+/* When all went well, only the keeper reports the outcome, after its last file is written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
     static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,
@@ -368,7 +393,9 @@ static int run_mpi(struct process *w, struct err *e)
     struct sigaction term = {.sa_handler = on_term};
     sigaction(SIGTERM, &term, NULL);
     w->transport = comm_mpi_open(e);
+    w->copy.lock = -1;
     int rc = w->transport ? run_rank(w, e) : -(int)e->code;
+    copy_close(&w->copy);
     say_goodbye(w, rc, e);
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);

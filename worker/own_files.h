@@ -5,7 +5,7 @@
  *   checkpoints/step-000000001234.rank-0.5f0c….state     as the program gave it: torch.load reads it
  *
  * A name has part of the content's digest, so that writing a step anew never touches what an older
- * checkpoint of that step refers to. The checkpoint refers to them by `own` in its progress, a list
+ * checkpoint of that step refers to. The checkpoint names them by `own` in its metadata, a list
  * by rank of {"file", "bytes", "sha256"} (null: that worker has none), and is written last: it is
  * there with all of its states, or not at all.
  */
@@ -16,11 +16,11 @@
 
 #include "worker/exchange/own_state.h"
 
-/* Writes n states into the folder. Returns what progress says of them: a new reference, or NULL. */
+/* Writes n states into the folder. Returns the list that names them: a new reference, or NULL. */
 json_t *own_files_write(const char *dir, int64_t step, const struct own_state *own, int n,
                         struct err *e);
 /* Reads what `list` names: *out is an array of *n, for own_files_release(). A file that is missing
- * or altered is an error. `list` NULL: there are none. */
+ * or altered is an error. */
 int own_files_read(const char *dir, const json_t *list, struct own_state **out, int *n,
                    struct err *e);
 void own_files_release(struct own_state *own, int n);

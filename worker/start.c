@@ -1,6 +1,6 @@
-/* The start of a run (see start.h). Blocks travel as they stand in memory; the header tells their
- * lengths, so that a rank whose replica is of another size sees it. If the keeper cannot start, its
- * sentence travels in place of the progress: every rank then ends with the cause, instead of
+/* The start of a run (see start.h). Blocks travel as they are in memory; the header has their
+ * lengths, so that a rank with a replica of another size notices. If the keeper cannot start, its
+ * error message travels in place of the progress: every rank then ends with the cause, instead of
  * waiting for a sender that is gone.
  */
 #include "worker/start.h"
@@ -19,50 +19,12 @@ struct start_head {
     double elapsed;
 };
 
-static json_t *progress(const struct start *s)
-{
-    const struct run_state *st = &s->from.state;
-    json_t *out = json_array();
-    for (int i = 0; i < st->n_out; i++) {
-        json_array_append_new(out, json_pack("[I,I,I]", (json_int_t)st->out[i].epoch,
-                                             (json_int_t)st->out[i].start,
-                                             (json_int_t)st->out[i].count));
-    }
-    json_t *j =
-        json_pack("{s:I, s:I, s:[I,I,I,I], s:o}", "version", (json_int_t)st->version, "applied",
-                  (json_int_t)st->applied_samples, "cursor", (json_int_t)st->cursor.samples,
-                  (json_int_t)st->cursor.epochs, (json_int_t)st->cursor.epoch,
-                  (json_int_t)st->cursor.position, "out", out);
-    if (st->extra) {
-        json_object_set(j, "extra", st->extra);
-    }
-    return j;
-}
-
-static int64_t at(const json_t *array, size_t i)
-{
-    return json_integer_value(json_array_get(array, i));
-}
-
 static int take_progress(struct start *s, const char *text, size_t bytes, struct err *e)
 {
-    struct run_state *st = &s->from.state;
     json_t *j = jsonx_parse(text, bytes, e);
-    if (!j) {
-        return err_prefix(e, "cannot read the start of the run");
-    }
-    const json_t *cursor = json_object_get(j, "cursor"), *out = json_object_get(j, "out");
-    st->version = json_integer_value(json_object_get(j, "version"));
-    st->applied_samples = json_integer_value(json_object_get(j, "applied"));
-    st->cursor = (struct cursor){at(cursor, 0), at(cursor, 1), at(cursor, 2), at(cursor, 3)};
-    st->n_out = (int)json_array_size(out);
-    for (int i = 0; i < st->n_out && i < (int)(sizeof(st->out) / sizeof(st->out[0])); i++) {
-        const json_t *slice = json_array_get(out, (size_t)i);
-        st->out[i] = (struct slice){at(slice, 0), at(slice, 1), at(slice, 2)};
-    }
-    s->from.extra = json_incref(json_object_get(j, "extra"));
+    int rc = j ? progress_read(&s->from.state, &s->from.of, j, e) : -ERR_PEER;
     json_decref(j);
-    return 0;
+    return rc < 0 ? err_prefix(e, "cannot read the start of the run") : 0;
 }
 
 static int blocks_alloc(struct start *s, struct err *e)
@@ -82,7 +44,6 @@ static void point_blocks(struct start *s)
     st->params = s->from.params;
     st->optim = st->n_optim ? s->from.optim : NULL;
     st->stats = s->from.stats;
-    st->extra = s->from.extra;
     st->test_accuracy = st->test_loss = -1;
 }
 
@@ -108,14 +69,15 @@ static int check_same(const char *what, const char *then, int now, struct err *e
     return -ERR_INVALID;
 }
 
-/* Whether a job can go on from this checkpoint. */
+/* Can a job go on from this checkpoint? */
 static int check_continues(const struct start *s, const struct jobspec *spec, int64_t samples,
                            struct err *e)
 {
     long long done = s->from.state.cursor.epoch, epochs = (long long)spec->epochs;
     int rc = samples > 0 ? check_samples(s, samples, e) : 0;
-    if (rc < 0 || (rc = check_same("optimizer", s->from.optimizer, spec->optimizer.type, e)) < 0 ||
-        (rc = check_same("strategy", s->from.strategy, spec->strategy.type, e)) < 0) {
+    const struct progress_run *of = &s->from.of;
+    if (rc < 0 || (rc = check_same("optimizer", of->optimizer, spec->optimizer.type, e)) < 0 ||
+        (rc = check_same("strategy", of->strategy, spec->strategy.type, e)) < 0) {
         return rc;
     }
     if (epochs <= done) {
@@ -127,8 +89,8 @@ static int check_continues(const struct start *s, const struct jobspec *spec, in
     return rc;
 }
 
-/* `init.continue`: as if the job that ended had been given our number of epochs, from its newest
- * checkpoint on. */
+/* `init.continue`: goes on from the newest checkpoint of a job that ended, with our number of
+ * epochs. */
 static int continue_job(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
     struct cursor *c = &s->from.state.cursor;
@@ -165,17 +127,17 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
 {
     const struct jobspec *spec = env->spec;
     const struct network *net = &spec->network;
-    int rc = env->job_dir ? checkpoint_newest(env->job_dir, spec, &s->from, e) : 1;
+    int rc = env->job_dir ? checkpoint_newest(env->job_dir, spec, &s->from, e) : CHECKPOINT_NONE;
     if (rc < 0) {
         return rc;
     }
-    if (rc == 0) {
+    if (rc == CHECKPOINT_FOUND) {
         if ((rc = check_samples(s, samples, e)) < 0) {
             return rc;
         }
         s->restored = true;
         checkpoint_drop_own(&s->from);
-        s->elapsed = json_number_value(json_object_get(s->from.extra, "elapsed"));
+        s->elapsed = s->from.state.elapsed;
         log_info("start", "restored from a checkpoint", "path=%s version=%lld", s->from.path,
                  (long long)s->from.state.version);
         return 0;
@@ -219,8 +181,8 @@ static int hand_out_blocks(struct start *s, struct trainer_env *env, struct err 
     return rc;
 }
 
-/* Ranks prepare for different times from here on, 20 seconds and more under a quota; what they tell
- * has one clock. */
+/* Ranks prepare for different times from here on, 20 seconds and more under a quota; their rows
+ * share one time 0. */
 static int begin(struct start *s, struct trainer_env *env, struct err *e)
 {
     int rc = env->virtual_time ? 0 : comm_meet(env->comm, e);
@@ -228,7 +190,7 @@ static int begin(struct start *s, struct trainer_env *env, struct err *e)
     return rc;
 }
 
-/* What the keeper found goes to everybody: header and text, then the blocks, unless the text says
+/* Sends what the keeper found to all ranks: header and text, then the blocks, unless the text says
  * why there are none. */
 static int give_found(struct start *s, struct trainer_env *env, char *text, int found,
                       const struct err *why, struct err *e)
@@ -265,7 +227,7 @@ int start_give(struct start *s, struct trainer_env *env, int64_t samples, struct
     memset(s, 0, sizeof(*s));
     int found = samples > 0 ? find_start(s, env, samples, &why)
                             : err_set(&why, ERR_DATA, "there are no training samples");
-    json_t *j = found < 0 ? NULL : progress(s);
+    json_t *j = found < 0 ? NULL : progress_json(env->spec, &s->from.state);
     char *text = found < 0 ? strdup(why.message) : jsonx_dump(j, false, NULL);
     json_decref(j);
     int rc = text ? give_found(s, env, text, found, &why, e)
@@ -287,7 +249,7 @@ static int check_head(const struct start_head *head, const char *text, const str
     return 0;
 }
 
-/* The text's room is the caller's to free. */
+/* The caller frees the text. */
 static int receive_head(struct trainer_env *env, struct start_head *head, char **text,
                         struct err *e)
 {

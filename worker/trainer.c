@@ -4,12 +4,12 @@
  *     receive start ─► prepare ─► strategy start ─► ┌ next ─► load ─► compute ─► on_gradients ┐
  *                                                   └────────────────────◄─────────────────────┘
  *
- * Which samples, how many, when to evaluate and when to end: all of that is the strategy's. What
- * computes is an engine (worker/engine.h): a network of ours on a device, or a user's own program.
- * Buckets of gradients leave while the engine still computes the rest. Time spent
- * computing is measured here, up to the last gradient and without the time spent handing buckets
- * over: under a barrier everybody's step takes equally long, and only this figure tells who is slow
- * (DESIGN.md decision 10). Nothing is allocated in a step.
+ * The strategy decides which samples, how many, when to evaluate and when to end. An engine
+ * (worker/engine.h) computes: a network of ours on a device, or a user's own program. Buckets of
+ * gradients leave while the engine still computes the rest. Time spent computing is measured here,
+ * up to the last gradient and without the time spent handing buckets over: under a barrier all
+ * steps take equally long, and only this figure shows which rank is slow (DESIGN.md decision 10).
+ * Nothing is allocated in a step.
  */
 #include "worker/trainer.h"
 
@@ -309,8 +309,8 @@ int trainer_run(struct trainer_env *env, struct err *e)
     }
     set_phase(t, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
-        return rc; /* the communication thread may still work on our blocks, and this process ends:
-                      free nothing beneath it */
+        return rc; /* the communication thread may still use our blocks; the process ends, so
+                      nothing is freed */
     }
     if (t->strategy) {
         t->strategy->ops->free(t->strategy);

@@ -32,13 +32,17 @@ int results_save(const struct results *r, struct store *store, const char *job, 
     return rc;
 }
 
-static int severity(const struct ended *end)
+/* How much an end says about why the attempt ended. An echo is a rank that failed because another
+ * one did. */
+enum severity { SEVERITY_NONE, SEVERITY_ECHO, SEVERITY_CAUSE };
+
+static enum severity severity(const struct ended *end)
 {
     if (end->outcome != OUTCOME_FAILED) {
-        return 1;
+        return SEVERITY_NONE;
     }
     bool echo = end->code == ERR_PEER || end->code == ERR_CANCELLED || end->code == ERR_TIMEOUT;
-    return echo ? 2 : 3;
+    return echo ? SEVERITY_ECHO : SEVERITY_CAUSE;
 }
 
 void results_end(struct results *r, const struct ended *end)

@@ -1,11 +1,8 @@
 /* See joining.h. */
 #include "job/documents/joining.h"
 
-static const char *text_of(const json_t *j, const char *key)
-{
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? text : "";
-}
+#include "common/jsonx.h"
+#include "common/sign.h"
 
 json_t *joining_ask_json(const struct joining_ask *a)
 {
@@ -22,16 +19,16 @@ json_t *joining_ask_json(const struct joining_ask *a)
 void joining_ask_read(struct joining_ask *out, const json_t *j)
 {
     const json_t *fault = json_object_get(j, "fault");
-    *out = (struct joining_ask){.host = text_of(j, "host"),
-                                .instance = text_of(j, "instance"),
-                                .address = text_of(j, "address"),
-                                .network = text_of(j, "network"),
-                                .nonce = text_of(j, "nonce"),
+    *out = (struct joining_ask){.host = jsonx_string_at(j, "host"),
+                                .instance = jsonx_string_at(j, "instance"),
+                                .address = jsonx_string_at(j, "address"),
+                                .network = jsonx_string_at(j, "network"),
+                                .nonce = sign_nonce_of(j),
                                 .versions = json_object_get(j, "versions"),
                                 .nodes = json_object_get(j, "nodes"),
                                 .faulty = fault != NULL,
-                                .message = text_of(fault, "message"),
-                                .hint = text_of(fault, "hint")};
+                                .message = jsonx_string_at(fault, "message"),
+                                .hint = jsonx_string_at(fault, "hint")};
 }
 
 json_t *joining_answer_json(const struct joining_answer *a)
@@ -45,9 +42,9 @@ json_t *joining_answer_json(const struct joining_answer *a)
 void joining_answer_read(struct joining_answer *out, const json_t *j)
 {
     *out = (struct joining_answer){.accepted = json_is_true(json_object_get(j, "accepted")),
-                                   .coordinator = text_of(j, "coordinator"),
-                                   .salt = text_of(j, "salt"),
-                                   .key = text_of(j, "key"),
-                                   .message = text_of(j, "message"),
-                                   .hint = text_of(j, "hint")};
+                                   .coordinator = jsonx_string_at(j, "coordinator"),
+                                   .salt = jsonx_string_at(j, "salt"),
+                                   .key = jsonx_string_at(j, "key"),
+                                   .message = jsonx_string_at(j, "message"),
+                                   .hint = jsonx_string_at(j, "hint")};
 }

@@ -18,10 +18,10 @@
 
 struct joining_ask {
     const char *host, *instance, *address, *network;
-    const char *nonce;      /* only read: sign_stamp() adds it */
-    const json_t *versions; /* of its programs; NULL: it says none */
-    const json_t *nodes;    /* array of names; NULL: it says none */
-    bool faulty;            /* it cannot start, and says why: */
+    const char *nonce; /* only read: sign_stamp() adds it */
+    json_t *versions;  /* of its programs; NULL: it says none */
+    json_t *nodes;     /* array of names; NULL: it says none */
+    bool faulty;       /* it cannot start, and says why: */
     const char *message, *hint;
 };
 json_t *joining_ask_json(const struct joining_ask *a); /* new reference */

@@ -55,6 +55,8 @@ json_t *plan_json(const struct plan *p)
     json_object_set_new(j, "init_path", p->init_path[0] ? json_string(p->init_path) : json_null());
     json_object_set_new(j, "program_folder",
                         p->program_folder[0] ? json_string(p->program_folder) : json_null());
+    json_object_set_new(j, "program_archive",
+                        p->program_archive[0] ? json_string(p->program_archive) : json_null());
     json_object_set_new(j, "first",
                         json_pack("{s:i, s:o}", "version", p->first_version, "sizes", sizes));
     json_object_set_new(j, "speeds", speeds);
@@ -143,6 +145,9 @@ int plan_read(struct plan *out, const json_t *j, struct err *e)
     read_roots(&d, out);
     if (document_has(&d, "init_path")) {
         document_text(&d, "init_path", out->init_path, sizeof out->init_path);
+    }
+    if (document_has(&d, "program_archive")) {
+        document_text(&d, "program_archive", out->program_archive, sizeof out->program_archive);
     }
     if (document_has(&d, "program_folder")) {
         document_text(&d, "program_folder", out->program_folder, sizeof out->program_folder);

@@ -4,8 +4,8 @@
  *
  *   {"format": 1, …, "spec": {…}, "workers": [{"rank", "node", "host", "device", "slowdown",
  *    "threads", "agent", "address", "tuning"}], "servers": 1, "job_dir": "/…/jobs/7f3a…",
- *    "data_roots": ["/…"], "init_path": null, "program_folder": null, "first": {"version": 1, "sizes": […]},
- *    "speeds": […]}
+ *    "data_roots": ["/…"], "init_path": null, "program_folder": null, "program_archive": null,
+ *    "first": {"version": 1, "sizes": […]},    "speeds": […]}
  *
  * A virtual attempt runs as one process: its plan has no workers, no servers and no sizes.
  */
@@ -32,10 +32,12 @@ struct plan {
     struct plan_worker *workers; /* [n_workers]; owned */
     int n_workers, servers;      /* both 0: a virtual attempt */
     char job_dir[PLAN_PATH];
-    char roots[PLAN_PATH];          /* of data sets, separated by colons; empty: none */
-    char init_path[PLAN_PATH];      /* of the file that `init` names; empty: none */
-    char program_folder[PLAN_PATH]; /* where the spec's program lies on the coordinator's host, and
+    char roots[PLAN_PATH];           /* of data sets, separated by colons; empty: none */
+    char init_path[PLAN_PATH];       /* of the file that `init` names; empty: none */
+    char program_folder[PLAN_PATH];  /* where the spec's program lies on the coordinator's host, and
                                        elsewhere unless a host says otherwise; empty: nowhere */
+    char program_archive[PLAN_PATH]; /* of an uploaded program, on the coordinator's host (a host
+                                        with an agent has its own copy); empty: none */
     int first_version;
     int first_sizes[SPEC_WORKERS]; /* [n_workers], minibatches */
     double speeds[SPEC_WORKERS];   /* [n_workers], relative, their mean is 1 */

@@ -44,7 +44,10 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
         status = dnnl_memory_desc_init_by_tag(&md.bias, 1, bias, dnnl_f32, dnnl_x);
     }
     int rc = prim_check(status, "describe the weights", e);
-    return rc < 0 ? rc : weighted_prepare(p, s, &md, describe, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return weighted_prepare(p, s, &md, describe, e);
 }
 
 const struct cpu_op cpu_conv = {

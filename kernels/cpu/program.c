@@ -109,7 +109,10 @@ static int build(struct cpu_program *p, struct err *e)
         .at = &p->values[0].data, .stride = p->values[0].count * element_size(p->bf16)};
     cpu_tiles(p);
     rc = prepare_steps(p, e);
-    return rc < 0 ? rc : plan_memory(p, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return plan_memory(p, e);
 }
 
 struct cpu_program *cpu_program_new(struct dev_replica *r, const struct cpu_program *lead,

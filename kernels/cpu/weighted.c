@@ -160,7 +160,10 @@ int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev
         pointwise_flatten(p, w->flattened, s->in[0]->data, &s->in[0]->shape, true);
     }
     int rc = p->from == 0 ? prim_run(p, &w->forward_weights.copy, e) : 0;
-    return rc < 0 ? rc : prim_run(p, &w->forward, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return prim_run(p, &w->forward, e);
 }
 
 /* grad, which the tile under way has written, is that of all tiles so far. */

@@ -18,6 +18,7 @@ from conftest import ROOT, environment, python_with
 CASE = os.path.join(ROOT, "tests/client/case.py")
 BUILD = os.environ.get("EVENSTEP_BUILD", os.path.join(ROOT, "build"))
 UNEQUAL = {"sgd_momentum": 5e-7, "adamw": 2e-5, "clipping": 5e-7, "odd_parameters": 5e-6}
+UNEQUAL |= {"token_weighted": 1e-6, "token_weighted_twice": 1e-6, "sum_reduction": 2e-6, "two_backwards": 1e-6, "two_heads": 1e-6}
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -30,10 +31,12 @@ def alone(python, tmp_path, case):
     return dict(np.load(output + ".npz"))
 
 
-def on_ranks(python, tmp_path, case, sizes, strategy, options=()):
+def on_ranks(python, tmp_path, case, sizes, strategy, options=(), variables=None, **more):
     """What each rank's program ends with, and the rows of the run."""
+    tmp_path.mkdir(exist_ok=True)
     spec = {
-        "program": {"command": [python, CASE], "args": ["torch_cases", case, str(tmp_path / "rank")]},
+        **more,
+        "program": {"command": [python, CASE], "args": ["torch_cases", case, str(tmp_path / "rank")], "env": variables or {}},
         "workers": len(sizes),
         "strategy": strategy,
         "batching": {"policy": "static", "sizes": sizes},
@@ -65,6 +68,20 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(python, tmp_path, case):
     assert found < UNEQUAL[case]
 
 
+def test_an_exception_that_one_rank_catches_leaves_the_step_out_everywhere(python, tmp_path):
+    results, rows = on_ranks(python, tmp_path, "fails_in_backward", [700, 500], {"type": "sync"})
+    assert len(rows) == 2 * 4 and bit_identical(results)
+    assert difference(results[0], alone(python, tmp_path, "fails_in_backward")) < 5e-7  # the three other steps
+
+
+@pytest.mark.parametrize("strategy", [{"type": "local-sgd", "k": 1}, {"type": "asgd"}], ids=lambda s: s["type"])
+def test_token_weights_and_sums_train_where_gradients_are_not_summed_over_ranks(python, tmp_path, strategy):
+    for case, sizes in (("token_weighted", [700, 500]), ("sum_loss", [700, 500])):
+        results, rows = on_ranks(python, tmp_path, case, sizes, strategy)
+        end, first = alone(python, tmp_path, case), alone(python, tmp_path, "untrained")
+        assert rows and difference(results[0], end) < 0.5 * difference(first, end)
+
+
 @pytest.mark.parametrize(
     "strategy",
     [{"type": "asgd"}, {"type": "dbs-sgd"}, {"type": "softsync", "n": 1}, {"type": "local-sgd", "k": 2}, {"type": "hier-sgd", "k1": 1, "k2": 2}, {"type": "hpsgd", "k": 1}],
@@ -85,3 +102,40 @@ def test_every_strategy_trains_the_program(python, tmp_path, strategy, case):
 def test_a_program_that_fails_names_rank_node_and_last_lines(python, tmp_path):
     with pytest.raises(AssertionError, match="the program of rank [01] on 'local-[12]' ended with exit code 1.*no attribute 'missing'"):
         on_ranks(python, tmp_path, "missing", [700, 500], {"type": "sync"})
+
+
+@pytest.mark.parametrize("case", ["sgd_momentum", "adamw"])
+def test_a_program_that_was_killed_under_sync_comes_back_with_another_ranks_optimizer(python, tmp_path, case):
+    """The parameters are those of the program alone, as if nothing had happened."""
+    results, rows = on_ranks(python, tmp_path, case, [700, 500], {"type": "sync"}, variables={"TEST_CRASH": "31"})
+    assert len(rows) == 2 * 60 and bit_identical(results)
+    assert difference(results[0], alone(python, tmp_path, case)) < UNEQUAL[case]
+
+
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "local-sgd", "k": 2}], ids=lambda s: s["type"])
+def test_a_program_that_was_killed_comes_back(python, tmp_path, strategy):
+    results, rows = on_ranks(python, tmp_path, "plain_sgd", [700, 500], strategy, variables={"TEST_CRASH": "31"})
+    end, first = alone(python, tmp_path, "plain_sgd"), alone(python, tmp_path, "untrained")
+    assert rows and difference(results[0], end) < difference(first, end)
+
+
+# within an epoch of six steps, in its last one, in the first one of the next
+KILLED = [("goes_on_sgd", 9, {"type": "sync"}), ("goes_on_adamw", 12, {"type": "sync"}), ("goes_on_adamw", 13, {"type": "sync"}),
+          ("goes_on_adamw", 9, {"type": "local-sgd", "k": 3})]
+
+
+@pytest.mark.parametrize("case,after,strategy", KILLED, ids=lambda v: v["type"] if isinstance(v, dict) else str(v))
+def test_a_program_that_was_killed_goes_on_as_if_it_had_not_been(python, tmp_path, case, after, strategy):
+    """Optimizer, scheduler, buffers, dropout's random numbers, Python's and NumPy's: bit for bit."""
+    sizes, whole, run = [120, 80], tmp_path / "whole", tmp_path / "run"
+    undisturbed, _ = on_ranks(python, whole, case, sizes, strategy, ["--out", str(whole)])
+    often, keeps = {"checkpoint": {"every_steps": 1}}, ["--out", str(run)]
+    with pytest.raises(AssertionError):
+        on_ranks(python, run, case, sizes, strategy, keeps, {"TEST_KILL": str(after)}, **often)
+    results, _ = on_ranks(python, run, case, sizes, strategy, keeps, **often)
+    for a, b in zip(undisturbed, results):
+        assert all(np.array_equal(a[k], b[k]) for k in a if k != "steps"), (case, difference(a, b))
+    assert results[0]["steps"] < undisturbed[0]["steps"] == 24
+    code = "import sys, torch; print(sorted(torch.load(sys.argv[1], weights_only=True)))"
+    shown = subprocess.run([python, "-c", code, str(run / "artifacts/state.bin")], capture_output=True, text=True)
+    assert shown.stdout.strip() == "['buffers', 'optimizer', 'place', 'random', 'scheduler']", shown.stderr

@@ -74,7 +74,7 @@ def test_torch_load_reads_the_state(torch_programs, run_programs, tmp_path):
     job = run_programs(torch_programs, "torch_cases", "with_state", [2, 1], epochs=2, save_every=4)
     file = tmp_path / "state.pt"
     file.write_bytes(job.sides[0].state)
-    code = "import sys, torch; print(sorted(torch.load(sys.argv[1], weights_only=False)))"
+    code = "import sys, torch; print(sorted(torch.load(sys.argv[1], weights_only=True)))"
     shown = subprocess.run(
         [python_with("torch"), "-c", code, str(file)], capture_output=True, text=True
     ).stdout

@@ -4,6 +4,10 @@ The data are drawn from a seed; each case writes its parameters to OUTPUT.npz. F
 make the order of samples irrelevant, so that a run alone and one on unequal ranks are comparable.
 """
 
+import os
+import random
+import signal
+
 import numpy as np
 import torch
 from torch import nn
@@ -40,10 +44,20 @@ def leave(output, model, **more):
 def loop(output, model, opt, loader, step, epochs=STEPS, **options):
     """prepare, then `step` for each batch."""
     model, opt, loader = evenstep.prepare(model, opt, loader, **options)
+    steps = 0
     for _ in evenstep.epochs(epochs):
         for x, y in loader:
+            steps += 1
+            crash(steps)
             step(model, opt, x, y)
     leave(output, model)
+
+
+def crash(steps):
+    """TEST_CRASH=N: the first process of rank 1 is killed in its Nth step."""
+    first = os.environ.get("EVENSTEP_INCARNATION") == "0" and evenstep.rank() == 1
+    if first and steps == int(os.environ.get("TEST_CRASH", 0)):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def plain_step(model, opt, x, y):
@@ -219,6 +233,93 @@ def two_backwards(output):
 
     model = mlp()
     loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+def two_heads(output):
+    """The second pass reaches a part of the parameters; zero_grad never comes between."""
+
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.a, self.b = nn.Linear(20, 32), nn.Linear(32, 5), nn.Linear(32, 1)
+
+        def forward(self, x):
+            hidden = torch.tanh(self.body(x))
+            return self.a(hidden), self.b(hidden.detach())
+
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        a, b = model(x)
+        F.cross_entropy(a, y).backward()
+        (b.squeeze(1) - y).pow(2).mean().backward()
+        opt.step()
+
+    torch.manual_seed(1)
+    model = Heads()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+# ---- weights
+
+
+def _tokens(y):
+    return (y % 3 + 1).float()
+
+
+def token_weighted(output):
+    """A mean over tokens: samples have one to three of them."""
+
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        tokens = _tokens(y)
+        loss = (tokens * F.cross_entropy(model(x), y, reduction="none")).sum() / tokens.sum()
+        evenstep.weight(tokens.sum())
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+def token_weighted_twice(output):
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        tokens, out = _tokens(y), model(x)
+        evenstep.weight(tokens.sum())
+        (tokens * F.cross_entropy(out, y, reduction="none")).sum().div(tokens.sum()).backward(
+            retain_graph=True
+        )
+        (tokens * out.pow(2).mean(1)).sum().div(10 * tokens.sum()).backward()
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+def _sum_step(model, opt, x, y):
+    opt.zero_grad()
+    out = model(x)
+    F.cross_entropy(out, y, reduction="sum").backward(retain_graph=True)
+    (0.1 * out.pow(2).sum()).backward()
+    opt.step()
+
+
+def sum_loss(output):
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y, reduction="sum").backward()
+        opt.step()
+
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05 / FULL, momentum=0.9)
+    loop(output, model, opt, full(data()), step, reduction="sum")
+
+
+def sum_reduction(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05 / FULL, momentum=0.9)
+    loop(output, model, opt, full(data()), _sum_step, reduction="sum")
 
 
 def checkpointed(output):
@@ -474,3 +575,46 @@ def crashes(output):
 
 def untrained(output):
     leave(output, mlp())
+
+
+# ---- killed and gone on
+
+
+def _goes_on(output, model, opt, scheduler):
+    """Four epochs of six steps of 200 samples; TEST_KILL=N kills rank 1, its program with it, in its Nth step."""
+    kill, steps = int(os.environ.get("TEST_KILL", 0)), 0
+    loader = DataLoader(data(), batch_size=200, shuffle=True)
+    test = DataLoader(data(64), batch_size=16)
+    model, opt, loader, scheduler = evenstep.prepare(model, opt, loader, scheduler)
+    for epoch in evenstep.epochs(4):
+        model.train()
+        for x, y in loader:
+            steps += 1
+            if steps == kill and evenstep.rank() == 1:
+                os.kill(os.getppid(), signal.SIGKILL)
+                signal.pause()
+            x = x + 0.01 * float(np.random.rand()) + 0.01 * random.random()
+            plain_step(model, opt, x, y)
+        scheduler.step()
+        model.eval()
+        with torch.no_grad():
+            right = sum(int((model(x).argmax(1) == y).sum()) for x, y in test)
+        evenstep.log(test_accuracy=right / 64)
+    leave(output, model, rate=opt.param_groups[0]["lr"], steps=steps)
+
+
+def goes_on_sgd(output):
+    np.random.seed(5)
+    random.seed(5)
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    _goes_on(output, model, opt, torch.optim.lr_scheduler.MultiStepLR(opt, [1, 3], 0.5))
+
+
+def goes_on_adamw(output):
+    np.random.seed(5)
+    random.seed(5)
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, 5))
+    opt = torch.optim.AdamW(model.parameters(), 1e-2)
+    _goes_on(output, model, opt, torch.optim.lr_scheduler.CosineAnnealingLR(opt, 4))

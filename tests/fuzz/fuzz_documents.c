@@ -8,11 +8,15 @@
 #include "job/documents/checked.h"
 #include "job/documents/control.h"
 #include "job/documents/fact.h"
+#include "job/documents/host_beat.h"
+#include "job/documents/joining.h"
 #include "job/documents/launched.h"
 #include "job/documents/measured.h"
 #include "job/documents/offer.h"
 #include "job/documents/plan.h"
+#include "job/documents/scored.h"
 #include "job/documents/summary.h"
+#include "worker/progress.h"
 
 /* Reads `j`; NULL: it is not valid, and *rc and *e say why. Else what was read, written again. */
 typedef json_t *again_fn(const json_t *j, int *rc, struct err *e);
@@ -38,6 +42,24 @@ AGAIN(checked, checked_read(&x, j, e), checked_release(&x))
 AGAIN(offer, offer_read(&x, j, e), offer_release(&x))
 AGAIN(evaluations, evaluations_read(&x, j, e), evaluations_release(&x))
 
+AGAIN(scored, scored_read(&x, j, e), scored_release(&x))
+AGAIN(host_beat, (host_beat_read(&x, j), 0), (void)0)
+AGAIN(joining_ask, (joining_ask_read(&x, j), 0), (void)0)
+AGAIN(joining_answer, (joining_answer_read(&x, j), 0), (void)0)
+
+/* What a checkpoint tells is told on by the next one, of a job with the same spec. */
+static json_t *again_progress(const json_t *j, int *rc, struct err *e)
+{
+    static struct jobspec spec;
+    static struct run_state state;
+    struct progress_run of;
+    state = (struct run_state){0};
+    *rc = progress_read(&state, &of, j, e);
+    json_t *out = *rc < 0 ? NULL : progress_json(&spec, &state);
+    json_decref(state.staleness);
+    return out;
+}
+
 /* What is taken from a summary is no summary: it is only read. */
 static json_t *again_summary(const json_t *j, int *rc, struct err *e)
 {
@@ -50,10 +72,11 @@ static json_t *again_summary(const json_t *j, int *rc, struct err *e)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static again_fn *const all[] = {again_control,  again_plan,     again_beat,
-                                    again_fact,     again_launched, again_bookmark,
-                                    again_measured, again_checked,  again_evaluations,
-                                    again_summary,  again_offer};
+    static again_fn *const all[] = {
+        again_control,     again_plan,        again_beat,           again_fact,
+        again_launched,    again_bookmark,    again_measured,       again_checked,
+        again_evaluations, again_summary,     again_offer,          again_scored,
+        again_host_beat,   again_joining_ask, again_joining_answer, again_progress};
     json_t *j = size > 0 ? fuzz_json(data + 1, size - 1) : NULL;
     struct err e = {0};
     int rc;

@@ -16,8 +16,8 @@ static void nothing(void *ctx)
     (void)ctx;
 }
 
-static json_t *no_plan(void *ctx, const json_t *spec, struct jsonx_problems *problems,
-                       struct err *e)
+static json_t *no_plan(void *ctx, const json_t *spec, bool programs,
+                       struct jsonx_problems *problems, struct err *e)
 {
     return json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
 }
@@ -25,6 +25,13 @@ static json_t *no_plan(void *ctx, const json_t *spec, struct jsonx_problems *pro
 static json_t *no_datasets(void *ctx, struct err *e)
 {
     return json_array();
+}
+
+static json_t *no_program(void *ctx, FILE *archive, const char *who, bool *fresh,
+                          struct jsonx_problems *problems, struct err *e)
+{
+    err_set(e, ERR_SYNTAX, "this is no archive: it begins with byte %d", fgetc(archive));
+    return NULL;
 }
 
 static int the_port(void)
@@ -47,6 +54,8 @@ static int the_port(void)
         c.hooks.plan = no_plan;
         c.hooks.wake = nothing;
         c.hooks.datasets = no_datasets;
+        c.hooks.program_add = no_program;
+        c.hooks.uploads = true;
         server = http_start(&c, &e);
         if (!server) {
             fprintf(stderr, "%s\n", e.message);

@@ -195,7 +195,10 @@ static int glyphs_read(struct dataset *d, const struct data_spec *spec, uint64_t
     d->y_labels = true;
     d->classes = DIGITS;
     int rc = draw_part(&d->train, spec->samples, rng_mix(seed, 1), peek, e);
-    return rc < 0 ? rc : draw_part(&d->test, spec->test_samples, rng_mix(seed, 2), peek, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return draw_part(&d->test, spec->test_samples, rng_mix(seed, 2), peek, e);
 }
 
 const struct dataset_format dataset_glyphs = {CAT_FORMAT_GLYPHS, {NULL}, glyphs_read};

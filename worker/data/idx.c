@@ -42,7 +42,8 @@ static int read_exactly(struct idx_file *in, void *to, int64_t bytes, int64_t at
     return 0;
 }
 
-/* All bytes were read: is that its end? Only there zlib compares the checksum of a packed file. */
+/* All bytes were read: checks that the file ends here. Only there does zlib compare the checksum of
+ * a packed file. */
 static int check_end(struct idx_file *in, int64_t at, struct err *e)
 {
     char more;
@@ -59,7 +60,7 @@ static int check_end(struct idx_file *in, int64_t at, struct err *e)
                          (long long)at, why);
 }
 
-/* Does a file of this size hold so many bytes? */
+/* Can a file of this size hold that many bytes? */
 static int check_size(struct idx_file *in, const char *path, struct err *e)
 {
     struct stat st;
@@ -117,7 +118,10 @@ static int open_idx(struct idx_file *in, const char *roots, const char *dir, con
         return rc < 0 ? rc : -ERR_IO;
     }
     rc = read_header(in, rank_min, rank_max, e);
-    return rc < 0 ? rc : check_size(in, path, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return check_size(in, path, e);
 }
 
 static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_file *in, bool peek,
@@ -155,7 +159,10 @@ static int read_images(struct dataset_part *part, struct idx_file *in, bool peek
     }
     int64_t head = 4 + 4 * in->rank, bytes = part->samples * in->each;
     int rc = read_exactly(in, part->x, bytes, head, e);
-    return rc < 0 ? rc : check_end(in, head + bytes, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return check_end(in, head + bytes, e);
 }
 
 static int read_part(struct dataset *d, struct dataset_part *part, const char *roots,
@@ -207,7 +214,10 @@ static int idx_read(struct dataset *d, const struct data_spec *spec, uint64_t se
     d->x_bytes = true;
     d->y_labels = true;
     int rc = read_part(d, &d->train, roots, dir, "train", peek, e);
-    return rc < 0 ? rc : read_part(d, &d->test, roots, dir, "t10k", peek, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return read_part(d, &d->test, roots, dir, "t10k", peek, e);
 }
 
 const struct dataset_format dataset_idx = {CAT_FORMAT_IDX, {"train-images-idx3-ubyte"}, idx_read};

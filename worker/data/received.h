@@ -4,6 +4,7 @@
 #ifndef WORKER_DATA_RECEIVED_H
 #define WORKER_DATA_RECEIVED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,17 +16,17 @@ struct received {
 };
 #define RECEIVED_PATH "files" /* the data set's path beneath the root that received_find returns */
 
-/* The root of a complete one into out[4096]: 1, and it counts as used now; 0: there is none. */
-int received_find(const struct received *r, const char *key, char *out);
+/* Is there a complete one? Its root into out[4096], and it counts as used now. */
+bool received_find(const struct received *r, const char *key, char *out);
 void received_drop(const struct received *r, const char *key);
 
-/* One that arrives. Only one rank of a host writes; the others' writes do nothing, and their end
- * waits for its end. */
+/* A data set that arrives. Only one rank of a host writes it; the others' writes do nothing, and
+ * received_end() waits for the writer. */
 struct incoming;
 /* Makes room for `bytes`. NULL with an error: more than the limit. */
 struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes,
                                 struct err *e);
-/* What follows belongs to this file: "NAME" or "FOLDER/NAME". */
+/* The bytes that follow belong to this file: "NAME" or "FOLDER/NAME". */
 int received_file(struct incoming *in, const char *name, struct err *e);
 int received_write(struct incoming *in, const void *bytes, size_t n, struct err *e);
 /* Complete, or not (`rc` negative); frees. */

@@ -1,5 +1,5 @@
-/* The table of strategies, one for each line of the catalogue (strategy_table.h), and what they
- * read of a state that a run goes on from. */
+/* The table of strategies, one for each line of the catalogue (strategy_table.h), and helpers that
+ * they share. */
 #include "worker/exchange/strategy.h"
 
 #include <math.h>
@@ -17,12 +17,6 @@ static const struct strategy_ops *const table[CAT_COUNT] = {
 const struct strategy_ops *strategy_find(int id)
 {
     return id >= 0 && id < CAT_COUNT ? table[id] : NULL;
-}
-
-double run_state_best(const struct run_state *state)
-{
-    return json_is_object(state->extra) ? json_number_value(json_object_get(state->extra, "best"))
-                                        : 0;
 }
 
 float strategy_accuracy(double correct, double samples)

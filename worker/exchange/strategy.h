@@ -1,9 +1,9 @@
-/* Strategy: how a rank's gradients become everybody's parameters. One file each; one line in
+/* Strategy: how the gradients of all ranks become parameters. One file each; one line in
  * job/catalog.def.
  *
  * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a
- * data set. Whoever trains (worker/trainer.c, simulator/timing.c) drives it by this loop, the same
- * on every transport:
+ * data set. worker/trainer.c and simulator/timing.c drive it by this loop, the same on every
+ * transport:
  *
  *     start ─► next ─┬─ DO_TRAIN     compute ─► on_bucket … on_gradients ─┬─► next …
  *                    ├─ DO_EVALUATE  compute ─► on_evaluated ─────────────┘
@@ -28,7 +28,7 @@
 #include "worker/exchange/transport/comm.h"
 
 enum {
-    /* out at a time: of workers, of a group, and left from before a restart */
+    /* most at a time: of workers, of a group, and left from before a restart */
     RUN_SLICES = SPEC_WORKERS * 4
 };
 
@@ -53,7 +53,7 @@ struct work {
     bool voided;       /* a user's program could not end its backward pass; weight is 0 */
     bool further;      /* one more backward pass over the last step (strategy_ops.on_further) */
     int batch;         /* the minibatch to have a program for (slice.count <= batch) */
-    struct slice hint; /* what probably comes next (count 0: unknown), so that loading overlaps */
+    struct slice hint; /* the probable next slice (count 0: unknown), so that loading overlaps */
     int next_batch;    /* a size to prepare in the background, 0: none */
     /* [n_parts] this step's and those after it, at most 1 + rank_env.ahead, fewer only at the run's
      * end; NULL if that is 0. Borrowed until the next `next` */
@@ -85,12 +85,12 @@ struct run_state {
     int n_out;
     const struct own_state *own; /* [n_own] of the workers by rank; borrowed; n_own 0: none */
     int n_own;
-    json_t *extra; /* strategy's own and cumulative staleness; borrowed; may be NULL */
+    json_t *staleness; /* array of each worker's staleness_dump(); borrowed; NULL: none is kept */
+    double best;       /* accuracy of the best artifact so far; 0: there is none */
+    double elapsed;    /* seconds of the job so far; the keeper fills it */
     enum save_why why;
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
 };
-/* Accuracy of the best artifact so far, as `extra` tells it; 0: there is none. */
-double run_state_best(const struct run_state *state);
 
 /* What the strategy may ask of the rank it runs in: all function pointers may be called from the
  * main thread (or fiber). */
@@ -112,8 +112,8 @@ struct rank_env {
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
     bool (*ready)(void *ctx,
                   int batch); /* is a program for this size there? starts preparing it if not */
-    /* What follows (until false) belongs to an evaluation or a checkpoint and to no step: shown as
-     * such, and free on a virtual clock. */
+    /* The calls that follow (until false) belong to an evaluation or a checkpoint and to no step:
+     * shown as such, and free on a virtual clock. */
     void (*aside)(void *ctx, bool on);
     /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the
      * call. */
@@ -131,7 +131,7 @@ struct rank_env {
     int (*give)(void *ctx, struct own_state *out, struct err *e);
     int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
                   double *compute_s, struct err *e);
-    int ahead;        /* steps whose slices are told before their turn, and then hold; 0: none */
+    int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
     bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
     bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
     double job_start; /* comm_now() at the job's time 0 */
@@ -147,8 +147,7 @@ struct footprint; /* worker/exchange/footprint.h */
 struct strategy_ops {
     int id;      /* CAT_STRATEGY_… */
     bool server; /* rank W runs serve() as a parameter server */
-    /* An update is made of this rank's gradients alone, as they stand on the device. NULL: it never
-     * is. */
+    /* Does an update use this rank's gradients alone, as they are on the device? NULL: never. */
     bool (*alone)(const struct comm *c);
     /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank
      * (workers have received it). */
@@ -183,7 +182,7 @@ struct strategy {
 };
 
 const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */
-/* A row's accuracy; NAN if `correct` is negative: a user's program does not tell. */
+/* A row's accuracy; NAN if `correct` is negative: a user's program does not report it. */
 float strategy_accuracy(double correct, double samples);
 
 #endif

@@ -139,7 +139,10 @@ static int prepare_model(struct network_engine *g, const struct run_state *from,
         log_info("trainer", "the device makes a step in one", "strategy=%s",
                  catalog_get(spec->strategy.type)->name);
     }
-    return rc < 0 ? rc : load_start(g, from, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return load_start(g, from, e);
 }
 
 static int prepare(struct engine *base, const struct run_state *from, struct err *e)

@@ -101,12 +101,13 @@ static int find_resume(struct program *p, struct resume *r, const struct program
 {
     struct comm *c = ask->comm;
     struct checkpoint *from = calloc(1, sizeof(*from));
-    int rc = from ? 1 : err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
+    int rc = from ? CHECKPOINT_NONE
+                  : err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
     memset(r, 0, sizeof(*r));
-    if (rc > 0 && c->rank == c->workers && ask->job_dir) {
+    if (rc >= 0 && c->rank == c->workers && ask->job_dir) {
         rc = checkpoint_newest(ask->job_dir, ask->spec, from, e);
     }
-    if (rc == 0) {
+    if (rc == CHECKPOINT_FOUND) {
         *r = (struct resume){1, from->state.cursor.epoch, from->state.version, from->state.n_own};
     }
     if (rc >= 0 && (rc = comm_broadcast(c, c->workers, r, sizeof(*r), e)) >= 0) {

@@ -22,6 +22,7 @@ class Stream:
         self._to_sample, self._to_begin = deque(), deque()
         self._last_sampled = False  # the epoch's last slice is in the loader
         self._over = None  # the epoch of which the last slice has begun
+        self.on_begin = None  # called once, when the first slice has begun
 
     def _first(self, queue):
         if not queue and (piece := self.run.next()):
@@ -53,6 +54,9 @@ class Stream:
                 return None
             if piece.number >= 0 and not self.steps.begin_slice(piece):
                 return None
+            if self.on_begin and piece.number >= 0:
+                self.on_begin()
+                self.on_begin = None
             self._to_begin.popleft()
             self.epoch = piece.epoch
             if piece.epoch_last:

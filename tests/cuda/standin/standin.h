@@ -21,7 +21,8 @@
 
 /* The one lock: recursive, and threads get it in the order in which they asked. A mutex gives no
  * order, and a thread that calls without a pause would keep all others out. */
-class standin_turns {
+class standin_turns
+{
   public:
     void lock(void);
     void unlock(void);

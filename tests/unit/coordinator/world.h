@@ -80,16 +80,16 @@ static inline int fake_start(void *ctx, struct attempt *a, const struct plan *pl
     return 0;
 }
 
-static inline int fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
-                            size_t why_bytes)
+static inline bool fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
+                             size_t why_bytes)
 {
     struct fake_attempt *t = fake_find(ctx, a->job, a->number);
     if (t && !t->over) {
-        return 0;
+        return false;
     }
     *exit_code = t ? t->code : -1;
     snprintf(why, why_bytes, "%s", t ? t->why : "");
-    return 1;
+    return true;
 }
 
 static inline void fake_stop(void *ctx, const struct attempt *a, double grace)

@@ -39,8 +39,8 @@ struct answer {
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-static inline json_t *site_plan(void *ctx, const json_t *spec, struct jsonx_problems *problems,
-                                struct err *e)
+static inline json_t *site_plan(void *ctx, const json_t *spec, bool programs,
+                                struct jsonx_problems *problems, struct err *e)
 {
     struct site *s = ctx;
     (void)spec;
@@ -72,6 +72,13 @@ static inline json_t *site_datasets(void *ctx, struct err *e)
     return json_pack("[{s:s, s:s}]", "path", "mnist", "format", "idx");
 }
 
+static inline json_t *site_programs(void *ctx, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    return json_pack("[{s:s, s:s, s:[s]}]", "kind", "operator", "name", "fast", "command", "run");
+}
+
 static inline void site_write(const char *dir, const char *name, const char *text)
 {
     char path[512];
@@ -83,14 +90,17 @@ static inline int site_start(struct site *s, const char *listen, const char *con
 {
     char tokens[160];
     snprintf(tokens, sizeof tokens, "%s/token", s->dir);
-    struct http_config c = {
-        .listen = listen,
-        .data_dir = s->dir,
-        .static_dir = s->static_dir,
-        .store_url = s->store_url,
-        .token_file = tokens,
-        .allow_hosts = allow,
-        .hooks = {.ctx = s, .plan = site_plan, .wake = site_wake, .datasets = site_datasets}};
+    struct http_config c = {.listen = listen,
+                            .data_dir = s->dir,
+                            .static_dir = s->static_dir,
+                            .store_url = s->store_url,
+                            .token_file = tokens,
+                            .allow_hosts = allow,
+                            .hooks = {.ctx = s,
+                                      .plan = site_plan,
+                                      .wake = site_wake,
+                                      .datasets = site_datasets,
+                                      .programs = site_programs}};
     s->http = http_start(&c, &err_);
     if (!s->http) {
         fprintf(stderr, "cannot start: %s\n", err_.message);

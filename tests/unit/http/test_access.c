@@ -1,5 +1,7 @@
 /* Who may do what: tokens and roles, sessions and their Origin, links for one use, the Host header.
  */
+#include <signal.h>
+
 #include "tests/unit/http/fixture.h"
 
 static struct answer as(struct site *s, const char *token, const char *method, const char *path)
@@ -281,6 +283,132 @@ static void a_token_that_is_added_to_the_file_is_known_without_a_restart(void **
     assert_int_equal(status, 200);
 }
 
+#define OTHERS "admin-0123456789abcdef\noperator-0123456789abcdef operator Olga\n"
+
+/* A cookie of a session, and one of a session that a link made; both from the token `leaving`. */
+static void enter_with(struct site *s, const char *leaving, char own[256], char linked[256])
+{
+    double until = clock_now() + 30;
+    while (start_session(s, leaving, own) != 201 && clock_now() < until) {
+        clock_sleep(0.1); /* wrong credentials are counted */
+    }
+    struct answer a = ask(s, (struct ask){.method = "POST",
+                                          .path = "/api/v1/link",
+                                          .token = leaving,
+                                          .body = "{\"role\": \"viewer\"}"});
+    expect_status(&a, 201);
+    const char *code = strstr(text_at(a.json, "/url"), "/#token=") + strlen("/#token=");
+    assert_int_equal(start_session(s, code, linked), 201);
+    answer_release(&a);
+}
+
+static long status_of(struct site *s, const char *cookie)
+{
+    struct answer a =
+        ask(s, (struct ask){.method = "GET", .path = "/api/v1/session", .headers = {cookie}});
+    long status = a.status;
+    answer_release(&a);
+    return status;
+}
+
+static void what_a_token_opened_ends_with_its_line(void **state)
+{
+    struct site *s = *state;
+    char own[256], linked[256], kept[256], out[1 << 14] = "", request[512];
+    site_write(s->dir, "token", OTHERS "leaving-0123456789abcdef admin Leo\n");
+    enter_with(s, "leaving-0123456789abcdef", own, linked);
+    assert_int_equal(start_session(s, s->token, kept), 201);
+    snprintf(request, sizeof request,
+             "GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%s\r\n\r\n", s->port, own);
+    int fd = dial(s);
+    assert_true(say(fd, request));
+    assert_int_equal(hear(fd, "event: hello", out, sizeof out, 30), 1);
+    assert_int_equal(status_of(s, linked), 200);
+    site_write(s->dir, "token", OTHERS "viewer-0123456789abcdef viewer\n");
+    double gone = clock_now();
+    while (status_of(s, own) != 401 && clock_now() < gone + 30) {
+        clock_sleep(0.1);
+    }
+    assert_int_equal(status_of(s, own), 401);
+    assert_int_equal(status_of(s, linked), 401);
+    assert_int_equal(status_of(s, kept), 200);
+    assert_int_equal(hear(fd, "\r\n0\r\n", out, sizeof out, 10), 1); /* the last chunk */
+    close(fd);
+}
+
+static void a_session_is_never_above_its_tokens_line(void **state)
+{
+    struct site *s = *state;
+    char cookie[256];
+    double until = clock_now() + 30;
+    site_write(s->dir, "token",
+               OTHERS
+               "viewer-0123456789abcdef viewer\n"
+               "lowered-0123456789abcdef admin\n");
+    while (start_session(s, "lowered-0123456789abcdef", cookie) != 201 && clock_now() < until) {
+        clock_sleep(0.1); /* wrong credentials are counted */
+    }
+    site_write(s->dir, "token",
+               OTHERS
+               "viewer-0123456789abcdef viewer\n"
+               "lowered-0123456789abcdef viewer\n");
+    char role[32] = "admin";
+    while (strcmp(role, "viewer") != 0 && clock_now() < until) {
+        struct answer a =
+            ask(s, (struct ask){.method = "GET", .path = "/api/v1/session", .headers = {cookie}});
+        snprintf(role, sizeof role, "%s", text_at(a.json, "/role"));
+        answer_release(&a);
+    }
+    assert_string_equal(role, "viewer");
+}
+
+/* The store hangs: sessions that only it knows are asked for on threads that may wait. */
+static void a_store_that_hangs_stalls_nobody(void **state)
+{
+    struct site *s = *state;
+    enum { ASKING = 24 };
+    int fds[ASKING];
+    char request[512];
+    double worst = 0;
+    kill(s->pid, SIGSTOP);
+    for (int i = 0; i < ASKING; i++) {
+        snprintf(request, sizeof request,
+                 "GET /api/v1/session HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                 "Cookie: evenstep_%d=%048d\r\n\r\n",
+                 s->port, s->port, i);
+        fds[i] = dial(s);
+        assert_true(say(fds[i], request));
+    }
+    double begin = clock_now();
+    for (int i = 0; i < 20; i++) {
+        double asked = clock_now();
+        struct answer a = as(s, NULL, "GET", "/healthz");
+        expect_status(&a, 200);
+        answer_release(&a);
+        worst = clock_now() - asked > worst ? clock_now() - asked : worst;
+    }
+    for (int i = 0; i < ASKING; i++) {
+        char out[4096] = "";
+        assert_int_equal(hear(fds[i], "HTTP/1.1 503", out, sizeof out, 30), 1);
+        close(fds[i]);
+    }
+    double all = clock_now() - begin;
+    kill(s->pid, SIGCONT);
+    long back = 0;
+    while (back != 200 && clock_now() < begin + 60) {
+        struct answer a = as(s, s->token, "GET", "/api/v1/jobs");
+        back = a.status;
+        answer_release(&a);
+    }
+    assert_int_equal(back, 200);
+    if (worst > 1.0) { /* one wait for the store is 2 s */
+        fail_msg("/healthz took %.3f s", worst);
+    }
+    if (all > 7.0) { /* 24 waits on six threads would be 8 s, one after the other 48 s */
+        fail_msg("all were refused after %.1f s", all);
+    }
+}
+
 static void a_token_file_is_made_for_its_owner_only(void **state)
 {
     struct site *s = *state;
@@ -338,6 +466,9 @@ int main(void)
         cmocka_unit_test(an_allowed_name_is_ours),
         cmocka_unit_test(an_address_of_version_6_works_as_well),
         cmocka_unit_test(a_token_that_is_added_to_the_file_is_known_without_a_restart),
+        cmocka_unit_test(what_a_token_opened_ends_with_its_line),
+        cmocka_unit_test(a_session_is_never_above_its_tokens_line),
+        cmocka_unit_test(a_store_that_hangs_stalls_nobody),
         cmocka_unit_test(a_token_file_is_made_for_its_owner_only),
         cmocka_unit_test(guessing_is_slowed_down_and_does_not_lock_others_out),
     };

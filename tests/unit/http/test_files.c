@@ -27,24 +27,32 @@ static void a_range_header_means_what_rfc_9110_says(void **state)
     struct {
         const char *header;
         uint64_t size;
-        int rc;
+        enum range range;
         uint64_t first, count;
     } const cases[] = {
-        {NULL, 10, 0, 0, 0},         {"bytes=0-3", 10, 1, 0, 4},
-        {"bytes=4-", 10, 1, 4, 6},   {"bytes=-3", 10, 1, 7, 3},
-        {"bytes=-30", 10, 1, 0, 10}, {"bytes=8-30", 10, 1, 8, 2},
-        {"bytes=10-", 10, -1, 0, 0}, {"bytes=-0", 10, -1, 0, 0},
-        {"bytes=5-4", 10, 0, 0, 0},  {"bytes=0-1,3-4", 10, 0, 0, 0},
-        {"lines=0-1", 10, 0, 0, 0},  {"bytes=x-", 10, 0, 0, 0},
-        {"bytes=0-", 0, -1, 0, 0},   {"bytes=99999999999999999999999-", 10, 0, 0, 0},
-        {"bytes=0-0", 10, 1, 0, 1},  {"bytes=9-9", 10, 1, 9, 1},
+        {NULL, 10, RANGE_ALL, 0, 0},
+        {"bytes=0-3", 10, RANGE_PART, 0, 4},
+        {"bytes=4-", 10, RANGE_PART, 4, 6},
+        {"bytes=-3", 10, RANGE_PART, 7, 3},
+        {"bytes=-30", 10, RANGE_PART, 0, 10},
+        {"bytes=8-30", 10, RANGE_PART, 8, 2},
+        {"bytes=10-", 10, RANGE_UNSATISFIABLE, 0, 0},
+        {"bytes=-0", 10, RANGE_UNSATISFIABLE, 0, 0},
+        {"bytes=5-4", 10, RANGE_ALL, 0, 0},
+        {"bytes=0-1,3-4", 10, RANGE_ALL, 0, 0},
+        {"lines=0-1", 10, RANGE_ALL, 0, 0},
+        {"bytes=x-", 10, RANGE_ALL, 0, 0},
+        {"bytes=0-", 0, RANGE_UNSATISFIABLE, 0, 0},
+        {"bytes=99999999999999999999999-", 10, RANGE_ALL, 0, 0},
+        {"bytes=0-0", 10, RANGE_PART, 0, 1},
+        {"bytes=9-9", 10, RANGE_PART, 9, 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct byte_range r = {0, 0};
-        int rc = files_range(cases[i].header, cases[i].size, &r);
-        assert_int_equal(rc, cases[i].rc);
-        if (rc == 1) {
+        enum range range = files_range(cases[i].header, cases[i].size, &r);
+        assert_int_equal(range, cases[i].range);
+        if (range == RANGE_PART) {
             assert_int_equal(r.first, cases[i].first);
             assert_int_equal(r.count, cases[i].count);
         }

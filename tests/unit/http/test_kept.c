@@ -194,7 +194,8 @@ static void a_token_has_at_least_16_characters(void **state)
     assert_null(server_with_token(*state, "# none\n"));
     assert_non_null(strstr(err_.message, "it has no token"));
     assert_null(server_with_token(*state, "0123456789abcdef\n0123456789abcdeg king\n"));
-    assert_non_null(strstr(err_.message, "the role in line 2 is not viewer, operator or admin"));
+    assert_non_null(
+        strstr(err_.message, "the role in line 2 is not viewer, operator, programs or admin"));
 }
 
 static void who_signs_out_loses_the_cookie(void **state)

@@ -159,6 +159,86 @@ static void requests_on_one_connection_are_answered_one_after_the_other(void **s
     close(fd);
 }
 
+/* Memory of this process, which the server runs in, in bytes. */
+static long resident(void)
+{
+    long pages = 0, all = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_int_equal(fscanf(f, "%ld %ld", &all, &pages), 2);
+    fclose(f);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Begins `n` requests with a body of 4 MiB each, sends all of it but the last byte. */
+static void begin_bodies(struct site *s, int n, const char *path, const char *token, int *fds)
+{
+    size_t most = (4 << 20) - 1;
+    char head[512], *body = filled(most);
+    snprintf(head, sizeof head,
+             "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n%s%s%s"
+             "Content-Length: %zu\r\n\r\n",
+             path, s->port, token ? "Authorization: Bearer " : "", token ? token : "",
+             token ? "\r\n" : "", most + 1);
+    for (int i = 0; i < n; i++) {
+        fds[i] = dial(s);
+        assert_true(say(fds[i], head));
+        size_t sent = 0;
+        while (sent < most) {
+            ssize_t got = send(fds[i], body + sent, most - sent, MSG_NOSIGNAL);
+            assert_true(got > 0);
+            sent += (size_t)got;
+        }
+    }
+    free(body);
+}
+
+static void bodies_of_strangers_take_no_memory(void **state)
+{
+    struct site *s = *state;
+    enum { MANY = 250 };
+    int fds[MANY];
+    begin_bodies(s, 1, "/api/v1/session", NULL, fds);
+    close(fds[0]);
+    long before = resident();
+    begin_bodies(s, MANY, "/api/v1/session", NULL, fds);
+    expect_alive(s);
+    long more = resident() - before;
+    for (int i = 0; i < MANY; i++) {
+        char out[TEXT] = "";
+        assert_true(say(fds[i], " "));
+        assert_int_equal(hear(fds[i], "HTTP/1.1 413 ", out, sizeof out, 30), 1);
+        close(fds[i]);
+    }
+    if (more > 20 << 20) {
+        fail_msg("%d unfinished requests took %ld KiB", MANY, more >> 10);
+    }
+}
+
+static void all_bodies_together_are_bounded(void **state)
+{
+    struct site *s = *state;
+    enum { MANY = 40 };
+    int fds[MANY], refused = 0;
+    long before = resident();
+    begin_bodies(s, MANY, "/api/v1/jobs", s->token, fds);
+    expect_alive(s);
+    long more = resident() - before;
+    for (int i = 0; i < MANY; i++) {
+        char out[TEXT] = "";
+        assert_true(say(fds[i], " "));
+        assert_int_equal(hear(fds[i], "HTTP/1.1 ", out, sizeof out, 30), 1);
+        assert_int_equal(hear(fds[i], "\r\n", out, sizeof out, 30), 1);
+        refused += strstr(out, "HTTP/1.1 503 ") != NULL;
+        close(fds[i]);
+    }
+    assert_true(refused > MANY / 2 && refused < MANY);
+    if (more > 100 << 20) {
+        fail_msg("%d unfinished requests took %ld KiB", MANY, more >> 10);
+    }
+    char id[STORE_ID];
+    submit(s, SPEC("afterwards"), id);
+}
+
 static void what_is_no_http_is_ended(void **state)
 {
     struct site *s = *state;
@@ -259,6 +339,8 @@ int main(void)
         cmocka_unit_test(a_client_that_sends_byte_by_byte_is_ended),
         cmocka_unit_test(connections_that_say_nothing_leave_room_for_others),
         cmocka_unit_test(requests_on_one_connection_are_answered_one_after_the_other),
+        cmocka_unit_test(bodies_of_strangers_take_no_memory),
+        cmocka_unit_test(all_bodies_together_are_bounded),
         cmocka_unit_test(what_is_no_http_is_ended),
         cmocka_unit_test(an_unknown_path_is_404_and_an_unknown_method_405_with_allow),
         cmocka_unit_test(head_answers_as_get_without_the_body),

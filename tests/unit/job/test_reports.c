@@ -8,7 +8,9 @@
 #include "job/documents/checked.h"
 #include "job/documents/fact.h"
 #include "job/documents/failure.h"
+#include "job/documents/host_beat.h"
 #include "job/documents/joining.h"
+#include "job/documents/scored.h"
 #include "job/documents/offer.h"
 #include "job/documents/summary.h"
 
@@ -519,6 +521,41 @@ static void joining_is_read_as_it_was_written(void **state)
     json_decref(nodes);
 }
 
+static void a_host_is_read_as_it_was_written(void **state)
+{
+    json_t *versions = json_pack("{s:s}", "evenstep", "1"), *nodes = json_pack("[s]", "n1"),
+           *load = json_pack("{s:f}", "one", 0.5), *gpus = json_array(),
+           *refused = json_pack("{s:i}", "forged", 2), *none = json_object();
+    struct host_beat told = {.name = "h",
+                             .instance = "i",
+                             .address = "10.0.0.2",
+                             .network = "10.0.0.0/24",
+                             .versions = versions,
+                             .nodes = nodes,
+                             .load = load,
+                             .gpus = gpus,
+                             .refused = refused,
+                             .daemons = 3},
+                     got;
+    json_t *j = sent(host_beat_json(&told));
+    (void)state;
+    host_beat_read(&got, j);
+    assert_same(host_beat_json(&got), json_incref(j));
+    assert_true(got.daemons == 3 && !got.lost && strcmp(got.address, "10.0.0.2") == 0);
+    host_beat_aged(j, 4.5, true);
+    host_beat_read(&got, j);
+    assert_true(got.lost);
+    host_beat_read(&got, none);
+    assert_true(!got.name[0] && !got.instance[0] && !got.nodes && !got.load && !got.lost);
+    json_decref(none);
+    json_decref(j);
+    json_decref(versions);
+    json_decref(nodes);
+    json_decref(load);
+    json_decref(gpus);
+    json_decref(refused);
+}
+
 static void an_answer_to_joining_is_a_key_or_a_reason(void **state)
 {
     struct joining_answer yes = {.accepted = true, .coordinator = "c", .salt = "s", .key = "k"},
@@ -531,6 +568,80 @@ static void an_answer_to_joining_is_a_key_or_a_reason(void **state)
     assert_true(!got.accepted && strcmp(got.hint, "install it") == 0 && !got.key[0]);
     json_decref(accepted);
     json_decref(refused);
+}
+
+/* ---- scored ---------------------------------------------------------------------------------- */
+
+static void a_score_is_read_as_it_was_written(void **state)
+{
+    int64_t confusion[] = {3, 1, 0, 2, 4, 0, 0, 0, 0};
+    struct scored told = {.model = "m.safetensors",
+                          .format = "idx",
+                          .path = "mnist",
+                          .part = "test",
+                          .digest = "d",
+                          .device = "cpu",
+                          .parameters = 101770,
+                          .samples = 10,
+                          .loss = 0.25,
+                          .classes = 3,
+                          .confusion = confusion,
+                          .names = json_pack("[s,s,s]", "a", "b", "c")},
+                  got;
+    struct err e = {0};
+    json_t *j = sent(scored_json(&told));
+    (void)state;
+    assert_read(scored_read(&got, j, &e), &e);
+    assert_int_equal(scored_right(&got), 7);
+    struct scored_class b = scored_class(&got, 1), c = scored_class(&got, 2);
+    assert_true(strcmp(b.name, "b") == 0 && b.samples == 6 && b.right == 4 && b.answers == 5);
+    assert_true(b.accuracy == 4.0 / 6 && b.precision == 0.8);
+    assert_true(c.samples == 0 && c.accuracy != c.accuracy && c.precision != c.precision);
+    assert_same(scored_json(&got), j);
+    scored_release(&got);
+    json_decref(told.names);
+}
+
+static void a_score_without_labels_has_no_classes(void **state)
+{
+    struct scored told = {.model = "m",
+                          .format = "npy",
+                          .path = "",
+                          .part = "test",
+                          .digest = "d",
+                          .device = "cpu",
+                          .samples = 10,
+                          .loss = 0.25},
+                  got;
+    struct err e = {0};
+    json_t *j = sent(scored_json(&told));
+    (void)state;
+    assert_true(json_is_null(json_object_get(j, "accuracy")));
+    assert_read(scored_read(&got, j, &e), &e);
+    assert_true(got.classes == 0 && !got.confusion && !got.names && got.loss == 0.25);
+    assert_same(scored_json(&got), j);
+    scored_release(&got);
+}
+
+static void a_model_that_cannot_be_scored_says_why(void **state)
+{
+    struct err why = {.code = ERR_NOT_FOUND}, e = {0};
+    struct scored got;
+    (void)state;
+    snprintf(why.message, sizeof why.message, "cannot read it");
+    snprintf(why.hint, sizeof why.hint, "give it a path");
+    json_t *j = sent(scored_refusal(&why));
+    assert_true(scored_read(&got, j, &e) < 0);
+    assert_string_equal(e.message, "cannot read it");
+    assert_string_equal(e.hint, "give it a path");
+    scored_release(&got);
+    json_decref(j);
+    e = (struct err){0};
+    j = json_pack("{s:[[i,i],[i]]}", "confusion", 1, 2, 3);
+    assert_int_equal(scored_read(&got, j, &e), -ERR_DATA);
+    assert_string_equal(e.message, "row 1 of the confusion matrix has not 2 counts");
+    scored_release(&got);
+    json_decref(j);
 }
 
 int main(void)
@@ -552,6 +663,10 @@ int main(void)
         cmocka_unit_test(an_offer_is_read_as_it_was_written),
         cmocka_unit_test(an_offer_may_say_why_there_is_none),
         cmocka_unit_test(joining_is_read_as_it_was_written),
+        cmocka_unit_test(a_host_is_read_as_it_was_written),
+        cmocka_unit_test(a_score_is_read_as_it_was_written),
+        cmocka_unit_test(a_score_without_labels_has_no_classes),
+        cmocka_unit_test(a_model_that_cannot_be_scored_says_why),
         cmocka_unit_test(an_answer_to_joining_is_a_key_or_a_reason),
         cmocka_unit_test(the_simulator_answers_with_what_the_whole_process_needs),
     };

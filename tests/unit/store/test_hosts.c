@@ -25,18 +25,11 @@ static void raw(struct place *p, const char *command)
     redisFree(c);
 }
 
-static json_t *host(const char *name, const char *instance)
-{
-    return json_pack("{s:s, s:s}", "name", name, "instance", instance);
-}
-
 static int put(const char *name, const char *instance)
 {
-    json_t *h = host(name, instance);
+    const struct host_beat host = {.name = name, .instance = instance};
     err_clear(&err_);
-    int rc = store_host_put(s, h, &err_);
-    json_decref(h);
-    return rc;
+    return store_host_put(s, &host, &err_);
 }
 
 static void a_host_is_as_it_was_put_with_the_age_of_its_heartbeat(void **state)
@@ -159,7 +152,7 @@ static void refuse(int i)
     char name[16];
     snprintf(name, sizeof name, "h%02d", i);
     json_t *one = json_pack("{s:s, s:i}", "host", name, "i", i);
-    OK(store_refusal_put(s, one, &err_));
+    OK(store_refusal_put(s, name, one, &err_));
     json_decref(one);
 }
 
@@ -169,7 +162,7 @@ static void the_hosts_refused_of_late_are_told_by_name_the_newest_of_each(void *
     refuse(2);
     refuse(1);
     json_t *again = json_of("{\"host\": \"h02\", \"i\": 20}");
-    OK(store_refusal_put(s, again, &err_));
+    OK(store_refusal_put(s, "h02", again, &err_));
     json_decref(again);
     json_t *got = store_refusals(s, &err_);
     assert_int_equal(json_array_size(got), 2);

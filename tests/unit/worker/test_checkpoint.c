@@ -50,7 +50,9 @@ static int setup(void **state)
                                    .test_accuracy = -1};
     p->state->out[0] = (struct slice){0, 128, 32};
     p->state->out[1] = (struct slice){1, 0, 7};
-    p->state->extra = json_pack("{s:f, s:[i,i]}", "best", 0.25, "staleness", 1, 2);
+    p->state->best = 0.25;
+    p->state->elapsed = 71.5;
+    p->state->staleness = json_pack("[i,i]", 1, 2);
     *state = p;
     return 0;
 }
@@ -58,7 +60,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct place *p = *state;
-    json_decref(p->state->extra);
+    json_decref(p->state->staleness);
     remove_folder(p->dir);
     drop_spec(p->spec);
     free(p->state);
@@ -102,7 +104,9 @@ static void a_checkpoint_comes_back_bit_for_bit(void **state)
     assert_memory_equal(&c.state.cursor, &p->state->cursor, sizeof c.state.cursor);
     assert_int_equal(c.state.n_out, 2);
     assert_memory_equal(c.state.out, p->state->out, 2 * sizeof c.state.out[0]);
-    assert_true(json_equal(c.extra, p->state->extra));
+    assert_true(c.state.best == 0.25);
+    assert_true(c.state.elapsed == 71.5);
+    assert_true(json_equal(c.state.staleness, p->state->staleness));
     assert_string_equal(c.path, path);
     checkpoint_release(&c);
 }

@@ -291,16 +291,6 @@ static void one_worker_steps_by_itself(void **state)
     }
 }
 
-static void a_best_accuracy_is_read_from_where_it_was_left(void **state)
-{
-    (void)state;
-    struct run_state s = {0};
-    assert_true(run_state_best(&s) == 0);
-    s.extra = json_pack("{s:f}", "best", 0.75);
-    assert_true(run_state_best(&s) == 0.75);
-    json_decref(s.extra);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,7 +298,6 @@ int main(void)
         cmocka_unit_test(every_strategy_tells_what_it_keeps),
         cmocka_unit_test(an_average_ends_where_a_fetch_failed),
         cmocka_unit_test(one_worker_steps_by_itself),
-        cmocka_unit_test(a_best_accuracy_is_read_from_where_it_was_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

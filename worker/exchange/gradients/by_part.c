@@ -17,7 +17,10 @@ static int update_part(struct gradients *g, const struct bucket *b, size_t first
         memcpy(r->host[DEV_GRADS] + at, g->last + first, n * sizeof(float));
     }
     int rc = r->dev->ops->store(r, DEV_GRADS, at, n, e);
-    return rc < 0 ? rc : dev_update_part(r, at, n, learning_rate, 1.0, last_part, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return dev_update_part(r, at, n, learning_rate, 1.0, last_part, e);
 }
 
 static int update_bucket(struct gradients *g, struct bucket *b, double learning_rate, struct err *e)

@@ -1,5 +1,6 @@
-/* The front of gradients.h: which way a rank's gradients are summed, and what all ways have in
- * common: how buckets lie, and how running statistics of batch norm travel with the sums. */
+/* The front of gradients.h: chooses the way in which a rank's gradients are summed, and does what
+ * all ways share: limits of buckets, and running statistics of batch norm, which travel with the
+ * sums. */
 #include "worker/exchange/gradients/gradients.h"
 
 #include <stdlib.h>

@@ -7,9 +7,9 @@
  *      gradients_update                                         last sum starts, sums end, update
  *
  * In one step: gradients_add for each bucket, then the caller writes gradients_words, then
- * gradients_update. What an update is made of is the weighted sum of all ranks' gradients; with
- * them travel the running statistics, which are merged, and the words, whose sums the caller gets.
- * All workers do the same in the same order. Results have the same bits in every way. */
+ * gradients_update. An update uses the weighted sum of all ranks' gradients. With the gradients
+ * travel the running statistics, which are merged, and the words, whose sums the caller gets. All
+ * workers do the same in the same order. Results have the same bits in every way. */
 #ifndef WORKER_EXCHANGE_GRADIENTS_H
 #define WORKER_EXCHANGE_GRADIENTS_H
 
@@ -27,11 +27,11 @@ void gradients_free(struct gradients *g); /* NULL is allowed */
 typedef bool gradients_judge_fn(void *ctx, const float *sums, double *scale);
 void gradients_set_judge(struct gradients *g, gradients_judge_fn *judge, void *ctx);
 
-/* strategy_ops.alone of a strategy that uses this: no other rank's gradients join. */
+/* strategy_ops.alone of a strategy that uses this: no other rank's gradients are added. */
 bool gradients_are_alone(const struct comm *c);
 
 /* Bucket `index` is ready on the device; `share` weighs this rank's gradient among all. The first
- * step shows how the buckets lie; they are the same in every step. */
+ * step sets the limits of the buckets; they are the same in every step. */
 int gradients_add(struct gradients *g, const struct dev_bucket *b, int index, int n_buckets,
                   double share, struct err *e);
 /* [words] room for the caller's words of this step, once all buckets were added. */

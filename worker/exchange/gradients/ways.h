@@ -41,9 +41,10 @@ struct gradients {
 
 struct gradients_way {
     const char *name;
-    /* A bucket's first time: room for its sum. */
+    /* Allocates room for a bucket's sum, in the first step. */
     int (*lay_out)(struct gradients *g, struct bucket *b, struct err *e);
-    /* Fetches a bucket's gradients, weighs them, and starts their sum, but that of the last. */
+    /* Fetches a bucket's gradients, weighs them, and starts their sum, except for the last bucket.
+     */
     int (*add)(struct gradients *g, struct bucket *b, float share, struct err *e);
     /* Starts the last sum with the trailer, ends all, updates; leaves `sums`. */
     int (*update)(struct gradients *g, double learning_rate, struct err *e);
@@ -67,11 +68,11 @@ void gradients_late_free(struct gradients *g);
 /* ---- host.c, for the ways that sum in host memory -------------------------------------------- */
 int gradients_host_lay_out(struct gradients *g, struct bucket *b, struct err *e);
 int gradients_host_add(struct gradients *g, struct bucket *b, float share, struct err *e);
-/* The last bucket's sum starts, with the trailer. */
+/* Starts the last bucket's sum, with the trailer. */
 void gradients_host_send_last(struct gradients *g);
 /* Waits for all sums. */
 int gradients_wait(struct gradients *g, struct err *e);
-/* The last bucket's sums to those of the others, the trailer's to `sums`. */
+/* Copies the last bucket's sums to those of the others, and the trailer's to `sums`. */
 void gradients_host_take_last(struct gradients *g);
 
 #endif

@@ -1,6 +1,6 @@
 /* How ranks that step together agree without a collective of their own: words behind a reduction's
  * floats (SEMANTICS.md 7). Rank 0 alone reads the store and contributes version, sizes, stop, pause
- * and checkpoint; everybody contributes its time and whether it is not ready for new sizes.
+ * and checkpoint; each rank contributes its time and whether it is not ready for new sizes.
  *
  *      step      s             s+1                      s+2
  *      words     announced     not ready: 0 of W        in use

@@ -1,12 +1,11 @@
 /* Averaging of parameters, for `local-sgd`, `hier-sgd` and their like: see averaging.h.
  *
- * Every worker steps by itself with its own optimizer; the policy says after which steps who
- * averages. Parameters weigh as the samples that each worker took since the last average
- * (SEMANTICS.md 3, 6), or what a user's program says that they weigh; running statistics always
- * weigh as samples. Optimizer state is averaged with the parameters over all workers only, where
- * words travel too: sizes change and a job pauses there. The job ends with an average over all. An
- * evaluation or the best checkpoint between two such averages is made of an average that changes no
- * replica. */
+ * Every worker steps by itself with its own optimizer; the policy decides after which steps which
+ * workers average. Parameters are weighted by the samples that each worker took since the last
+ * average (SEMANTICS.md 3, 6), or by what a user's program says that they weigh; running statistics
+ * always by samples. Only averages over all workers include optimizer state and words, so sizes
+ * change and a job pauses there. The job ends with an average over all. An evaluation or the best
+ * checkpoint between two such averages uses an average that changes no replica. */
 #include "worker/exchange/lockstep/averaging.h"
 
 #include <math.h>
@@ -235,7 +234,7 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     return load(s, true, e);
 }
 
-/* The average into the device's blocks for an evaluation; the replica waits in `own`. */
+/* Loads the average into the device's blocks for an evaluation, and saves the replica in `own`. */
 static int load_average(struct averaging *s, struct err *e)
 {
     struct rank_env *env = s->l.env;
@@ -354,7 +353,7 @@ static int update(struct averaging *s, const struct work *w, struct err *e)
     return done ? 0 : r->dev->ops->update(r, w->learning_rate, 1.0, e);
 }
 
-/* The average that the step ends with; *floats: of each replica that were averaged. */
+/* Makes the average that the step ends with; *floats: how many of each replica. */
 static int average(struct averaging *s, double step_seconds, size_t *floats, struct err *e)
 {
     const struct lockstep *l = &s->l;
@@ -403,7 +402,10 @@ int averaging_evaluated(struct strategy *base, const struct work *w, const struc
 {
     struct averaging *s = (struct averaging *)base;
     int rc = lockstep_evaluated(&s->l, w, r, e);
-    return rc < 0 ? rc : load_own(s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return load_own(s, e);
 }
 
 int averaging_finish(struct strategy *base, struct err *e)

@@ -1,5 +1,5 @@
-/* Strategies that average parameters (averaging.c). What makes one differ from the next is its
- * policy: after which steps who averages. Inside worker/exchange only. */
+/* Strategies that average parameters (averaging.c). They differ by their policy: after which steps
+ * which workers average. Inside worker/exchange only. */
 #ifndef WORKER_EXCHANGE_AVERAGING_H
 #define WORKER_EXCHANGE_AVERAGING_H
 
@@ -9,8 +9,8 @@ enum average { AVERAGE_NONE, AVERAGE_GROUP, AVERAGE_ALL };
 
 struct averaging_policy {
     /* The average that step `step` ends with; steps count from 1. `epoch`: of training done by
-     * then. The answer is the same on all ranks. The job's last step ends with AVERAGE_ALL by
-     * itself. */
+     * then. The answer is the same on all ranks. The job's last step always ends with AVERAGE_ALL.
+     */
     enum average (*after)(const struct jobspec *spec, int64_t step, double epoch);
     bool groups; /* AVERAGE_GROUP is among the answers */
 };

@@ -8,12 +8,12 @@
  *      compute: K_r local steps x ← x − eta·g on the replica
  *      w² = w¹ − eta·Σ(n_j/n)·G⁰_j        w³ = w² − eta·Σ(n_j/n)·G¹_j
  *
- * So a gradient is always one round old, and an exchange costs nothing as long as it takes no
- * longer than K_r steps. With `k: auto` the reduction that starts with round r carries the slowest
- * time of the last finished reduction and of a step, from which K of round r+1 follows, the same on
- * all ranks; rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end
- * only, where evaluations and checkpoints happen too: there every rank has the same w. The last
- * round is reduced as well.
+ * So a gradient is always one round old, and an exchange that takes no longer than K_r steps is
+ * hidden. With `k: auto` the reduction that starts with round r carries the slowest time of the
+ * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks;
+ * rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end only, where
+ * evaluations and checkpoints happen too: there every rank has the same w. The last round is
+ * reduced as well.
  *
  * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed G
  * is corrected by the samples and the weights of the whole round (weights.c).
@@ -111,7 +111,7 @@ static float *words_of(const struct hpsgd *s)
     return s->flying + s->n + s->n_stats;
 }
 
-/* Launches the sum of the last round's gradients; with round 0 there is none. */
+/* Launches the sum of the last round's gradients; round 0 has none. */
 static int launch(struct hpsgd *s, struct err *e)
 {
     struct lockstep *l = &s->l;
@@ -196,8 +196,8 @@ static int merge_stats(struct hpsgd *s, struct err *e)
     return r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
 }
 
-/* Waits for the sum under way, moves w by it, and puts w in place of the replica. Without one w
- * stays: round 0 ends where it began. */
+/* Waits for the sum under way, updates w with it, and makes w the replica. Without a sum w stays:
+ * round 0 ends where it began. */
 static int merge(struct hpsgd *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
@@ -239,13 +239,16 @@ static int drain(struct hpsgd *s, struct err *e)
 {
     int rc = launch(s, e);
     s->l.evaluated_here = false;
-    return rc < 0 ? rc : merge(s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return merge(s, e);
 }
 
 /* ---- the strategy ---------------------------------------------------------------------------- */
 
-/* A state holds the sum under way, so it has to be there: launched before its time, it is merged
- * when it would have been. */
+/* A state holds the sum under way, so the sum is launched early if need be, and merged at its usual
+ * time. */
 static int prepare_state(struct hpsgd *s, struct err *e)
 {
     struct rank_env *env = s->l.env;
@@ -258,7 +261,7 @@ static int prepare_state(struct hpsgd *s, struct err *e)
     return rc;
 }
 
-/* What a state has in place of an optimizer state. */
+/* The floats that a state has in place of an optimizer state. */
 static float *state_of(const struct hpsgd *s, size_t *n)
 {
     *n = s->in_flight ? s->n : 0;
@@ -270,10 +273,13 @@ static int checkpoint(struct hpsgd *s, struct err *e)
     int rc = prepare_state(s, e);
     size_t n;
     float *sum = state_of(s, &n);
-    return rc < 0 ? rc : lockstep_checkpoint(&s->l, sum, n, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return lockstep_checkpoint(&s->l, sum, n, e);
 }
 
-/* After the last step: the rounds that are not merged yet. */
+/* After the last step: merges the rounds that are left. */
 static int end_rounds(struct hpsgd *s, struct err *e)
 {
     if (s->in_flight) {
@@ -326,7 +332,7 @@ static void on_bucket(struct strategy *base, const struct work *w, const struct 
     r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
 }
 
-/* One step on the replica, and its gradient into the round's sum. */
+/* Makes one step on the replica and adds its gradient to the round's sum. */
 static int local_step(struct hpsgd *s, const struct work *w, struct err *e)
 {
     const struct rank_env *env = s->l.env;

@@ -7,8 +7,8 @@
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* The parts of a full step are the sizes themselves: known once per assignment, since a thousand
- * ranks ask at every step. */
+/* The parts of a full step are the sizes themselves. They are computed once per assignment, since a
+ * thousand ranks ask at every step. */
 void lockstep_adopt(struct lockstep *l, int version, const int *sizes)
 {
     const struct comm *c = l->env->comm;
@@ -45,7 +45,7 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     l->applied = state->applied_samples;
     lockstep_adopt(l, env->first_version, env->first_sizes);
     l->counts = l->full;
-    l->best = run_state_best(state);
+    l->best = state->best;
     agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
                 comm_now(env->comm));
     allreduce_init(&l->sums, env->comm, COMM_ALL, 3);
@@ -93,7 +93,7 @@ static struct slice my_part(struct lockstep *l, const struct slice *whole, const
     return mine;
 }
 
-/* Cuts one more step by the sizes of now; false at the run's end. */
+/* Cuts one more step by the current sizes; false at the run's end. */
 static bool cut_step(struct lockstep *l)
 {
     struct advance *a = &l->advance;
@@ -112,7 +112,7 @@ static bool cut_step(struct lockstep *l)
     return true;
 }
 
-/* The step that was cut first is under way from now on, and the ring is filled up behind it. */
+/* Begins the step that was cut first, and fills the ring up behind it. */
 static void take_cut(struct lockstep *l, struct work *out)
 {
     struct advance *a = &l->advance;
@@ -134,7 +134,7 @@ static void take_next(struct lockstep *l, struct work *out)
 {
     int B = l->env->spec->batching.global_batch;
     BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
-    struct cursor ahead = l->cursor; /* what probably comes next, for the loader */
+    struct cursor ahead = l->cursor; /* the probable next slice, for the loader */
     struct slice next;
     if (cursor_take(&ahead, B, &next)) {
         out->hint = my_part(l, &next, &l->counts);

@@ -1,6 +1,6 @@
 /* What strategies without a parameter server have in common: all ranks go through the same steps,
  * cut each step's samples by the same assignment, and agree by words that travel with a reduction.
- * Rank 0 gives states to the keeper, whose half stands here too.
+ * Rank 0 gives states to the keeper, whose half is here too.
  *
  *   lockstep.c    steps, each rank's part of them, evaluation
  *   agreement.c   the words
@@ -16,8 +16,8 @@
 #include "worker/exchange/strategy_table.h"
 #include "worker/exchange/transport/allreduce.h"
 
-/* Words behind a reduction's floats; then W sizes, then W times. A sum over ranks makes them common
- * knowledge. */
+/* Words behind a reduction's floats; then W sizes, then W times. After the sum over ranks every
+ * rank knows them. */
 enum {
     WORD_LOSS,
     WORD_CORRECT,
@@ -33,8 +33,8 @@ enum {
  * failed, and whether it is one more pass over a step. */
 enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WEIGHED_WORDS };
 
-/* Steps that were cut before their turn (rank_env.ahead): their samples hold, whatever the
- * assignment is by then. */
+/* Steps that were cut in advance (rank_env.ahead): their samples do not change with later
+ * assignments. */
 struct advance {
     struct cursor cut;     /* behind the last step that was cut */
     struct cursor *behind; /* [1 + ahead] a ring of steps: the cursor behind each; owned, as all */
@@ -61,7 +61,7 @@ struct lockstep {
     int64_t full_before;        /* samples of lower ranks in a full step */
     int64_t done_count;         /* samples of the step that was done last */
     double done_share;          /* and this rank's part of them */
-    struct advance advance;     /* where slices are told before their turn */
+    struct advance advance;     /* where slices are announced in advance */
     struct allreduce sums;      /* of an evaluation */
     float sum_words[3];
     double last_loss, last_accuracy, best;
@@ -106,8 +106,8 @@ size_t lockstep_words(const struct lockstep *l); /* how many */
 /* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that
  * will be done when they are summed. */
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead);
-/* Takes the sums: adopts what was announced earlier if everybody was ready for it, takes note of
- * what is announced now. */
+/* Takes the sums: adopts what was announced earlier if every rank was ready, and notes what is
+ * announced now. */
 void lockstep_agree(struct lockstep *l, const float *words);
 /* The largest of the ranks' times among the summed words. */
 float lockstep_slowest(const struct lockstep *l, const float *words);

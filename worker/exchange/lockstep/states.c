@@ -133,7 +133,6 @@ struct keeping {
     struct rank_env *env;
     float *params, *optim, *stats; /* those of the last state; owned */
     struct own_state *own;         /* [workers], of the state under way; owned */
-    json_t *extra;                 /* owned */
     double best;                   /* accuracy */
     struct run_state *state;       /* owned: too large for a fiber's stack */
 };
@@ -189,7 +188,6 @@ static int save_state(struct keeping *k, const struct state_head *head, struct e
     if (head->why == SAVE_BEST && head->accuracy > k->best) {
         k->best = head->accuracy;
     }
-    json_object_set_new(k->extra, "best", json_real(k->best));
     *k->state = (struct run_state){
         .params = k->params,
         .optim = k->optim,
@@ -202,7 +200,7 @@ static int save_state(struct keeping *k, const struct state_head *head, struct e
         .cursor = head->cursor,
         .own = k->own,
         .n_own = has_own(k->env, (enum save_why)head->why) ? k->env->comm->workers : 0,
-        .extra = k->extra,
+        .best = k->best,
         .why = (enum save_why)head->why,
         .test_accuracy = head->accuracy,
         .test_loss = head->loss};
@@ -212,14 +210,12 @@ static int save_state(struct keeping *k, const struct state_head *head, struct e
 int lockstep_serve(struct rank_env *env, const struct run_state *from, struct err *e)
 {
     struct keeping k = {.env = env,
-                        .extra = json_object(),
                         .own = calloc((size_t)env->comm->workers, sizeof *k.own),
                         .state = calloc(1, sizeof *k.state),
-                        .best = run_state_best(from)};
+                        .best = from->best};
     struct state_head head = {.outcome = RUN_GOES_ON};
     double deadline = env->comm->deadline;
-    int rc =
-        k.state && k.extra && k.own ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+    int rc = k.state && k.own ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
     env->comm->deadline = 0; /* the next state may be hours away; heartbeats tell who is alive */
     while (rc >= 0 && head.outcome == RUN_GOES_ON) {
         if ((rc = take_state(&k, &head, e)) >= 0 && (rc = take_own(&k, &head, e)) >= 0) {
@@ -231,7 +227,6 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
     if (rc < 0) {
         comm_abandon(env->comm); /* a block may still be coming */
     }
-    json_decref(k.extra);
     free(k.params);
     free(k.optim);
     free(k.stats);

@@ -7,10 +7,10 @@
  *
  * Whatever the minibatches, an update equals the one a single worker with the whole batch would
  * make (SEMANTICS.md 1, 3). Words travel with the gradients: rank 0 alone reads the store and
- * contributes the assignment and what was asked; everybody contributes its loss, its time and
- * whether it is not ready for a new minibatch. All ranks see the same sums and so agree without a
- * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on,
- * or later while anyone is not ready.
+ * contributes the assignment and requests; each rank contributes its loss, its time and whether it
+ * is not ready for a new minibatch. All ranks see the same sums and so agree without a collective
+ * of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on, or later
+ * while any rank is not ready.
  *
  * A rank whose user's program has ended joins the sums late (absence.h).
  *
@@ -135,7 +135,7 @@ static void on_bucket(struct strategy *base, const struct work *w, const struct 
     gradients_add(s->gradients, b, index, n_buckets, share_of(&s->l, w), &base->failed);
 }
 
-/* A rank's own share of the exchange is what is left when the slowest rank's gradients are there.
+/* A rank's own exchange time is what remains after the slowest rank's gradients have arrived.
  */
 static void report(struct sync *s, const struct work *w, const float *words, double compute_s,
                    double ready)

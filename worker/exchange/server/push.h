@@ -1,5 +1,5 @@
-/* What workers and servers say to each other: the headers of a push and of its reply. Host byte
- * order: all ranks of a job run the same build. */
+/* Messages between workers and servers: the headers of a push and of its reply. Host byte order:
+ * all ranks of a job run the same build. */
 #ifndef WORKER_EXCHANGE_PUSH_H
 #define WORKER_EXCHANGE_PUSH_H
 
@@ -45,9 +45,9 @@ struct reply_head { /* server → worker; weights (and statistics) follow unless
     int32_t staleness;  /* of the gradient that this answers, -1: it answers none */
     int64_t version;    /* of the weights that follow */
     int64_t step;       /* version after that gradient was applied */
-    double epoch, time; /* at that moment; time in seconds since the job's start */
-    /* of that gradient's update: how long the step is beside the plain gradient's; NaN: the rule
-     * compensates nothing */
+    double epoch, time; /* then; time in seconds since the job's start */
+    /* of that gradient's update: length of the step relative to the plain gradient's; NaN: the rule
+     * does not compensate */
     float strategy_value;
     double parked_s; /* how long the server let the worker wait */
     double learning_rate;

@@ -1,6 +1,5 @@
-/* Ranges of the flat block on further servers: see shard.h. An
- * order to apply names the worker, and the gradient is received from that worker then; gradients of
- * other workers that came earlier wait in the transport. */
+/* Ranges of the flat block on further servers: see shard.h. An order to apply names a worker, whose
+ * gradient is then received; gradients of other workers that came earlier wait in the transport. */
 #include "worker/exchange/server/shard.h"
 
 #include <stdlib.h>
@@ -192,7 +191,7 @@ int shard_serve(const struct server_policy *policy, struct rank_env *env,
     struct order order = {0};
     double deadline = env->comm->deadline;
     env->comm->deadline =
-        0; /* the next order may be long in coming; heartbeats tell who is alive */
+        0; /* the next order may take long; heartbeats show which ranks are alive */
     int rc = init(&s, policy, from, e);
     while (rc >= 0 && order.kind != ORDER_END) {
         rc = take_order(&s, &order, e);

@@ -10,7 +10,7 @@ static size_t blocks_of(const struct server *s)
     return s->n > 0 ? s->updates.n_optim / s->n : 0;
 }
 
-/* What the further servers have to do as well. */
+/* What the further servers do as well. */
 int server_order(struct server *s, enum order_kind kind, int rank, struct err *e)
 {
     struct order o = {.kind = kind, .rank = rank};
@@ -60,12 +60,10 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->n_redo = from->n_out;
     s->evaluated_version = -1;
     s->outcome = RUN_GOES_ON;
-    const json_t *told =
-        json_is_object(from->extra) ? json_object_get(from->extra, "staleness") : NULL;
     for (int i = 0; i < W; i++) {
-        staleness_restore(&s->clients[i].staleness, told, i, W);
+        staleness_restore(&s->clients[i].staleness, from->staleness, i, W);
     }
-    s->best = run_state_best(from);
+    s->best = from->best;
     agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version,
                 comm_now(env->comm));
     int rc = updates_init(&s->updates, s->policy, env, 0, s->n, from, e);
@@ -88,16 +86,17 @@ void server_release(struct server *s)
     free(s->state);
 }
 
-static json_t *extra_json(const struct server *s)
+/* Of each worker; new reference. */
+static json_t *dump_staleness(const struct server *s)
 {
     json_t *list = json_array();
     for (int i = 0; i < s->env->comm->workers; i++) {
         json_array_append_new(list, staleness_dump(&s->clients[i].staleness));
     }
-    return json_pack("{s:o, s:f}", "staleness", list, "best", s->best);
+    return list;
 }
 
-/* A slice that is not done; pieces of one that was split come together again. */
+/* Adds a slice that is not done; joins pieces of one that was split. */
 static void add_out(struct run_state *state, const struct slice *slice)
 {
     struct slice *last = state->n_out > 0 ? &state->out[state->n_out - 1] : NULL;
@@ -112,8 +111,8 @@ static void add_out(struct run_state *state, const struct slice *slice)
     state->out[state->n_out++] = *slice;
 }
 
-/* All ranges into one block. `params` is this server's, of the newest weights or those under
- * evaluation; on return all of them, as is `optim`. */
+/* Collects all ranges into one block. `params` is this server's, of the newest weights or those
+ * under evaluation; on return all of them, as is `optim`. */
 static int collect(struct server *s, bool evaluated, const float **params, const float **optim,
                    struct err *e)
 {
@@ -155,6 +154,8 @@ int server_save(struct server *s, enum save_why why, struct err *e)
         .version = s->updates.version,
         .applied_samples = s->applied,
         .cursor = s->cursor,
+        .staleness = dump_staleness(s),
+        .best = s->best,
         .why = why,
         .test_accuracy =
             why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
@@ -169,9 +170,8 @@ int server_save(struct server *s, enum save_why why, struct err *e)
         add_out(state, &s->clients[i].out);
         add_out(state, &s->clients[i].kept);
     }
-    state->extra = extra_json(s);
     rc = s->env->save(s->env->ctx, state, e);
-    json_decref(state->extra);
-    state->extra = NULL;
+    json_decref(state->staleness);
+    state->staleness = NULL;
     return rc;
 }

@@ -11,8 +11,8 @@
  * With `per_update` a group's factor has a 1/c, so that the sum is a mean.
  *
  * The learning rate is that of the epoch of each gradient's slice. Gradients of one group may
- * belong to two epochs: each then goes into the sum in proportion of its own rate to that of the
- * group's first. */
+ * belong to two epochs: each is then scaled by the ratio of its own rate to that of the group's
+ * first. */
 #include "worker/exchange/server/updates.h"
 
 #include <math.h>
@@ -111,7 +111,7 @@ void updates_hold(struct updates *u, struct version **holder, struct version *v)
     }
 }
 
-/* The rule makes the next version: where the newest is, if nobody holds that one. */
+/* Makes the next version by the rule: in place of the newest, if no rank holds that one. */
 static void make_version(struct updates *u, const struct rule_args *args)
 {
     struct version *old = u->now;
@@ -161,7 +161,7 @@ static size_t sampled(const struct updates *u, size_t i)
     return i * u->n / UPDATES_SAMPLE;
 }
 
-/* What the rule made of a gradient: |w after - w before| over lr * factor * |g|. */
+/* How much the rule changed a gradient: |w after - w before| over lr * factor * |g|. */
 static float stretch_of(const struct updates *u, const struct rule_args *a)
 {
     double moved = 0, plain = 0;

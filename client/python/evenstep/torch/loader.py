@@ -146,8 +146,12 @@ class Loader:
         self.given, self.stream, self.run = given, stream, stream.run
         self._collate = None
         workers, prefetch = self._granted(given)
+        # an iterator draws a seed for workers when it is made; taken from the program's own random
+        # numbers, a run that goes on within an epoch would have drawn one more than one that did not
+        self._generator = None if given.generator else torch.Generator()
         arguments = {name: getattr(given, name) for name in KEPT if hasattr(given, name)}
         arguments.update(num_workers=workers, prefetch_factor=prefetch)
+        arguments["generator"] = given.generator or self._generator
         if not workers:
             arguments.update(persistent_workers=False, timeout=0, multiprocessing_context=None)
         if isinstance(given.dataset, IterableDataset):
@@ -187,16 +191,22 @@ class Loader:
         self.stream.reopen()
         return self._streamed() if self._collate else self._sampled()
 
+    def _iterator(self, epoch):
+        if self._generator:
+            seed = self.run.seed + self.run.rank + (epoch << 20)
+            self._generator.manual_seed(seed % 2**63)
+        return iter(self.inner)
+
     def _sampled(self):
         piece, batches = self.stream.begin(), None
         while piece is not None:
             if batches is None:
-                batches = iter(self.inner)
+                batches = self._iterator(piece.epoch)
             yield next(batches)
             piece = self.stream.begin()
 
     def _streamed(self):
         if self._samples is None:
-            self._samples = iter(self.inner)
+            self._samples = self._iterator(0)
         while (piece := self.stream.begin()) is not None:
             yield self._collate([next(self._samples) for _ in range(piece.count or GHOST)])

@@ -115,6 +115,16 @@ class Passes:
             self.mine = float(samples > 0) if self.sums else float(samples)
             self.run.weight(self.mine)
 
+    # ---- what a state holds of an accumulation that is not complete
+
+    def kept_gradients(self):
+        return self.kept, [slot.tensor.grad for slot in self.blocks.slots]
+
+    def keep_gradients(self, kept):
+        self.kept, gradients = kept
+        for slot, gradient in zip(self.blocks.slots, gradients):
+            slot.tensor.grad = gradient
+
     # ---- the pass
 
     def begin(self, loss=None):

@@ -2,8 +2,13 @@
 
 The rank asks for it between two steps and keeps it beside the parameters; `torch.load` reads it.
 state_dict() is the same with the whole model, for a program that writes checkpoints of its own.
+
+A state is taken while the program waits at the beginning of its next slice. So everything comes back
+when the run starts but the random numbers, which come back when the first slice begins: whatever the
+program draws on its way there was drawn before.
 """
 
+import collections
 import io
 import random
 import sys
@@ -11,6 +16,20 @@ import sys
 import torch
 
 from .blocks import plain
+
+
+def _readable(value):
+    """The same of what torch.load(…, weights_only=True) takes."""
+    if isinstance(value, collections.defaultdict) or type(value) is dict:
+        return {k: _readable(v) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_readable(v) for v in value)
+    numpy = sys.modules.get("numpy")
+    if numpy and isinstance(value, numpy.generic):
+        return value.item()
+    if numpy and isinstance(value, numpy.ndarray):
+        return value.tolist()
+    return value
 
 
 def random_numbers():
@@ -85,8 +104,10 @@ class State:
     def save(self):
         """Bytes for the rank. Parameters and running statistics are not in it: the rank has them."""
         own = dict(self._own(), buffers=self._buffers())
+        if self.stream.steps.kept:
+            own["kept"] = self.stream.steps.kept_gradients()
         file = io.BytesIO()
-        torch.save(own, file)
+        torch.save(_readable(own), file)
         return file.getvalue()
 
     def whole(self):
@@ -107,4 +128,6 @@ class State:
             for name, value in buffers.items():
                 if name in mine:
                     mine[name].copy_(value)
-        restore_random_numbers(own["random"])
+        if "kept" in own:
+            self.stream.steps.keep_gradients(own["kept"])
+        self.stream.on_begin = lambda: restore_random_numbers(own["random"])

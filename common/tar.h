@@ -1,0 +1,42 @@
+/* Tar archives, read strictly: what an uploaded program is made of is plain files and folders, so
+ * everything else that the format knows is refused. Forms: ustar, pax (of its records only `path`
+ * and `size` have a meaning here), and GNU's with long names; not compressed.
+ *
+ *   an entry that is refused   a problem with the entry's name; reading goes on, so that the caller
+ *                              hears of all of them at once
+ *   a malformed archive        an error with the byte where reading ended
+ *
+ * Names are UTF-8 without control characters, relative, without `.` and `..`, shorter than TAR_NAME.
+ * A leading "./" is left out.
+ */
+#ifndef COMMON_TAR_H
+#define COMMON_TAR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/err.h"
+#include "common/jsonx.h"
+
+enum { TAR_ENTRIES = 10000, TAR_NAME = 512 };
+
+struct tar_entry {
+    const char *name; /* valid during the call */
+    int64_t bytes;    /* of a file; 0 of a folder */
+    bool folder, executable;
+};
+
+struct tar_sink { /* both return 0, or a negative code, with which reading ends */
+    void *ctx;
+    int (*entry)(void *ctx, const struct tar_entry *entry, struct err *e);
+    /* The next bytes of the file that was told last. */
+    int (*data)(void *ctx, const void *bytes, size_t n, struct err *e);
+};
+
+/* Reads to the end of the archive. Entries that are refused are not told to the sink. 0 also where
+ * there are problems: the caller looks at problems->count. */
+int tar_read(FILE *from, const struct tar_sink *sink, struct jsonx_problems *problems,
+             struct err *e);
+
+#endif

@@ -1,0 +1,224 @@
+/* The checks of a request's header; see gate.h. Each is 0, or has put the problem into q->reply. */
+#include "http/gate.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/guard.h"
+
+enum { PROBLEM_BYTES = 480 };
+
+int gate_refuse(struct request *q, const struct err *e)
+{
+    reply_error(&q->reply, e, &q->problems);
+    q->refused = true;
+    return -1;
+}
+
+/* Two names for one server: a proxy in front may have gone by the other one (RFC 9112, 3.2). */
+static enum MHD_Result count_hosts(void *count, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    *(int *)count += strcasecmp(name, "Host") == 0;
+    return MHD_YES;
+}
+
+static int check_address(struct request *q)
+{
+    struct err e;
+    int hosts = 0;
+    const char *host = request_header(q, "Host");
+    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_hosts, &hosts);
+    if (hosts > 1) {
+        err_set(&e, ERR_SYNTAX, "this request has %d Host headers", hosts);
+        return gate_refuse(q, &e);
+    }
+    if (!hosts_allowed(&q->server->hosts, host)) {
+        err_set(&e, ERR_FORBIDDEN, "this service is not offered under the name '%.200s'",
+                host ? host : "");
+        err_hint(&e, "start it with --allow-host NAME to open it under another name");
+        return gate_refuse(q, &e);
+    }
+    if (q->bad_path) {
+        err_set(&e, ERR_SYNTAX, "the path of this request has an encoded slash, backslash or NUL");
+        return gate_refuse(q, &e);
+    }
+    return 0;
+}
+
+static int check_route(struct request *q)
+{
+    struct err e;
+    routes_find(q->method, q->path, &q->match);
+    if (q->match.route) {
+        return 0;
+    }
+    if (q->match.known_path) {
+        char detail[PROBLEM_BYTES];
+        snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.20s", q->path, q->match.allow,
+                 q->method);
+        reply_problem(&q->reply, 405, "method", "this method is not offered here", detail, NULL,
+                      NULL);
+        reply_header(&q->reply, "Allow", q->match.allow);
+        q->refused = true;
+        return -1;
+    }
+    err_set(&e, ERR_NOT_FOUND, "there is nothing at '%.200s'", q->path);
+    err_hint(&e, "/openapi.json lists what there is");
+    return gate_refuse(q, &e);
+}
+
+/* A page of another origin must not act with the cookie, nor log our user in as somebody else. */
+static int check_origin(struct request *q)
+{
+    struct err e;
+    char session[AUTH_TOKEN];
+    const char *origin = request_header(q, "Origin");
+    bool cookie = auth_cookie(request_header(q, "Cookie"), q->server->port, session);
+    if (request_reads_only(q) || request_header(q, "Authorization") || (!cookie && !origin) ||
+        hosts_own_origin(origin, request_header(q, "Host"))) {
+        return 0;
+    }
+    err_set(
+        &e, ERR_FORBIDDEN,
+        "a request with a session cookie that changes something must come from our own page, not from '%.200s'",
+        origin ? origin : "(no Origin header)");
+    return gate_refuse(q, &e);
+}
+
+static int too_many(struct request *q)
+{
+    reply_problem(&q->reply, 429, "too_many", "too many wrong credentials",
+                  "too many tokens were refused within a minute", "wait half a minute", NULL);
+    q->refused = true;
+    return -1;
+}
+
+/* `known` is what auth_identify() returned. */
+static int judge(struct request *q, int known, struct err *e)
+{
+    enum auth_role least = q->match.route->role;
+    if (known < 0) {
+        return e->code == ERR_UNAUTHORIZED && auth_refused(q->server->auth) ? too_many(q)
+                                                                            : gate_refuse(q, e);
+    }
+    if (q->who.role == ROLE_NONE) {
+        err_set(e, ERR_UNAUTHORIZED, "this request has no token");
+        err_hint(
+            e,
+            "send Authorization: Bearer TOKEN; the admin's token is in the file 'token' of the data directory");
+        return gate_refuse(q, e);
+    }
+    if (q->who.role < least) {
+        err_set(e, ERR_FORBIDDEN, "this needs the role %s, and the token has the role %s",
+                auth_role_name(least), auth_role_name(q->who.role));
+        return gate_refuse(q, e);
+    }
+    return 0;
+}
+
+static int identify(struct request *q, struct store *store, struct err *e)
+{
+    err_clear(e);
+    return auth_identify(q->server->auth, store, request_header(q, "Authorization"),
+                         request_header(q, "Cookie"), q->server->port, &q->who, e);
+}
+
+/* The gate is on an event thread, which must not wait for the store. */
+static int check_role(struct request *q)
+{
+    struct err e;
+    if (q->match.route->role == ROLE_NONE) {
+        return 0;
+    }
+    int known = identify(q, NULL, &e);
+    q->unsure = known == -ERR_UNAVAILABLE;
+    return q->unsure ? 0 : judge(q, known, &e);
+}
+
+int gate_check_session(struct request *q, struct err *e)
+{
+    struct store *store = request_store(q, e);
+    int known = store ? identify(q, store, e) : -(int)e->code;
+    return judge(q, known, e);
+}
+
+static bool uploads(const struct request *q)
+{
+    return q->match.route->way == ROUTE_UPLOADS;
+}
+
+static size_t most_bytes(const struct request *q)
+{
+    return uploads(q)                          ? (size_t)UPLOAD_BYTES
+           : q->match.route->role == ROLE_NONE ? (size_t)HTTP_STRANGER_BYTES
+                                               : (size_t)HTTP_BODY_BYTES;
+}
+
+int gate_too_large(struct request *q)
+{
+    struct err e;
+    err_set(&e, ERR_TOO_LARGE, "the body is larger than %zu bytes", most_bytes(q));
+    return gate_refuse(q, &e);
+}
+
+static int check_size(struct request *q)
+{
+    const char *length = request_header(q, "Content-Length");
+    q->body.cap = most_bytes(q);
+    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > (long long)most_bytes(q))
+               ? gate_too_large(q)
+               : 0;
+}
+
+static int check_query(struct request *q)
+{
+    struct err e;
+    if (strchr(q->match.route->pattern, '*')) { /* files may carry a version: app.js?v=3 */
+        return 0;
+    }
+    return request_check_query(q, &e) < 0 ? gate_refuse(q, &e) : 0;
+}
+
+/* Last, because a file is made for the body. */
+static int check_upload(struct request *q)
+{
+    struct err e;
+    const char *type = request_header(q, "Content-Type"), *wanted = q->match.route->request;
+    if (!uploads(q)) {
+        return 0;
+    }
+    if (!q->server->hooks.uploads) {
+        err_set(&e, ERR_FORBIDDEN,
+                "this service takes no programs of users: its operator did not start it with "
+                "--allow-programs");
+        return gate_refuse(q, &e);
+    }
+    if (!type || strcasecmp(type, wanted) != 0) {
+        char detail[PROBLEM_BYTES];
+        snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.100s", q->path, wanted,
+                 type ? type : "a body without Content-Type");
+        reply_problem(&q->reply, 415, "media_type", "this type is not taken here", detail, NULL,
+                      NULL);
+        q->refused = true;
+        return -1;
+    }
+    if (q->unsure) { /* nothing is written for somebody unknown, and the page has asked before */
+        err_set(&e, ERR_UNAVAILABLE, "this session is not known yet");
+        err_hint(&e, "send a GET first");
+        return gate_refuse(q, &e);
+    }
+    guard_upload(q->server->guard, q->guarded, UPLOAD_SECONDS);
+    return upload_open(&q->upload, q->server->data_dir, &q->server->uploads, &e) < 0
+               ? gate_refuse(q, &e)
+               : 0;
+}
+
+bool gate_pass(struct request *q)
+{
+    return check_address(q) == 0 && check_route(q) == 0 && check_origin(q) == 0 &&
+           check_role(q) == 0 && check_size(q) == 0 && check_query(q) == 0 && check_upload(q) == 0;
+}
