@@ -78,9 +78,9 @@ static int take_bucket(struct program_engine *g, struct pass *pass, const struct
     return 0;
 }
 
-/* A program that computes for ever is told from a slow one by the longest of its own steps, and gets
- * `patience` times its patience at least. Its first ones may take any time, since a framework may
- * compile then. */
+/* A program that computes for ever is told from a slow one by the longest of its own steps, and
+ * gets `patience` times its patience at least. Its first ones may take any time, since a framework
+ * may compile then. */
 static void watch(struct program_engine *g, double patience)
 {
     static const double times_longer = 10;
