@@ -28,6 +28,8 @@ struct telemetry {
                                                  is taken over; may be NULL */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* of a server, after an update; may be NULL */
+    /* a user's program ended, as this sentence says, and is started again; may be NULL */
+    void (*crashed)(void *ctx, const char *why);
 };
 
 #endif

@@ -86,6 +86,7 @@ bool again_is_known(const struct program_engine *g)
 int again_survive(struct program_engine *g, int rc, struct err *e)
 {
     char why[600];
+    const struct telemetry *t = g->base.env->telemetry;
     if (!g->p->link.gone || g->answered < 0 || g->doing == GONE) {
         return rc;
     }
@@ -97,6 +98,9 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     }
     log_warn("program", "is started again", "crash=%d of=%d why=%s", g->crashes, CRASHES_MOST,
              log_quote(why, sizeof(why), e->message));
+    if (t->crashed) {
+        t->crashed(t->ctx, e->message);
+    }
     g->why = *e;
     err_clear(e);
     bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
