@@ -100,6 +100,13 @@ static void on_joined(void *ctx, const struct joined *program, const int *first_
     }
 }
 
+static void on_crashed(void *ctx, const char *why)
+{
+    struct fact f = fact_of(ctx, FACT_CRASHED);
+    snprintf(f.crashed, sizeof(f.crashed), "%s", why);
+    tell(ctx, &f);
+}
+
 static void on_profile(void *ctx, const struct profile *profile)
 {
     struct fact f = fact_of(ctx, FACT_PROFILE);
@@ -195,6 +202,7 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .row = on_row,
                               .evaluated = on_evaluated,
                               .joined = on_joined,
+                              .crashed = on_crashed,
                               .profile = on_profile,
                               .saved = on_saved,
                               .control = on_control,

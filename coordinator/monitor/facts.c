@@ -104,6 +104,14 @@ static void on_tuning(struct monitor *m, const struct fact *f)
     }
 }
 
+static int on_crashed(struct monitor *m, const struct fact *f, struct err *e)
+{
+    json_t *body = fact_crashed_json(f);
+    int rc = store_event(m->store, m->ours.job, "log", body, e);
+    json_decref(body);
+    return rc;
+}
+
 static int on_saved(struct monitor *m, const struct fact *f, struct err *e)
 {
     json_t *body = fact_saved_json(f);
@@ -137,6 +145,8 @@ static int on_own(struct monitor *m, const struct fact *f, struct err *e)
     case FACT_PROFILE:
         on_profile(m, f);
         return 0;
+    case FACT_CRASHED:
+        return on_crashed(m, f, e);
     case FACT_JOINED:
         on_joined(m, &f->joined);
         return 0;

@@ -10,9 +10,10 @@ static const double longest = 1e12;
 
 static const char *const types[FACT_TYPES] = {
     [FACT_EVALUATION] = "evaluation", [FACT_JOINED] = "joined",
-    [FACT_PROFILE] = "profile",       [FACT_TUNING] = "tuning",
-    [FACT_CHECKPOINT] = "checkpoint", [FACT_ARTIFACT] = "artifact",
-    [FACT_RESTORED] = "restored",     [FACT_ENDED] = "ended",
+    [FACT_CRASHED] = "crashed",       [FACT_PROFILE] = "profile",
+    [FACT_TUNING] = "tuning",         [FACT_CHECKPOINT] = "checkpoint",
+    [FACT_ARTIFACT] = "artifact",     [FACT_RESTORED] = "restored",
+    [FACT_ENDED] = "ended",
 };
 static const char *const outcomes[OUTCOMES] = {
     [OUTCOME_FINISHED] = "finished",
@@ -51,6 +52,9 @@ json_t *fact_json(const struct fact *f)
     case FACT_EVALUATION:
         evaluation_write(j, &f->evaluation);
         break;
+    case FACT_CRASHED:
+        json_object_set_new(j, "message", jsonx_text(f->crashed));
+        break;
     case FACT_JOINED:
         json_object_set_new(j, "program", joined_json(&f->joined));
         break;
@@ -81,6 +85,14 @@ json_t *fact_saved_json(const struct fact *f)
     json_t *j = json_pack("{s:s}", "type", types[f->type]);
     const char *slash = strrchr(f->saved.file, '/');
     write_saved(j, f, slash ? slash + 1 : f->saved.file);
+    return j;
+}
+
+json_t *fact_crashed_json(const struct fact *f)
+{
+    json_t *j =
+        json_pack("{s:s, s:i, s:s}", "type", types[f->type], "rank", f->from.rank, "node", f->node);
+    json_object_set_new(j, "message", jsonx_text(f->crashed));
     return j;
 }
 
@@ -118,6 +130,9 @@ static void read_own(const struct document *d, struct fact *f)
     switch (f->type) {
     case FACT_EVALUATION:
         evaluation_parse(d, &f->evaluation);
+        break;
+    case FACT_CRASHED:
+        document_sentence(d, "message", f->crashed, sizeof f->crashed);
         break;
     case FACT_JOINED:
         within = document_within(d, "program");

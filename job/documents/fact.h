@@ -7,6 +7,8 @@
  *   evaluation  rank 0      step epoch time loss accuracy            figures of the test set
  *                           samples final
  *   joined      rank 0      program                                  what a user's program brings
+ *   crashed     worker      message                                  its program ended, and is
+ *                                                                    started again
  *   profile     worker      a k max_batch                            step time, measured at the start
  *   tuning      worker      tuning                                   what its device measured
  *   checkpoint  keeper      path step time                           a checkpoint was written
@@ -27,6 +29,7 @@ enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
 enum fact_type {
     FACT_EVALUATION,
     FACT_JOINED,
+    FACT_CRASHED,
     FACT_PROFILE,
     FACT_TUNING,
     FACT_CHECKPOINT,
@@ -65,8 +68,9 @@ struct fact {
             char file[FACT_FILE]; /* path of a checkpoint, name of an artifact */
             int64_t step;
             double time;
-        } saved;         /* checkpoint, artifact */
-        int64_t version; /* restored: the step that it goes on from */
+        } saved;                        /* checkpoint, artifact */
+        char crashed[DOCUMENT_MESSAGE]; /* how the program ended */
+        int64_t version;                /* restored: the step that it goes on from */
         struct ended ended;
     };
 };
@@ -78,6 +82,8 @@ void fact_release(struct fact *f);
 /* As the event "log" tells people of what was saved: the file's name without its folder, which the
  * browser has no use for. New reference. */
 json_t *fact_saved_json(const struct fact *f);
+/* The same of a program that ended: rank, node and message. New reference. */
+json_t *fact_crashed_json(const struct fact *f);
 
 /* An outcome by itself, as a coordinator remembers it. */
 json_t *ended_json(const struct ended *end);

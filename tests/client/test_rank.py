@@ -90,6 +90,21 @@ def test_a_program_that_fails_names_rank_node_and_last_lines(python, tmp_path):
         on_ranks(python, tmp_path, "missing", [700, 500], {"type": "sync"})
 
 
+@pytest.mark.parametrize("case", ["sgd_momentum", "adamw"])
+def test_a_program_that_was_killed_under_sync_comes_back_with_another_ranks_optimizer(python, tmp_path, case):
+    """The parameters are those of the program alone, as if nothing had happened."""
+    results, rows = on_ranks(python, tmp_path, case, [700, 500], {"type": "sync"}, variables={"TEST_CRASH": "31"})
+    assert len(rows) == 2 * 60 and bit_identical(results)
+    assert difference(results[0], alone(python, tmp_path, case)) < UNEQUAL[case]
+
+
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "local-sgd", "k": 2}], ids=lambda s: s["type"])
+def test_a_program_that_was_killed_comes_back(python, tmp_path, strategy):
+    results, rows = on_ranks(python, tmp_path, "plain_sgd", [700, 500], strategy, variables={"TEST_CRASH": "31"})
+    end, first = alone(python, tmp_path, "plain_sgd"), alone(python, tmp_path, "untrained")
+    assert rows and difference(results[0], end) < difference(first, end)
+
+
 # within an epoch of six steps, in its last one, in the first one of the next
 KILLED = [("goes_on_sgd", 9, {"type": "sync"}), ("goes_on_adamw", 12, {"type": "sync"}), ("goes_on_adamw", 13, {"type": "sync"}),
           ("goes_on_adamw", 9, {"type": "local-sgd", "k": 3})]

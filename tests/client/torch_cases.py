@@ -44,10 +44,20 @@ def leave(output, model, **more):
 def loop(output, model, opt, loader, step, epochs=STEPS, **options):
     """prepare, then `step` for each batch."""
     model, opt, loader = evenstep.prepare(model, opt, loader, **options)
+    steps = 0
     for _ in evenstep.epochs(epochs):
         for x, y in loader:
+            steps += 1
+            crash(steps)
             step(model, opt, x, y)
     leave(output, model)
+
+
+def crash(steps):
+    """TEST_CRASH=N: the first process of rank 1 is killed in its Nth step."""
+    first = os.environ.get("EVENSTEP_INCARNATION") == "0" and evenstep.rank() == 1
+    if first and steps == int(os.environ.get("TEST_CRASH", 0)):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def plain_step(model, opt, x, y):
@@ -571,7 +581,7 @@ def untrained(output):
 
 
 def _goes_on(output, model, opt, scheduler):
-    """Four epochs of six steps of 200 samples; TEST_KILL=N kills rank 1 in its Nth step."""
+    """Four epochs of six steps of 200 samples; TEST_KILL=N kills rank 1, its program with it, in its Nth step."""
     kill, steps = int(os.environ.get("TEST_KILL", 0)), 0
     loader = DataLoader(data(), batch_size=200, shuffle=True)
     test = DataLoader(data(64), batch_size=16)
@@ -581,7 +591,8 @@ def _goes_on(output, model, opt, scheduler):
         for x, y in loader:
             steps += 1
             if steps == kill and evenstep.rank() == 1:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getppid(), signal.SIGKILL)
+                signal.pause()
             x = x + 0.01 * float(np.random.rand()) + 0.01 * random.random()
             plain_step(model, opt, x, y)
         scheduler.step()

@@ -3,6 +3,7 @@ import json
 import os
 
 import pytest
+import redis
 
 from programs import ROOT
 from service import Service
@@ -16,7 +17,7 @@ def put(folder):
     place.mkdir(parents=True)
     for name in ("wire.py", "counting.py"):
         os.symlink(PROGRAMS / name, place / name)
-    (place / "manifest.json").write_text(json.dumps({"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text", "--optimizer": "text", "--state": "flag", "--pause": "number"}}))
+    (place / "manifest.json").write_text(json.dumps({"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text", "--optimizer": "text", "--state": "flag", "--pause": "number", "--times": "number", "--on": "number"}}))
 
 
 def job(**program):
@@ -103,6 +104,15 @@ def test_a_crash_of_the_program_is_the_jobs_error(service):
     error = service.wait(id, "failed")["error"]
     assert "exit code 3" in error["message"] and "about to exit" in error["message"]
     assert error["node"] in ("a", "b") and error["rank"] in (0, 1)
+
+
+def test_a_program_that_is_started_again_is_told_and_the_job_succeeds_in_its_first_attempt(service):
+    id = service.submit(job(name="counting", args=["--fault", "exit", "--times", "1", "--on", "1"]))
+    done = service.wait(id, "succeeded")
+    assert done["attempt"] == 1 and done["progress"]["samples"] == 2 * 256
+    store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
+    told = [f for _, entry in store.xrange(f"es:job:{id}:facts") if (f := json.loads(entry["j"]))["type"] == "crashed"]
+    assert [f["rank"] for f in told] == [1] and "ended with exit code 3" in told[0]["message"], told
 
 
 def test_without_leave_only_named_programs_run_with_the_arguments_of_their_manifest(service):

@@ -187,8 +187,12 @@ static int begin(struct program_engine *g, int64_t first, struct err *e)
         m.flags = *ahead_told(g, i);
         rc = link_send(&g->p->link, &m, NULL, e);
     }
-    log_info("program", "goes on", "incarnation=%d slice=%lld", g->p->incarnation,
-             (long long)first);
+    const char *state = g->p->about.stateless      ? "none"
+                        : g->p->state.n == 0       ? "begins anew"
+                        : g->source == FROM_OTHERS ? "another rank's"
+                                                   : "of the last checkpoint";
+    log_info("program", "goes on", "incarnation=%d slice=%lld optimizer_state=\"%s\"",
+             g->p->incarnation, (long long)first, state);
     return rc;
 }
 
@@ -222,10 +226,6 @@ static int go_on(struct program_engine *g, int64_t next, uint32_t hold, struct e
     int rc;
     if ((rc = enter(g, first, e)) < 0 || (rc = begin(g, first, e)) < 0) {
         return rc;
-    }
-    if (!g->p->about.stateless) {
-        log_warn("program", "its optimizer's own state begins anew", "optimizer=%s",
-                 g->p->about.optimizer_name);
     }
     g->holding = hold && ends_epoch(g, first);
     return again ? make_step_again(g, hold, e) : 0;

@@ -55,8 +55,8 @@ struct program_engine {
     struct metrics metrics;
     int64_t measured;  /* steps whose CPU time is in `each` */
     double each;       /* CPU seconds a sample */
-    double longest;    /* seconds of a step, from BEGIN to GRADIENTS; 0: not known yet */
-    double began_pass; /* clock_now() at BEGIN of the step under way */
+    double longest;    /* seconds of a step, from GO to GRADIENTS; 0: not known yet */
+    double began_pass; /* clock_now() when the step under way began */
     int64_t here;      /* steps that this process has made */
     /* again.c */
     enum source source;

@@ -13,8 +13,8 @@ struct entry { /* where the program begins */
 
 /* Starts the process and waits for its JOIN. *about needs description_release after success. */
 int enter_start(struct program *p, struct description *about, struct err *e);
-/* Sends WELCOME with the block, and with p->state if there is one, and waits for READY: the block then holds the program's own first
- * parameters and statistics. */
+/* Sends WELCOME with the block, and with p->state if there is one, and waits for READY: the block
+ * then holds the program's own first parameters and statistics. */
 int enter_welcome(struct program *p, const struct entry *at, struct err *e);
 /* Ends the process and closes the link; the block stays. */
 void enter_undo(struct program *p, double grace);

@@ -78,16 +78,23 @@ static int take_bucket(struct program_engine *g, struct pass *pass, const struct
     return 0;
 }
 
-/* A program that computes for ever is told from a slow one by the longest of its own steps; its
- * first ones may take any time, since a framework may compile then. */
-static void begin_watch(struct program_engine *g)
+/* A program that computes for ever is told from a slow one by the longest of its own steps, and
+ * gets `patience` times its patience at least. Its first ones may take any time, since a framework
+ * may compile then. */
+static void watch(struct program_engine *g, double patience)
 {
     static const double times_longer = 10;
     struct link *l = &g->p->link;
-    double most = times_longer * g->longest;
-    g->began_pass = clock_now();
-    l->until = g->here < 2 ? 0 : g->began_pass + (most > l->patience ? most : l->patience);
+    double most = times_longer * g->longest, least = patience * l->patience;
+    l->until = g->here < 2 ? 0 : clock_now() + (most > least ? most : least);
     l->task = "a step";
+}
+
+/* Before BEGIN the program may do what it likes between two steps, and BEGIN may come late. */
+static void begin_watch(struct program_engine *g)
+{
+    g->began_pass = clock_now();
+    watch(g, g->begun ? 1 : 10);
 }
 
 static void end_watch(struct program_engine *g)
@@ -105,7 +112,7 @@ static int check_begin(struct program_engine *g, const struct wire_message *m, s
                        (long long)m->slice.number, (long long)g->number);
     }
     g->begun = true;
-    begin_watch(g);
+    watch(g, 1);
     again_begun(g);
     return 0;
 }
@@ -241,6 +248,7 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
         switch (m->type) {
         case WIRE_EPOCH_END:
             g->base.idle = -1; /* until BEGIN */
+            g->p->link.until = 0;
             program_phase(g->p, PHASE_EVALUATE);
             if ((rc = check_previous_end(g, e)) >= 0) {
                 rc = talk_say(g, WIRE_CONTINUE, 0, e);
@@ -256,6 +264,7 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
                 g->base.idle = comm_now(env->comm) - pass->begin;
                 program_phase(g->p, PHASE_COMPUTE);
                 pass->cpu = child_cpu(&g->p->child);
+                g->began_pass = clock_now();
                 env->step_begin(env->step_ctx);
             }
             break;
@@ -344,8 +353,8 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     int rc;
     g->begun = g->doing == HELD && g->held_at == WIRE_BEGIN;
     g->p->phase = PHASE_COMPUTE; /* as the trainer has told */
+    begin_watch(g);
     if (g->begun) {
-        begin_watch(g);
         again_begun(g);
     }
     if ((rc = talk_go_on(g, 0, e)) < 0 || (rc = follow(g, &pass, &m, e)) < 0 ||

@@ -105,6 +105,9 @@ static struct fact some_fact(enum fact_type type)
     case FACT_JOINED:
         f.joined = (struct joined){"torch 2.15.0", "AdamW", 1199882, 8, 60000, 64, 14};
         break;
+    case FACT_CRASHED:
+        snprintf(f.crashed, sizeof f.crashed, "the program of rank 1 on 'n2' ended");
+        break;
     case FACT_PROFILE:
         f.profile.a = 0.002;
         f.profile.k = 0.0005;
@@ -234,6 +237,9 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
         {"path", NULL, "the fact is not valid: /path: is missing"}};
     static const struct wrong artifact[] = {
         {"name", "''", "the fact is not valid: /name: must be a text of 1 to 4095 bytes"}};
+    static const struct wrong crashed[] = {
+        {"message", "5", "the fact is not valid: /message: must be a text"},
+    };
     static const struct wrong ended[] = {
         {"outcome", "'lost'", "the fact is not valid: /outcome: 'lost' is unknown"},
         {"code", NULL, "the fact is not valid: /code: is missing"},
@@ -244,6 +250,7 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
     EACH_SAYS(some_fact_json(FACT_RESTORED), any, read_fact);
     EACH_SAYS(some_fact_json(FACT_EVALUATION), evaluation, read_fact);
     EACH_SAYS(some_fact_json(FACT_JOINED), joined, read_fact);
+    EACH_SAYS(some_fact_json(FACT_CRASHED), crashed, read_fact);
     EACH_SAYS(some_fact_json(FACT_PROFILE), profile, read_fact);
     EACH_SAYS(some_fact_json(FACT_TUNING), tuning, read_fact);
     EACH_SAYS(some_fact_json(FACT_CHECKPOINT), checkpoint, read_fact);
