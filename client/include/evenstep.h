@@ -153,7 +153,8 @@ int es_again(void);
 int es_weight(double weight);
 
 /* Gradients of parameter tensor `index` are in the block; once for each, in any order. The exchange
- * of a bucket begins when the last of its tensors is ready. Never blocks for other ranks. */
+ * of a bucket begins when the last of its tensors is ready; that of the bucket that is ready last
+ * begins with es_gradients. Never blocks for other ranks. */
 int es_ready(int index);
 
 struct es_result {

@@ -4,7 +4,8 @@
  *   tensors   | fc1.weight            | fc1.bias | fc2.weight    | fc2.bias |
  *   buckets   |     bucket 2   |    bucket 1      |       bucket 0          |
  *
- * BUCKET is sent when the last of its tensors is ready.
+ * BUCKET is sent when the last of its tensors is ready; that of the last bucket leaves with
+ * GRADIENTS, which follows at once.
  */
 #include <stdlib.h>
 
@@ -55,6 +56,7 @@ void buckets_open(struct session *s)
             s->waits[b] += holds(&s->buckets[b], t);
         }
     }
+    s->n_waits = s->welcome.welcome.n_buckets;
 }
 
 static int ready(struct session *s, struct part *t)
@@ -65,7 +67,8 @@ static int ready(struct session *s, struct part *t)
             struct wire_message m = {.type = WIRE_BUCKET,
                                      .bucket = {.index = b, .weight = s->weight}};
 
-            if (talk_send(s, &m, -1) < 0) {
+            s->n_waits--;
+            if ((s->n_waits > 0 ? talk_send(s, &m, -1) : talk_later(s, &m)) < 0) {
                 return -1;
             }
         }

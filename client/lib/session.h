@@ -11,6 +11,8 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
+#define TALK_LATER 2 /* BEGIN, and the last BUCKET */
+
 struct alone; /* alone.c */
 
 struct session {
@@ -25,6 +27,8 @@ struct session {
     uint8_t *block;
     void *state; /* malloc'd copy of what the rank kept; or NULL */
     int spins;   /* waits in a row that may spin before they sleep (socket.c) */
+    struct wire_message later[TALK_LATER]; /* that leave with the next one */
+    int n_later;
 
     /* slices: those that came and were not given to the program, and those that were, by number */
     struct wire_message *came; /* [2 slots] ring */
@@ -35,6 +39,7 @@ struct session {
 
     /* the pass: from es_begin or es_again to es_gradients */
     bool open;
+    bool between; /* an epoch's end was told: the next BEGIN ends what the program does there */
     double weight;
     bool hold;     /* GO said that the next BEGIN, EPOCH_END or LEAVE waits */
     int holding;   /* the message that waits for CONTINUE; 0: none does */
@@ -51,6 +56,7 @@ struct session {
     } * tensors;                       /* [n_tensors] */
     const struct wire_bucket *buckets; /* in the block */
     int *waits;                        /* [n_buckets]: tensors that are still to come */
+    int n_waits;                       /* buckets that are not complete */
 };
 
 extern struct session es_session;
@@ -64,6 +70,9 @@ int es_usable(const char *call);
 int talk_connect(const char *path);
 /* fd: goes along, stays the caller's; -1: none. */
 int talk_send(struct session *s, const struct wire_message *m, int fd);
+/* The same at the latest when the next message is sent or waited for: a step's packets leave in one
+ * call, and wake the rank once. */
+int talk_later(struct session *s, const struct wire_message *m);
 /* Waits for a message. SLICE is kept and never returned, REFUSED is a failure. fds: [2], the
  * caller's; -1 where none came; NULL: what comes is closed. */
 int talk_receive(struct session *s, struct wire_message *m, int fds[2]);

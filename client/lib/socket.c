@@ -67,6 +67,17 @@ static void packet_init(struct packet *p, struct wire_message *m, int n_files)
     }
 }
 
+/* A file that goes along; it stays the caller's. */
+static void put_file(struct packet *p, int fd)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(&p->head);
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof(int));
+}
+
 static int64_t now_ns(void)
 {
     struct timespec t;
@@ -135,6 +146,8 @@ static int refused(int fd)
     return es_fail("the rank refuses the program: %s", n > 0 ? text : "it does not say why");
 }
 
+static int send_all(struct session *s, const struct wire_message *m, int fd);
+
 int talk_receive(struct session *s, struct wire_message *m, int fds[2])
 {
     struct packet p;
@@ -144,6 +157,9 @@ int talk_receive(struct session *s, struct wire_message *m, int fds[2])
     if (s->inside) {
         alone_receive(s->inside, m);
         return m->type == WIRE_SLICE ? slices_keep(s, m) : 0;
+    }
+    if (s->n_later > 0 && send_all(s, NULL, -1) < 0) {
+        return -1;
     }
     packet_init(&p, m, 2);
     n = await(s, &p);
@@ -198,32 +214,60 @@ static int farewell(struct session *s)
     return es_fail("the rank of this program has ended: its socket is closed");
 }
 
+/* The packets that wait, and *m behind them unless it is NULL, in one call: whoever sleeps at the
+ * other end is woken once. */
+static int send_all(struct session *s, const struct wire_message *m, int fd)
+{
+    struct packet packets[TALK_LATER + 1];
+    struct mmsghdr heads[TALK_LATER + 1];
+    struct wire_message copy;
+    int n = s->n_later, at = 0;
+
+    for (int i = 0; i < n; i++) {
+        packet_init(&packets[i], &s->later[i], 0);
+    }
+    if (m) {
+        copy = *m;
+        packet_init(&packets[n], &copy, fd < 0 ? 0 : 1);
+        if (fd >= 0) {
+            put_file(&packets[n], fd);
+        }
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        heads[i].msg_hdr = packets[i].head;
+    }
+    s->n_later = 0;
+    while (at < n) {
+        int sent = sendmmsg(s->fd, heads + at, (unsigned)(n - at), MSG_NOSIGNAL);
+
+        if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+            return farewell(s);
+        }
+        if (sent < 0 && errno != EINTR) {
+            return es_fail("cannot write to the rank: %s", strerror(errno));
+        }
+        at += sent > 0 ? sent : 0;
+    }
+    return 0;
+}
+
 int talk_send(struct session *s, const struct wire_message *m, int fd)
 {
-    struct wire_message copy = *m;
-    struct packet p;
-    ssize_t n;
-
     if (s->inside) {
         alone_send(s->inside, m);
         return 0;
     }
-    packet_init(&p, &copy, fd < 0 ? 0 : 1);
-    if (fd >= 0) {
-        struct cmsghdr *c = CMSG_FIRSTHDR(&p.head);
+    return send_all(s, m, fd);
+}
 
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &fd, sizeof(int));
+int talk_later(struct session *s, const struct wire_message *m)
+{
+    if (s->inside || s->n_later == TALK_LATER) {
+        return talk_send(s, m, -1);
     }
-    do {
-        n = sendmsg(s->fd, &p.head, MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
-        return farewell(s);
-    }
-    return n < 0 ? es_fail("cannot write to the rank: %s", strerror(errno)) : 0;
+    s->later[s->n_later++] = *m;
+    return 0;
 }
 
 int talk_memfd(const void *bytes, size_t n)

@@ -14,13 +14,17 @@ static void open_pass(struct session *s)
     buckets_open(s);
 }
 
+/* The rank has no use for BEGIN before the first bucket, unless it holds the program there or takes
+ * it for the end of what the program does between two epochs. */
 static int begin(struct session *s, int64_t number, uint32_t flags)
 {
     struct wire_message m = {.type = WIRE_BEGIN};
+    bool awaited = s->hold || s->between || number == 0;
 
     m.slice = s->taken[number % s->welcome.welcome.slots].slice;
     m.flags = flags;
-    return talk_send(s, &m, -1);
+    s->between = false;
+    return awaited ? talk_send(s, &m, -1) : talk_later(s, &m);
 }
 
 static int check_order(const struct session *s, int64_t number)

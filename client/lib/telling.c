@@ -85,6 +85,7 @@ static int ends(struct session *s, int type, int64_t epoch)
             return -1;
         }
         m.slice.epoch = epoch;
+        s->between = type == WIRE_EPOCH_END;
         if (talk_send(s, &m, -1) < 0) {
             return -1;
         }

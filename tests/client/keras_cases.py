@@ -48,6 +48,33 @@ def adam_weighted(output):
     train(output, keras.optimizers.Adam(1e-2, epsilon=1e-3), class_weight={0: 2.0, 1: 0.5})
 
 
+def adam(output):
+    import keras
+
+    train(output, keras.optimizers.Adam(1e-2, epsilon=1e-3))
+
+
+def fits_twice(output):
+    import evenstep
+
+    model = evenstep.prepare(network())
+    model.compile("sgd", "mse")
+    x = data()[0]
+    for _ in range(2):
+        model.fit(x, x[:, :5], batch_size=64, epochs=1, verbose=0)
+
+
+def executes_two_steps_at_once(output):
+    import keras
+
+    import evenstep
+
+    model = evenstep.prepare(network())
+    model.compile(keras.optimizers.Adam(), "mse", steps_per_execution=2)
+    x = data()[0]
+    model.fit(x, x[:, :5], batch_size=64, epochs=1, verbose=0)
+
+
 def batch_norm(output):
     import keras
 

@@ -48,3 +48,33 @@ def test_a_server_makes_the_step(keras_programs, run_programs):
     job = run_programs(keras_programs, "keras_cases", "sgd", [1], epochs=3, mode="server")
     losses = [s["loss"] for s in job.sides[0].steps]
     assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
+
+
+def test_a_server_gets_the_difference_of_another_optimizer(keras_programs, run_programs):
+    """With one rank the server's parameters follow Adam's, so the run equals the program alone."""
+    alone = run_programs(keras_programs, "keras_cases", "adam")
+    job = run_programs(keras_programs, "keras_cases", "adam", [1], epochs=3, mode="difference")
+    assert difference(job.results[0], alone.results[0]) < 2e-6
+    assert len(job.sides[0].steps) == 2 * 30  # each is told twice: gradients, and the difference
+
+
+def test_two_ranks_train_on_a_server_by_differences(keras_programs, run_programs):
+    job = run_programs(
+        keras_programs, "keras_cases", "adam", [40, 24], epochs=3, mode="difference"
+    )
+    losses = [s["loss"] for s in job.sides[0].steps if not np.isnan(s["loss"])]
+    assert len(losses) == 30
+    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
+
+
+@pytest.mark.parametrize(
+    "case, mode, sentence",
+    [
+        ("fits_twice", "sync", "fit() is called once in a run: all epochs in one call"),
+        ("executes_two_steps_at_once", "difference", "steps_per_execution"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(keras_programs, run_programs, case, mode, sentence):
+    job = run_programs(keras_programs, "keras_cases", case, [1], fails=True, mode=mode)
+    assert job.codes == [1]
+    assert sentence in job.sides[0].failure

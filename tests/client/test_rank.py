@@ -5,7 +5,6 @@ shows seldom; here the programs, libevenstep, worker/program, the strategies and
 real ones.
 """
 
-import json
 import os
 import subprocess
 
@@ -14,43 +13,31 @@ import pytest
 
 from compare import bit_identical, difference
 from conftest import ROOT, environment, python_with
+from real_rank import rows_of, run_local
 
-CASE = os.path.join(ROOT, "tests/client/case.py")
-BUILD = os.environ.get("EVENSTEP_BUILD", os.path.join(ROOT, "build"))
+HERE = os.path.join(ROOT, "tests/client")
+CASE = os.path.join(HERE, "case.py")
 UNEQUAL = {"sgd_momentum": 5e-7, "adamw": 2e-5, "clipping": 5e-7, "odd_parameters": 5e-6}
 UNEQUAL |= {"token_weighted": 1e-6, "token_weighted_twice": 1e-6, "sum_reduction": 2e-6, "two_backwards": 1e-6, "two_heads": 1e-6}
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def alone(python, tmp_path, case):
     """Parameters that the case ends with when nothing started it."""
     output = str(tmp_path / "alone")
     env = environment()
-    env["PYTHONPATH"] += ":" + os.path.dirname(CASE)
+    env["PYTHONPATH"] += ":" + HERE
     subprocess.run([python, CASE, "torch_cases", case, output], env=env, check=True, timeout=240)
     return dict(np.load(output + ".npz"))
 
 
 def on_ranks(python, tmp_path, case, sizes, strategy, options=(), variables=None, **more):
     """What each rank's program ends with, and the rows of the run."""
-    tmp_path.mkdir(exist_ok=True)
-    spec = {
-        **more,
-        "program": {"command": [python, CASE], "args": ["torch_cases", case, str(tmp_path / "rank")], "env": variables or {}},
-        "workers": len(sizes),
-        "strategy": strategy,
-        "batching": {"policy": "static", "sizes": sizes},
-        "seed": 7,
-    }
-    (tmp_path / "job.json").write_text(json.dumps(spec))
-    env = {**os.environ, **AS_ROOT, "PYTHONPATH": os.path.dirname(CASE)}
-    done = subprocess.run(
-        [os.path.join(BUILD, "evenstep-worker"), "--local", str(tmp_path / "job.json"), *options],
-        env=env, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL,
-    )
+    command = [python, CASE, "torch_cases", case, str(tmp_path / "rank")]
+    env = {"PYTHONPATH": HERE}
+    done = run_local(command, sizes, strategy, tmp_path, options, env, variables, **more)
     assert done.returncode == 0, done.stderr[-4000:]
     results = [dict(np.load(tmp_path / f"rank-{i}.npz")) for i in range(len(sizes))]
-    return results, [line for line in done.stdout.splitlines() if line.startswith("row,")]
+    return results, rows_of(done)
 
 
 @pytest.fixture(scope="module")

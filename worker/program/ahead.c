@@ -11,7 +11,7 @@ uint32_t *ahead_told(struct program_engine *g, int64_t number)
 /* A program that has ended gets it when it is started again. */
 static int send(struct program_engine *g, const struct wire_message *m, struct err *e)
 {
-    int rc = g->lost ? 0 : link_send(&g->p->link, m, NULL, e);
+    int rc = g->lost ? 0 : link_later(&g->p->link, m, e);
     return rc < 0 ? again_survive(g, rc, e) : rc;
 }
 

@@ -199,8 +199,43 @@ static int take_packet(int socket, struct wire_message *m, int *fd)
     return got == (ssize_t)sizeof(*m) ? 1 : -1;
 }
 
+/* All packets that wait, in one call. */
+static int send_later(struct link *l, struct err *e)
+{
+    struct mmsghdr heads[LINK_LATER] = {0};
+    struct iovec one[LINK_LATER];
+    int n = l->n_later;
+    for (int i = 0; i < n; i++) {
+        one[i] = (struct iovec){.iov_base = &l->later[i], .iov_len = sizeof(l->later[i])};
+        heads[i].msg_hdr = (struct msghdr){.msg_iov = &one[i], .msg_iovlen = 1};
+    }
+    l->n_later = 0;
+    for (int at = 0; at < n;) {
+        int sent = sendmmsg(l->fd, heads + at, (unsigned)(n - at), MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR) {
+            return lost(l, e);
+        }
+        at += sent > 0 ? sent : 0;
+    }
+    return 0;
+}
+
+int link_later(struct link *l, const struct wire_message *m, struct err *e)
+{
+    int rc = l->n_later == LINK_LATER ? send_later(l, e) : 0;
+    l->later[l->n_later++] = *m;
+    return rc;
+}
+
 int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e)
 {
+    int rc;
+    if (!fds) {
+        return (rc = link_later(l, m, e)) < 0 ? rc : send_later(l, e);
+    }
+    if ((rc = send_later(l, e)) < 0) {
+        return rc;
+    }
     return send_packet(l->fd, m, fds) == (ssize_t)sizeof(*m) ? 0 : lost(l, e);
 }
 
@@ -314,7 +349,11 @@ static int wait_once(struct link *l, struct err *e)
 
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e)
 {
-    int rc = take_packet(l->fd, m, fd);
+    int rc = send_later(l, e);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = take_packet(l->fd, m, fd);
     if (rc == 0) {
         begin_wait(l);
     }

@@ -11,6 +11,8 @@
 #include "worker/exchange/own_state.h"
 #include "worker/program/child.h"
 
+#define LINK_LATER 4
+
 struct link {
     char folder[64], path[96]; /* of the socket; a folder that only we may enter */
     int listener, fd;          /* -1: none */
@@ -20,6 +22,8 @@ struct link {
     int stack_signal;          /* makes the program print its stacks; 0: SIGABRT does */
     void (*watch)(void *ctx);  /* every second of a wait; NULL: nothing */
     void *watch_ctx;
+    struct wire_message later[LINK_LATER]; /* that leave with the next one */
+    int n_later;
     double until;     /* clock_now() by when it has to say what is waited for; 0: no limit */
     const char *task; /* what it does until then, for the sentence; NULL with no limit */
     bool gone;        /* set where the program cannot go on: it ended, hangs, or gave up */
@@ -40,6 +44,9 @@ int link_accept(struct link *l, struct wire_message *join, char **description, s
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e);
 /* fds: up to two descriptors that go along, ended by -1; NULL: none. */
 int link_send(struct link *l, const struct wire_message *m, const int *fds, struct err *e);
+/* The same at the latest when the next message is sent or waited for, so that a program that waits
+ * for GO is woken once. */
+int link_later(struct link *l, const struct wire_message *m, struct err *e);
 /* A memfd with these bytes, the caller's; -1: none can be had. */
 int link_memfd(const void *bytes, size_t n);
 /* Tells the program why it cannot go on. */

@@ -132,6 +132,7 @@ class _Steps:
         self.grads = np.frombuffer(run.grads, np.float32)
         self.stats = np.frombuffer(run.stats, np.float32)
         self.kind = None  # what the rank answered last; None: nothing yet
+        self.before = np.zeros_like(self.params)  # parameters before a step that sends differences
         self.merged = None  # statistics as they were when the step began
         self.stream = Stream(run, self)
         self.begun = None  # the slice begun, until its gradients went out
@@ -183,6 +184,8 @@ class _Steps:
         if self.norms:
             self._gather(self.stats, [v for _, v, _ in self.norms])
             self.merged = self.stats.copy()
+        if self.kind in (None, DIFFERENCE):
+            self._gather(self.before, self.variables)
         self.begun = piece
         return True
 
@@ -199,10 +202,10 @@ class _Steps:
         rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
         self.answer = self.kind = self.run.gradients(piece.count, float(loss), rate)
         self.begun = None
-        if self.kind == DIFFERENCE:
+        if self.kind != STEP and self.model.steps_per_execution != 1:
             raise Error(
-                "under a server strategy a Keras program trains with keras.optimizers.SGD without "
-                "decay and clipping: the difference of another optimizer's step is not sent yet"
+                "under this strategy the parameters change after every step: compile() with "
+                "steps_per_execution=1"
             )
         # TensorFlow keeps the array that it is given, and the rank writes to the block
         return self.grads.copy() if self.answer == STEP else np.array(flat, np.float32)
@@ -224,11 +227,16 @@ class _Steps:
         return apply_summed
 
     def finish_step(self):
-        """After the train function: what a server or other ranks' statistics change."""
+        """After the train function: the difference that the optimizer made, if the rank wants it, and
+        what a server or other ranks' statistics change."""
         if self.begun is not None:
             self.run.abort()
             self.begun = None
         answer, self.answer = self.answer, STEP
+        if answer == DIFFERENCE:
+            self._gather(self.grads, self.variables)
+            np.subtract(self.before, self.grads, out=self.grads)
+            self.run.difference()
         if answer != STEP:
             self.take_over()
         if self.merged is not None:
