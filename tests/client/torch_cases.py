@@ -7,6 +7,7 @@ make the order of samples irrelevant, so that a run alone and one on unequal ran
 import os
 import random
 import signal
+import time
 
 import numpy as np
 import torch
@@ -571,7 +572,7 @@ def untrained(output):
 
 
 def _goes_on(output, model, opt, scheduler):
-    """Four epochs of six steps of 200 samples; TEST_KILL=N kills rank 1 in its Nth step."""
+    """Four epochs of six steps of 200 samples; TEST_KILL=N kills rank 1, and so the attempt, in its Nth step."""
     kill, steps = int(os.environ.get("TEST_KILL", 0)), 0
     loader = DataLoader(data(), batch_size=200, shuffle=True)
     test = DataLoader(data(64), batch_size=16)
@@ -581,7 +582,8 @@ def _goes_on(output, model, opt, scheduler):
         for x, y in loader:
             steps += 1
             if steps == kill and evenstep.rank() == 1:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getppid(), signal.SIGKILL)
+                time.sleep(1000)
             x = x + 0.01 * float(np.random.rand()) + 0.01 * random.random()
             plain_step(model, opt, x, y)
         scheduler.step()
