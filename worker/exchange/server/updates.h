@@ -53,8 +53,7 @@ void updates_release(struct updates *u);
 void updates_hold(struct updates *u, struct version **holder, struct version *v);
 /* One gradient g[n] that weighs `weight`, of `samples` samples, computed on version tau before the
  * newest; pulled[n]: the weights it was computed on; `rate`: the learning rate that belongs to it.
- * True if it completed an update,
- * so that the version went up. */
+ * True if it completed an update, so that the version went up. */
 bool updates_add(struct updates *u, const float *g, const float *pulled, double weight,
                  int64_t samples, double rate, int64_t tau);
 /* Applies a group that was left incomplete, with the weights its gradients have; true if there was
