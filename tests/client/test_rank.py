@@ -111,7 +111,7 @@ KILLED = [("goes_on_sgd", 9, {"type": "sync"}), ("goes_on_adamw", 12, {"type": "
 
 
 @pytest.mark.parametrize("case,after,strategy", KILLED, ids=lambda v: v["type"] if isinstance(v, dict) else str(v))
-def test_a_program_that_was_killed_goes_on_as_if_it_had_not_been(python, tmp_path, case, after, strategy):
+def test_an_attempt_that_was_killed_goes_on_as_if_it_had_not_been(python, tmp_path, case, after, strategy):
     """Optimizer, scheduler, buffers, dropout's random numbers, Python's and NumPy's: bit for bit."""
     sizes, whole, run = [120, 80], tmp_path / "whole", tmp_path / "run"
     undisturbed, _ = on_ranks(python, whole, case, sizes, strategy, ["--out", str(whole)])

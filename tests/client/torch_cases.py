@@ -7,6 +7,7 @@ make the order of samples irrelevant, so that a run alone and one on unequal ran
 import os
 import random
 import signal
+import time
 
 import numpy as np
 import torch
